@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ``[heat_plugins]`` options of heat.conf."""
+
+from oslo_config import cfg
+from oslo_config import types
+
+GROUP = cfg.OptGroup(
+    'heat_plugins',
+    title='Options of the heat-plugins resource types',
+)
+
+OPTS = [
+    cfg.StrOpt(
+        'default_deployment_signal_transport',
+        choices=[
+            (
+                'AUTO',
+                'The first of TEMP_URL_POLL, ZAQAR_SIGNAL, CFN_SIGNAL and '
+                'HEAT_SIGNAL that this cloud can really serve, chosen anew '
+                'for each action',
+            ),
+            (
+                'TEMP_URL_POLL',
+                'The server PUTs its result to a Swift TempURL, and the '
+                'engine looks for it there',
+            ),
+            ('TEMP_URL_SIGNAL', 'Another name for TEMP_URL_POLL'),
+            (
+                'CFN_SIGNAL',
+                'The server POSTs its result to heat-api-cfn, at a URL '
+                'signed with an EC2 key pair',
+            ),
+            (
+                'HEAT_SIGNAL',
+                'The server signals the resource through heat-api, with '
+                'Keystone credentials of its own',
+            ),
+            (
+                'ZAQAR_SIGNAL',
+                'The server puts its result into a Zaqar queue, with '
+                'Keystone credentials of its own',
+            ),
+            (
+                'NO_SIGNAL',
+                'The server does not answer; a deployment is complete as '
+                'soon as it has been handed out',
+            ),
+        ],
+        help='How servers send back the result of a deployment whose '
+        'template does not say. If unset, the option of the same name in '
+        '[DEFAULT] decides; that one does not know AUTO, TEMP_URL_POLL '
+        'and NO_SIGNAL.',
+    ),
+    cfg.StrOpt(
+        'temp_url_secret',
+        secret=True,
+        help='Secret from which the TempURL keys of the Swift containers '
+        'are derived. It must be the same on every heat-engine. If unset, '
+        '[DEFAULT] auth_encryption_key takes its place. After a change '
+        'each old key stays valid until its URLs have run out.',
+    ),
+    cfg.ListOpt(
+        'temp_url_digests',
+        item_type=types.String(choices=['sha1', 'sha256', 'sha512']),
+        default=['sha256', 'sha512', 'sha1'],
+        help='Digests for signing TempURLs, the most wanted first. The '
+        'first one that the object store allows is used; a store that '
+        'does not say what it allows gets sha1.',
+    ),
+    cfg.IntOpt(
+        'temp_url_margin',
+        default=3600,
+        min=0,
+        help='Seconds by which a TempURL outlives the time limit of the '
+        'action that it was made for, so that clocks may differ and a '
+        'late result is told from a wrong one.',
+    ),
+    cfg.IntOpt(
+        'temp_url_lifetime_max',
+        min=60,
+        help="The most seconds for which a template may keep an action's "
+        'TempURL valid. It shortens no URL below the time limit of its '
+        'action plus temp_url_margin. If unset, there is no limit.',
+    ),
+    cfg.FloatOpt(
+        'signal_poll_interval',
+        default=1.0,
+        min=0.1,
+        max=3600,
+        help='Seconds between two looks for the signals of the waiting '
+        'deployments. All that wait for one root stack in one engine '
+        'process share a look.',
+    ),
+    cfg.FloatOpt(
+        'signal_poll_interval_max',
+        default=5.0,
+        min=0.1,
+        max=3600,
+        help='Seconds to which that interval grows while no signal '
+        'arrives. A value below signal_poll_interval keeps the interval '
+        'as it is.',
+    ),
+    cfg.FloatOpt(
+        'signal_direct_look_interval',
+        default=60.0,
+        min=1,
+        max=3600,
+        help='Seconds between two direct looks for a signal that the '
+        'container listing does not show. The listing of a busy object '
+        'store may lag behind its objects.',
+    ),
+    cfg.IntOpt(
+        'signal_body_limit',
+        default=1000000,
+        min=1024,
+        max=100000000,
+        help='The most bytes that a signal may have; a larger one fails its '
+        'deployment without being read. The agents on the servers send '
+        'none above 950000.',
+    ),
+    cfg.IntOpt(
+        'swift_error_budget',
+        default=300,
+        min=0,
+        help='Seconds for which the object store may fail without a break '
+        'before the deployments that wait for it fail too.',
+    ),
+    cfg.ListOpt(
+        'disabled_resource_types',
+        default=[],
+        help='Resource types to leave to Heat, such as '
+        'OS::Heat::SoftwareConfig. The types SoftwareDeployment, '
+        'SoftwareDeploymentGroup, SoftwareDeployments, '
+        'StructuredDeployment, StructuredDeploymentGroup and '
+        'StructuredDeployments work only together: naming one of them '
+        'leaves all six to Heat.',
+    ),
+]
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Register the options with `conf`; doing so again changes nothing."""
+    conf.register_group(GROUP)
+    conf.register_opts(OPTS, group=GROUP)
+
+
+def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
+    """Return the options by group, for oslo-config-generator."""
+    return [(GROUP, OPTS)]

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The resource types that heat_plugins offers to Heat.
+
+They are entry points in the group ``heat_plugins.resources``, named after
+the type. A type that cannot be loaded is left to Heat.
+"""
+
+import collections
+from collections import abc
+from importlib import metadata
+from typing import Any
+
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from heat_plugins import config
+
+LOG = logging.getLogger(__name__)
+
+ENTRY_POINT_GROUP = 'heat_plugins.resources'
+
+# A deployment group makes deployments, and each of these classes holds its
+# own copy of the transports that a template may name. Some of ours beside
+# some of Heat's would disagree, so all six are ours or none is.
+DEPLOYMENT_TYPES = frozenset(
+    {
+        'OS::Heat::SoftwareDeployment',
+        'OS::Heat::SoftwareDeploymentGroup',
+        'OS::Heat::SoftwareDeployments',
+        'OS::Heat::StructuredDeployment',
+        'OS::Heat::StructuredDeploymentGroup',
+        'OS::Heat::StructuredDeployments',
+    }
+)
+
+
+class LoadError(Exception):
+    """A resource type is left out; the message says why."""
+
+
+def load(conf: cfg.ConfigOpts) -> abc.Mapping[str, type[Any]]:
+    """Load the resource classes, with one warning for what is left out.
+
+    :param conf: Heat's configuration, whose ``[heat_plugins]
+        disabled_resource_types`` are left out.
+    :returns: a class for each resource type that can be served.
+    """
+    config.register_opts(conf)
+    disabled = frozenset(conf.heat_plugins.disabled_resource_types)
+    offers = _offers()
+    alone = offers.keys() - DEPLOYMENT_TYPES
+    classes: dict[str, type[Any]] = {}
+    for bundle in (DEPLOYMENT_TYPES, *({name} for name in sorted(alone))):
+        try:
+            classes.update(_load_bundle(bundle, offers, disabled))
+        except LoadError as exc:
+            LOG.warning(
+                'Leaving %(types)s to Heat: %(reason)s',
+                {'types': ', '.join(sorted(bundle)), 'reason': exc},
+            )
+            LOG.debug('Where the loading failed', exc_info=exc)
+    return classes
+
+
+def _offers() -> abc.Mapping[str, abc.Collection[metadata.EntryPoint]]:
+    """Find the entry points for each type; equal ones count once."""
+    found: dict[str, dict[str, metadata.EntryPoint]]
+    found = collections.defaultdict(dict)
+    for entry_point in metadata.entry_points(group=ENTRY_POINT_GROUP):
+        found[entry_point.name][entry_point.value] = entry_point
+    return {name: by_value.values() for name, by_value in found.items()}
+
+
+def _load_bundle(
+    bundle: abc.Set[str],
+    offers: abc.Mapping[str, abc.Collection[metadata.EntryPoint]],
+    disabled: abc.Set[str],
+) -> dict[str, type[Any]]:
+    """Load the types of a bundle, all of them or (LoadError) none."""
+    # Before anything is imported: what it does on import may be the reason
+    # why the operator has disabled it.
+    if excluded := bundle & disabled:
+        raise LoadError(
+            f'disabled_resource_types names {", ".join(sorted(excluded))}'
+        )
+    return {name: _load_one(name, offers.get(name, ())) for name in bundle}
+
+
+def _load_one(
+    name: str, offers: abc.Collection[metadata.EntryPoint]
+) -> type[Any]:
+    if not offers:
+        raise LoadError(f'no installed distribution offers {name}')
+    if len(offers) > 1:
+        # Which one comes first depends on the order of a directory.
+        values = ' and '.join(sorted(offer.value for offer in offers))
+        raise LoadError(f'{name} is offered more than once, as {values}')
+    (offer,) = offers
+    try:
+        cls: type[Any] = offer.load()
+    except Exception as exc:
+        raise LoadError(
+            f'{offer.value} fails with {type(exc).__name__}: {exc}'
+        ) from exc
+    return cls
