@@ -4,10 +4,7 @@
 from oslo_config import cfg
 from oslo_config import types
 
-GROUP = cfg.OptGroup(
-    'heat_plugins',
-    title='Options of the heat-plugins resource types',
-)
+GROUP = 'heat_plugins'
 
 OPTS = [
     cfg.StrOpt(
@@ -72,8 +69,8 @@ OPTS = [
         default=3600,
         min=0,
         help='Seconds by which a TempURL outlives the time limit of the '
-        'action that it was made for, so that clocks may differ and a '
-        'late result is told from a wrong one.',
+        'action that it was made for, so that a difference between clocks '
+        'does not cut it short.',
     ),
     cfg.IntOpt(
         'temp_url_lifetime_max',
@@ -140,10 +137,9 @@ OPTS = [
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options with `conf`; doing so again changes nothing."""
-    conf.register_group(GROUP)
     conf.register_opts(OPTS, group=GROUP)
 
 
-def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
+def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     """Return the options by group, for oslo-config-generator."""
     return [(GROUP, OPTS)]

@@ -48,9 +48,9 @@ def load(conf: cfg.ConfigOpts) -> abc.Mapping[str, type[Any]]:
     config.register_opts(conf)
     disabled = frozenset(conf.heat_plugins.disabled_resource_types)
     offers = _offers()
-    alone = offers.keys() - DEPLOYMENT_TYPES
+    alone = sorted(offers.keys() - DEPLOYMENT_TYPES)
     classes: dict[str, type[Any]] = {}
-    for bundle in (DEPLOYMENT_TYPES, *({name} for name in sorted(alone))):
+    for bundle in (DEPLOYMENT_TYPES, *({name} for name in alone)):
         try:
             classes.update(_load_bundle(bundle, offers, disabled))
         except LoadError as exc:
@@ -83,7 +83,9 @@ def _load_bundle(
         raise LoadError(
             f'disabled_resource_types names {", ".join(sorted(excluded))}'
         )
-    return {name: _load_one(name, offers.get(name, ())) for name in bundle}
+    return {
+        name: _load_one(name, offers.get(name, ())) for name in sorted(bundle)
+    }
 
 
 def _load_one(

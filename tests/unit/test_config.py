@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The [heat_plugins] options."""
+
+from oslo_config import cfg
+import testtools
+
+from heat_plugins import config
+
+
+class OptionsTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.conf = cfg.ConfigOpts()
+        config.register_opts(self.conf)
+        self.conf([], project='heat', default_config_files=[])
+
+    def test_registering_again_changes_nothing(self):
+        config.register_opts(self.conf)
+        self.assertEqual([], self.conf.heat_plugins.disabled_resource_types)
+
+    def test_two_configurations_do_not_share_their_values(self):
+        self.conf.set_override('temp_url_margin', 7, 'heat_plugins')
+        other = cfg.ConfigOpts()
+        config.register_opts(other)
+        self.assertEqual(3600, other.heat_plugins.temp_url_margin)
+
+    def test_without_a_default_transport_heats_own_option_decides(self):
+        self.assertIsNone(
+            self.conf.heat_plugins.default_deployment_signal_transport
+        )
+
+    def test_an_unknown_transport_is_refused(self):
+        self.assertRaises(
+            ValueError,
+            self.conf.set_override,
+            'default_deployment_signal_transport',
+            'PIGEON',
+            'heat_plugins',
+        )
+
+    def test_an_unknown_digest_is_refused(self):
+        self.assertRaises(
+            ValueError,
+            self.conf.set_override,
+            'temp_url_digests',
+            ['md5'],
+            'heat_plugins',
+        )
+
+    def test_what_the_agents_send_fits_into_the_body_limit(self):
+        self.assertGreater(self.conf.heat_plugins.signal_body_limit, 950000)
+
+    def test_the_secret_is_not_logged(self):
+        (secret,) = [opt for opt in config.OPTS if opt.secret]
+        self.assertEqual('temp_url_secret', secret.name)
+
+    def test_the_generator_finds_every_option(self):
+        ((group, opts),) = config.list_opts()
+        self.assertEqual('heat_plugins', group)
+        self.assertEqual(config.OPTS, opts)
+        for opt in opts:
+            self.assertTrue(opt.help, opt.name)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m heat_plugins``: the plugin_dirs line for heat.conf."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import testtools
+
+from heat_plugins import __main__ as main
+
+# Runs the command in a Python that cannot find Heat.
+WITHOUT_HEAT = """
+import runpy, sys
+sys.modules['heat'] = None
+runpy.run_module('heat_plugins', run_name='__main__', alter_sys=True)
+"""
+
+
+def run(*args):
+    return subprocess.run(
+        [sys.executable, *args], capture_output=True, text=True, check=False
+    )
+
+
+class MainTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.heat_conf = pathlib.Path(folder.name, 'heat.conf')
+
+    def line(self, *python_args):
+        """Run the command with heat.conf; return the line it prints."""
+        done = run(*python_args, '--config-file', str(self.heat_conf))
+        self.assertEqual(0, done.returncode, done.stderr)
+        (line,) = done.stdout.splitlines()
+        return line
+
+    def test_heats_default_directories_are_kept(self):
+        self.heat_conf.write_text('[DEFAULT]\n')
+        line = self.line('-m', 'heat_plugins')
+        self.assertTrue(line.startswith('plugin_dirs = /usr/'), line)
+        self.assertIn(',/usr/local/lib/heat,', line)
+        self.assertTrue(line.endswith(f',{main.PLUGIN_DIR}'), line)
+
+    def test_without_heat_the_configured_directories_are_kept(self):
+        self.heat_conf.write_text('[DEFAULT]\nplugin_dirs = /srv/a, /srv/b\n')
+        self.assertEqual(
+            f'plugin_dirs = /srv/a,/srv/b,{main.PLUGIN_DIR}',
+            self.line('-c', WITHOUT_HEAT),
+        )
+
+    def test_without_heat_and_configuration_there_is_ours_alone(self):
+        self.heat_conf.write_text('[DEFAULT]\n')
+        self.assertEqual(
+            f'plugin_dirs = {main.PLUGIN_DIR}', self.line('-c', WITHOUT_HEAT)
+        )
+
+    def test_the_printed_line_in_heat_conf_prints_itself(self):
+        line = f'plugin_dirs = /srv/a,{main.PLUGIN_DIR}'
+        self.heat_conf.write_text(f'[DEFAULT]\n{line}\n')
+        self.assertEqual(line, self.line('-c', WITHOUT_HEAT))
+
+    def test_a_missing_configuration_file_is_named(self):
+        done = run('-c', WITHOUT_HEAT, '--config-file', str(self.heat_conf))
+        self.assertEqual(1, done.returncode)
+        self.assertEqual('', done.stdout)
+        (message,) = done.stderr.splitlines()
+        self.assertIn(str(self.heat_conf), message)
+
+    def test_help_says_what_it_is_for(self):
+        done = run('-c', WITHOUT_HEAT, '--help')
+        self.assertEqual(0, done.returncode)
+        self.assertIn('python -m heat_plugins', done.stdout)
+        self.assertIn('plugin_dirs', done.stdout)
+
+
+class PluginDirsTest(testtools.TestCase):
+    def test_another_spelling_of_our_directory_counts(self):
+        spelled = main.PLUGIN_DIR + '/../plugin_dir/'
+        self.assertEqual([spelled], main.plugin_dirs([spelled]))

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which resource types the registry loads, and what it says of the others."""
+
+import importlib.metadata
+import pathlib
+import sys
+import tempfile
+
+from oslo_config import cfg
+import testtools
+
+from heat_plugins import registry
+
+
+class Good:
+    """Stands for a resource class."""
+
+
+class Other:
+    """Stands for another one."""
+
+
+GOOD = f'{__name__}:Good'
+OTHER = f'{__name__}:Other'
+ABSENT = 'heat_plugins_has_no_such_module:Thing'
+
+
+class RegistryTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.conf = cfg.ConfigOpts()
+        self.conf([], project='heat', default_config_files=[])
+        self.entry_points = dict.fromkeys(registry.DEPLOYMENT_TYPES, GOOD)
+        self.duplicates = []
+
+    def find(self, *, group):
+        return [
+            importlib.metadata.EntryPoint(name, value, group)
+            for name, value in [*self.entry_points.items(), *self.duplicates]
+        ]
+
+    def load(self):
+        """Load with these entry points; return classes and warnings."""
+        self.patch(importlib.metadata, 'entry_points', self.find)
+        with self.assertLogs(registry.__name__) as logs:
+            registry.LOG.info('assertLogs wants at least one record')
+            classes = registry.load(self.conf)
+        return classes, [record.getMessage() for record in logs.records[1:]]
+
+    def disable(self, *names):
+        self.load()  # registers the options
+        self.conf.set_override(
+            'disabled_resource_types', list(names), 'heat_plugins'
+        )
+
+    def test_every_type_that_loads_is_returned_without_a_word(self):
+        self.entry_points['OS::Test::Other'] = OTHER
+        classes, warnings = self.load()
+        self.assertEqual(
+            {*registry.DEPLOYMENT_TYPES, 'OS::Test::Other'}, {*classes}
+        )
+        self.assertIs(Other, classes['OS::Test::Other'])
+        self.assertEqual([], warnings)
+
+    def test_a_missing_library_leaves_out_its_type_alone(self):
+        self.entry_points['OS::Test::Absent'] = ABSENT
+        self.entry_points['OS::Test::Other'] = OTHER
+        classes, (warning,) = self.load()
+        self.assertNotIn('OS::Test::Absent', classes)
+        self.assertIs(Other, classes['OS::Test::Other'])
+        self.assertIn('OS::Test::Absent', warning)
+        self.assertIn('ModuleNotFoundError', warning)
+
+    def test_a_missing_class_leaves_out_its_type(self):
+        self.entry_points['OS::Test::Absent'] = f'{__name__}:Missing'
+        classes, (warning,) = self.load()
+        self.assertNotIn('OS::Test::Absent', classes)
+        self.assertIn('AttributeError', warning)
+
+    def test_any_exception_on_import_leaves_out_its_type(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        module = pathlib.Path(folder.name, 'heat_plugins_test_broken.py')
+        module.write_text("raise ValueError('no such colour')\n")
+        self.patch(sys, 'path', [folder.name, *sys.path])
+        self.entry_points['OS::Test::Broken'] = f'{module.stem}:Thing'
+        classes, (warning,) = self.load()
+        self.assertNotIn('OS::Test::Broken', classes)
+        self.assertIn('ValueError: no such colour', warning)
+
+    def test_one_deployment_type_that_fails_takes_the_set_with_it(self):
+        self.entry_points['OS::Heat::StructuredDeployments'] = ABSENT
+        self.entry_points['OS::Test::Other'] = OTHER
+        classes, (warning,) = self.load()
+        self.assertEqual({'OS::Test::Other': Other}, classes)
+        for name in registry.DEPLOYMENT_TYPES:
+            self.assertIn(name, warning)
+        self.assertIn(ABSENT, warning)
+
+    def test_a_deployment_type_that_nobody_offers_takes_the_set_with_it(self):
+        del self.entry_points['OS::Heat::SoftwareDeployments']
+        classes, (warning,) = self.load()
+        self.assertEqual({}, classes)
+        self.assertIn('offers OS::Heat::SoftwareDeployments', warning)
+
+    def test_a_disabled_type_is_left_out(self):
+        self.entry_points['OS::Test::Other'] = OTHER
+        self.disable('OS::Test::Other')
+        classes, (warning,) = self.load()
+        self.assertEqual(registry.DEPLOYMENT_TYPES, classes.keys())
+        self.assertIn('disabled_resource_types', warning)
+
+    def test_one_disabled_deployment_type_takes_the_set_with_it(self):
+        self.disable('OS::Heat::SoftwareDeployment')
+        classes, (warning,) = self.load()
+        self.assertEqual({}, classes)
+        self.assertIn(
+            'disabled_resource_types names OS::Heat::SoftwareDeployment',
+            warning,
+        )
+
+    def test_a_disabled_type_is_not_even_imported(self):
+        self.entry_points['OS::Test::Absent'] = ABSENT
+        self.disable('OS::Test::Absent')
+        _, (warning,) = self.load()
+        self.assertNotIn('ModuleNotFoundError', warning)
+
+    def test_an_entry_point_found_twice_counts_once(self):
+        self.entry_points['OS::Test::Other'] = OTHER
+        self.duplicates = [('OS::Test::Other', OTHER)]
+        classes, warnings = self.load()
+        self.assertIs(Other, classes['OS::Test::Other'])
+        self.assertEqual([], warnings)
+
+    def test_a_type_with_two_different_classes_is_left_out(self):
+        self.entry_points['OS::Test::Other'] = OTHER
+        self.duplicates = [('OS::Test::Other', GOOD)]
+        classes, (warning,) = self.load()
+        self.assertNotIn('OS::Test::Other', classes)
+        self.assertIn(f'{GOOD} and {OTHER}', warning)
