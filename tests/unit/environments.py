@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python environments that have Heat, and heat-plugins only if installed."""
+
+import functools
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import venv
+
+# Goes with the process.
+_SCRATCH = tempfile.TemporaryDirectory(prefix='heat-plugins-wheel-')
+
+CHECKOUT = pathlib.Path(__file__).parents[2]
+PROBE = pathlib.Path(__file__).with_name('engine_probe.py')
+
+
+def _run(*command, **kwargs):
+    done = subprocess.run(
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        check=False,
+        **kwargs,
+    )
+    if done.returncode:
+        raise AssertionError(f'{command} failed:\n{done.stdout}{done.stderr}')
+    return done.stdout
+
+
+@functools.cache
+def wheel():
+    """Build the wheel of the checkout, uncommitted changes included.
+
+    :returns: its path.
+    """
+    folder = pathlib.Path(_SCRATCH.name)
+    # A copy, since a build leaves files behind that the next one would take.
+    source = folder / 'source'
+    listed = _run(
+        *('git', '-C', CHECKOUT, 'ls-files', '-z'),
+        *('--cached', '--others', '--exclude-standard'),
+    )
+    for name in filter(None, listed.split('\0')):
+        if (CHECKOUT / name).is_file():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(CHECKOUT / name, source / name)
+    # pbr takes the list of the files from git.
+    _run('git', 'init', '--quiet', source)
+    _run('git', '-C', source, 'add', '--all')
+    _run(
+        *(sys.executable, '-m', 'pip', 'wheel', '--no-deps', '--no-index'),
+        *('--no-build-isolation', '--wheel-dir', folder, source),
+        env={**os.environ, 'PBR_VERSION': '0.1.0'},
+    )
+    (path,) = folder.glob('*.whl')
+    return path
+
+
+class Environment:
+    """A virtual environment with what this one has, less heat-plugins.
+
+    :ivar prefix: its folder.
+    :ivar site_packages: the folder for its packages; those of this
+        environment are linked into it.
+    """
+
+    def __init__(self, folder):
+        """Make it in `folder`."""
+        self.prefix = pathlib.Path(folder)
+        venv.create(self.prefix)
+        self.python = self.prefix / 'bin' / 'python'
+        paths = {'base': folder, 'platbase': folder}
+        self.site_packages = pathlib.Path(
+            sysconfig.get_path('purelib', 'venv', paths)
+        )
+        for path in pathlib.Path(sysconfig.get_path('purelib')).iterdir():
+            if 'heat_plugins' not in path.name.replace('-', '_'):
+                (self.site_packages / path.name).symlink_to(path)
+
+    def install(self):
+        """Install heat-plugins as pip does for an operator."""
+        _run(
+            *(sys.executable, '-m', 'pip', '--python', self.python),
+            *('install', '--quiet', '--no-deps', '--no-index', wheel()),
+        )
+
+    def plugin_dirs_line(self, heat_conf):
+        """Return what ``python -m heat_plugins`` prints there."""
+        command = (self.python, '-I', '-m', 'heat_plugins')
+        return _run(*command, '--config-file', heat_conf)
+
+    def start_engine(self, *lines):
+        """Load what heat-engine would load.
+
+        :param lines: the lines of heat.conf.
+        :returns: what engine_probe prints.
+        """
+        heat_conf = self.prefix / 'heat.conf'
+        heat_conf.write_text('\n'.join(['[DEFAULT]', *lines]))
+        command = (self.python, '-I', PROBE)
+        return json.loads(_run(*command, '--config-file', heat_conf))
