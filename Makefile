@@ -1,36 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a developer runs; `make help` lists it.
 
-# One environment for everything: Heat, the services of the mini cloud,
+# One environment serves everything: Heat and the services of the mini cloud,
 # heat-plugins from this checkout, and what the tests need.
-HOME_DIR ?= .minicloud
-VENV ?= $(HOME_DIR)/venv
-MINICLOUD ?= contrib/minicloud/minicloud
+export MINICLOUD_HOME ?= $(CURDIR)/.minicloud
+VENV ?= $(MINICLOUD_HOME)/venv
+PYTHON := $(VENV)/bin/python
+STAMP := $(VENV)/.heat-plugins-installed
 
-# What the two larger targets run.
-FUNCTIONAL ?= $(PYTHON) -m pytest tests/functional
+# How the environment is made, and what the demo is.
+MAKE_VENV ?= contrib/minicloud/minicloud install
 DEMO ?= contrib/demo/run
 
-PYTHON := $(VENV)/bin/python
-STAMP := $(VENV)/.heat-plugins-test
+# The versions that the mini cloud is known to work with.
+CONSTRAINTS := $(wildcard contrib/minicloud/constraints.txt)
+
+# For pytest, such as ARGS='-k registry'.
+ARGS ?=
 
 .PHONY: help venv lint unit functional test demo
 
 help:
-	@echo 'make demo   watch software being deployed by a real Heat'
-	@echo 'make test   lint, types, unit and functional tests'
-	@echo 'make lint   ruff and mypy alone'
-	@echo 'make unit   the unit tests alone; ARGS= goes to pytest'
+	@echo 'make demo        watch a real Heat deploy software'
+	@echo 'make test        lint and all tests'
+	@echo 'make lint        ruff and mypy'
+	@echo 'make unit        the tests that need no cloud'
+	@echo 'make functional  the tests on the mini cloud'
+	@echo 'make venv        the environment for all of these'
 
 venv: $(STAMP)
 
 $(PYTHON):
-	$(MINICLOUD) install
+	$(MAKE_VENV)
 
-# Installed again whenever what is declared changes: entry points and
-# requirements are read at installation only.
+# Entry points and requirements are read at installation only, so a change of
+# them asks for another one.
 $(STAMP): setup.cfg requirements.txt pyproject.toml | $(PYTHON)
-	$(PYTHON) -m pip install --quiet --editable '.[engine,test]'
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check \
+	    $(CONSTRAINTS:%=--constraint %) --editable '.[engine,test]'
 	@touch $@
 
 lint: $(STAMP)
@@ -38,13 +44,12 @@ lint: $(STAMP)
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
 
-unit: $(STAMP)
-	$(PYTHON) -m pytest tests/unit $(ARGS)
+unit functional: %: $(STAMP)
+	$(PYTHON) -m pytest tests/$@ $(ARGS)
 
-functional: $(STAMP)
-	$(FUNCTIONAL) $(ARGS)
-
-test: lint unit functional
+# One run of pytest, so that its last line counts every test.
+test: lint
+	$(PYTHON) -m pytest $(wildcard tests/unit tests/functional) $(ARGS)
 
 demo: $(STAMP)
 	$(DEMO)
