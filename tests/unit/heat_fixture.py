@@ -1,0 +1,439 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Heat's engine in one process, for tests of resource classes.
+
+What is real: the template parser, stacks and resources, the database
+(SQLite in memory), and behind the RPC client the engine's own code for
+software configs and deployments, so that rows, metadata of servers and
+signals behave as on a cloud. What is not: RPC is a direct call, Keystone is
+the stand-in that Heat ships, nothing sleeps, and no other service is there.
+Heat's own test base is not used: it needs libraries that Heat does not
+require, and changes from release to release. Runs with Heat 24 to 27.
+
+Use it as a test's base, and name the classes that the templates get::
+
+    class SomethingTest(heat_fixture.HeatTestCase):
+        TYPES = {'OS::Heat::SoftwareConfig': software_config.SoftwareConfig}
+
+        def test_it(self):
+            stack = self.heat.create(TEMPLATE)
+            self.assertEqual('x', stack['resource'].FnGetAtt('attribute'))
+
+``self.heat`` (:class:`Heat`) makes stacks: :meth:`~Heat.stack` only stores
+one, :meth:`~Heat.create` creates it, :meth:`~Heat.update`,
+:meth:`~Heat.run` and :meth:`~Heat.delete` go on from there, each until it is
+done; :meth:`~Heat.load` reads it back as another engine would. Where a
+resource waits for something from outside there are two ways. Say what
+happens meanwhile, which is called instead of every sleep::
+
+    self.heat.meanwhile = lambda: self.heat.signal(stack['deployment'])
+    self.heat.run(stack, 'CREATE')
+
+or take the task and step it by hand::
+
+    task = self.heat.begin(stack, 'CREATE')
+    self.assertFalse(task.step())  # still waiting
+    self.heat.signal(stack['deployment'], deploy_status_code=0)
+    self.assertTrue(task.step())
+
+``self.heat.rpc`` (:class:`Rpc`) is strict: it answers for software configs
+and deployments and refuses any other call unless a test stubs it. Its
+``calls`` tell what was asked, so a test can hold that waiting asks nothing.
+"""
+
+import collections
+import contextlib
+import copy
+import json
+from unittest import mock
+import uuid
+
+from heat.common import context
+from heat.common import messaging
+from heat.common import template_format
+from heat.db import api as db_api
+from heat.db import models
+from heat.engine import environment
+from heat.engine import resource
+from heat.engine import resources
+from heat.engine import scheduler
+from heat.engine import service
+from heat.engine import service_software_config
+from heat.engine import stack as heat_stack
+from heat.engine import template as heat_template
+from heat.rpc import client as rpc_client
+from keystoneauth1 import access
+from keystoneauth1 import fixture as keystone_fixture
+from keystoneauth1 import plugin
+from oslo_config import cfg
+from oslo_messaging.rpc import dispatcher
+import sqlalchemy
+import testtools
+
+PROJECT = '0123456789abcdef0123456789abcdef'
+
+_KEYSTONE = (
+    'heat.engine.clients.os.keystone.fake_keystoneclient.FakeKeystoneClient'
+)
+
+cfg.CONF.import_opt(
+    'keystone_backend',
+    'heat.engine.clients.os.keystone.heat_keystoneclient',
+)
+
+Call = collections.namedtuple('Call', 'method arguments')
+
+
+class UnexpectedCall(AssertionError):
+    """A test made an RPC call that it did not announce."""
+
+
+class StillWaiting(AssertionError):
+    """A stack waits for something that nobody in the test is going to do."""
+
+
+class Rpc(rpc_client.EngineClient):
+    """Heat's RPC client, with the engine at the other end of a function call.
+
+    :ivar calls: every call so far, as (method, arguments).
+    :ivar stubs: by method, a function that answers instead of the engine;
+        it is given the context and the call's keyword arguments. It may
+        raise, for a test of what a failing engine does.
+    """
+
+    ANSWERED = frozenset(
+        name
+        for name in dir(service.EngineService)
+        if 'software_config' in name or 'software_deployment' in name
+    )
+
+    def __init__(self):
+        self.calls = []
+        self.stubs = {}
+        # Its constructor starts threads; of what that sets up, calls for
+        # configs and deployments use this one attribute.
+        self.engine = object.__new__(service.EngineService)
+        self.engine.software_config = (
+            service_software_config.SoftwareConfigService()
+        )
+
+    def call(self, ctxt, msg, version=None, timeout=None):
+        method, arguments = msg
+        # What travels is JSON: nobody shares lists with the other side, and
+        # what cannot travel is found here.
+        arguments = json.loads(json.dumps(arguments))
+        self.calls.append(Call(method, arguments))
+        if method in self.stubs:
+            return self.stubs[method](ctxt, **arguments)
+        if method not in self.ANSWERED:
+            raise UnexpectedCall(f'{method}({arguments})')
+        try:
+            answer = getattr(self.engine, method)(ctxt, **arguments)
+        except dispatcher.ExpectedException as exc:
+            raise _remote(exc.exc_info[1]) from None
+        return json.loads(json.dumps(answer))
+
+    def cast(self, ctxt, msg, version=None):
+        self.call(ctxt, msg, version)
+
+    def methods(self):
+        """Return the names of the methods called so far."""
+        return [call.method for call in self.calls]
+
+
+def _remote(error):
+    """Return an exception as it arrives over RPC, with another class name."""
+    remote = copy.copy(error)
+    remote.__class__ = type(
+        f'{type(error).__name__}_Remote', (type(error),), {}
+    )
+    return remote
+
+
+class Auth(plugin.BaseAuthPlugin):
+    """A Keystone login without a Keystone.
+
+    :ivar endpoints: URL by service type; a cloud has no other services.
+    :ivar tokens: how many times a token was asked for.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = 0
+        self.endpoints = {
+            'orchestration': f'http://heat.invalid/v1/{PROJECT}',
+        }
+
+    def get_token(self, session, **kwargs):
+        self.tokens += 1
+        return 'unused'
+
+    def get_endpoint(self, session, service_type=None, **kwargs):
+        return self.endpoints.get(service_type)
+
+    def get_access(self, session):
+        return access.create(body=keystone_fixture.V3Token())
+
+
+class Heat:
+    """An engine with a fresh database; see the module's description.
+
+    :ivar rpc: what every resource's ``rpc_client()`` returns.
+    :ivar auth: the login of every context, with the cloud's endpoints.
+    :ivar context: the request context of a user of the project PROJECT.
+    :ivar meanwhile: called wherever Heat would sleep for a second.
+    """
+
+    #: So many seconds Heat may wait without getting on.
+    PATIENCE = 1000
+
+    def __init__(self, types):
+        """Remember the classes to register.
+
+        :param types: resource class by type; they replace Heat's for as
+            long as this is started.
+        """
+        self._types = types
+        self._cleanup = contextlib.ExitStack()
+
+    def setup(self):
+        """Start with an empty database."""
+        with contextlib.ExitStack() as cleanup:
+            self.meanwhile = lambda: None
+            self._waited = 0
+            cleanup.enter_context(
+                mock.patch.object(scheduler.TaskRunner, '_sleep', self._sleep)
+            )
+            self._configure(cleanup)
+            self._fill_database(cleanup)
+            messaging.setup('fake://', optional=True)
+            cleanup.callback(messaging.cleanup)
+            resources.initialise()
+            self._register(cleanup)
+            self.rpc = Rpc()
+            cleanup.enter_context(
+                mock.patch.object(
+                    rpc_client, 'EngineClient', return_value=self.rpc
+                )
+            )
+            self.auth = Auth()
+            cleanup.enter_context(
+                mock.patch.object(
+                    context.RequestContext,
+                    '_create_auth_plugin',
+                    return_value=self.auth,
+                )
+            )
+            self.context = new_context()
+            self._cleanup = cleanup.pop_all()
+
+    def cleanup(self):
+        """Undo all that :meth:`setup` did."""
+        self._cleanup.close()
+
+    def _sleep(self, seconds):
+        if seconds:
+            self._waited += seconds
+            if self._waited > self.PATIENCE:
+                raise StillWaiting(f'after {self.PATIENCE} seconds')
+            self.meanwhile()
+
+    def _configure(self, cleanup):
+        cfg.CONF([], project='heat', default_config_files=[])
+        cleanup.callback(cfg.CONF.reset)
+        cleanup.callback(cfg.CONF.clear)
+        for name, value in {
+            'keystone_backend': _KEYSTONE,
+            'stack_domain_admin': 'admin',
+            'stack_domain_admin_password': 'unused',
+            'stack_user_domain_id': 'users',
+            # A resource that fails is not tried again.
+            'action_retry_limit': 0,
+            'error_wait_time': None,
+            # Nothing of the machine's own Heat is to be read.
+            'environment_dir': '/nonexistent',
+            'template_dir': '/nonexistent',
+            'plugin_dirs': [],
+        }.items():
+            cfg.CONF.set_override(name, value)
+        cfg.CONF.set_override('connection', 'sqlite://', 'database')
+
+    @staticmethod
+    def _fill_database(cleanup):
+        engine = db_api.get_engine()
+        models.BASE.metadata.create_all(engine)
+
+        def empty():
+            with engine.connect() as connection, connection.begin():
+                # Tables refer to each other in circles.
+                connection.execute(sqlalchemy.text('PRAGMA foreign_keys=OFF'))
+                for table in models.BASE.metadata.tables.values():
+                    connection.execute(table.delete())
+
+        # A test before this one may have used the database otherwise.
+        empty()
+        cleanup.callback(empty)
+
+    def _register(self, cleanup):
+        registry = resources.global_env().registry
+        before = copy.copy(registry._registry)
+
+        def restore():
+            registry._registry = before
+
+        registry._registry = copy.copy(before)
+        cleanup.callback(restore)
+        for name, cls in self._types.items():
+            resource._register_class(name, cls)
+
+    # Stacks ---------------------------------------------------------------
+
+    def stack(self, template, name='stack', parameters=None, **options):
+        """Return a stack, stored and not created.
+
+        :param template: its text, or a map.
+        :param parameters: values for its parameters.
+        :param options: more arguments for heat.engine.stack.Stack.
+        """
+        stack = heat_stack.Stack(
+            self.context,
+            name,
+            self._template(template, parameters),
+            **options,
+        )
+        stack.store()
+        return stack
+
+    def create(self, template, name='stack', parameters=None, **options):
+        """Validate and create a stack as the engine does, and return it.
+
+        :raises StackValidationFailed: if the stack is refused.
+        :raises AssertionError: if it ends otherwise than CREATE_COMPLETE.
+        """
+        stack = self.stack(template, name, parameters, **options)
+        stack.validate()
+        self.run(stack, stack.CREATE)
+        return stack
+
+    def run(self, stack, action):
+        """Run a stack's CREATE, SUSPEND, RESUME or CHECK to its end.
+
+        :raises AssertionError: if it ends otherwise than COMPLETE.
+        """
+        self._waited = 0
+        getattr(stack, action.lower())()
+        # What the engine does last; until then the row says IN_PROGRESS.
+        stack.persist_state_and_release_lock(uuid.uuid4().hex)
+        _expect(stack, action)
+
+    def update(self, stack, template, parameters=None):
+        """Update a stack to a template, as :meth:`create` creates one."""
+        self._waited = 0
+        stack.update(self._changed(stack, template, parameters))
+        _expect(stack, stack.UPDATE)
+
+    def delete(self, stack):
+        """Delete a stack."""
+        self._waited = 0
+        stack.delete()
+        _expect(stack, stack.DELETE)
+
+    def load(self, stack):
+        """Return the stack anew from the database, with no memory."""
+        return heat_stack.Stack.load(self.context, stack.id)
+
+    def _changed(self, stack, template, parameters):
+        changed = heat_stack.Stack(
+            self.context, stack.name, self._template(template, parameters)
+        )
+        changed.validate()
+        return changed
+
+    def _template(self, template, parameters):
+        if isinstance(template, str):
+            template = template_format.parse(template)
+        return heat_template.Template(
+            template, env=environment.Environment(parameters or {})
+        )
+
+    def start(self, task, /, *args, **kwargs):
+        """Start something that Heat runs as a task.
+
+        :param task: such as ``stack['name'].create``; what that resource
+            refers to must have been made by :meth:`create` or
+            :meth:`begin`.
+        :returns: a scheduler.TaskRunner, started: ``step()`` goes on for a
+            second and returns whether it has ended.
+        """
+        runner = scheduler.TaskRunner(task, *args, **kwargs)
+        runner.start()
+        return runner
+
+    def begin(self, stack, action, template=None, parameters=None):
+        """Start to create, update, suspend, resume or check a stack.
+
+        :param template: what to update to.
+        :returns: as :meth:`start` does. A failure is in ``stack.status``.
+        """
+        if action == stack.UPDATE:
+            changed = self._changed(stack, template, parameters)
+            return self.start(stack.update_task, changed)
+        if action == stack.CREATE:
+            stack.validate()
+            stack._store_resources()
+        return self.start(stack.stack_task, action=action)
+
+    # Servers --------------------------------------------------------------
+
+    def deployments_of(self, server_id):
+        """Return the configs that a server's agent would be given now."""
+        return self.rpc.engine.metadata_software_deployments(
+            self.context, server_id
+        )
+
+    def signal(self, deployment, **details):
+        """Hand a deployment's row a signal, as the REST API would."""
+        return self.rpc.engine.signal_software_deployment(
+            self.context, deployment.resource_id, details, None
+        )
+
+
+def new_context(**values):
+    """Return a request context; ``values`` replace its fields."""
+    return context.RequestContext.from_dict(
+        {
+            'tenant': 'project',
+            'project_id': PROJECT,
+            'username': 'user',
+            'user_id': uuid.UUID(int=1).hex,
+            'password': 'unused',
+            'roles': ['member'],
+            'is_admin': False,
+            'auth_url': 'http://keystone.invalid:5000/v3',
+            'auth_token': 'unused',
+            **values,
+        }
+    )
+
+
+def _expect(stack, action):
+    state = (stack.action, stack.status)
+    if state != (action, stack.COMPLETE):
+        failed = '; '.join(
+            f'{r.name}: {r.status_reason}'
+            for r in stack.values()
+            if r.status == r.FAILED
+        )
+        raise AssertionError(f'{state}: {stack.status_reason} [{failed}]')
+
+
+class HeatTestCase(testtools.TestCase):
+    """A test with an engine of its own in ``self.heat``."""
+
+    #: Resource class by type, in place of Heat's own.
+    TYPES = {}
+
+    def setUp(self):
+        super().setUp()
+        self.heat = Heat(self.TYPES)
+        self.heat.setup()
+        self.addCleanup(self.heat.cleanup)
