@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which actions a config serves, and what runs on the server for each.
+
+This follows the agent: for a component it takes the first entry whose
+``actions`` contain the action, and where none does it runs nothing and
+signals nothing. So whoever starts an action asks here first.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+#: The group that tells the agent to choose an entry by action.
+COMPONENT = 'component'
+
+#: The actions that Heat itself starts on a deployment.
+LIFECYCLE = ('CREATE', 'UPDATE', 'DELETE', 'SUSPEND', 'RESUME')
+
+#: What an entry of a component serves when its template names no actions.
+DEFAULT = ('CREATE', 'UPDATE')
+
+
+def entries(config: object) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield the entries of a component's config with their positions.
+
+    What is not a map is passed over, so a config that is broken or not
+    known yet has no entries rather than being an error.
+    """
+    listed = config.get('configs') if isinstance(config, Mapping) else None
+    for index, entry in enumerate(sequence(listed)):
+        if isinstance(entry, Mapping):
+            yield index, entry
+
+
+def sequence(value: object) -> Sequence[Any]:
+    """Return ``value`` if it is a list, else an empty one."""
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return value
+    return ()
+
+
+def entry_actions(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the actions that one entry of a component names, in order."""
+    named = entry.get('actions')
+    if named is None:
+        return DEFAULT
+    return tuple(str(a) for a in sequence(named) if isinstance(a, (str, int)))
+
+
+def actions(group: str | None, config: object) -> tuple[str, ...]:
+    """Return the actions that a config offers by name, in its own order.
+
+    :param group: the config's group.
+    :param config: its body; for a component ``{'configs': [...]}``.
+    :returns: each action once; empty for a config that is no component,
+        which runs for whatever action its deployment lists.
+    """
+    if group != COMPONENT:
+        return ()
+    offered = (a for _, entry in entries(config) for a in entry_actions(entry))
+    return tuple(dict.fromkeys(offered))
+
+
+def serves(group: str | None, config: object, action: str) -> bool:
+    """Tell whether an agent that is handed ``action`` would run anything."""
+    return group != COMPONENT or action in actions(group, config)
+
+
+def entry(config: object, action: str) -> Mapping[str, Any] | None:
+    """Return the entry of a component that the agent runs for ``action``.
+
+    :returns: the entry as it is stored, or None where nothing would run.
+    """
+    for _, candidate in entries(config):
+        if action in entry_actions(candidate):
+            return candidate
+    return None
+
+
+def for_server(group: str | None, config: object) -> object:
+    """Return a config's body as the agent's hooks can read it.
+
+    Heat stores null where a template leaves ``config`` out. The hooks for
+    scripts and Puppet write what they are given to a file, and die of a
+    null; an empty text they can tell from a config.
+
+    :returns: a copy where something had to change, else ``config`` itself.
+    """
+    if group != COMPONENT or not isinstance(config, Mapping):
+        return config
+    listed = config.get('configs')
+    filled = [
+        {**e, 'config': ''}
+        if isinstance(e, Mapping) and e.get('config') is None
+        else e
+        for e in sequence(listed)
+    ]
+    return config if filled == listed else {**config, 'configs': filled}

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The form in which a config is handed to the agents on servers.
+
+The agents in the field (heat-agents, os-collect-config) stumble over what
+Heat lets through: a null input becomes the text ``None``, an input without a
+value ends the agent's whole run, and the hooks that pass inputs as
+environment variables crash on numbers.
+"""
+
+from collections import abc
+from typing import Any
+
+from heat_plugins.configs import actions
+
+#: Hooks that put each input into the environment of what they run.
+ENVIRONMENT_HOOKS = frozenset({'script'})
+
+
+def tool(group: str | None, config: object, action: str) -> str | None:
+    """Return the name of the hook that runs a config for an action."""
+    if group != actions.COMPONENT:
+        return group
+    entry = actions.entry(config, action)
+    return None if entry is None else entry.get('tool')
+
+
+def inputs(
+    declared: abc.Iterable[abc.Mapping[str, Any]], hook: str | None
+) -> list[dict[str, Any]]:
+    """Return inputs, with values, as an agent can take them.
+
+    Maps and lists stay as they are. Numbers and booleans do so too where the
+    hook has a use for them; a hook that works through the environment gets
+    the text that the agent itself would make of them.
+    """
+    return [_input(dict(one), hook) for one in declared]
+
+
+def _input(one: dict[str, Any], hook: str | None) -> dict[str, Any]:
+    value = one.get('value')
+    if value is None:
+        one['value'] = ''
+    elif isinstance(value, (bool, int, float)) and (
+        hook in ENVIRONMENT_HOOKS
+    ):
+        one.update(value=str(value), type='String')
+        one.pop('default', None)
+    return one
