@@ -338,8 +338,16 @@ class Heat:
         _expect(stack, stack.DELETE)
 
     def load(self, stack):
-        """Return the stack anew from the database, with no memory."""
+        """Return the stack anew from the database, with no memory.
+
+        Hold on to it: a resource of it does not keep it alive.
+        """
         return heat_stack.Stack.load(self.context, stack.id)
+
+    def outputs(self, stack):
+        """Return the values of a stack's outputs, as stack-show has them."""
+        stack._update_all_resource_data(for_resources=False, for_outputs=True)
+        return {name: o.get_value() for name, o in stack.outputs.items()}
 
     def _changed(self, stack, template, parameters):
         changed = heat_stack.Stack(

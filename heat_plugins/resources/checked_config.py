@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What our config types add to Heat's: a config is checked before its use."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from heat.common import exception
+from heat.engine import function
+from heat.engine import resource
+from heat.engine import rsrc_defn
+from oslo_log import log as logging
+
+from heat_plugins.configs import checking
+
+LOG = logging.getLogger(__name__)
+
+_LOGGED = {
+    checking.Severity.WARNING: LOG.warning,
+    checking.Severity.NOTE: LOG.debug,
+}
+
+
+class CheckedConfig:
+    """Mixed into a config type of Heat, in front of it."""
+
+    def validate(self):
+        """Validate as Heat does, then check what the template says.
+
+        :raises StackValidationFailed: naming everything that cannot work.
+        """
+        super().validate()
+        self.check_config()
+
+    def check_config(self):
+        """Log what is doubtful in the template and refuse what is wrong.
+
+        :raises StackValidationFailed: naming everything that cannot work.
+        """
+        problems = checking.check(**self.described())
+        for severity, log in _LOGGED.items():
+            texts = [str(p) for p in problems if p.severity is severity]
+            if texts:
+                log(
+                    '%(type)s "%(resource)s" in stack "%(stack)s": %(texts)s',
+                    {
+                        'type': self.type(),
+                        'resource': self.name,
+                        'stack': self.stack.name,
+                        'texts': ' '.join(texts),
+                    },
+                )
+        errors = [
+            str(p) for p in problems if p.severity is checking.Severity.ERROR
+        ]
+        if errors:
+            template = self.stack.t
+            raise exception.StackValidationFailed(
+                path=[
+                    template.RESOURCES,
+                    self.t.name,
+                    template.get_section_name(rsrc_defn.PROPERTIES),
+                ],
+                message=' '.join(errors),
+            )
+
+    def described(self):
+        """Return the config as the template has it, for checking.
+
+        Heat's resolved properties do not do: there, what another resource
+        has yet to supply is an empty text or list, or the default.
+        """
+        found = self.known_properties()
+        return {
+            'group': found.get(self.GROUP, checking.UNGROUPED),
+            'config': found.get(self.CONFIG),
+            'inputs': found.get(self.INPUTS),
+            'outputs': found.get(self.OUTPUTS),
+        }
+
+    def known_properties(self):
+        """Return the properties, with UNKNOWN for what cannot be told."""
+        return self._known(self.properties.data)
+
+    def _known(self, value: Any) -> Any:
+        """Resolve what can be, and leave out what a condition leaves out."""
+        if isinstance(value, function.Function):
+            # Without strict validation, as in a nested stack, parameters
+            # stand for what is not there yet as well.
+            if not self.stack.strict_validate or any(
+                needed.action == resource.Resource.INIT
+                for needed in function.dependencies(value)
+            ):
+                return checking.UNKNOWN
+            resolved = function.resolve(value, nullable=True)
+            return checking.UNKNOWN if resolved is None else resolved
+        if isinstance(value, Mapping):
+            known = ((k, self._known(v)) for k, v in value.items())
+            return {k: v for k, v in known if v is not Ellipsis}
+        if isinstance(value, Iterable) and not isinstance(value, str):
+            known = (self._known(v) for v in value)
+            return [v for v in known if v is not Ellipsis]
+        return value

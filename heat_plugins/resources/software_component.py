@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OS::Heat::SoftwareComponent."""
+
+from heat.common.i18n import _
+from heat.engine import attributes
+from heat.engine.resources.openstack.heat import software_component
+
+from heat_plugins.configs import actions
+from heat_plugins.resources import checked_config
+
+
+class SoftwareComponent(
+    checked_config.CheckedConfig, software_component.SoftwareComponent
+):
+    """Configs for the different actions on one piece of software.
+
+    Each entry of ``configs`` names the actions that it serves: those of a
+    deployment's life, CREATE, UPDATE, SUSPEND, RESUME and DELETE, and any
+    other, such as BACKUP, which can be run on demand. An entry that names
+    none serves CREATE and UPDATE.
+
+    The same as Heat's own, with an attribute more, and checked: besides
+    what is refused for OS::Heat::SoftwareConfig, an action must not be
+    empty, must have one entry only, and the ``tool`` of an entry must be
+    able to name a hook. The engine logs a warning for a component without
+    an entry for CREATE, and for an action such as ``create``, which Heat
+    never runs by itself.
+    """
+
+    ACTIONS_ATTR = 'actions'
+
+    ATTRIBUTES = (
+        *software_component.SoftwareComponent.ATTRIBUTES,
+        ACTIONS_ATTR,
+    )
+
+    # Heat resolves `configs` but leaves it out of the schema, so that its
+    # own class refuses the attribute that it documents.
+    attributes_schema = {
+        **software_component.SoftwareComponent.attributes_schema,
+        software_component.SoftwareComponent.CONFIGS_ATTR: attributes.Schema(
+            _('The configs of the component, one for each set of actions.'),
+            type=attributes.Schema.LIST,
+        ),
+        ACTIONS_ATTR: attributes.Schema(
+            _('The actions that the component offers, in their order there.'),
+            type=attributes.Schema.LIST,
+        ),
+    }
+
+    def validate(self):
+        """Validate as Heat does, then check what the template says.
+
+        Heat's own look for actions with two configs is passed over. It
+        takes a list that another resource has yet to supply for the
+        default, and does not say which action it means.
+
+        :raises StackValidationFailed: naming everything that cannot work.
+        """
+        super(software_component.SoftwareComponent, self).validate()
+        self.check_config()
+
+    def described(self):
+        """Return the component as its row in Heat will have it."""
+        found = self.known_properties()
+        return {
+            'group': actions.COMPONENT,
+            'config': {'configs': found.get(self.CONFIGS)},
+            'inputs': found.get(self.INPUTS),
+            'outputs': found.get(self.OUTPUTS),
+        }
+
+    def _resolve_attribute(self, name):
+        if name != self.ACTIONS_ATTR:
+            return super()._resolve_attribute(name)
+        configs = super()._resolve_attribute(self.CONFIGS_ATTR)
+        if configs is None:
+            return None
+        return list(actions.actions(actions.COMPONENT, {'configs': configs}))

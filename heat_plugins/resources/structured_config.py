@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OS::Heat::StructuredConfig."""
+
+from heat.engine.resources.openstack.heat import structured_config
+
+from heat_plugins.resources import checked_config
+
+
+class StructuredConfig(
+    checked_config.CheckedConfig, structured_config.StructuredConfig
+):
+    """A config whose body is a map, for tools that read YAML or JSON.
+
+    The same as Heat's own, and its inputs, outputs and group are checked as
+    those of OS::Heat::SoftwareConfig are. In the group ``component`` the
+    map's ``configs`` are checked as OS::Heat::SoftwareComponent's are.
+    """

@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OS::Heat::SoftwareConfig: as Heat's, and checked while it is validated."""
+
+from heat.common import exception
+from heat.engine.resources.openstack.heat import software_config as heats
+import yaml
+
+from heat_plugins.resources import checked_config
+from heat_plugins.resources import software_config
+from tests.unit import heat_fixture
+
+OURS = {'OS::Heat::SoftwareConfig': software_config.SoftwareConfig}
+
+
+def template(properties, resources=None, **sections):
+    """Return a template with the resource ``config`` of these properties."""
+    return {
+        'heat_template_version': '2021-04-16',
+        **sections,
+        'resources': {
+            'config': {
+                'type': 'OS::Heat::SoftwareConfig',
+                'properties': properties,
+            },
+            **(resources or {}),
+        },
+    }
+
+
+def value(content):
+    """Return a resource whose attribute ``value`` exists once it does."""
+    return {'type': 'OS::Heat::Value', 'properties': {'value': content}}
+
+
+FULL = yaml.safe_load("""
+group: script
+config: |
+  #!/bin/sh
+  echo $who
+inputs:
+- {name: who, default: world}
+- {name: count, type: Number, default: 3, replace_on_change: true}
+- {name: deploy_identifier}
+outputs:
+- {name: greeting}
+- {name: trouble, error_output: true, description: what went wrong}
+options: {anything: [1, 2]}
+""")
+
+
+class SoftwareConfigTest(heat_fixture.HeatTestCase):
+    TYPES = OURS
+
+    def validate(self, properties, resources=None, name='shop'):
+        stack = self.heat.stack(template(properties, resources), name)
+        stack.validate()
+        return stack
+
+    def refused(self, properties):
+        """Return the message with which a config is refused."""
+        return str(
+            self.assertRaises(
+                exception.StackValidationFailed, self.validate, properties
+            )
+        )
+
+    def test_is_of_our_class(self):
+        stack = self.heat.create(template(FULL))
+        self.assertIsInstance(stack['config'], software_config.SoftwareConfig)
+
+    def test_has_heats_properties_and_attributes(self):
+        ours = software_config.SoftwareConfig
+        self.assertEqual(
+            heats.SoftwareConfig.properties_schema, ours.properties_schema
+        )
+        self.assertEqual(
+            heats.SoftwareConfig.attributes_schema, ours.attributes_schema
+        )
+
+    def test_duplicates_are_refused_all_at_once_and_in_their_place(self):
+        message = self.refused(
+            {
+                'inputs': [{'name': 'who'}, {'name': 'who'}],
+                'outputs': [{'name': 'log'}, {'name': 'log'}],
+            }
+        )
+        self.assertIn('resources.config.properties: ', message)
+        self.assertIn('inputs[1]: the input "who" is declared 2', message)
+        self.assertIn('outputs[1]: the output "log" is declared 2', message)
+
+    def test_a_reserved_input_is_refused(self):
+        message = self.refused({'inputs': [{'name': 'deploy_action'}]})
+        self.assertIn('"deploy_action"', message)
+
+    def test_nothing_is_made_for_a_config_that_is_refused(self):
+        self.assertRaises(
+            exception.StackValidationFailed,
+            self.heat.create,
+            template({'inputs': [{'name': 'a'}, {'name': 'a'}]}),
+        )
+        self.assertEqual([], self.heat.rpc.calls)
+
+    def test_what_heat_refuses_is_refused_in_heats_words(self):
+        message = self.refused({'inputs': [{'name': 'a', 'type': 'Odd'}]})
+        self.assertIn('"Odd" is not an allowed value', message)
+
+    def test_doubts_are_logged_once_with_stack_and_resource(self):
+        with self.assertLogs(checked_config.__name__, 'DEBUG') as logs:
+            self.validate(
+                {
+                    'group': 'script',
+                    'config': 'echo hi',
+                    'inputs': [{'name': 'my-input'}],
+                    'outputs': [{'name': 'deploy_stdout'}],
+                }
+            )
+        warning, note = logs.records
+        self.assertEqual('WARNING', warning.levelname)
+        for text in (
+            '"config"',
+            '"shop"',
+            'OS::Heat::SoftwareConfig',
+            'deploy_stdout',
+            '#!',
+        ):
+            self.assertIn(text, warning.getMessage())
+        self.assertEqual('DEBUG', note.levelname)
+        self.assertIn('my-input', note.getMessage())
+
+    def test_nothing_is_logged_about_a_good_config(self):
+        with self.assertNoLogs(checked_config.__name__, 'DEBUG'):
+            self.validate(FULL)
+
+    def test_what_other_resources_supply_is_not_held_against_it(self):
+        stack = self.validate(
+            {
+                'group': {'get_attr': ['late', 'value']},
+                'config': {'get_attr': ['late', 'value']},
+                'inputs': [
+                    {'name': {'get_attr': ['late', 'value']}},
+                    {'name': {'get_attr': ['late', 'value']}},
+                    {'name': {'get_resource': 'late'}},
+                    {
+                        'name': 'known',
+                        'default': {'get_attr': ['late', 'value']},
+                    },
+                ],
+                'outputs': {'get_attr': ['late', 'value']},
+            },
+            {'late': value('text')},
+        )
+        self.assertIsNone(stack['late'].resource_id)
+
+    def test_what_is_known_beside_it_still_is(self):
+        error = self.assertRaises(
+            exception.StackValidationFailed,
+            self.validate,
+            {
+                'inputs': [
+                    {'name': 'a'},
+                    {'name': {'get_attr': ['late', 'value']}},
+                    {'name': 'a'},
+                ],
+            },
+            {'late': value('text')},
+        )
+        self.assertIn('inputs[0], inputs[2]', str(error))
+
+    def with_parameters(self, **options):
+        return self.heat.stack(
+            template(
+                {
+                    'inputs': [
+                        {'name': {'get_param': 'first'}},
+                        {'name': {'get_param': 'second'}},
+                    ],
+                },
+                parameters={
+                    'first': {'type': 'string', 'default': ''},
+                    'second': {'type': 'string', 'default': ''},
+                },
+            ),
+            **options,
+        )
+
+    def test_parameters_are_read(self):
+        stack = self.with_parameters(
+            parameters={'first': 'who', 'second': 'who'}
+        )
+        error = self.assertRaises(
+            exception.StackValidationFailed, stack.validate
+        )
+        self.assertIn('"who"', str(error))
+
+    def test_parameters_of_a_nested_stack_may_come_later(self):
+        # Heat validates a nested stack so before it has the values.
+        self.with_parameters(strict_validate=False).validate()
+
+    def test_validating_a_template_alone_works(self):
+        self.with_parameters(strict_validate=False).validate(
+            validate_res_tmpl_only=True
+        )
+
+    def test_what_a_condition_leaves_out_is_not_there(self):
+        no = {'if': [{'not': {'equals': ['a', 'a']}}, [{'name': 'x'}]]}
+        self.validate({'inputs': no}, name='whole')
+        no = {'if': [{'not': {'equals': [1, 1]}}, {'name': 'a'}]}
+        self.validate({'inputs': [{'name': 'a'}, no]}, name='one')
+
+    def test_properties_that_are_null_are_as_left_out(self):
+        nulls = dict.fromkeys(
+            ('group', 'config', 'inputs', 'outputs', 'options')
+        )
+        stack = self.heat.create(template(nulls))
+        row = self.heat.rpc.show_software_config(
+            self.heat.context, stack['config'].resource_id
+        )
+        self.assertEqual(
+            ('Heat::Ungrouped', '', [], [], {}),
+            tuple(row[name] for name in nulls),
+        )
+
+    def test_every_config_gets_a_name(self):
+        stack = self.heat.create(template(FULL))
+        self.heat.update(stack, template({**FULL, 'config': '#!/bin/bash'}))
+        self.heat.update(self.heat.load(stack), template({'config': None}))
+        names = [
+            call.arguments['name']
+            for call in self.heat.rpc.calls
+            if call.method == 'create_software_config'
+        ]
+        self.assertEqual(3, len(names))
+        for name in names:
+            self.assertRegex(name, '^stack-config-[a-z0-9]+$')
+
+    def test_a_name_is_never_too_long_for_its_column(self):
+        stack = self.heat.create(template(FULL), name='s' * 250)
+        row = self.heat.rpc.show_software_config(
+            self.heat.context, stack['config'].resource_id
+        )
+        self.assertEqual(255, len(row['name']))
+
+    def test_a_change_makes_a_new_config_and_deletes_the_old(self):
+        stack = self.heat.create(template(FULL))
+        old = stack['config'].resource_id
+        self.heat.update(stack, template({**FULL, 'config': '#!/bin/bash'}))
+        (row,) = self.heat.rpc.list_software_configs(self.heat.context)
+        self.assertEqual(stack['config'].resource_id, row['id'])
+        self.assertNotEqual(old, row['id'])
+
+    def test_deleting_the_stack_leaves_no_config(self):
+        stack = self.heat.create(template(FULL))
+        self.heat.delete(stack)
+        self.assertEqual(
+            [], self.heat.rpc.list_software_configs(self.heat.context)
+        )
+
+    def test_a_config_that_is_gone_can_be_deleted_and_has_no_attribute(self):
+        stack = self.heat.create(template(FULL))
+        self.heat.rpc.delete_software_config(
+            self.heat.context, stack['config'].resource_id
+        )
+        again = self.heat.load(stack)
+        self.assertIsNone(again['config'].FnGetAtt('config'))
+        self.heat.delete(stack)
+
+    def test_its_text_is_an_attribute(self):
+        stack = self.heat.create(template(FULL))
+        self.assertEqual(FULL['config'], stack['config'].FnGetAtt('config'))
+
+
+class SameRowsTest(heat_fixture.HeatTestCase):
+    """What Heat's class stores for a template, ours stores too."""
+
+    def rows(self, types, properties):
+        engine = heat_fixture.Heat(types)
+        engine.setup()
+        self.addCleanup(engine.cleanup)
+        engine.create(template(properties))
+        (call,) = engine.rpc.calls
+        return {**call.arguments, 'name': 'differs'}
+
+    def test_for_templates_full_and_bare(self):
+        self.heat.cleanup()
+        for properties in (FULL, {}, {'config': None}, {'inputs': None}):
+            self.assertEqual(
+                self.rows({}, properties), self.rows(OURS, properties)
+            )

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OS::Heat::StructuredConfig: as Heat's, and checked."""
+
+from heat.common import exception
+from heat.engine.resources.openstack.heat import structured_config as heats
+
+from heat_plugins.resources import structured_config
+from tests.unit import heat_fixture
+
+
+def template(properties):
+    return {
+        'heat_template_version': '2021-04-16',
+        'resources': {
+            'config': {
+                'type': 'OS::Heat::StructuredConfig',
+                'properties': properties,
+            },
+        },
+    }
+
+
+class StructuredConfigTest(heat_fixture.HeatTestCase):
+    TYPES = {'OS::Heat::StructuredConfig': structured_config.StructuredConfig}
+
+    BODY = {'datafiles': {'common': {'who': {'get_input': 'who'}}}}
+
+    def refused(self, properties):
+        stack = self.heat.stack(template(properties))
+        return str(
+            self.assertRaises(exception.StackValidationFailed, stack.validate)
+        )
+
+    def test_has_heats_properties_and_attributes(self):
+        ours = structured_config.StructuredConfig
+        self.assertEqual(
+            heats.StructuredConfig.properties_schema, ours.properties_schema
+        )
+        self.assertEqual(
+            heats.StructuredConfig.attributes_schema, ours.attributes_schema
+        )
+
+    def test_a_map_is_stored_and_is_an_attribute(self):
+        stack = self.heat.create(
+            template(
+                {
+                    'group': 'hiera',
+                    'config': self.BODY,
+                    'inputs': [{'name': 'who'}],
+                }
+            )
+        )
+        config = stack['config']
+        self.assertIsInstance(config, structured_config.StructuredConfig)
+        self.assertEqual(self.BODY, config.FnGetAtt('config'))
+
+    def test_without_a_body_and_with_a_null_it_is_created_and_named(self):
+        for number, properties in enumerate(({}, {'config': None})):
+            self.heat.create(template(properties), name=f'stack{number}')
+        for row in self.heat.rpc.list_software_configs(self.heat.context):
+            self.assertRegex(row['name'], '^stack[01]-config-')
+
+    def test_what_is_refused_for_a_software_config_is_refused_here(self):
+        message = self.refused(
+            {
+                'config': self.BODY,
+                'inputs': [{'name': 'deploy_signal_id'}],
+                'outputs': [{'name': 'a'}, {'name': 'a'}],
+            }
+        )
+        self.assertIn('"deploy_signal_id"', message)
+        self.assertIn('outputs[1]', message)
+
+    def test_a_component_written_as_a_map_is_checked_as_one(self):
+        message = self.refused(
+            {
+                'group': 'component',
+                'config': {
+                    'configs': [
+                        {'actions': ['BACKUP'], 'tool': 'ansible'},
+                        {'actions': ['BACKUP', ''], 'tool': 'ansible'},
+                    ]
+                },
+            }
+        )
+        self.assertIn('"BACKUP" already has a config', message)
+        self.assertIn('configs[1].actions[1]', message)
