@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Heat's client plugin for the object store, beside Heat's own ``swift``."""
+
+from heat.common import config
+from heat.engine.clients import client_plugin
+
+from heat_plugins.clients import swift
+from heat_plugins.signals import errors
+from heat_plugins.signals import store
+
+CLIENT_NAME = 'heat_plugins_swift'
+
+# Whose options in heat.conf we read.
+_OPTIONS = 'swift'
+
+
+class SwiftClientPlugin(client_plugin.ClientPlugin):
+    """Gives a `store.ObjectStore` for the context's project.
+
+    It reads ``[clients_swift]``: ``endpoint_type``, ``ca_file``,
+    ``cert_file``, ``key_file`` and ``insecure``.
+    """
+
+    service_types = [swift.SERVICE_TYPE]
+
+    def _create(self, version=None):
+        tls = config.get_ssl_options(_OPTIONS)
+        return store.ObjectStore(
+            swift.KeystoneTransport(
+                self.context.keystone_session,
+                interface=self._get_client_option(_OPTIONS, 'endpoint_type'),
+                region_name=self._get_region_name(),
+                tls=tls,
+            )
+        )
+
+    def is_client_exception(self, ex):
+        return isinstance(ex, errors.SignalError)
+
+    def is_not_found(self, ex):
+        return isinstance(ex, errors.NotFound)
+
+    def is_conflict(self, ex):
+        return isinstance(ex, errors.Conflict)
+
+    def is_over_limit(self, ex):
+        return isinstance(ex, errors.StoreError) and ex.status in (413, 429)

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The object store over a Keystone session.
+
+It uses keystoneauth rather than swiftclient: a `swiftclient.Connection`
+cannot be shared by threads, keeps the token it began with, and reads bodies
+without a limit. A keystoneauth session pools its connections, renews its
+token on a 401, and may be used by all threads of an engine.
+"""
+
+from typing import Any
+
+from keystoneauth1 import exceptions
+from keystoneauth1 import session as ks_session
+import requests
+import urllib3
+
+from heat_plugins.signals import errors
+from heat_plugins.signals import store
+
+SERVICE_TYPE = 'object-store'
+
+# Nobody waits longer than this for the first byte of an answer.
+_TIMEOUT = 60.0
+
+
+class KeystoneTransport:
+    """Sends requests with the token of a Keystone session.
+
+    :param session: a session with an auth plugin.
+    :param interface: which of the catalogue's endpoints to use.
+    :param region_name: the region; None for the only one.
+    :param tls: ``verify`` and ``cert`` as `requests` takes them, where the
+        object store needs others than Keystone.
+    """
+
+    def __init__(
+        self,
+        session: ks_session.Session,
+        *,
+        interface: str = 'public',
+        region_name: str | None = None,
+        tls: dict[str, Any] | None = None,
+    ) -> None:
+        self._session = session
+        self._filter = {
+            'service_type': SERVICE_TYPE,
+            'interface': interface,
+            'region_name': region_name,
+        }
+        self._tls = tls or {}
+        self._storage_url: str | None = None
+
+    def storage_url(self) -> str:
+        """See `store.Transport.storage_url`."""
+        if self._storage_url is None:
+            try:
+                url = self._session.get_endpoint(**self._filter)
+            except exceptions.ClientException as exc:
+                raise _translated(exc) from exc
+            if not url:
+                raise _no_endpoint()
+            self._storage_url = url.rstrip('/')
+        return self._storage_url
+
+    def send(self, request: store.Request) -> store.Response:
+        """See `store.Transport.send`."""
+        try:
+            answer = self._session.request(
+                request.url,
+                request.method,
+                headers={'Accept-Encoding': 'identity', **request.headers},
+                authenticated=request.authenticated,
+                raise_exc=False,
+                redirect=False,
+                # The session would log bodies, and URLs with signatures.
+                log=False,
+                stream=True,
+                timeout=_TIMEOUT,
+                **self._tls,
+            )
+        except exceptions.ClientException as exc:
+            raise _translated(exc) from exc
+        with answer:
+            try:
+                body, truncated = _read(answer, request.limit)
+            except (urllib3.exceptions.HTTPError, OSError) as exc:
+                raise errors.Unavailable(
+                    'The object store broke off in the middle of an answer: '
+                    f'{type(exc).__name__}'
+                ) from exc
+        return store.Response(
+            status=answer.status_code,
+            headers={
+                name.lower(): value for name, value in answer.headers.items()
+            },
+            body=body,
+            truncated=truncated,
+        )
+
+
+def _read(answer: requests.Response, limit: int) -> tuple[bytes, bool]:
+    """Read a body as it was sent; what it would inflate to is its matter."""
+    chunks = []
+    size = 0
+    while size <= limit:
+        chunk = answer.raw.read(
+            min(65536, limit + 1 - size), decode_content=False
+        )
+        if not chunk:
+            return b''.join(chunks), False
+        chunks.append(chunk)
+        size += len(chunk)
+    return b''.join(chunks)[:limit], True
+
+
+def _no_endpoint() -> errors.TempURLUnusable:
+    return errors.TempURLUnusable(
+        'The catalogue has no object store (service type "object-store") in '
+        'this region'
+    )
+
+
+def _translated(exc: exceptions.ClientException) -> errors.SignalError:
+    """Say what a failure of the session means to us."""
+    name = type(exc).__name__
+    if isinstance(exc, (exceptions.EndpointNotFound, exceptions.EmptyCatalog)):
+        return _no_endpoint()
+    if isinstance(
+        exc,
+        (
+            exceptions.Unauthorized,
+            exceptions.Forbidden,
+            # What Keystone answers when a trust or an application credential
+            # has been deleted.
+            exceptions.NotFound,
+            exceptions.AuthorizationFailure,
+            exceptions.MissingAuthPlugin,
+        ),
+    ):
+        return errors.Denied(f'Keystone gives no token for it: {name}')
+    return errors.Unavailable(f'The object store cannot be reached: {name}')

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the deployments of one root stack share in one engine process.
+
+A hub has one context, with the stack's stored credentials, one connection to
+the object store, the signer of the stack's container, and the watcher. It
+lives as long as it is used, and a while longer: the next action finds the
+token, the storage URL and the container ready.
+"""
+
+import collections
+from collections import abc
+import threading
+
+from heat.common import crypt
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from heat_plugins import config
+from heat_plugins.clients import heat_swift
+from heat_plugins.engine import rows
+from heat_plugins.signals import errors
+from heat_plugins.signals import keys
+from heat_plugins.signals import names
+from heat_plugins.signals import store as store_module
+from heat_plugins.signals import watcher
+
+LOG = logging.getLogger(__name__)
+
+config.register_opts(cfg.CONF)
+
+# How many hubs without a waiting deployment to keep.
+_IDLE_HUBS = 256
+
+_DROP_ATTEMPTS = 3
+
+_hubs: collections.OrderedDict[tuple[str, str], 'Hub'] = (
+    collections.OrderedDict()
+)
+_lock = threading.Lock()
+
+
+def temp_url_secret() -> str | None:
+    """Return what TempURL keys are derived from.
+
+    None if that would be what Heat's source publishes.
+    """
+    secret = cfg.CONF.heat_plugins.temp_url_secret
+    if secret:
+        return secret
+    default = next(
+        opt.default
+        for opt in crypt.auth_opts
+        if opt.name == 'auth_encryption_key'
+    )
+    key = cfg.CONF.auth_encryption_key
+    return None if key == default else key
+
+
+def hub_for(stack, root_stack_id: str) -> 'Hub':
+    """Return the hub of a stack's root stack.
+
+    :param stack: any `heat.engine.stack.Stack` below that root.
+    """
+    key = (stack.context.project_id, root_stack_id)
+    with _lock:
+        hub = _hubs.get(key)
+        if hub is None:
+            hub = _hubs[key] = Hub(root_stack_id)
+            _forget_idle()
+        _hubs.move_to_end(key)
+    hub.adopt(stack)
+    return hub
+
+
+def _forget_idle() -> None:
+    idle = [key for key, hub in _hubs.items() if not len(hub.watcher)]
+    for key in idle[: max(0, len(idle) - _IDLE_HUBS)]:
+        del _hubs[key]
+
+
+class Hub:
+    """The shared side of one root stack; see the module."""
+
+    def __init__(self, root_stack_id: str) -> None:
+        options = cfg.CONF.heat_plugins
+        self.root_stack_id = root_stack_id
+        self.container = names.container(root_stack_id)
+        self.watcher = watcher.Watcher(
+            self,
+            watcher.Pace(
+                interval=options.signal_poll_interval,
+                interval_max=options.signal_poll_interval_max,
+                direct=options.signal_direct_look_interval,
+            ),
+        )
+        self._context = None
+        # Whether the context's credentials are believed to work.
+        self._trusted = False
+        self._store: store_module.ObjectStore | None = None
+        self._signer: keys.Signer | None = None
+        self._lock = threading.RLock()
+
+    def adopt(self, stack) -> None:
+        """Take the stored credentials of a stack, if there is need."""
+        with self._lock:
+            if self._trusted:
+                return
+            context = stack.stored_context()
+            self._store = context.clients.client(heat_swift.CLIENT_NAME)
+            # Clients hold their context by a weak reference.
+            self._context = context
+            self._signer = None
+            self._trusted = True
+
+    @property
+    def store(self) -> store_module.ObjectStore:
+        if self._store is None:
+            raise errors.TempURLUnusable('This stack has no object store')
+        return self._store
+
+    def signer(self) -> keys.Signer:
+        """Return what signs URLs of the container; makes both if need be.
+
+        :raises errors.SignalError: as `keys.KeyKeeper.ensure`.
+        """
+        with self._lock:
+            if self._signer is None:
+                self._signer = self._keeper().ensure(self.container)
+            return self._signer
+
+    def _keeper(self) -> keys.KeyKeeper:
+        options = cfg.CONF.heat_plugins
+        return keys.KeyKeeper(
+            self.store,
+            secret=temp_url_secret(),
+            digests=options.temp_url_digests,
+            overlap=options.temp_url_lifetime_max,
+        )
+
+    # watcher.Source
+
+    def names(self) -> abc.Collection[str]:
+        """List the signals; a container that is gone is made again."""
+        try:
+            found = self.store.list_objects(self.container, names.SIGNALS)
+        except errors.NotFound:
+            LOG.warning(
+                'Container %s is gone while deployments wait for signals in '
+                'it; making it again',
+                self.container,
+            )
+            with self._lock:
+                self._signer = None
+                self.signer()
+            return ()
+        except errors.Denied:
+            # Perhaps an update has given the stack other credentials.
+            self._trusted = False
+            raise
+        return {entry.name for entry in found}
+
+    def rows(self, ids: abc.Collection[str]) -> abc.Mapping[str, watcher.Row]:
+        return rows.read(self._context, ids)
+
+    def sweep(self, container: str, prefix: str) -> None:
+        """Delete all objects below a prefix of a container."""
+        try:
+            entries = self.store.list_objects(container, prefix)
+        except errors.NotFound:
+            return
+        for entry in entries:
+            self.store.delete_object(container, entry.name)
+
+    def drop_container(self, container: str) -> None:
+        """Delete a container and what is left in it.
+
+        What arrives meanwhile makes it not empty again, hence the attempts.
+
+        :raises errors.Conflict: something kept arriving.
+        """
+        with self._lock:
+            self._signer = None
+            for attempt in range(_DROP_ATTEMPTS):
+                try:
+                    self.sweep(container, '')
+                    self.store.delete_container(container)
+                except errors.NotFound:
+                    return
+                except errors.Conflict:
+                    if attempt + 1 == _DROP_ATTEMPTS:
+                        raise
+                else:
+                    return

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Software deployments as Heat's database has them.
+
+Heat's own way to a deployment's row is an RPC for each look and each change,
+and a change there overwrites whatever came before. Here many rows are read
+at once, and a row is settled only while it is still the one that was waited
+for, so that two engines cannot both finish a signal.
+"""
+
+from collections import abc
+
+from heat.db import api as db_api
+from heat.db import models
+from oslo_utils import timeutils
+import sqlalchemy
+
+from heat_plugins.signals import body
+from heat_plugins.signals import watcher
+
+IN_PROGRESS = 'IN_PROGRESS'
+
+#: The key in a resource's data that says which container its URLs lead to.
+CONTAINER_KEY = 'heat_plugins_signal_container'
+
+# Databases limit how many values one statement may name.
+_BATCH = 500
+
+
+def read(context, ids: abc.Collection[str]) -> dict[str, watcher.Row]:
+    """Read the rows of deployments; what is not there is left out."""
+    wanted = sorted(ids)
+    deployment = models.SoftwareDeployment
+    found = {}
+    with db_api.context_manager.reader.using(context) as session:
+        for start in range(0, len(wanted), _BATCH):
+            query = sqlalchemy.select(
+                deployment.id, deployment.config_id, deployment.status
+            ).where(deployment.id.in_(wanted[start : start + _BATCH]))
+            for row in session.execute(query):
+                found[row.id] = watcher.Row(
+                    config_id=row.config_id,
+                    in_progress=row.status == IN_PROGRESS,
+                )
+    return found
+
+
+def settle(
+    context, deployment_id: str, config_id: str, outcome: body.Outcome
+) -> bool:
+    """Write how a deployment ended, if nobody has before.
+
+    :returns: whether this is the outcome that counts.
+    """
+    deployment = models.SoftwareDeployment
+    statement = (
+        sqlalchemy.update(deployment)
+        .where(
+            deployment.id == deployment_id,
+            deployment.config_id == config_id,
+            deployment.status == IN_PROGRESS,
+        )
+        .values(
+            status=outcome.status,
+            status_reason=outcome.reason,
+            output_values=dict(outcome.outputs),
+            updated_at=timeutils.utcnow(),
+        )
+        .execution_options(synchronize_session=False)
+    )
+    with db_api.context_manager.writer.using(context) as session:
+        return session.execute(statement).rowcount == 1
+
+
+def container_in_use(context, root_stack_id: str, container: str) -> bool:
+    """Say whether a deployment of a root stack has a URL to a container."""
+    query = (
+        sqlalchemy.select(models.ResourceData.id)
+        .join(
+            models.Resource,
+            models.Resource.id == models.ResourceData.resource_id,
+        )
+        .where(
+            models.Resource.root_stack_id == root_stack_id,
+            models.ResourceData.key == CONTAINER_KEY,
+            models.ResourceData.value == container,
+        )
+        .limit(1)
+    )
+    with db_api.context_manager.reader.using(context) as session:
+        return session.execute(query).first() is not None

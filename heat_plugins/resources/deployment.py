@@ -1,0 +1,792 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What our deployment classes do that Heat's do not.
+
+`DeploymentMixin` goes before one of Heat's two deployment classes. It keeps
+their properties, attributes and inputs, and replaces how an action is handed
+to the server (`_handle_action`), how its end is noticed (`_await`) and how
+it is taken back (`_withdraw`).
+"""
+
+from collections import abc
+import contextlib
+import copy
+import dataclasses
+import time
+from typing import Any
+import uuid
+
+from heat.common import exception
+from heat.common.i18n import _
+from heat.db import api as db_api
+from heat.engine import attributes
+from heat.engine import constraints
+from heat.engine import properties
+from heat.engine import resource
+from heat.engine.resources.openstack.heat import software_deployment as base
+from heat.objects import software_config as config_objects
+from heat.objects import software_deployment as deployment_objects
+from heat.rpc import api as rpc_api
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from heat_plugins.configs import actions
+from heat_plugins.configs import handover
+from heat_plugins.engine import hub as hubs
+from heat_plugins.engine import rows
+from heat_plugins.resources import transports
+from heat_plugins.signals import body
+from heat_plugins.signals import errors
+from heat_plugins.signals import tempurl
+from heat_plugins.signals import watcher
+
+LOG = logging.getLogger(__name__)
+
+TIMEOUT, SIGNAL_URL_LIFETIME = 'timeout', 'signal_url_lifetime'
+SIGNAL_TRANSPORT = base.SoftwareDeployment.SIGNAL_TRANSPORT
+TRANSPORT_ATTR = 'signal_transport'
+
+#: The key in a resource's data for the config that its last action made.
+CONFIG_KEY = 'heat_plugins_config'
+
+# How often to ask whether the server of a DELETE is still there, in seconds.
+_SERVER_LOOK = 30
+
+# How long to go on after a signal that came at the deadline, and how long to
+# wait before trying again to clean up, in seconds.
+_LAST_LOOK = 60
+_CLEAN_UP_DELAY = 5
+
+
+def properties_schema(heats):
+    """Return the properties of one of Heat's deployment classes with ours.
+
+    :param heats: the `properties_schema` of the class.
+    """
+    transport = copy.copy(heats[SIGNAL_TRANSPORT])
+    transport.description = _(
+        'How the server sends back the result. TEMP_URL_POLL: it PUTs it to '
+        'a Swift TempURL, without credentials, and the engine looks for it '
+        'there; TEMP_URL_SIGNAL means the same. CFN_SIGNAL: it POSTs it to '
+        'a URL of heat-api-cfn, signed with a key pair. HEAT_SIGNAL: it '
+        'signals the resource through heat-api, with Keystone credentials. '
+        'ZAQAR_SIGNAL: it sends it to a Zaqar queue, with Keystone '
+        'credentials. NO_SIGNAL: the resource is complete without one. '
+        'AUTO: the first of TEMP_URL_POLL, ZAQAR_SIGNAL, CFN_SIGNAL and '
+        'HEAT_SIGNAL that can really be used, chosen for each action.'
+    )
+    transport.default = transports.default()
+    transport.constraints = [constraints.AllowedValues(transports.NAMES)]
+    transport.update_allowed = True
+    schema = dict(heats)
+    schema[SIGNAL_TRANSPORT] = transport
+    schema[TIMEOUT] = properties.Schema(
+        properties.Schema.INTEGER,
+        _(
+            'The most seconds that one action may take, from when it is '
+            "handed to the server until its signal. The stack's own timeout "
+            'counts as well.'
+        ),
+        constraints=[constraints.Range(min=1)],
+        update_allowed=True,
+    )
+    schema[SIGNAL_URL_LIFETIME] = properties.Schema(
+        properties.Schema.INTEGER,
+        _(
+            'For how many seconds the TempURL of an action stays valid, if '
+            'longer than the action may take. A server may use it for as '
+            'long, though no result counts after the action has ended.'
+        ),
+        constraints=[constraints.Range(min=60, max=tempurl.MAX_EXPIRES)],
+        update_allowed=True,
+    )
+    return schema
+
+
+def attributes_schema(heats):
+    """Return the attributes of one of Heat's deployment classes with ours.
+
+    :param heats: the `attributes_schema` of the class.
+    """
+    schema = dict(heats)
+    schema[TRANSPORT_ATTR] = attributes.Schema(
+        _('How the last action was to be signalled: what AUTO chose.'),
+        type=attributes.Schema.STRING,
+    )
+    return schema
+
+
+@dataclasses.dataclass(kw_only=True)
+class Wait:
+    """An action that was handed to a server.
+
+    :ivar hub: who looks for the signal; None where Heat's own class does.
+    :ivar declared: the outputs that the config declares.
+    :ivar begun: by `time.monotonic`, like the other times.
+    :ivar deadline: None where the stack's counts alone.
+    :ivar next_server_look: when to ask whether the server is still there.
+    :ivar trouble: since when a signal that has arrived cannot be fetched.
+    """
+
+    action: str
+    ticket: watcher.Ticket
+    hub: hubs.Hub | None
+    declared: abc.Sequence[abc.Mapping[str, Any]]
+    server_id: str
+    begun: float
+    deadline: float | None
+    next_server_look: float
+    trouble: watcher.Trouble | None = None
+
+
+@dataclasses.dataclass(kw_only=True)
+class Deletion:
+    """A deployment that goes.
+
+    :ivar wait: for the DELETE action; None if it has ended or there is none.
+    :ivar sweep: what is to be cleaned up in the object store.
+    :ivar trouble: since when the object store refuses that.
+    """
+
+    wait: Wait | None
+    sweep: transports.Sweep
+    trouble: watcher.Trouble | None = None
+
+
+class DeploymentMixin:
+    """The behaviour of our deployment classes; see the module."""
+
+    SIGNAL_TRANSPORTS = transports.NAMES
+    TIMEOUT = TIMEOUT
+    SIGNAL_URL_LIFETIME = SIGNAL_URL_LIFETIME
+
+    # What `transports` chose for the action at hand.
+    _signalling: transports.Signalling | None = None
+
+    # --- which transport ---------------------------------------------------
+
+    # Heat's class asks these when it builds the inputs of a config.
+
+    def _signal_transport_cfn(self):
+        return self._transport() == transports.CFN_SIGNAL
+
+    def _signal_transport_heat(self):
+        return self._transport() == transports.HEAT_SIGNAL
+
+    def _signal_transport_none(self):
+        return self._transport() == transports.NO_SIGNAL
+
+    def _signal_transport_zaqar(self):
+        return self._transport() == transports.ZAQAR_SIGNAL
+
+    def _signal_transport_temp_url(self):
+        return self._transport() == transports.TEMP_URL_POLL
+
+    def _transport(self):
+        if self._signalling is not None:
+            return self._signalling.transport
+        return transports.canonical(self.properties[SIGNAL_TRANSPORT])
+
+    def _get_swift_signal_url(self, multiple_signals=False):
+        """Return the TempURL of the action at hand."""
+        return None if self._signalling is None else self._signalling.url
+
+    # --- an action begins --------------------------------------------------
+
+    def _handle_action(self, action, config=None, prev_derived_config=None):
+        """Hand a config to the server; return what there is to wait for."""
+        if config is None:
+            config = self._load_config()
+        if not self._runs(action, config):
+            return None
+        if self.resource_id is None:
+            self.resource_id_set(str(uuid.uuid4()))
+        config_id = str(uuid.uuid4())
+        former_config = self.data().get(CONFIG_KEY)
+        # Before anything is made, so that whatever happens now is found
+        # and cleaned up when the resource is deleted.
+        self.data_set(CONFIG_KEY, config_id)
+        self._signalling = transports.choose(self, config_id)
+        try:
+            row = self._hand_over(action, config, config_id)
+        except Exception:
+            self._undo_hand_over(config_id)
+            raise
+        finally:
+            signalling, self._signalling = self._signalling, None
+        for config_to_go in {prev_derived_config, former_config, row}:
+            if config_to_go and config_to_go != config_id:
+                self._delete_derived_config(config_to_go)
+        if signalling.transport == transports.NO_SIGNAL:
+            return None
+        declared = [
+            each.as_dict() for each in config[rpc_api.SOFTWARE_CONFIG_OUTPUTS]
+        ]
+        return self._begin_wait(action, config_id, signalling, declared)
+
+    def _runs(self, action, config):
+        group = config.get(rpc_api.SOFTWARE_CONFIG_GROUP)
+        if group == actions.COMPONENT:
+            return actions.serves(
+                group, config[rpc_api.SOFTWARE_CONFIG_CONFIG], action
+            )
+        return action in self.properties[self.DEPLOY_ACTIONS]
+
+    def _hand_over(self, action, config, config_id):
+        """Make the derived config, and the row that gives it to the server.
+
+        :returns: the id of the config that the row had before, if any.
+        """
+        params = self._build_derived_config_params(action, config)
+        config_objects.SoftwareConfig.create(
+            self.context,
+            {
+                'id': config_id,
+                'group': params[rpc_api.SOFTWARE_CONFIG_GROUP],
+                'name': params[rpc_api.SOFTWARE_CONFIG_NAME],
+                'config': {
+                    key: params[key]
+                    for key in (
+                        rpc_api.SOFTWARE_CONFIG_INPUTS,
+                        rpc_api.SOFTWARE_CONFIG_OUTPUTS,
+                        rpc_api.SOFTWARE_CONFIG_OPTIONS,
+                        rpc_api.SOFTWARE_CONFIG_CONFIG,
+                    )
+                },
+                'tenant': self.context.project_id,
+            },
+        )
+        row = self._row()
+        values = self._build_properties(config_id, action)
+        if row is not None:
+            self.rpc_client().update_software_deployment(
+                self.context, deployment_id=self.resource_id, **values
+            )
+            return row.config_id
+        self.rpc_client().create_software_deployment(
+            self.context,
+            deployment_id=self.resource_id,
+            server_id=self.properties[self.SERVER],
+            stack_user_project_id=self._reading_project(),
+            **values,
+        )
+        return None
+
+    def _undo_hand_over(self, config_id):
+        """Take back a config that was made but perhaps not handed over."""
+        try:
+            row = self._row()
+            if row is not None and row.config_id == config_id:
+                self._delete_row()
+            self._delete_derived_config(config_id)
+        except Exception:
+            LOG.exception(
+                'Deployment %(name)s of stack %(stack)s was not handed to '
+                'its server, and not all of it could be taken back',
+                {'name': self.name, 'stack': self.stack.name},
+            )
+
+    def _reading_project(self):
+        """Return the project whose users may read the row, if any.
+
+        Every stack user in that project could read the URL with which this
+        server answers. Only Zaqar needs it: Heat takes the server's queue
+        and the signal's queue in that project.
+        """
+        if self._transport() == transports.ZAQAR_SIGNAL:
+            return self.stack.stack_user_project_id
+        server = db_api.resource_get_by_physical_resource_id(
+            self.context, self.properties[self.SERVER]
+        )
+        if server is not None and any(
+            item.key == 'metadata_queue_id' for item in server.data
+        ):
+            return self.stack.stack_user_project_id
+        return None
+
+    def _build_derived_config_params(self, action, source):
+        """Build the derived config in the form that agents can take."""
+        params = super()._build_derived_config_params(action, source)
+        inputs = params[rpc_api.SOFTWARE_CONFIG_INPUTS]
+        for each in inputs:
+            if each['name'] == self.DEPLOY_SIGNAL_TRANSPORT:
+                each['value'] = self._transport()
+        params[rpc_api.SOFTWARE_CONFIG_INPUTS] = handover.inputs(
+            inputs, self._tool(action, params)
+        )
+        params[rpc_api.SOFTWARE_CONFIG_OPTIONS] = (
+            params[rpc_api.SOFTWARE_CONFIG_OPTIONS] or {}
+        )
+        return params
+
+    def handle_update(self, json_snippet, tmpl_diff, prop_diff):
+        self.properties = json_snippet.properties(
+            self.properties_schema, self.context
+        )
+        config = self._load_config()
+        if self._must_replace(config):
+            raise resource.UpdateReplace(self.name)
+        return self._handle_action(self.UPDATE, config=config)
+
+    def _must_replace(self, config):
+        """Say whether an input changes that is not to change in place."""
+        row = self._row()
+        if row is None:
+            return False
+        before = {
+            each['name']: each.get('value')
+            for each in row.config.config[rpc_api.SOFTWARE_CONFIG_INPUTS]
+        }
+        after = handover.inputs(
+            [
+                each.as_dict()
+                for each in self._build_derived_inputs(self.UPDATE, config)
+                if each.replace_on_change()
+            ],
+            self._tool(self.UPDATE, config),
+        )
+        return any(
+            each['name'] in before and before[each['name']] != each['value']
+            for each in after
+        )
+
+    def _tool(self, action, config):
+        return handover.tool(
+            config.get(rpc_api.SOFTWARE_CONFIG_GROUP),
+            config.get(rpc_api.SOFTWARE_CONFIG_CONFIG),
+            action,
+        )
+
+    # --- an action ends ----------------------------------------------------
+
+    def _begin_wait(self, action, config_id, signalling, declared):
+        now = time.monotonic()
+        limit = self.properties[TIMEOUT]
+        wait = Wait(
+            action=action,
+            ticket=watcher.Ticket(
+                deployment_id=self.resource_id,
+                config_id=config_id,
+                object_name=signalling.object_name,
+            ),
+            hub=signalling.hub,
+            declared=declared,
+            server_id=self.properties[self.SERVER],
+            begun=now,
+            deadline=now + limit if limit else None,
+            next_server_look=now + _SERVER_LOOK,
+        )
+        if wait.hub is not None:
+            wait.hub.watcher.join(wait.ticket)
+        LOG.info(
+            'Deployment %(id)s (%(name)s of stack %(stack)s) waits for a '
+            'signal of %(action)s from server %(server)s by %(transport)s',
+            {
+                'id': self.resource_id,
+                'name': self.name,
+                'stack': self.stack.name,
+                'action': action,
+                'server': wait.server_id,
+                'transport': signalling.transport,
+            },
+        )
+        return wait
+
+    def check_create_complete(self, wait):
+        return self._await(wait)
+
+    def check_update_complete(self, wait):
+        return self._await(wait)
+
+    def check_suspend_complete(self, wait):
+        return self._await(wait)
+
+    def check_resume_complete(self, wait):
+        return self._await(wait)
+
+    def _await(self, wait):
+        """Say whether an action has ended; raise if it has failed."""
+        if not wait:
+            return True
+        try:
+            done = self._look(wait)
+        except Exception:
+            if wait.hub is not None:
+                wait.hub.watcher.leave(wait.ticket)
+            raise
+        if done and wait.hub is not None:
+            wait.hub.watcher.leave(wait.ticket)
+        return done
+
+    def _look(self, wait):
+        if wait.hub is None:
+            # Zaqar: Heat's own show reads the queue.
+            done = self._check_complete()
+        else:
+            done = self._look_for_signal(wait)
+        if not done and wait.deadline is not None:
+            self._check_deadline(wait)
+        return done
+
+    def _look_for_signal(self, wait):
+        sight = wait.hub.watcher.look(wait.ticket)
+        if sight is watcher.Sight.WAITING:
+            self._check_trouble(wait)
+            return False
+        if sight in (watcher.Sight.ARRIVED, watcher.Sight.PEEK):
+            outcome = self._take_signal(wait)
+            if outcome is None:
+                self._check_trouble(wait)
+                return False
+        else:
+            outcome = self._settled(wait)
+        if outcome.status == body.FAILED:
+            raise exception.Error(
+                _('Deployment to server failed: %s') % outcome.reason
+            )
+        return outcome.status == body.COMPLETE
+
+    def _settled(self, wait):
+        """Return how somebody else has ended what is waited for."""
+        row = self._row()
+        if row is None or row.config_id != wait.ticket.config_id:
+            raise exception.Error(
+                _(
+                    'The deployment was withdrawn by somebody else while it '
+                    'waited for the signal of %s'
+                )
+                % wait.action
+            )
+        return body.Outcome(
+            status=row.status,
+            reason=row.status_reason,
+            outputs=row.output_values or {},
+        )
+
+    def _take_signal(self, wait):
+        """Fetch a signal and settle the row by it.
+
+        :returns: how the action has ended; None if there is no signal.
+        """
+        hub, ticket = wait.hub, wait.ticket
+        limit = cfg.CONF.heat_plugins.signal_body_limit
+        try:
+            content = hub.store.get_object(
+                hub.container, ticket.object_name, limit
+            )
+            outcome = body.outcome(body.parse(content), wait.declared)
+        except errors.BadSignal as exc:
+            outcome = body.failure(str(exc))
+        except errors.NotFound:
+            return None
+        except errors.SignalError as exc:
+            wait.trouble = watcher.Trouble.of(exc, wait.trouble)
+            return None
+        wait.trouble = None
+        counts = rows.settle(
+            self.context, ticket.deployment_id, ticket.config_id, outcome
+        )
+        try:
+            # It may hold secrets, and nobody will ask for it again.
+            hub.store.delete_object(hub.container, ticket.object_name)
+        except errors.SignalError as exc:
+            LOG.info(
+                'Signal %(name)s was taken, and stays in container '
+                '%(container)s until its deployment is deleted: %(error)s',
+                {
+                    'name': ticket.object_name,
+                    'container': hub.container,
+                    'error': exc,
+                },
+            )
+        return outcome if counts else self._settled(wait)
+
+    def _check_trouble(self, wait):
+        """Fail if the object store has been out of order for too long."""
+        trouble = wait.trouble or wait.hub.watcher.trouble
+        if trouble is None:
+            return
+        wait.hub.adopt(self.stack)
+        if _over_budget(trouble):
+            self._withdraw(wait)
+            raise exception.Error(
+                _(
+                    'The signal of %(action)s could not be looked for in '
+                    'the last %(seconds)d s: %(error)s'
+                )
+                % {
+                    'action': wait.action,
+                    'seconds': trouble.seconds,
+                    'error': trouble.error,
+                }
+            )
+
+    def _check_deadline(self, wait):
+        now = time.monotonic()
+        if now < wait.deadline:
+            return
+        if wait.ticket.object_name is not None and self._take_signal(wait):
+            # It came in the last moment; the next look finds the row.
+            wait.deadline = now + _LAST_LOOK
+            return
+        self._withdraw(wait)
+        raise exception.Error(
+            _(
+                'Server %(server)s has not signalled %(action)s within '
+                '%(seconds)d s (property "timeout")'
+            )
+            % {
+                'server': wait.server_id,
+                'action': wait.action,
+                'seconds': now - wait.begun,
+            }
+        )
+
+    def handle_signal(self, details):
+        """Take a signal that came through Heat's APIs."""
+        row = self._row()
+        if row is None or row.status != self.IN_PROGRESS:
+            # Nobody waits for it, or not any more.
+            return None
+        try:
+            outcome = body.outcome(
+                body.as_map(details), _declared_outputs(row.config)
+            )
+        except errors.BadSignal as exc:
+            outcome = body.failure(str(exc))
+        if not rows.settle(
+            self.context, self.resource_id, row.config_id, outcome
+        ):
+            return None
+        verb = 'succeeded' if outcome.status == body.COMPLETE else 'failed'
+        return f'deployment {self.resource_id} {verb}'
+
+    # --- an action is taken back -------------------------------------------
+
+    def _cancel(self, wait):
+        if wait:
+            self._withdraw(wait)
+
+    def handle_create_cancel(self, wait):
+        self._cancel(wait)
+
+    def handle_update_cancel(self, wait):
+        self._cancel(wait)
+
+    def handle_delete_cancel(self, deletion):
+        self._cancel(deletion.wait)
+
+    def handle_suspend_cancel(self, wait):
+        self._cancel(wait)
+
+    def handle_resume_cancel(self, wait):
+        self._cancel(wait)
+
+    def _withdraw(self, wait):
+        """Take an action back from its server, unless it has ended.
+
+        The row goes, and with it the config from the server's metadata: an
+        agent that has not fetched it never runs it. The row comes back, with
+        the same id, at the next action.
+        """
+        if wait.hub is not None:
+            wait.hub.watcher.leave(wait.ticket)
+        row = self._row()
+        if row is None or row.config_id != wait.ticket.config_id:
+            return
+        if row.status == self.IN_PROGRESS:
+            LOG.info(
+                'Deployment %(id)s: %(action)s is taken back from server '
+                '%(server)s',
+                {
+                    'id': self.resource_id,
+                    'action': wait.action,
+                    'server': wait.server_id,
+                },
+            )
+            self._delete_row()
+            self._delete_derived_config(row.config_id)
+
+    def _delete_row(self):
+        with self.rpc_client().ignore_error_by_name('NotFound'):
+            self.rpc_client().delete_software_deployment(
+                self.context, self.resource_id
+            )
+
+    # --- the resource goes -------------------------------------------------
+
+    def handle_delete(self):
+        wait = None
+        if self.resource_id is not None and self._server_reachable():
+            with self.rpc_client().ignore_error_by_name('NotFound'):
+                wait = self._handle_action(self.DELETE)
+        return Deletion(wait=wait, sweep=transports.Sweep(self))
+
+    def check_delete_complete(self, deletion):
+        wait = deletion.wait
+        if wait is not None and time.monotonic() > wait.next_server_look:
+            wait.next_server_look = time.monotonic() + _SERVER_LOOK
+            if not self._server_reachable():
+                self._withdraw(wait)
+                deletion.wait = wait = None
+        if not self._await(wait):
+            return False
+        deletion.wait = None
+        self._delete_resource()
+        return self._clean_up(deletion)
+
+    def _clean_up(self, deletion):
+        """Clean up the object store, and ride out its passing faults."""
+        try:
+            deletion.sweep.run()
+        except errors.SignalError as exc:
+            deletion.trouble = watcher.Trouble.of(exc, deletion.trouble)
+            passing = isinstance(exc, (errors.Unavailable, errors.Conflict))
+            if passing and not _over_budget(deletion.trouble):
+                raise resource.PollDelay(_CLEAN_UP_DELAY) from exc
+            # The server cannot use it for anything, and its URL runs out;
+            # no reason to keep the stack from being deleted.
+            reason = _('Container %(container)s may be left behind: %(exc)s')
+            values = {'container': deletion.sweep.container, 'exc': exc}
+            LOG.warning(reason, values)
+            self._add_event(self.DELETE, self.IN_PROGRESS, reason % values)
+        return True
+
+    def _server_reachable(self):
+        """Say whether a server is there to be handed a config.
+
+        Heat hands configs to the resource whose physical id is the server's.
+        An OS::Heat::DeployedServer has its own uuid as that, and nobody else
+        knows it; for others Nova is asked, if there is one.
+        """
+        server_id = self.properties[self.SERVER]
+        server = db_api.resource_get_by_physical_resource_id(
+            self.context, server_id
+        )
+        if server is not None:
+            if server.action == self.DELETE:
+                return False
+            if server.uuid == server_id:
+                return True
+        nova = self.client_plugin('nova')
+        if not nova.does_endpoint_exist('compute', 'nova'):
+            return server is not None
+        try:
+            nova.get_server(server_id)
+        except exception.EntityNotFound:
+            return False
+        return True
+
+    def _delete_resource(self):
+        """Delete all that the deployment has made in Heat and Keystone."""
+        row = self._row()
+        if row is not None:
+            self._delete_row()
+            self._delete_derived_config(row.config_id)
+        config_id = self.data().get(CONFIG_KEY)
+        if config_id:
+            self._delete_derived_config(config_id)
+        self._delete_signals()
+        self._delete_user()
+
+    def _delete_swift_signal_url(self):
+        """Leave the object store to `_clean_up`, which may take longer."""
+
+    # --- what there is to see ----------------------------------------------
+
+    def _row(self):
+        """Return the deployment as Heat stores it, or None."""
+        if self.resource_id is None:
+            return None
+        try:
+            return deployment_objects.SoftwareDeployment.get_by_id(
+                self.context, self.resource_id
+            )
+        except exception.NotFound:
+            return None
+
+    def get_attribute(self, key, *path):
+        row = self._row()
+        outputs = (row.output_values if row else None) or {}
+        if key in outputs:
+            return attributes.select_from_attribute(outputs[key], path)
+        if key in self.ATTRIBUTES or key in self._declared_names(row):
+            return None
+        if key == TRANSPORT_ATTR:
+            return self._last_transport(row)
+        raise exception.InvalidTemplateAttribute(resource=self.name, key=key)
+
+    def _last_transport(self, row):
+        """Return how the last action was to be signalled."""
+        if row is None:
+            return None
+        inputs = row.config.config[rpc_api.SOFTWARE_CONFIG_INPUTS]
+        values = {each['name']: each.get('value') for each in inputs}
+        return values.get(self.DEPLOY_SIGNAL_TRANSPORT)
+
+    def _declared_names(self, row):
+        """Return the names of the outputs that the config declares."""
+        config = row.config if row else None
+        if self.properties[self.CONFIG]:
+            with contextlib.suppress(exception.NotFound):
+                config = config_objects.SoftwareConfig.get_by_id(
+                    self.context, self.properties[self.CONFIG]
+                )
+        if config is None:
+            return set()
+        return {each['name'] for each in _declared_outputs(config)}
+
+    def handle_check(self):
+        if self.resource_id is None:
+            # No action has concerned it so far.
+            return
+        row = self._row()
+        if row is None:
+            raise exception.Error(
+                _('There is no deployment with id %s') % self.resource_id
+            )
+        if not self._server_reachable():
+            raise exception.Error(
+                _('There is no server with id %s') % row.server_id
+            )
+
+    def handle_adopt(self, resource_data=None):
+        super().handle_adopt(resource_data)
+        row = self._row()
+        if row is None:
+            raise exception.Error(
+                _('There is no deployment with id %s to adopt')
+                % self.resource_id
+            )
+        if row.status != self.COMPLETE:
+            raise exception.Error(
+                _(
+                    'Deployment %(id)s is %(status)s, and only a COMPLETE '
+                    'one can be adopted'
+                )
+                % {'id': self.resource_id, 'status': row.status}
+            )
+        self.data_set(CONFIG_KEY, row.config_id)
+        # Its last signal lay in the container of the abandoned stack.
+        transports.Sweep(self).run()
+
+    def needs_replace_failed(self):
+        """Say whether a failed deployment has to be made anew.
+
+        One that was created before is repeated in place: a replacement would
+        run CREATE, and after it DELETE, on the same server.
+        """
+        return self.action not in (self.UPDATE, self.SUSPEND, self.RESUME)
+
+    def _needs_update(self, *args, **kwargs):
+        # Heat takes a failed resource for complete if nothing has changed.
+        changed = super()._needs_update(*args, **kwargs)
+        return changed or self.status == self.FAILED
+
+
+def _declared_outputs(config):
+    """Return the outputs that a stored config declares."""
+    return config.config[rpc_api.SOFTWARE_CONFIG_OUTPUTS] or []
+
+
+def _over_budget(trouble):
+    return trouble.seconds > cfg.CONF.heat_plugins.swift_error_budget

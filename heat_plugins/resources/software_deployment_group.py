@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OS::Heat::SoftwareDeploymentGroup and OS::Heat::SoftwareDeployments."""
+
+from heat.engine.resources.openstack.heat import software_deployment as base
+
+from heat_plugins.resources import deployment
+
+
+class SoftwareDeploymentGroup(base.SoftwareDeploymentGroup):
+    """Runs a software config on a group of servers.
+
+    Each member is an OS::Heat::SoftwareDeployment with the properties of the
+    group.
+    """
+
+    properties_schema = deployment.properties_schema(
+        base.SoftwareDeploymentGroup.properties_schema
+    )
+
+
+class SoftwareDeployments(base.SoftwareDeployments):
+    """The former name of OS::Heat::SoftwareDeploymentGroup."""
+
+    properties_schema = SoftwareDeploymentGroup.properties_schema

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OS::Heat::StructuredDeployment, and its groups under their two names."""
+
+from heat.engine.resources.openstack.heat import structured_config as base
+
+from heat_plugins.resources import deployment
+
+
+class StructuredDeployment(
+    deployment.DeploymentMixin, base.StructuredDeployment
+):
+    """Runs a structured config on a server, with inputs put into it.
+
+    Like OS::Heat::SoftwareDeployment; before the config is handed to the
+    server, each ``{get_input: NAME}`` in it is replaced by the input's value.
+    """
+
+    properties_schema = deployment.properties_schema(
+        base.StructuredDeployment.properties_schema
+    )
+
+    attributes_schema = (
+        software_deployment.SoftwareDeployment.attributes_schema
+    )
+
+
+class StructuredDeploymentGroup(base.StructuredDeploymentGroup):
+    """Runs a structured config on a group of servers.
+
+    Each member is an OS::Heat::StructuredDeployment with the properties of
+    the group.
+    """
+
+    properties_schema = deployment.properties_schema(
+        base.StructuredDeploymentGroup.properties_schema
+    )
+
+
+class StructuredDeployments(base.StructuredDeployments):
+    """The former name of OS::Heat::StructuredDeploymentGroup."""
+
+    properties_schema = StructuredDeploymentGroup.properties_schema

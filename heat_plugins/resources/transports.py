@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signal transports: which one an action uses, and what it needs for that.
+
+One class for each transport, found by name. A class is asked to prepare the
+transport for one action; if it cannot, it says why, and AUTO goes on to the
+next.
+"""
+
+import contextlib
+import dataclasses
+import time
+
+from heat.common import exception
+from heat.common.i18n import _
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from heat_plugins import config
+from heat_plugins.engine import hub as hubs
+from heat_plugins.engine import rows
+from heat_plugins.signals import errors
+from heat_plugins.signals import names
+
+LOG = logging.getLogger(__name__)
+
+config.register_opts(cfg.CONF)
+cfg.CONF.import_opt(
+    'default_deployment_signal_transport', 'heat.common.config'
+)
+
+AUTO = 'AUTO'
+TEMP_URL_POLL = 'TEMP_URL_POLL'
+TEMP_URL_SIGNAL = 'TEMP_URL_SIGNAL'
+CFN_SIGNAL = 'CFN_SIGNAL'
+HEAT_SIGNAL = 'HEAT_SIGNAL'
+ZAQAR_SIGNAL = 'ZAQAR_SIGNAL'
+NO_SIGNAL = 'NO_SIGNAL'
+
+#: What a template may say.
+NAMES = (
+    AUTO,
+    TEMP_URL_POLL,
+    TEMP_URL_SIGNAL,
+    CFN_SIGNAL,
+    HEAT_SIGNAL,
+    ZAQAR_SIGNAL,
+    NO_SIGNAL,
+)
+
+#: What AUTO tries, in this order.
+AUTOMATIC = (TEMP_URL_POLL, ZAQAR_SIGNAL, CFN_SIGNAL, HEAT_SIGNAL)
+
+
+class Unusable(Exception):
+    """A transport cannot be used here; the message says why."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Signalling:
+    """How one action is signalled.
+
+    :ivar transport: one of `NAMES`, neither AUTO nor TEMP_URL_SIGNAL.
+    :ivar hub: who looks for the signal; None where Heat's own class does.
+    :ivar object_name: where the signal will lie, for TEMP_URL_POLL.
+    :ivar url: the TempURL to PUT it to; it is a secret.
+    """
+
+    transport: str
+    hub: hubs.Hub | None
+    object_name: str | None = None
+    url: str | None = dataclasses.field(default=None, repr=False)
+
+
+def default() -> str:
+    """Return the transport of a template that names none."""
+    ours = cfg.CONF.heat_plugins.default_deployment_signal_transport
+    return ours or cfg.CONF.default_deployment_signal_transport
+
+
+def canonical(name: str) -> str:
+    return TEMP_URL_POLL if name == TEMP_URL_SIGNAL else name
+
+
+def choose(deployment, config_id: str) -> Signalling:
+    """Prepare the transport of one action of a deployment.
+
+    :param deployment: the resource, with an id in the database.
+    :param config_id: the id that the derived config is going to have.
+    :raises exception.Error: the transport cannot be used, or under AUTO none.
+    """
+    name = canonical(deployment.properties[deployment.SIGNAL_TRANSPORT])
+    tried = []
+    for candidate in AUTOMATIC if name == AUTO else (name,):
+        try:
+            return _TRANSPORTS[candidate](deployment).prepare(config_id)
+        except Unusable as exc:
+            tried.append(f'{candidate}: {exc}')
+            LOG.info(
+                'Deployment %(id)s cannot be signalled by %(tried)s',
+                {'id': deployment.resource_id, 'tried': tried[-1]},
+            )
+    raise exception.Error(
+        _('The signal transport cannot be used. %s') % '. '.join(tried)
+    )
+
+
+def root_stack_id(deployment) -> str:
+    return deployment.root_stack_id or deployment.stack.root_stack_id()
+
+
+def hub_for(deployment) -> hubs.Hub:
+    return hubs.hub_for(deployment.stack, root_stack_id(deployment))
+
+
+class _Transport:
+    """A transport, for one deployment.
+
+    :cvar name: its name in templates.
+    """
+
+    name: str
+
+    def __init__(self, deployment):
+        self.deployment = deployment
+
+    def prepare(self, config_id: str) -> Signalling:
+        """Make what one action needs to be signalled.
+
+        :raises Unusable: that is not possible here.
+        """
+        self.make()
+        return Signalling(transport=self.name, hub=hub_for(self.deployment))
+
+    def make(self):
+        """Make what lasts as long as the deployment: users, keys, queues."""
+
+
+class _NoSignal(_Transport):
+    name = NO_SIGNAL
+
+    def prepare(self, config_id):
+        return Signalling(transport=self.name, hub=None)
+
+
+class _CfnSignal(_Transport):
+    name = CFN_SIGNAL
+
+    def make(self):
+        with _unusable_if_fails():
+            if not self.deployment._get_ec2_signed_url():
+                raise Unusable(_('no key pair can be made'))
+
+
+class _HeatSignal(_Transport):
+    name = HEAT_SIGNAL
+
+    def make(self):
+        with _unusable_if_fails():
+            self.deployment._get_heat_signal_credentials()
+
+
+class _ZaqarSignal(_Transport):
+    name = ZAQAR_SIGNAL
+
+    def prepare(self, config_id):
+        zaqar = self.deployment.client_plugin('zaqar')
+        if zaqar is None:
+            raise Unusable(_('python-zaqarclient is not installed'))
+        with _unusable_if_fails():
+            if not zaqar.does_endpoint_exist('messaging', 'zaqar'):
+                raise Unusable(_('the catalogue has no messaging service'))
+            self.deployment._get_zaqar_signal_queue_id()
+        return Signalling(transport=self.name, hub=None)
+
+
+class _TempURLPoll(_Transport):
+    name = TEMP_URL_POLL
+
+    def prepare(self, config_id):
+        hub = hub_for(self.deployment)
+        data = self.deployment.data()
+        if data.get(rows.CONTAINER_KEY) != hub.container:
+            # Before the container is made, so that it is never nobody's.
+            self.deployment.data_set(rows.CONTAINER_KEY, hub.container)
+        try:
+            signer = hub.signer()
+        except errors.SignalError as exc:
+            raise Unusable(str(exc)) from exc
+        name = names.signal(self.deployment.resource_id, config_id)
+        return Signalling(
+            transport=self.name,
+            hub=hub,
+            object_name=name,
+            url=signer.url(name, int(time.time()) + self._lifetime()),
+        )
+
+    def _lifetime(self) -> int:
+        """Return for how many seconds the URL is to be valid."""
+        options = cfg.CONF.heat_plugins
+        limit = self.deployment.stack.timeout_secs()
+        own = self.deployment.properties[self.deployment.TIMEOUT]
+        asked = self.deployment.properties[self.deployment.SIGNAL_URL_LIFETIME]
+        if options.temp_url_lifetime_max is not None:
+            asked = min(asked or 0, options.temp_url_lifetime_max)
+        needed = min(limit, own or limit) + options.temp_url_margin
+        return max(needed, asked or 0)
+
+
+class _unusable_if_fails:
+    """Turn what a service answers into a reason for AUTO to go on."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, exc, traceback):
+        if isinstance(exc, Exception) and not isinstance(exc, Unusable):
+            raise Unusable(f'{type(exc).__name__}: {exc}') from exc
+
+
+_TRANSPORTS = {
+    cls.name: cls
+    for cls in (_NoSignal, _CfnSignal, _HeatSignal, _ZaqarSignal, _TempURLPoll)
+}
+
+
+class Sweep:
+    """Cleans up the object store behind a deployment that goes.
+
+    :param deployment: the resource.
+
+    It can be run again after it was interrupted or has failed.
+    """
+
+    def __init__(self, deployment):
+        self._deployment = deployment
+        self.container = deployment.data().get(rows.CONTAINER_KEY)
+
+    def run(self):
+        """Delete the deployment's signals; the last one's container, too.
+
+        :raises errors.SignalError: the object store did not do it.
+        """
+        self._run_for_heats()
+        if self.container is None:
+            return
+        deployment = self._deployment
+        hub = hub_for(deployment)
+        if deployment.data().get(rows.CONTAINER_KEY) is not None:
+            hub.watcher.forget(deployment.resource_id)
+            hub.sweep(self.container, names.folder(deployment.resource_id))
+            # Before asking for others, so that of two that go at the same
+            # time at least one finds itself the last.
+            deployment.data_delete(rows.CONTAINER_KEY)
+        if not rows.container_in_use(
+            deployment.context, root_stack_id(deployment), self.container
+        ):
+            hub.drop_container(self.container)
+        self.container = None
+
+    def _run_for_heats(self):
+        """Clean up what Heat's own class has left of a signal.
+
+        It kept one object for each deployment, in a container for each stack.
+        """
+        deployment = self._deployment
+        name = deployment.data().get('swift_signal_object_name')
+        if not name:
+            return
+        store = hub_for(deployment).store
+        container = deployment.stack.id
+        store.delete_object(container, name)
+        # Others may use it, or have deleted it.
+        with contextlib.suppress(errors.NotFound, errors.Conflict):
+            store.delete_container(container)
+        deployment.data_delete('swift_signal_object_name')
+        deployment.data_delete('swift_signal_url')

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a signal means: from bytes to the outcome of a deployment."""
+
+from collections import abc
+import dataclasses
+import json
+from typing import Any, NoReturn
+
+from heat_plugins.signals import errors
+
+STDOUT = 'deploy_stdout'
+STDERR = 'deploy_stderr'
+STATUS_CODE = 'deploy_status_code'
+#: What a server always sends, whatever outputs its config declares.
+STANDARD_OUTPUTS = (STDOUT, STDERR, STATUS_CODE)
+
+COMPLETE = 'COMPLETE'
+FAILED = 'FAILED'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a deployment ended.
+
+    :ivar status: ``COMPLETE`` or ``FAILED``.
+    :ivar reason: short, for people; it names outputs and never quotes them,
+        since they may hold secrets.
+    :ivar outputs: all that is to be known of this action, by name; nothing
+        of an earlier action belongs beside it.
+    """
+
+    status: str
+    reason: str
+    outputs: abc.Mapping[str, Any]
+
+
+def parse(body: bytes) -> dict[str, Any]:
+    """Read the body of a signal.
+
+    An empty body is a signal without outputs, as one without data is that
+    comes through Heat's API.
+
+    :raises errors.BadSignal: it is not a JSON map in UTF-8.
+    """
+    if not body.strip():
+        return {}
+    try:
+        text = body.decode('utf-8')
+    except UnicodeDecodeError as exc:
+        raise errors.BadSignal('it is not UTF-8') from exc
+    try:
+        details = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as exc:
+        raise errors.BadSignal('it is not JSON') from exc
+    return as_map(details)
+
+
+def as_map(details: object) -> dict[str, Any]:
+    """Return a signal's details as a map.
+
+    :raises errors.BadSignal: they are something else.
+    """
+    if details is None:
+        return {}
+    if not isinstance(details, dict):
+        raise errors.BadSignal(
+            f'it is a {_json_type(details)}, and should be a map'
+        )
+    return details
+
+
+def outcome(
+    details: abc.Mapping[str, Any],
+    declared: abc.Iterable[abc.Mapping[str, Any]],
+) -> Outcome:
+    """Say how a deployment ended, by the rules of Heat's deployments.
+
+    A status code other than 0 is a failure, and so is an output declared as
+    ``error_output`` that has a value. An output that is empty has none: the
+    script hook sends every output whose file was made.
+
+    :param details: the signal.
+    :param declared: the outputs of the config, maps with ``name`` and,
+        perhaps, ``error_output``.
+    """
+    outputs: dict[str, Any] = {
+        name: details.get(name) for name in STANDARD_OUTPUTS
+    }
+    causes = []
+    if not _is_zero(outputs[STATUS_CODE]):
+        causes.append(_exit_text(outputs[STATUS_CODE]))
+    for output in declared:
+        name = output['name']
+        if name not in details:
+            continue
+        outputs[name] = details[name]
+        if output.get('error_output') and _has_value(details[name]):
+            causes.append(f'error output "{name}" has a value')
+    if causes:
+        return Outcome(
+            status=FAILED, reason='; '.join(causes), outputs=outputs
+        )
+    return Outcome(status=COMPLETE, reason='Outputs received', outputs=outputs)
+
+
+def failure(reason: str) -> Outcome:
+    """Return the outcome of a deployment whose signal cannot be read."""
+    return Outcome(
+        status=FAILED,
+        reason=f'The signal cannot be used: {reason}',
+        outputs=dict.fromkeys(STANDARD_OUTPUTS),
+    )
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    # Python reads NaN and Infinity; no other reader of the outputs does.
+    raise ValueError(text)
+
+
+def _json_type(value: object) -> str:
+    kinds = {str: 'string', list: 'list', bool: 'boolean'}
+    return kinds.get(type(value), 'number')
+
+
+def _is_zero(code: object) -> bool:
+    if code is None or code is False or code == '':
+        return True
+    try:
+        return float(str(code)) == 0
+    except ValueError:
+        return False
+
+
+def _exit_text(code: object) -> str:
+    text = str(code).strip()
+    if len(text) > 8 or not text.lstrip('-').isdigit():
+        return f'{STATUS_CODE} is no number'
+    return f'the exit status ({STATUS_CODE}) is {text}'
+
+
+def _has_value(value: object) -> bool:
+    if isinstance(value, str):
+        return bool(value.strip())
+    return value is not None and value is not False and value not in ([], {})

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can go wrong between us and the object store.
+
+::
+
+    SignalError
+      x BadSignal            what the server sent is no result
+      x StoreError           the object store did not do what we asked
+          . NotFound         404
+          . Conflict         409
+          . Denied           401, 403, or Keystone refused us a token
+          . Unavailable      it may pass: 5xx, 429, a broken connection
+      x TempURLUnusable      this cloud, or this user, cannot have TempURLs
+"""
+
+
+class SignalError(Exception):
+    """Base of the errors of this package."""
+
+
+class BadSignal(SignalError):
+    """A signal that is no result; the message says why, and holds no data."""
+
+
+class StoreError(SignalError):
+    """The object store refused a request.
+
+    :param message: what was tried, and what came of it.
+    :param status: the HTTP status, or None where no answer came.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class NotFound(StoreError):
+    """There is no such container or object."""
+
+
+class Conflict(StoreError):
+    """A container is not empty, or belongs to somebody else."""
+
+
+class Denied(StoreError):
+    """Who asked may not do this."""
+
+
+class Unavailable(StoreError):
+    """The object store is out of order for now; later it may answer."""
+
+
+class TempURLUnusable(SignalError):
+    """No TempURL can be had; the message names the cause and the remedy."""

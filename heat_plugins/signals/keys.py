@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The keys that TempURLs are signed with, and whether the store takes them.
+
+A container's key is derived from a secret that all engines share, so that
+no two of them can set different ones at the same time. Some object stores
+keep a container's key without honouring it (Ceph's gateway does): one signed
+request tells, and there the key of the account serves.
+"""
+
+from collections import abc
+import dataclasses
+import hashlib
+import hmac
+import secrets
+import threading
+import time
+
+from heat_plugins.signals import errors
+from heat_plugins.signals import store as store_module
+from heat_plugins.signals import tempurl
+
+CONTAINER = 'container'
+ACCOUNT = 'account'
+
+_KEY = 'x-{}-meta-temp-url-key'
+_KEY_2 = 'x-{}-meta-temp-url-key-2'
+# When the last URL that the former key has signed runs out.
+_KEY_2_EXPIRES = 'x-container-meta-heat-plugins-key-2-expires'
+
+# A name that no signal has, to send a signed request for.
+_PROBE = 'signals/.probe'
+_PROBE_SECONDS = 300
+
+# What a cluster can do changes with its next upgrade, not from hour to hour.
+_ABILITY_SECONDS = 3600
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Signer:
+    """What signs the URLs of one container."""
+
+    storage_url: str
+    container: str
+    key: str = dataclasses.field(repr=False)
+    digest: str
+
+    def url(self, name: str, expires: int, method: str = 'PUT') -> str:
+        """Return a TempURL for an object; see `tempurl.make`."""
+        return tempurl.make(
+            self.storage_url,
+            self.container,
+            name,
+            method=method,
+            expires=min(expires, tempurl.MAX_EXPIRES),
+            key=self.key,
+            digest=self.digest,
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Ability:
+    """What a cluster accepts: a key of which kind, under which digest."""
+
+    kind: str
+    digest: str
+    known_at: float
+
+
+def derive(secret: str, purpose: str) -> str:
+    """Return the key for a purpose; HMAC-SHA256 of the secret, in hex."""
+    return hmac.new(
+        secret.encode(), f'heat-plugins {purpose}'.encode(), hashlib.sha256
+    ).hexdigest()
+
+
+class KeyKeeper:
+    """Gives a container its key, and returns what signs with it.
+
+    :param secret: what keys are derived from; None where the only secret at
+        hand is publicly known, so that a random key is better.
+    :param digests: the digests to use, the most wanted first.
+    :param overlap: seconds for which a key that is replaced stays valid
+        beside the new one: as long as its URLs may live. None: always.
+    """
+
+    # By cluster, for all keepers of this process.
+    _abilities: dict[str, Ability] = {}
+    _lock = threading.Lock()
+
+    def __init__(
+        self,
+        store: store_module.ObjectStore,
+        *,
+        secret: str | None,
+        digests: abc.Sequence[str],
+        overlap: int | None,
+    ) -> None:
+        self._store = store
+        self._secret = secret
+        self._digests = digests
+        self._overlap = overlap
+
+    @classmethod
+    def forget_abilities(cls) -> None:
+        """Forget what was found out about clusters."""
+        cls._abilities.clear()
+
+    def ensure(self, container: str) -> Signer:
+        """Make a container with its key, unless that has been done.
+
+        :raises errors.TempURLUnusable: the store has no TempURLs, takes
+            none of our keys, or does not let us in.
+        :raises errors.StoreError: it failed otherwise.
+        """
+        try:
+            key = self._ensure_container(container)
+            ability = self._ability(container, key)
+            if ability.kind == ACCOUNT:
+                key = self._ensure_account()
+        except errors.Denied as exc:
+            raise errors.TempURLUnusable(
+                f'{exc}. To make containers and TempURLs, who owns the stack '
+                "needs an operator role of the object store (Swift's "
+                'operator_roles, such as "member" or "swiftoperator")'
+            ) from exc
+        return self._signer(container, key, ability.digest)
+
+    def _signer(self, container: str, key: str, digest: str) -> Signer:
+        return Signer(
+            storage_url=self._store.url,
+            container=container,
+            key=key,
+            digest=digest,
+        )
+
+    def _ensure_container(self, container: str) -> str:
+        header, header_2 = _KEY.format(CONTAINER), _KEY_2.format(CONTAINER)
+        try:
+            there = self._store.head_container(container)
+        except errors.NotFound:
+            key = self._own_key(container)
+            self._store.put_container(container, {header: key})
+            return self._settled(container, key)
+        former = there.get(header)
+        if self._secret is None and former:
+            return former
+        key = self._own_key(container)
+        if key in (former, there.get(header_2)):
+            self._drop_stale_key(container, there)
+            return key
+        headers = {header: key}
+        if former:
+            headers[header_2] = former
+            headers[_KEY_2_EXPIRES] = ''
+            if self._overlap is not None:
+                until = int(time.time()) + self._overlap
+                headers[_KEY_2_EXPIRES] = str(until)
+        self._store.post_container(container, headers)
+        return self._settled(container, key)
+
+    def _own_key(self, purpose: str) -> str:
+        if self._secret is None:
+            return secrets.token_hex(32)
+        return derive(self._secret, f'temp-url-key {purpose}')
+
+    def _settled(self, container: str, key: str) -> str:
+        """Return the key that stands, where two random ones may have met."""
+        if self._secret is not None:
+            return key
+        there = self._store.head_container(container)
+        return there.get(_KEY.format(CONTAINER)) or key
+
+    def _drop_stale_key(
+        self, container: str, there: abc.Mapping[str, str]
+    ) -> None:
+        """Take back a former key when its URLs have run out."""
+        until = there.get(_KEY_2_EXPIRES, '')
+        if until.isdigit() and int(until) < time.time():
+            gone = {_KEY_2.format(CONTAINER): '', _KEY_2_EXPIRES: ''}
+            self._store.post_container(container, gone)
+
+    def _ensure_account(self) -> str:
+        """Return the account's key; set one only where there is none."""
+        header = _KEY.format(ACCOUNT)
+        there = self._store.head_account().get(header)
+        if there:
+            return there
+        self._store.post_account({header: self._own_key(ACCOUNT)})
+        there = self._store.head_account().get(header)
+        if not there:
+            raise errors.TempURLUnusable(
+                'The object store does not keep a TempURL key of the account'
+            )
+        return there
+
+    def _ability(self, container: str, key: str) -> Ability:
+        """Find out what the cluster accepts; once in a while."""
+        cluster = self._store.cluster_url
+        with self._lock:
+            known = self._abilities.get(cluster)
+            now = time.monotonic()
+            if known is None or now - known.known_at > _ABILITY_SECONDS:
+                known = self._find_ability(container, key, now)
+                self._abilities[cluster] = known
+            return known
+
+    def _find_ability(self, container: str, key: str, now: float) -> Ability:
+        digests = self._usable_digests()
+        for digest in digests:
+            if self._accepted(container, key, digest):
+                return Ability(kind=CONTAINER, digest=digest, known_at=now)
+        account_key = self._ensure_account()
+        for digest in digests:
+            if self._accepted(container, account_key, digest):
+                return Ability(kind=ACCOUNT, digest=digest, known_at=now)
+        raise errors.TempURLUnusable(
+            'The object store accepts no TempURL, neither under a key of '
+            f'the container nor of the account ({", ".join(digests)})'
+        )
+
+    def _usable_digests(self) -> abc.Sequence[str]:
+        info = self._store.info()
+        if info is None:
+            # No word about it: the signed requests will tell.
+            return self._digests
+        if 'tempurl' not in info:
+            raise errors.TempURLUnusable(
+                'The object store has no TempURLs (no "tempurl" in its '
+                '/info); Swift has them with its tempurl middleware'
+            )
+        about = info['tempurl'] or {}
+        if 'PUT' not in about.get('methods', ['PUT']):
+            raise errors.TempURLUnusable(
+                'The object store allows no PUT with TempURLs'
+            )
+        # Stores from before there was a choice name none.
+        allowed = about.get('allowed_digests') or ['sha1']
+        digests = [name for name in self._digests if name in allowed]
+        if not digests:
+            raise errors.TempURLUnusable(
+                f'The object store signs with {", ".join(allowed)}, and '
+                '[heat_plugins] temp_url_digests allows only '
+                f'{", ".join(self._digests)}'
+            )
+        return digests
+
+    def _accepted(self, container: str, key: str, digest: str) -> bool:
+        signer = self._signer(container, key, digest)
+        expires = int(time.time()) + _PROBE_SECONDS
+        return self._store.probe(signer.url(_PROBE, expires))

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where signals lie in the object store.
+
+One container for each root stack; in it one object for each deployment and
+derived config, so that the signal of one action cannot pass for another's.
+"""
+
+SIGNALS = 'signals/'
+
+
+def container(root_stack_id: str) -> str:
+    """Return the name of a root stack's container.
+
+    Where container names are shared by all projects (Ceph without implicit
+    tenants) the id keeps them apart.
+    """
+    return f'heat-plugins-{root_stack_id}'
+
+
+def folder(deployment_id: str) -> str:
+    """Return the prefix of all signals of a deployment."""
+    return f'{SIGNALS}{deployment_id}/'
+
+
+def signal(deployment_id: str, config_id: str) -> str:
+    """Return the name of the object that a derived config's result is."""
+    return f'{folder(deployment_id)}{config_id}'

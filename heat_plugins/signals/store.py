@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The object store's verbs, over a seam of one method.
+
+`ObjectStore` speaks Swift's API, which Ceph's gateway serves too. It sends
+each request through a `Transport`; the real one is in
+`heat_plugins.clients.swift`, the strict fake in ``tests/unit/fake_swift.py``.
+"""
+
+from collections import abc
+import contextlib
+import dataclasses
+import json
+from typing import Any, Protocol
+from urllib import parse
+
+from heat_plugins.signals import errors
+
+# The most entries that one listing request asks for: what Swift gives by
+# default (container_listing_limit), and at the most.
+PAGE = 10000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Request:
+    """One HTTP request.
+
+    :ivar method: the HTTP method.
+    :ivar url: the whole URL, quoted.
+    :ivar headers: the request's headers.
+    :ivar authenticated: whether to send a token with it.
+    :ivar limit: the most bytes of the answer's body to read.
+    """
+
+    method: str
+    url: str
+    headers: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    authenticated: bool = True
+    limit: int = 64 * 1024 * 1024
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Response:
+    """What came back.
+
+    :ivar headers: names in lower case.
+    :ivar body: as sent, undecoded; `Request.limit` bytes at the most.
+    :ivar truncated: whether there was more.
+    """
+
+    status: int
+    headers: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    body: bytes = b''
+    truncated: bool = False
+
+
+class Transport(Protocol):
+    """The way out."""
+
+    def storage_url(self) -> str:
+        """Return the URL of the account, without a slash at its end.
+
+        :raises errors.Denied: Keystone gives no token.
+        :raises errors.TempURLUnusable: the catalogue has no object store.
+        :raises errors.Unavailable: Keystone does not answer.
+        """
+
+    def send(self, request: Request) -> Response:
+        """Send a request; any HTTP status is an answer, not an error.
+
+        :raises errors.Denied: Keystone gives no token.
+        :raises errors.Unavailable: no answer, or half of one.
+        """
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Entry:
+    """An object in a listing."""
+
+    name: str
+    size: int
+
+
+class ObjectStore:
+    """One account of an object store."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    @property
+    def url(self) -> str:
+        """The storage URL: scheme, host, prefix and, if any, account."""
+        return self._transport.storage_url().rstrip('/')
+
+    @property
+    def cluster_url(self) -> str:
+        """What stands before ``/v1`` in the storage URL.
+
+        It is the same for all accounts of a cluster; ``/info`` lies there
+        (on Ceph too, where the storage URL is ``/swift/v1``).
+        """
+        parts = parse.urlsplit(self.url)
+        segments = parts.path.split('/')
+        version = next(
+            (
+                place
+                for place, segment in enumerate(segments)
+                if segment[:1] == 'v' and segment[1:2].isdigit()
+            ),
+            len(segments),
+        )
+        path = '/'.join(segments[:version])
+        return parse.urlunsplit((parts.scheme, parts.netloc, path, '', ''))
+
+    def info(self) -> abc.Mapping[str, Any] | None:
+        """Return what ``/info`` says, or None where it says nothing."""
+        response = self._transport.send(
+            Request(
+                method='GET',
+                url=f'{self.cluster_url}/info',
+                authenticated=False,
+                limit=1024 * 1024,
+            )
+        )
+        if response.status >= 500:
+            raise self._error('GET', '/info', response)
+        if response.status != 200:
+            return None
+        try:
+            info = json.loads(response.body)
+        except ValueError:
+            return None
+        return info if isinstance(info, dict) else None
+
+    def head_account(self) -> abc.Mapping[str, str]:
+        return self._call('HEAD', '').headers
+
+    def post_account(self, headers: abc.Mapping[str, str]) -> None:
+        self._call('POST', '', headers=headers)
+
+    def head_container(self, container: str) -> abc.Mapping[str, str]:
+        return self._call('HEAD', container).headers
+
+    def put_container(
+        self, container: str, headers: abc.Mapping[str, str]
+    ) -> None:
+        """Make a container, or set headers of one that is there."""
+        self._call('PUT', container, headers=headers)
+
+    def post_container(
+        self, container: str, headers: abc.Mapping[str, str]
+    ) -> None:
+        self._call('POST', container, headers=headers)
+
+    def delete_container(self, container: str) -> None:
+        """Delete a container.
+
+        :raises errors.Conflict: it is not empty.
+        """
+        self._call('DELETE', container)
+
+    def list_objects(self, container: str, prefix: str) -> list[Entry]:
+        """List all objects whose names begin with `prefix`, page by page."""
+        entries: list[Entry] = []
+        query = {'format': 'json', 'prefix': prefix, 'limit': str(PAGE)}
+        while True:
+            page = self._call('GET', container, query=query)
+            try:
+                found = [
+                    Entry(name=item['name'], size=int(item['bytes']))
+                    for item in json.loads(page.body or b'[]')
+                    if 'name' in item
+                ]
+            except (ValueError, TypeError, KeyError) as exc:
+                raise errors.Unavailable(
+                    f'The listing of container {container} is garbled: '
+                    f'{type(exc).__name__}',
+                    page.status,
+                ) from exc
+            entries += found
+            if len(found) < PAGE:
+                return entries
+            query['marker'] = found[-1].name
+
+    def get_object(self, container: str, name: str, limit: int) -> bytes:
+        """Fetch an object, and never more than `limit` bytes of it.
+
+        :raises errors.BadSignal: it is larger.
+        :raises errors.NotFound: it is not there.
+        """
+        # Whoever may PUT an object may make it a manifest that names others
+        # in the account; we want what was PUT, not what it points to.
+        response = self._call(
+            'GET', container, name, {'multipart-manifest': 'get'}, limit=limit
+        )
+        if response.truncated:
+            raise errors.BadSignal(f'it is larger than {limit} bytes')
+        return response.body
+
+    def delete_object(self, container: str, name: str) -> None:
+        """Delete an object, if it is there."""
+        with contextlib.suppress(errors.NotFound):
+            self._call('DELETE', container, name)
+
+    def probe(self, url: str) -> bool:
+        """Say whether the store accepts a signed URL, by a HEAD of it."""
+        response = self._transport.send(
+            Request(method='HEAD', url=url, authenticated=False)
+        )
+        if response.status in (401, 403):
+            return False
+        if response.status >= 500:
+            raise self._error('HEAD', 'a signed URL', response)
+        return True
+
+    def _call(
+        self,
+        method: str,
+        container: str,
+        name: str = '',
+        query: abc.Mapping[str, str] | None = None,
+        *,
+        headers: abc.Mapping[str, str] | None = None,
+        limit: int = 64 * 1024 * 1024,
+    ) -> Response:
+        path = '/'.join(part for part in (container, name) if part)
+        url = f'{self.url}/{parse.quote(path)}' if path else self.url
+        if query:
+            url = f'{url}?{parse.urlencode(query)}'
+        response = self._transport.send(
+            Request(method=method, url=url, headers=headers or {}, limit=limit)
+        )
+        if response.status >= 300:
+            raise self._error(method, path or 'the account', response)
+        return response
+
+    @staticmethod
+    def _error(
+        method: str, what: str, response: Response
+    ) -> errors.StoreError:
+        kinds: dict[int, type[errors.StoreError]] = {
+            401: errors.Denied,
+            403: errors.Denied,
+            404: errors.NotFound,
+            408: errors.Unavailable,
+            409: errors.Conflict,
+            429: errors.Unavailable,
+            498: errors.Unavailable,
+        }
+        kind = errors.StoreError
+        if response.status >= 500:
+            kind = errors.Unavailable
+        kind = kinds.get(response.status, kind)
+        return kind(
+            f'The object store answered {response.status} to {method} of '
+            f'{what}',
+            response.status,
+        )

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One shared look for all the deployments that wait.
+
+Heat asks each waiting resource once a second whether it is done. Here all
+that wait for one root stack share what one of them has seen: the first to
+ask after the interval has passed looks, with one listing of the container
+and one read of the deployments' rows, and the others answer from memory.
+There is no thread: where nobody waits, nothing happens.
+"""
+
+from collections import abc
+import dataclasses
+import enum
+import threading
+import time
+from typing import Protocol
+
+from heat_plugins.signals import errors
+
+# By how much the interval grows with each look that finds nothing.
+_GROWTH = 1.1
+
+
+class Sight(enum.Enum):
+    """What is to be seen of a deployment."""
+
+    WAITING = 'nothing yet'
+    ARRIVED = 'its signal lies in the object store'
+    PEEK = 'nothing, but it is time for a look past the listing'
+    SETTLED = 'its row is no longer in progress'
+    SUPERSEDED = 'its row belongs to another action, or is gone'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Ticket:
+    """Who waits for what.
+
+    :ivar object_name: where the signal will lie; None where it comes
+        another way, and only the row can tell.
+    """
+
+    deployment_id: str
+    config_id: str
+    object_name: str | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """What matters of a deployment's row."""
+
+    config_id: str
+    in_progress: bool
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Pace:
+    """How often to look, in seconds.
+
+    :ivar interval: between two looks, at first and after each arrival.
+    :ivar interval_max: to which that grows while nothing arrives.
+    :ivar direct: before the first look past the listing; doubles each time.
+    """
+
+    interval: float
+    interval_max: float
+    direct: float
+
+
+class Source(Protocol):
+    """Where to look."""
+
+    def names(self) -> abc.Collection[str]:
+        """List the signals that lie in the object store.
+
+        :raises errors.SignalError: that was not possible.
+        """
+
+    def rows(self, ids: abc.Collection[str]) -> abc.Mapping[str, Row]:
+        """Read the rows of deployments; those that are gone are left out."""
+
+
+@dataclasses.dataclass(kw_only=True)
+class _Wait:
+    since: int
+    next_peek: float
+    peek_after: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Look:
+    """What one look saw; `number` tells whether it began late enough."""
+
+    number: int
+    names: abc.Collection[str]
+    rows: abc.Mapping[str, Row]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Trouble:
+    """The object store has not answered for some time."""
+
+    since: float
+    error: errors.SignalError
+
+    @classmethod
+    def of(
+        cls, error: errors.SignalError, before: 'Trouble | None'
+    ) -> 'Trouble':
+        """Return the trouble that an error begins, or goes on with."""
+        since = before.since if before else time.monotonic()
+        return cls(since=since, error=error)
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.since
+
+
+class Watcher:
+    """Looks for the signals of the deployments of one root stack."""
+
+    def __init__(
+        self,
+        source: Source,
+        pace: Pace,
+        clock: abc.Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._source = source
+        self._pace = pace
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._looking = threading.Lock()
+        self._waits: dict[Ticket, _Wait] = {}
+        self._count = 0
+        self._seen = _Look(number=0, names=frozenset(), rows={})
+        self._interval = pace.interval
+        self._next_look = 0.0
+        #: Since when the listing fails; None if it does not.
+        self.trouble: Trouble | None = None
+
+    def __len__(self) -> int:
+        return len(self._waits)
+
+    def join(self, ticket: Ticket) -> None:
+        """Begin to look for a signal."""
+        self.forget(ticket.deployment_id)
+        with self._lock:
+            # A look that has begun before now may have read the row of the
+            # action before this one.
+            self._waits[ticket] = _Wait(
+                since=self._count,
+                next_peek=self._clock() + self._pace.direct,
+                peek_after=self._pace.direct,
+            )
+            self._hasten()
+
+    def leave(self, ticket: Ticket) -> None:
+        """Stop looking for a signal."""
+        with self._lock:
+            self._waits.pop(ticket, None)
+
+    def look(self, ticket: Ticket) -> Sight:
+        """Say what is to be seen; looks anew only if it is time to.
+
+        :param ticket: one that has joined.
+        """
+        self._look_if_due()
+        with self._lock:
+            wait = self._waits[ticket]
+            if self._seen.number > wait.since:
+                row = self._seen.rows.get(ticket.deployment_id)
+                if row is None or row.config_id != ticket.config_id:
+                    return Sight.SUPERSEDED
+                if not row.in_progress:
+                    return Sight.SETTLED
+            if ticket.object_name is None:
+                return Sight.WAITING
+            if ticket.object_name in self._seen.names:
+                return Sight.ARRIVED
+            now = self._clock()
+            if now < wait.next_peek:
+                return Sight.WAITING
+            wait.peek_after *= 2
+            wait.next_peek = now + wait.peek_after
+            return Sight.PEEK
+
+    def forget(self, deployment_id: str) -> None:
+        """Stop looking for all signals of a deployment."""
+        with self._lock:
+            for ticket in list(self._waits):
+                if ticket.deployment_id == deployment_id:
+                    del self._waits[ticket]
+
+    def _hasten(self) -> None:
+        self._interval = self._pace.interval
+        self._next_look = min(
+            self._next_look, self._clock() + self._pace.interval
+        )
+
+    def _look_if_due(self) -> None:
+        if self._clock() < self._next_look:
+            return
+        if not self._looking.acquire(blocking=False):
+            return
+        try:
+            self._look()
+        finally:
+            self._looking.release()
+
+    def _look(self) -> None:
+        with self._lock:
+            if self._clock() < self._next_look:
+                return
+            self._count += 1
+            number = self._count
+            tickets = list(self._waits)
+        # Rows first: one that is read as in progress, with a signal listed
+        # after that, is settled by whoever takes the signal.
+        rows = self._source.rows({each.deployment_id for each in tickets})
+        wanted = {each.object_name for each in tickets if each.object_name}
+        names: abc.Collection[str] = frozenset()
+        trouble = None
+        if wanted:
+            try:
+                names = wanted & set(self._source.names())
+            except errors.SignalError as exc:
+                trouble = Trouble.of(exc, self.trouble)
+        with self._lock:
+            self.trouble = trouble
+            self._seen = _Look(number=number, names=names, rows=rows)
+            if names:
+                self._interval = self._pace.interval
+            else:
+                self._interval = max(
+                    self._pace.interval,
+                    min(self._interval * _GROWTH, self._pace.interval_max),
+                )
+            self._next_look = self._clock() + self._interval
