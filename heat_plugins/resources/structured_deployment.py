@@ -19,8 +19,8 @@ class StructuredDeployment(
         base.StructuredDeployment.properties_schema
     )
 
-    attributes_schema = (
-        software_deployment.SoftwareDeployment.attributes_schema
+    attributes_schema = deployment.attributes_schema(
+        base.StructuredDeployment.attributes_schema
     )
 
 
