@@ -11,12 +11,13 @@ from heat.engine import rsrc_defn
 from oslo_log import log as logging
 
 from heat_plugins.configs import checking
+from heat_plugins.configs import findings
 
 LOG = logging.getLogger(__name__)
 
 _LOGGED = {
-    checking.Severity.WARNING: LOG.warning,
-    checking.Severity.NOTE: LOG.debug,
+    findings.Severity.WARNING: LOG.warning,
+    findings.Severity.NOTE: LOG.debug,
 }
 
 
@@ -50,7 +51,7 @@ class CheckedConfig:
                     },
                 )
         errors = [
-            str(p) for p in problems if p.severity is checking.Severity.ERROR
+            str(p) for p in problems if p.severity is findings.Severity.ERROR
         ]
         if errors:
             template = self.stack.t
@@ -90,9 +91,9 @@ class CheckedConfig:
                 needed.action == resource.Resource.INIT
                 for needed in function.dependencies(value)
             ):
-                return checking.UNKNOWN
+                return findings.UNKNOWN
             resolved = function.resolve(value, nullable=True)
-            return checking.UNKNOWN if resolved is None else resolved
+            return findings.UNKNOWN if resolved is None else resolved
         if isinstance(value, Mapping):
             known = ((k, self._known(v)) for k, v in value.items())
             return {k: v for k, v in known if v is not Ellipsis}

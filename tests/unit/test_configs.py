@@ -5,6 +5,9 @@ import testtools
 
 from heat_plugins.configs import actions
 from heat_plugins.configs import checking
+from heat_plugins.configs import findings
+from heat_plugins.configs import hooks
+from heat_plugins.configs import names
 
 SH = '#!/bin/sh\n'
 
@@ -72,8 +75,8 @@ class ActionsTest(testtools.TestCase):
             {'configs': [None, 'x', 3]},
             {'configs': [{'actions': 'CREATE'}]},
             {'configs': [{'actions': [None, {}]}]},
-            {'configs': checking.UNKNOWN},
-            checking.UNKNOWN,
+            {'configs': findings.UNKNOWN},
+            findings.UNKNOWN,
         ):
             self.assertEqual((), actions.actions('component', config))
             self.assertIsNone(actions.entry(config, 'CREATE'))
@@ -184,8 +187,8 @@ class CheckTest(CheckCase):
         )
 
     def test_the_inputs_of_every_deployment_are_reserved(self):
-        self.assertEqual(14, len(checking.RESERVED_INPUTS))
-        for name in checking.RESERVED_INPUTS:
+        self.assertEqual(14, len(names.RESERVED_INPUTS))
+        for name in names.RESERVED_INPUTS:
             self.assert_one(
                 'error',
                 'reserved-input',
@@ -399,7 +402,7 @@ class CheckTest(CheckCase):
         )
 
     def test_every_hook_of_heat_agents_is_known(self):
-        for hook in checking.HOOKS:
+        for hook in hooks.HOOKS:
             self.assertEqual((), self.check(hook))
 
     def test_no_group_is_a_note(self):
@@ -460,18 +463,18 @@ class UnknownTest(CheckCase):
     """What is not there yet is never held against a config."""
 
     def test_no_section_needs_to_be_known(self):
-        unknown = checking.UNKNOWN
+        unknown = findings.UNKNOWN
         self.assertEqual((), self.check(unknown, unknown, unknown, unknown))
         self.assertEqual((), self.check('script', unknown))
         self.assertEqual((), self.check('component', unknown))
         self.assertEqual((), self.check('component', {'configs': unknown}))
 
     def test_unknown_names_are_not_taken_for_equal(self):
-        names = self.names(checking.UNKNOWN, checking.UNKNOWN)
+        names = self.names(findings.UNKNOWN, findings.UNKNOWN)
         self.assertEqual((), self.check(inputs=names, outputs=names))
 
     def test_unknown_declarations_are_passed_over(self):
-        items = [checking.UNKNOWN, *self.names('a'), checking.UNKNOWN]
+        items = [findings.UNKNOWN, *self.names('a'), findings.UNKNOWN]
         self.assertEqual((), self.check(inputs=items, outputs=items))
 
     def test_what_is_known_beside_them_is_checked(self):
@@ -479,20 +482,20 @@ class UnknownTest(CheckCase):
             'error',
             'duplicate-input',
             'inputs[2]',
-            self.check(inputs=self.names('a', checking.UNKNOWN, 'a')),
+            self.check(inputs=self.names('a', findings.UNKNOWN, 'a')),
         )
 
     def test_unknown_actions_are_not_taken_for_the_default(self):
         self.assertEqual(
             (),
             self.check_component(
-                {'actions': checking.UNKNOWN, 'tool': 'ansible'},
-                {'actions': checking.UNKNOWN, 'tool': 'ansible'},
+                {'actions': findings.UNKNOWN, 'tool': 'ansible'},
+                {'actions': findings.UNKNOWN, 'tool': 'ansible'},
             ),
         )
 
     def test_an_unknown_action_may_yet_be_create(self):
-        for entry in (['DELETE', checking.UNKNOWN], checking.UNKNOWN):
+        for entry in (['DELETE', findings.UNKNOWN], findings.UNKNOWN):
             self.assertEqual((), self.check_component(['BACKUP'], entry))
 
     def test_unknown_tools_and_texts_are_passed_over(self):
@@ -501,13 +504,13 @@ class UnknownTest(CheckCase):
             self.check_component(
                 {
                     'actions': ['CREATE'],
-                    'tool': checking.UNKNOWN,
-                    'config': checking.UNKNOWN,
+                    'tool': findings.UNKNOWN,
+                    'config': findings.UNKNOWN,
                 },
                 {
                     'actions': ['DELETE'],
                     'tool': 'script',
-                    'config': checking.UNKNOWN,
+                    'config': findings.UNKNOWN,
                 },
             ),
         )
@@ -515,7 +518,7 @@ class UnknownTest(CheckCase):
     def test_a_default_that_is_not_there_yet_is_no_null(self):
         self.assertEqual(
             (),
-            self.check(inputs=[{'name': 'a', 'default': checking.UNKNOWN}]),
+            self.check(inputs=[{'name': 'a', 'default': findings.UNKNOWN}]),
         )
 
     def test_values_of_any_type_are_survived(self):
@@ -536,7 +539,7 @@ class UnknownTest(CheckCase):
             {'configs': [{}]},
             {'configs': [{'tool': 5, 'actions': 5, 'config': 5}]},
             {'configs': [{'actions': {'a': 1}}]},
-            checking.UNKNOWN,
+            findings.UNKNOWN,
         )
         for value in odd:
             for group in ('script', 'component', None, 5, [], {}):
@@ -553,7 +556,7 @@ class HeatsNamesTest(testtools.TestCase):
 
         self.assertEqual(
             {*software_deployment.SoftwareDeployment.DERIVED_CONFIG_INPUTS},
-            checking.RESERVED_INPUTS,
+            names.RESERVED_INPUTS,
         )
 
     def test_lifecycle_actions_and_outputs(self):
@@ -563,7 +566,7 @@ class HeatsNamesTest(testtools.TestCase):
         self.assertEqual(
             {*deployment.ALLOWED_DEPLOY_ACTIONS}, {*actions.LIFECYCLE}
         )
-        self.assertEqual({*deployment.ATTRIBUTES}, checking.BUILT_IN_OUTPUTS)
+        self.assertEqual({*deployment.ATTRIBUTES}, names.BUILT_IN_OUTPUTS)
 
     def test_defaults(self):
         from heat.engine.resources.openstack.heat import software_component

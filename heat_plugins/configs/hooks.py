@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hooks that run configs on a server, and what suits them."""
+
+from collections.abc import Iterator
+import difflib
+from typing import Final
+
+from heat_plugins.configs import findings
+
+#: The hooks that heat-agents ships.
+HOOKS: Final = frozenset(
+    {
+        'ansible',
+        'apply-config',
+        'cfn-init',
+        'chef',
+        'docker-cmd',
+        'docker-compose',
+        'hiera',
+        'json-file',
+        'kubelet',
+        'puppet',
+        'salt',
+        'script',
+    }
+)
+
+#: The hook that runs a config as a program, inputs in its environment.
+SCRIPT: Final = 'script'
+
+
+def name_of(tool: str) -> str:
+    """Return the file that the agent runs for ``tool``, as it works it out."""
+    return ''.join(c for c in tool if c in '-_' or c.isalnum())
+
+
+def check_tool(
+    tool: str, where: str, nameless: findings.Severity
+) -> Iterator[findings.Problem]:
+    """Yield what is wrong with the name of a hook.
+
+    :param nameless: how much it matters that it can be no hook at all.
+    """
+    hook = name_of(tool)
+    if not hook:
+        yield findings.Problem(
+            severity=nameless,
+            code='impossible-tool',
+            where=where,
+            message=f'"{tool}" names no hook: the agent fails on it and '
+            f'never signals; use one such as "script".',
+        )
+    elif hook not in HOOKS:
+        near = difflib.get_close_matches(hook.lower(), sorted(HOOKS), 1, 0.8)
+        severity = (
+            findings.Severity.WARNING if near else findings.Severity.NOTE
+        )
+        hint = f' Is "{near[0]}" meant?' if near else ''
+        yield findings.Problem(
+            severity=severity,
+            code='unknown-tool',
+            where=where,
+            message=f'"{tool}" is no hook of heat-agents: unless the '
+            f'server has one of that name, nothing runs and nothing is '
+            f'signalled.{hint}',
+        )
+
+
+def check_script(
+    tool: str, config: object, where: str
+) -> Iterator[findings.Problem]:
+    """Yield what keeps a script from starting, if it is one."""
+    if name_of(tool) != SCRIPT or not isinstance(config, (str, type(None))):
+        return
+    first = (config or '').split('\n', 1)[0]
+    if not first.startswith('#!'):
+        yield findings.Problem(
+            severity=findings.Severity.WARNING,
+            code='no-interpreter',
+            where=where,
+            message='heat-agents runs a script as a program of its own, '
+            'which fails ("Exec format error") unless its very first '
+            'characters are "#!", as in "#!/bin/sh".',
+        )
+    elif first.endswith('\r'):
+        yield findings.Problem(
+            severity=findings.Severity.WARNING,
+            code='carriage-returns',
+            where=where,
+            message='the script has Windows line ends, so that the server '
+            'looks for an interpreter whose name ends in a carriage '
+            'return; use plain line feeds.',
+        )

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong with the inputs and outputs that a config declares."""
+
+import collections
+from collections.abc import Iterator, Mapping
+import re
+from typing import Any, Final
+
+from heat_plugins.configs import actions
+from heat_plugins.configs import findings
+from heat_plugins.configs import hooks
+
+#: The inputs that Heat and this project add to what a server is handed.
+#: They come last there, and the last input of a name wins. Where they are
+#: not added, for another transport needs others, the agent takes a declared
+#: one for the order to signal that way, and fails for want of the rest.
+RESERVED_INPUTS: Final = frozenset(
+    {
+        'deploy_action',
+        'deploy_auth_url',
+        'deploy_password',
+        'deploy_project_id',
+        'deploy_queue_id',
+        'deploy_region_name',
+        'deploy_resource_name',
+        'deploy_server_id',
+        'deploy_signal_id',
+        'deploy_signal_transport',
+        'deploy_signal_verb',
+        'deploy_stack_id',
+        'deploy_user_id',
+        'deploy_username',
+    }
+)
+
+#: The outputs that every deployment has, declared or not.
+BUILT_IN_OUTPUTS: Final = frozenset(
+    {'deploy_stdout', 'deploy_stderr', 'deploy_status_code'}
+)
+
+# These hooks read the output NAME from the file <folder>/<config id>.NAME.
+_OUTPUTS_IN_FILES: Final = frozenset({'ansible', 'chef', 'puppet', 'script'})
+_LONGEST_OUTPUT: Final = 255 - len('00000000-0000-0000-0000-000000000000.')
+_SHELL_VARIABLE: Final = re.compile('[A-Za-z_][A-Za-z0-9_]*')
+
+
+def _names(section: object) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
+    """Yield position, name and declaration of each input or output."""
+    for index, item in enumerate(actions.sequence(section)):
+        if not isinstance(item, Mapping):
+            continue
+        name = item.get('name')
+        # Heat turns a name such as 5 or true into a text.
+        if isinstance(name, (str, int)):
+            yield index, str(name), item
+
+
+def check_inputs(
+    section: object, tools: frozenset[str]
+) -> Iterator[findings.Problem]:
+    """Yield what is wrong with inputs that these hooks are given."""
+    yield from _duplicates(
+        section,
+        kind='input',
+        consequence='the server keeps the last, while the value that a '
+        'deployment gives goes to the first',
+    )
+    for index, name, item in _names(section):
+        where = f'inputs[{index}]'
+        if name in RESERVED_INPUTS:
+            yield findings.Problem(
+                severity=findings.Severity.ERROR,
+                code='reserved-input',
+                where=where,
+                message=f'the input "{name}" is one that every deployment '
+                f'may add itself, which then hides or breaks this one; '
+                f'leave it out, the config can read it undeclared, or '
+                f'rename it.',
+            )
+        elif name == 'heat_outputs_path':
+            yield findings.Problem(
+                severity=findings.Severity.WARNING,
+                code='hidden-input',
+                where=where,
+                message='the input "heat_outputs_path" never reaches the '
+                'config: the hooks set it to where outputs belong; rename '
+                'it.',
+            )
+        yield from _odd_name(name, where, 'input')
+        if hooks.SCRIPT in tools:
+            yield from _environment_name(name, where)
+        if 'default' in item and item['default'] is None:
+            yield findings.Problem(
+                severity=findings.Severity.WARNING,
+                code='null-default',
+                where=where,
+                message=f'the default of input "{name}" is null, which is '
+                f"no default at all, not an empty value; write '' or "
+                f'leave it out.',
+            )
+
+
+def _environment_name(name: str, where: str) -> Iterator[findings.Problem]:
+    # The script hook passes inputs as environment variables.
+    if '=' in name or '\0' in name:
+        yield findings.Problem(
+            severity=findings.Severity.ERROR,
+            code='impossible-variable',
+            where=where,
+            message=f'the input {name!r} cannot be an environment variable, '
+            f'so the script hook fails before the script starts; take out '
+            f'the "=" or NUL.',
+        )
+    elif name.strip() and not _SHELL_VARIABLE.fullmatch(name):
+        yield findings.Problem(
+            severity=findings.Severity.NOTE,
+            code='not-a-shell-variable',
+            where=where,
+            message=f'a shell script cannot read the input "{name}" as '
+            f'$name; use letters, digits and underscores.',
+        )
+
+
+def check_outputs(
+    section: object, tools: frozenset[str]
+) -> Iterator[findings.Problem]:
+    """Yield what is wrong with outputs that these hooks return."""
+    yield from _duplicates(
+        section,
+        kind='output',
+        consequence='a deployment can keep one value of that name',
+    )
+    in_files = bool(tools & _OUTPUTS_IN_FILES)
+    for index, name, _ in _names(section):
+        where = f'outputs[{index}]'
+        if name in BUILT_IN_OUTPUTS:
+            yield findings.Problem(
+                severity=findings.Severity.WARNING,
+                code='built-in-output',
+                where=where,
+                message=f'every deployment has the output "{name}" already; '
+                f'what the config writes to its file is dropped. Rename it '
+                f'to return a value of your own.',
+            )
+        yield from _odd_name(name, where, 'output')
+        if in_files:
+            yield from _file_name(name, where)
+
+
+def _file_name(name: str, where: str) -> Iterator[findings.Problem]:
+    if '\0' in name:
+        yield findings.Problem(
+            severity=findings.Severity.ERROR,
+            code='impossible-file',
+            where=where,
+            message=f'the output {name!r} cannot be a file name, so the '
+            f'hook fails after the config has run; take out the NUL.',
+        )
+    elif '/' in name:
+        yield findings.Problem(
+            severity=findings.Severity.WARNING,
+            code='output-in-folder',
+            where=where,
+            message=f'the output "{name}" is read from a file in the folder '
+            f'"$heat_outputs_path.{name.rpartition("/")[0]}", which only '
+            f'exists if the config makes it; take out the "/".',
+        )
+    elif len(name.encode(errors='replace')) > _LONGEST_OUTPUT:
+        yield findings.Problem(
+            severity=findings.Severity.WARNING,
+            code='long-output',
+            where=where,
+            message=f'the output "{name}" is too long for the name of the '
+            f'file that it is read from, so it never arrives; use at most '
+            f'{_LONGEST_OUTPUT} bytes.',
+        )
+
+
+def _duplicates(
+    section: object, *, kind: str, consequence: str
+) -> Iterator[findings.Problem]:
+    places: dict[str, list[int]] = collections.defaultdict(list)
+    for index, name, _ in _names(section):
+        places[name].append(index)
+    for name, indexes in places.items():
+        if len(indexes) > 1:
+            listed = ', '.join(f'{kind}s[{i}]' for i in indexes)
+            yield findings.Problem(
+                severity=findings.Severity.ERROR,
+                code=f'duplicate-{kind}',
+                where=f'{kind}s[{indexes[1]}]',
+                message=f'the {kind} "{name}" is declared {len(indexes)} '
+                f'times ({listed}): {consequence}; keep one, or rename the '
+                f'others.',
+            )
+
+
+def _odd_name(name: str, where: str, kind: str) -> Iterator[findings.Problem]:
+    if not name.strip():
+        yield findings.Problem(
+            severity=findings.Severity.WARNING,
+            code='blank-name',
+            where=where,
+            message=f'the name "{name}" of this {kind} is blank; name it.',
+        )
+    elif name != name.strip():
+        yield findings.Problem(
+            severity=findings.Severity.WARNING,
+            code='padded-name',
+            where=where,
+            message=f'the name "{name}" of this {kind} begins or ends with '
+            f'blanks, which belong to the name; take them out.',
+        )
