@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""minicloud agent start|once|stop|list|logs."""
+
+import argparse
+import json
+
+from minicloud_lib import agents
+from minicloud_lib import catalog
+from minicloud_lib import commands
+from minicloud_lib import errors
+from minicloud_lib import files
+from minicloud_lib import output
+from minicloud_lib import servers
+from minicloud_lib import settings
+
+_START = """\
+Take the place of a server: poll Heat for the software that the stack's
+deployments want on it, run that, and signal the results.
+
+The server is an OS::Heat::DeployedServer (or any server resource that has
+the attribute os_collect_config). The command waits until Heat has it.
+"""
+
+
+def add(
+    parser: argparse.ArgumentParser, common: argparse.ArgumentParser
+) -> None:
+    subparsers = parser.add_subparsers(
+        title='commands', metavar='COMMAND', required=True
+    )
+
+    def command(
+        name: str, summary: str, description: str | None = None
+    ) -> argparse.ArgumentParser:
+        return subparsers.add_parser(
+            name,
+            help=summary,
+            description=description or summary[0].upper() + summary[1:] + '.',
+            parents=[common],
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    one = command('start', 'start an agent in the background', _START)
+    _add_server(one)
+    one.set_defaults(run=start)
+    one = command('once', 'poll once, run what is new, and return', _START)
+    _add_server(one)
+    one.set_defaults(run=once)
+    one = command('stop', 'stop an agent and the hooks it is running')
+    _add_name(one)
+    one.add_argument(
+        '--remove', action='store_true', help="forget the server's disk"
+    )
+    one.set_defaults(run=stop)
+    one = command('list', 'list the agents')
+    one.add_argument('--format', choices=['table', 'json'], default='table')
+    one.set_defaults(run=list_)
+    one = command('logs', 'show the log of an agent')
+    _add_name(one)
+    one.add_argument('-f', '--follow', action='store_true')
+    one.add_argument('-n', '--lines', type=int, default=50)
+    one.set_defaults(run=logs)
+
+
+def start(options: argparse.Namespace) -> None:
+    agent = _prepare(options)
+    with files.lock(options.instance.lock):
+        agent.start(agent.about()['interval'])
+    output.say(f'agent {agent.name} is running; its log is {agent.log}')
+
+
+def once(options: argparse.Namespace) -> int:
+    agent = _prepare(options)
+    return agent.once()
+
+
+def stop(options: argparse.Namespace) -> None:
+    agent = agents.find(options.instance, options.agent)
+    with files.lock(options.instance.lock):
+        agent.stop()
+        if options.remove:
+            agent.remove()
+
+
+def list_(options: argparse.Namespace) -> None:
+    found = [agent.about() for agent in agents.known(options.instance)]
+    if options.format == 'json':
+        print(json.dumps(found, indent=2))
+        return
+    for agent in found:
+        state = f'pid {agent["pid"]}' if agent['running'] else 'stopped'
+        print(
+            f'{agent["name"]:16} {state:12} '
+            f'{agent.get("resource")} of stack {agent.get("stack")}'
+        )
+
+
+def logs(options: argparse.Namespace) -> None:
+    agent = agents.find(options.instance, options.agent)
+    commands.follow(agent.log, options.lines, options.follow)
+
+
+def _prepare(options: argparse.Namespace) -> agents.Agent:
+    """The agent's folder: as it was left, or new for the given server."""
+    instance = options.instance
+    found = settings.require(instance)
+    agent = agents.Agent(instance, options.agent)
+    if agent.process:
+        raise errors.MinicloudError(
+            f'agent {agent.name} is running already',
+            f'minicloud agent stop {agent.name}',
+        )
+    if not options.stack and not options.resource and agent.path.is_dir():
+        # A server that is switched on again.
+        return agent
+    if not options.stack or not options.resource:
+        raise errors.UsageError(
+            'a new agent needs --stack and --resource',
+            'They name the server that it is.',
+        )
+    if 'heat' not in catalog.running(instance):
+        raise errors.NotRunningError('heat is not running', 'minicloud up')
+    # Checks the name of the user, too.
+    found.user_env(options.user)
+    bootstrap = servers.bootstrap(
+        found, options.user, options.stack, options.resource, options.wait
+    )
+    agent.set_up(
+        bootstrap,
+        {'stack': options.stack, 'resource': options.resource},
+        options.interval,
+    )
+    return agent
+
+
+def _add_name(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('agent', metavar='NAME', help='a name of your choice')
+
+
+def _add_server(parser: argparse.ArgumentParser) -> None:
+    _add_name(parser)
+    parser.add_argument(
+        '--stack',
+        help='the stack, by name or id; none for an agent that '
+        'was started before',
+    )
+    parser.add_argument('--resource', help="the server's name in the stack")
+    parser.add_argument(
+        '--interval',
+        metavar='SECONDS',
+        type=float,
+        default=1.0,
+        help='how often it polls at most; it slows down to that from one '
+        'second when nothing changes (default: 1)',
+    )
+    parser.add_argument(
+        '--wait',
+        metavar='SECONDS',
+        type=float,
+        default=60.0,
+        help='how long to wait for the resource (default: 60)',
+    )
+    parser.add_argument(
+        '--as',
+        dest='user',
+        metavar='USER',
+        default='demo',
+        help='who may see the stack (default: demo)',
+    )

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real agents, each confined to a folder that plays a server's disk.
+
+An agent is os-collect-config, os-refresh-config, os-apply-config and the
+heat-agents' programs, unmodified. Environment variables and the places of
+its templates keep it inside its folder:
+
+    agents/NAME/bin         what heat-agents put into /usr/bin
+                /etc        os-collect-config.conf, written by os-apply-config
+                /hooks      script, ansible
+                /refresh    os-refresh-config's steps
+                /templates  os-apply-config's templates
+                /var        state: the metadata, what was deployed, outputs
+                /agent.log
+"""
+
+from collections.abc import Mapping
+import contextlib
+import pathlib
+import re
+import shutil
+import subprocess
+from typing import Any
+
+from minicloud_lib import environment
+from minicloud_lib import errors
+from minicloud_lib import files
+from minicloud_lib import layout
+from minicloud_lib import processes
+
+#: Where heat-agents has the program of each hook.
+HOOKS = {
+    'script': 'heat-config-script/install.d/hook-script.py',
+    'ansible': 'heat-config-ansible/install.d/hook-ansible.py',
+}
+
+#: Seconds for hooks that are under way when an agent is stopped: none. A
+#: server that loses power gives them none either.
+STOP_SECONDS = 2
+
+
+class Agent:
+    def __init__(self, instance: layout.Instance, name: str) -> None:
+        if not re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9._-]*', name):
+            raise errors.UsageError(
+                f'{name!r} cannot name an agent',
+                'Use letters, digits, dots, - and _.',
+            )
+        self.instance = instance
+        self.name = name
+        self.path = instance.agents / name
+
+    @property
+    def log(self) -> pathlib.Path:
+        return self.path / 'agent.log'
+
+    @property
+    def pid_file(self) -> pathlib.Path:
+        return self.path / 'agent.pid'
+
+    @property
+    def process(self) -> processes.Process | None:
+        return processes.find(self.pid_file)
+
+    def about(self) -> dict[str, Any]:
+        running = self.process
+        record: dict[str, Any] = files.read_json(self.path / 'agent.json', {})
+        return {
+            'name': self.name,
+            'running': running is not None,
+            'pid': running.pid if running else None,
+            'folder': str(self.path),
+            **record,
+        }
+
+    def set_up(
+        self,
+        bootstrap: Mapping[str, Any],
+        server: Mapping[str, str],
+        interval: float,
+    ) -> None:
+        """Make the folder, as an image and its first boot would."""
+        programs = self.instance.home.heat_agents
+        common = programs / 'heat-config'
+        for folder in ('bin', 'etc', 'var/cache', 'var/run', 'tmp'):
+            files.make_folder(self.path / folder)
+        _copy(common / 'bin/heat-config-notify', self.path / 'bin')
+        for step in ('20-os-apply-config', '55-heat-config'):
+            _copy(
+                common / 'os-refresh-config/configure.d' / step,
+                self.path / 'refresh/configure.d',
+            )
+        for hook, program in HOOKS.items():
+            _copy(programs / program, self.path / 'hooks', hook)
+        # It renders each template to the same path below /, so a template
+        # at our own path ends up in our folder.
+        templates = self.path / 'templates' / self.path.relative_to('/')
+        source = common / 'os-apply-config'
+        _copy(source / 'etc/os-collect-config.conf', templates / 'etc')
+        _copy(
+            source / 'var/run/heat-config/heat-config',
+            templates / 'var/run/heat-config',
+        )
+        files.write(
+            self.path / 'etc/os-collect-config.conf',
+            _first_configuration(bootstrap),
+        )
+        files.write_json(
+            self.path / 'agent.json', {**server, 'interval': interval}
+        )
+
+    def start(self, interval: float) -> processes.Process:
+        if self.process:
+            raise errors.MinicloudError(
+                f'agent {self.name} is running already',
+                f'minicloud agent stop {self.name}',
+            )
+        return processes.spawn(
+            self._command(interval),
+            pid_file=self.pid_file,
+            log=self.log,
+            env=self._environment(),
+            folder=self.path / 'var',
+        )
+
+    def once(self) -> int:
+        """Collect, and run what is new, once; the exit code of that."""
+        result = subprocess.run(
+            [*self._command(1), '--one-time'],
+            cwd=self.path / 'var',
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        return result.returncode
+
+    def stop(self) -> bool:
+        """Stop it with its hooks; false if it did not run."""
+        running = self.process
+        if running:
+            running.stop(STOP_SECONDS)
+        self.pid_file.unlink(missing_ok=True)
+        return running is not None
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _command(self, interval: float) -> list[str]:
+        refresh = (
+            f'os-refresh-config --lockfile {self.path}/var/refresh.lock '
+            '--log-level INFO'
+        )
+        return [
+            str(self.instance.home.bin / 'os-collect-config'),
+            # First: what comes after it on the command line wins over it.
+            '--config-file',
+            str(self.path / 'etc/os-collect-config.conf'),
+            '--command',
+            refresh,
+            '--cachedir',
+            str(self.path / 'var/cache/collect'),
+            '--backup-cachedir',
+            str(self.path / 'var/cache/collect-backup'),
+            '--min-polling-interval',
+            str(min(1.0, interval)),
+            '--polling-interval',
+            str(interval),
+            '--local-path',
+            str(self.path / 'var/local-data'),
+            '--heat_local-path',
+            str(self.path / 'var/heat-local'),
+            '--cfn-heat-metadata-hint',
+            str(self.path / 'var/cfn-metadata-server'),
+        ]
+
+    def _environment(self) -> dict[str, str]:
+        env = environment.clean(self.instance.home, self.path)
+        var = self.path / 'var'
+        env.update(
+            {
+                'PATH': f'{self.path}/bin:{env["PATH"]}',
+                # What the agent's programs print, and what they read, is
+                # taken for ASCII otherwise.
+                'LC_ALL': 'C',
+                'OS_REFRESH_CONFIG_BASE_DIR': f'{self.path}/refresh',
+                'OS_CONFIG_APPLIER_TEMPLATES': f'{self.path}/templates',
+                'OS_CONFIG_FILES_PATH': f'{var}/cache/os_config_files.json',
+                'HEAT_SHELL_CONFIG': f'{var}/run/heat-config/heat-config',
+                'HEAT_CONFIG_HOOKS': f'{self.path}/hooks',
+                'HEAT_CONFIG_DEPLOYED': f'{var}/deployed',
+                'HEAT_CONFIG_DEPLOYED_OLD': f'{var}/run/deployed',
+                'HEAT_CONFIG_NOTIFY': f'{self.path}/bin/heat-config-notify',
+                'HEAT_SCRIPT_WORKING': f'{var}/script',
+                'HEAT_SCRIPT_OUTPUTS': f'{var}/run/script',
+                'HEAT_ANSIBLE_WORKING': f'{var}/ansible',
+                'HEAT_ANSIBLE_OUTPUTS': f'{var}/run/ansible',
+            }
+        )
+        # Hooks find their interpreters and tools as on a server.
+        return env
+
+
+def known(instance: layout.Instance) -> list[Agent]:
+    """All agents that were ever started and not removed."""
+    with contextlib.suppress(FileNotFoundError):
+        return [
+            Agent(instance, path.name)
+            for path in sorted(instance.agents.iterdir())
+            if path.is_dir()
+        ]
+    return []
+
+
+def find(instance: layout.Instance, name: str) -> Agent:
+    agent = Agent(instance, name)
+    if not agent.path.is_dir():
+        raise errors.UsageError(
+            f'there is no agent {name!r}',
+            'See minicloud agent list.',
+        )
+    return agent
+
+
+def stop_all(instance: layout.Instance) -> None:
+    processes.stop_all(
+        [agent.pid_file for agent in known(instance)], STOP_SECONDS
+    )
+
+
+def _first_configuration(bootstrap: Mapping[str, Any]) -> str:
+    """What cloud-init would leave for os-collect-config to begin with."""
+    lines = ['[DEFAULT]']
+    lines += [
+        f'collectors = {collector}'
+        for collector in bootstrap.get('collectors') or []
+    ]
+    for section, options in bootstrap.items():
+        if isinstance(options, Mapping):
+            lines += ['', f'[{section}]']
+            lines += [
+                f'{name} = {value}'
+                for name, value in options.items()
+                if value is not None
+            ]
+    return '\n'.join(lines) + '\n'
+
+
+def _copy(
+    source: pathlib.Path, folder: pathlib.Path, name: str | None = None
+) -> None:
+    files.make_folder(folder)
+    target = folder / (name or source.name)
+    shutil.copyfile(source, target)
+    # A template's mode becomes that of the file made from it.
+    target.chmod(0o700 if _is_program(source) else 0o600)
+
+
+def _is_program(path: pathlib.Path) -> bool:
+    with path.open('rb') as stream:
+        return stream.read(2) == b'#!'

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line."""
+
+import argparse
+from collections.abc import Sequence
+import os
+import sys
+
+from minicloud_lib import agent_commands
+from minicloud_lib import catalog
+from minicloud_lib import commands
+from minicloud_lib import errors
+from minicloud_lib import layout
+
+_DESCRIPTION = """\
+Run a real Keystone, Swift, Mistral and Heat on this machine.
+
+No root, no containers: four processes, which stay until "minicloud down".
+All that is installed, stored and logged lies in one folder.
+"""
+
+_EPILOG = """\
+first steps:
+  minicloud up                     install at need, start
+  eval "$(minicloud env)"          be the user demo in this shell
+  openstack stack create -t my-template.yaml my-stack
+  minicloud agent start web --stack my-stack --resource web_server
+  openstack stack list
+  minicloud down                   stop; "up" brings all of it back
+  minicloud down --purge           stop and forget
+
+Exit codes: 0 done, 1 failed, 2 asked for something that makes no sense,
+3 not running.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        home = layout.Home.find(options.home)
+        options.instance = home.instance(options.name)
+        result: int | None = options.run(options)
+        return result or 0
+    except errors.MinicloudError as error:
+        print(f'minicloud: {error}', file=sys.stderr)
+        if error.remedy:
+            print(f'minicloud: {error.remedy}', file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print('minicloud: interrupted', file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # Python flushes once more at exit, and would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    _add_common(common, argparse.SUPPRESS)
+    parser = argparse.ArgumentParser(
+        prog='minicloud',
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    # Before or after the command, as one likes.
+    _add_common(parser, None)
+    subparsers = parser.add_subparsers(
+        title='commands', metavar='COMMAND', required=True
+    )
+
+    def add(name: str, summary: str) -> argparse.ArgumentParser:
+        return subparsers.add_parser(
+            name,
+            help=summary,
+            description=summary[0].upper() + summary[1:] + '.',
+            parents=[common],
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    _add_up(add('up', 'start the cloud, installing it at need'))
+    _add_down(add('down', 'stop the cloud and its agents'))
+    command = add('status', 'show what runs, where, and what it uses')
+    _add_format(command, 'table')
+    command.set_defaults(run=commands.status)
+    _add_env(add('env', 'print what the openstack command needs'))
+    _add_logs(add('logs', 'show the log of a service'))
+    for name, summary in (
+        ('start', 'start one service'),
+        ('stop', 'stop one service'),
+        ('restart', 'stop and start one service'),
+        ('kill', 'end one service at once, as a crash would'),
+    ):
+        command = add(name, summary)
+        command.add_argument('service', choices=list(catalog.SERVICES))
+        command.set_defaults(run=getattr(commands, name))
+    agent = subparsers.add_parser(
+        'agent',
+        help='run real agents that play servers',
+        description='Run real, unmodified Heat agents, each in a folder.',
+    )
+    agent_commands.add(agent, common)
+    return parser
+
+
+def _add_common(parser: argparse.ArgumentParser, default: object) -> None:
+    parser.add_argument(
+        '--home',
+        metavar='DIR',
+        default=default,
+        help='the folder that holds everything (default: $MINICLOUD_HOME, '
+        'else .minicloud in the source tree)',
+    )
+    parser.add_argument(
+        '--name',
+        default=default or os.environ.get('MINICLOUD_NAME', 'default'),
+        help='the instance; several run side by side '
+        '(default: $MINICLOUD_NAME, else default)',
+    )
+
+
+def _add_format(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument(
+        '--format',
+        choices=[default, 'json'],
+        default=default,
+        help=f'default: {default}',
+    )
+
+
+def _add_up(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--plugin',
+        metavar='PATH',
+        help='load heat-plugins from this source tree; "none" for Heat\'s '
+        'own classes (default: the tree that this program is in)',
+    )
+    parser.add_argument(
+        '--conf',
+        metavar='FILE',
+        nargs='+',
+        action='extend',
+        default=[],
+        help='ini files that Heat reads after heat.conf',
+    )
+    parser.add_argument(
+        '--executor-threads',
+        metavar='N',
+        type=int,
+        help="Heat's executor_thread_pool_size: as many resources are "
+        'worked on, or waited for, at a time (default: 256)',
+    )
+    parser.epilog = (
+        'On a running cloud it restarts what the given options change.'
+    )
+    parser.set_defaults(run=commands.up)
+
+
+def _add_down(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--purge',
+        action='store_true',
+        help='forget databases, objects, agents and logs as well',
+    )
+    parser.set_defaults(run=commands.down)
+
+
+def _add_env(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--as',
+        dest='user',
+        metavar='USER',
+        default='demo',
+        help='demo, other, reader (may not use Swift) or admin '
+        '(default: demo)',
+    )
+    _add_format(parser, 'shell')
+    parser.epilog = 'Use it so: eval "$(minicloud env)"'
+    parser.set_defaults(run=commands.env)
+
+
+def _add_logs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        'service',
+        nargs='?',
+        choices=list(catalog.SERVICES),
+        help='without it, the files are listed',
+    )
+    parser.add_argument(
+        '-f', '--follow', action='store_true', help='go on showing it'
+    )
+    parser.add_argument(
+        '-n',
+        '--lines',
+        type=int,
+        default=50,
+        help='how many lines (default: 50)',
+    )
+    parser.set_defaults(run=commands.logs)

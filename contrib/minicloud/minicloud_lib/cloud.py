@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bring the services of an instance up and down."""
+
+from collections.abc import Iterator, Sequence
+import configparser
+import contextlib
+import pathlib
+import shutil
+import time
+import urllib.error
+import urllib.request
+
+from minicloud_lib import agents
+from minicloud_lib import catalog
+from minicloud_lib import configuration
+from minicloud_lib import environment
+from minicloud_lib import errors
+from minicloud_lib import files
+from minicloud_lib import identity
+from minicloud_lib import layout
+from minicloud_lib import output
+from minicloud_lib import plugin
+from minicloud_lib import processes
+from minicloud_lib import settings as instance_settings
+from minicloud_lib import venv
+from minicloud_lib.settings import Settings
+
+#: A first start makes databases; on a busy machine that takes its time.
+START_SECONDS = 120
+STOP_SECONDS = 10
+
+_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def up(
+    instance: layout.Instance,
+    *,
+    plugin_path: str | None = None,
+    extra_conf: Sequence[str] = (),
+    executor_threads: int | None = None,
+) -> Settings:
+    """Start what does not run, and restart what would run differently."""
+    extra = [_read_ini(name) for name in extra_conf]
+    source = plugin.find(plugin_path)
+    venv.ensure(instance.home)
+    line = plugin.install(instance.home, source) if source else None
+    with files.lock(instance.lock):
+        settings = instance_settings.prepare(instance)
+        settings.plugin = str(source) if source else None
+        settings.plugin_dirs = line or plugin.NO_PLUGIN
+        settings.extra_conf = len(extra)
+        if executor_threads:
+            settings.executor_threads = executor_threads
+        settings.save(instance)
+        configuration.write(instance, settings)
+        _write_extra(instance, extra)
+        with _all_or_nothing(instance) as started:
+            for service in catalog.SERVICES.values():
+                version = configuration.version(instance, service)
+                running = service.process(instance)
+                if running and running.version == version:
+                    continue
+                if running:
+                    output.say(f'{service.name}: configuration has changed')
+                    running.stop(STOP_SECONDS)
+                started.append(service)
+                _spawn(instance, settings, service)
+            if not started:
+                output.say(f'{instance.name}: already up')
+                return settings
+            _wait(instance, settings, catalog.SERVICES['keystone'])
+            if settings.registered != settings.ports:
+                identity.set_up(settings)
+                settings.registered = dict(settings.ports)
+                settings.save(instance)
+            for service in started:
+                _wait(instance, settings, service)
+            _warm_up(settings)
+    return settings
+
+
+def down(instance: layout.Instance, *, purge: bool = False) -> None:
+    """Stop agents and services; with purge forget all that they held."""
+    with files.lock(instance.lock):
+        agents.stop_all(instance)
+        clean = processes.stop_all(
+            [
+                service.pid_file(instance)
+                for service in reversed(catalog.SERVICES.values())
+            ],
+            STOP_SECONDS,
+        )
+        for name in [name for name, ended in clean.items() if not ended]:
+            output.say(f'{name}: did not end in {STOP_SECONDS} s, was killed')
+        if purge:
+            shutil.rmtree(instance.path, ignore_errors=True)
+
+
+def start(instance: layout.Instance, name: str) -> None:
+    """Start one service as the last ``up`` had it."""
+    service = catalog.get(name)
+    settings = instance_settings.require(instance)
+    with files.lock(instance.lock):
+        if service.process(instance):
+            return
+        with _all_or_nothing(instance) as started:
+            started.append(service)
+            _spawn(instance, settings, service)
+            _wait(instance, settings, service)
+
+
+def stop(instance: layout.Instance, name: str) -> None:
+    service = catalog.get(name)
+    with files.lock(instance.lock):
+        processes.stop_all([service.pid_file(instance)], STOP_SECONDS)
+
+
+def kill(instance: layout.Instance, name: str) -> None:
+    """SIGKILL, as when the machine's memory runs out."""
+    service = catalog.get(name)
+    with files.lock(instance.lock):
+        running = service.process(instance)
+        if running is None:
+            raise errors.NotRunningError(f'{name} is not running')
+        running.kill()
+        service.pid_file(instance).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _all_or_nothing(
+    instance: layout.Instance,
+) -> Iterator[list[catalog.Service]]:
+    """Stop what is in the list if the block does not come to its end."""
+    started: list[catalog.Service] = []
+    try:
+        yield started
+    except BaseException:
+        # Not to be left half done by a second Ctrl-C.
+        processes.stop_all(
+            [service.pid_file(instance) for service in started], 3
+        )
+        raise
+
+
+def _spawn(
+    instance: layout.Instance, settings: Settings, service: catalog.Service
+) -> None:
+    env = environment.clean(instance.home, instance.data)
+    env['PYTHONPATH'] = str(layout.SOURCE)
+    env['MINICLOUD_URL'] = settings.url(service.ports[0])
+    arguments: list[object] = configuration.files_of(instance, service)
+    if service.name == 'keystone':
+        env['MINICLOUD_URL'] = settings.auth_url
+        env['MINICLOUD_ADMIN'] = settings.secrets['admin']
+    elif service.name == 'heat':
+        env['MINICLOUD_CFN_URL'] = settings.url('heat_cfn')
+        env['MINICLOUD_COUNTERS'] = str(instance.heat_counters)
+    elif service.name == 'swift':
+        arguments = [instance.conf]
+    processes.spawn(
+        [
+            str(instance.home.python),
+            '-m',
+            service.module,
+            *(str(argument) for argument in arguments),
+        ],
+        pid_file=service.pid_file(instance),
+        log=instance.log(service.name),
+        env=env,
+        folder=instance.data,
+        version=configuration.version(instance, service),
+    )
+
+
+def _wait(
+    instance: layout.Instance, settings: Settings, service: catalog.Service
+) -> None:
+    """Wait until a service answers; its log tells when it never does."""
+    url = settings.url(service.ports[0]) + service.health
+    deadline = time.monotonic() + START_SECONDS
+    reason = f'did not answer at {url} within {START_SECONDS} s'
+    while time.monotonic() < deadline:
+        if not service.process(instance):
+            reason = 'ended while starting'
+            break
+        if _answers(url):
+            return
+        time.sleep(0.05)
+    log = instance.log(service.name)
+    raise errors.MinicloudError(
+        f'{service.name} {reason}. The end of its log:\n\n'
+        + files.tail(log, 15)
+        + '\n',
+        f'The whole log is {log}. What this command started was stopped.',
+    )
+
+
+def _answers(url: str) -> bool:
+    try:
+        with _OPENER.open(url, timeout=5) as answer:
+            return bool(answer.status < 400)
+    except urllib.error.HTTPError as error:
+        return error.code < 400
+    except OSError:
+        return False
+
+
+def _warm_up(settings: Settings) -> None:
+    """One request to each service, so that it builds what it builds late.
+
+    Several requests at once would each find those parts half built.
+    """
+    token = identity.Client(
+        settings.auth_url, 'demo', settings.secrets['demo']
+    )
+    for service_type, path in (
+        ('orchestration', '/stacks'),
+        ('object-store', ''),
+        ('workflowv2', '/workflows?limit=1'),
+    ):
+        request = urllib.request.Request(
+            token.endpoint(service_type) + path,
+            headers={'X-Auth-Token': token.token},
+        )
+        try:
+            _OPENER.open(request, timeout=60).close()
+        except OSError as error:
+            raise errors.MinicloudError(
+                f'{service_type} does not work: {error}',
+                'See minicloud logs.',
+            ) from error
+
+
+def _read_ini(name: str) -> str:
+    path = pathlib.Path(name).expanduser()
+    try:
+        text = path.read_text(encoding='utf-8')
+        configparser.RawConfigParser(strict=False).read_string(text, name)
+    except OSError as error:
+        raise errors.UsageError(f'--conf: {error}') from error
+    except (configparser.Error, UnicodeDecodeError) as error:
+        raise errors.UsageError(f'--conf: not an ini file: {error}') from error
+    return text
+
+
+def _write_extra(instance: layout.Instance, texts: Sequence[str]) -> None:
+    for old in instance.conf.glob('heat-extra-*.conf'):
+        old.unlink()
+    for number, text in enumerate(texts):
+        files.write(instance.conf / f'heat-extra-{number:02}.conf', text)

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each command does, and prints."""
+
+import argparse
+import json
+import os
+import shlex
+import time
+
+from minicloud_lib import agents
+from minicloud_lib import catalog
+from minicloud_lib import cloud
+from minicloud_lib import errors
+from minicloud_lib import files
+from minicloud_lib import output
+from minicloud_lib import settings
+
+
+def up(options: argparse.Namespace) -> None:
+    begun = time.monotonic()
+    instance = options.instance
+    found = cloud.up(
+        instance,
+        plugin_path=options.plugin,
+        extra_conf=options.conf,
+        executor_threads=options.executor_threads,
+    )
+    output.say(
+        f'{instance.name} is up after {time.monotonic() - begun:.1f} s: '
+        f'Keystone at {found.auth_url}, Heat with '
+        + (f'the plugin from {found.plugin}' if found.plugin else 'no plugin')
+        + '.'
+    )
+
+
+def down(options: argparse.Namespace) -> None:
+    cloud.down(options.instance, purge=options.purge)
+
+
+def status(options: argparse.Namespace) -> int:
+    """Exit code 3 unless all of the services run."""
+    instance = options.instance
+    found = settings.require(instance)
+    services = []
+    for service in catalog.SERVICES.values():
+        process = service.process(instance)
+        usage = process.usage() if process else None
+        services.append(
+            {
+                'name': service.name,
+                'running': process is not None,
+                'pid': process.pid if process else None,
+                'url': found.url(service.ports[0]),
+                'cpu_seconds': usage.cpu_seconds if usage else None,
+                'rss_bytes': usage.rss_bytes if usage else None,
+                'threads': usage.threads if usage else None,
+                'log': str(instance.log(service.name)),
+            }
+        )
+    all_agents = [agent.about() for agent in agents.known(instance)]
+    if options.format == 'json':
+        print(
+            json.dumps(
+                {
+                    'instance': instance.name,
+                    'folder': str(instance.path),
+                    'auth_url': found.auth_url,
+                    'plugin': found.plugin,
+                    'plugin_dirs': found.plugin_dirs,
+                    'services': services,
+                    'agents': all_agents,
+                },
+                indent=2,
+            )
+        )
+    else:
+        print(f'instance  {instance.name}')
+        print(f'folder    {instance.path}')
+        print(f'keystone  {found.auth_url}')
+        print(f'plugin    {found.plugin or "none"}')
+        for row in services:
+            state = 'down'
+            if row['running']:
+                state = (
+                    f'pid {row["pid"]}, {row["rss_bytes"] >> 20} MB, '
+                    f'{row["cpu_seconds"]:.1f} s of CPU'
+                )
+            print(f'{row["name"]:9} {row["url"]}  {state}')
+        for agent in all_agents:
+            state = f'pid {agent["pid"]}' if agent['running'] else 'stopped'
+            print(f'agent     {agent["name"]}  {state}')
+    return 0 if all(row['running'] for row in services) else 3
+
+
+def env(options: argparse.Namespace) -> None:
+    """Shell code, or a JSON object of the same variables."""
+    instance = options.instance
+    found = settings.require(instance)
+    variables = found.user_env(options.user)
+    if options.format == 'json':
+        print(json.dumps(variables, indent=2))
+        return
+    for name in sorted(os.environ):
+        # What another cloud left in this shell would be mixed in.
+        if name.startswith('OS_') and name not in variables:
+            print(f'unset {name};')
+    for name, value in variables.items():
+        print(f'export {name}={shlex.quote(value)};')
+    programs = shlex.quote(str(instance.home.bin))
+    # Once only, however often it is evaluated.
+    print(f'case ":$PATH:" in *:{programs}:*) ;; *)')
+    print(f'  export PATH={programs}:"$PATH";; esac;')
+
+
+def logs(options: argparse.Namespace) -> None:
+    instance = options.instance
+    if options.service is None:
+        for path in sorted(instance.logs.glob('*')):
+            print(path)
+        return
+    follow(instance.log(options.service), options.lines, options.follow)
+
+
+def follow(path: os.PathLike[str], lines: int, forever: bool) -> None:
+    """Show the end of a file; then what is added, until interrupted."""
+    try:
+        # Its file name may come from a user: never an option of tail.
+        arguments = ['tail', '-n', str(lines)]
+        arguments += ['-F'] if forever else []
+        if not os.path.exists(path):
+            raise errors.UsageError(f'there is no log {path} yet')
+        if forever:
+            os.execvp('tail', [*arguments, '--', os.fspath(path)])
+        import pathlib
+
+        print(files.tail(pathlib.Path(path), lines))
+    except FileNotFoundError as error:
+        raise errors.MinicloudError(str(error)) from error
+
+
+def start(options: argparse.Namespace) -> None:
+    cloud.start(options.instance, options.service)
+
+
+def stop(options: argparse.Namespace) -> None:
+    settings.require(options.instance)
+    cloud.stop(options.instance, options.service)
+
+
+def restart(options: argparse.Namespace) -> None:
+    stop(options)
+    start(options)
+
+
+def kill(options: argparse.Namespace) -> None:
+    settings.require(options.instance)
+    cloud.kill(options.instance, options.service)

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The configuration files of the services, written anew at every start."""
+
+from collections.abc import Mapping
+import hashlib
+import pathlib
+
+from minicloud_lib import catalog
+from minicloud_lib import files
+from minicloud_lib import layout
+from minicloud_lib import ports
+from minicloud_lib.settings import REGION
+from minicloud_lib.settings import Settings
+
+Sections = Mapping[str, Mapping[str, object]]
+
+#: Roles that make a user of a project a user of Swift.
+SWIFT_ROLES = 'admin, member, swiftoperator'
+
+
+def write(instance: layout.Instance, settings: Settings) -> None:
+    files.make_folder(instance.path)
+    # Whoever may enter can read passwords and use the cloud.
+    instance.path.chmod(0o700)
+    for folder in (instance.conf, instance.data, instance.logs, instance.run):
+        files.make_folder(folder)
+    rendered = {
+        'keystone.conf': _keystone(instance),
+        'mistral.conf': _mistral(instance, settings),
+        'heat.conf': _heat(instance, settings),
+        **_swift(instance, settings),
+    }
+    for name, sections in rendered.items():
+        text = _ini(sections)
+        if name == 'heat.conf':
+            # As an operator would paste it.
+            text = text.replace('[DEFAULT]', _plugin_lines(settings), 1)
+        files.write(instance.conf / name, text)
+
+
+def version(instance: layout.Instance, service: catalog.Service) -> str:
+    """Changes when a service would read something else at a new start."""
+    digest = hashlib.sha256()
+    for file in files_of(instance, service):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def files_of(
+    instance: layout.Instance, service: catalog.Service
+) -> list[pathlib.Path]:
+    """The configuration files of a service, in the order it reads them."""
+    found = [instance.conf / name for name in service.conf]
+    if service.name == 'heat':
+        found += sorted(instance.conf.glob('heat-extra-*.conf'))
+    return found
+
+
+def _plugin_lines(settings: Settings) -> str:
+    return f'[DEFAULT]\n{settings.plugin_dirs}'
+
+
+def _keystone(instance: layout.Instance) -> Sections:
+    return {
+        'database': _database(instance, 'keystone'),
+        'fernet_tokens': {
+            'key_repository': instance.data / 'keystone/fernet-keys'
+        },
+        'fernet_receipts': {
+            'key_repository': instance.data / 'keystone/fernet-keys'
+        },
+        'credential': {
+            'key_repository': instance.data / 'keystone/credential-keys'
+        },
+        'token': {'provider': 'fernet', 'expiration': 86400},
+        'cache': {'enabled': True, 'backend': 'dogpile.cache.memory'},
+        # Passwords are random and the database is private: no need to pay
+        # for a slow hash at each of thousands of log-ins.
+        'identity': {'password_hash_rounds': 4, 'max_password_length': 72},
+    }
+
+
+def _mistral(instance: layout.Instance, settings: Settings) -> Sections:
+    return {
+        'DEFAULT': {'transport_url': 'fake://'},
+        'api': {
+            'host': ports.ADDRESS,
+            'port': settings.ports['mistral'],
+        },
+        'database': _database(instance, 'mistral'),
+        'keystone_authtoken': _authtoken(settings, 'mistral'),
+        'pecan': {'auth_enable': True},
+        'cron_trigger': {
+            'enabled': True,
+            'execution_interval': 1,
+            'run_in_api': False,
+        },
+        'openstack_actions': {'default_region': REGION},
+        'oslo_policy': {
+            'enforce_new_defaults': False,
+            'enforce_scope': False,
+        },
+    }
+
+
+def _heat(instance: layout.Instance, settings: Settings) -> Sections:
+    etc = instance.home.venv / 'etc/heat'
+    service_user = _password(settings, 'heat')
+    return {
+        'DEFAULT': {
+            'transport_url': 'fake://',
+            'host': 'localhost',
+            'convergence_engine': True,
+            'auth_encryption_key': settings.secrets['auth_encryption_key'],
+            'environment_dir': etc / 'environment.d',
+            'template_dir': etc / 'templates',
+            'region_name_for_services': REGION,
+            'heat_metadata_server_url': settings.url('heat_cfn'),
+            'heat_waitcondition_server_url': (
+                settings.url('heat_cfn') + '/v1/waitcondition'
+            ),
+            'stack_user_domain_name': 'heat',
+            'stack_domain_admin': 'heat_domain_admin',
+            'stack_domain_admin_password': (
+                settings.secrets['heat_domain_admin']
+            ),
+            'trusts_delegated_roles': '',
+            'executor_thread_pool_size': settings.executor_threads,
+            'max_stacks_per_tenant': 10000,
+            'max_resources_per_stack': -1,
+            'max_software_configs_per_tenant': -1,
+            'max_software_deployments_per_tenant': -1,
+        },
+        'paste_deploy': {'api_paste_config': etc / 'api-paste.ini'},
+        'database': _database(instance, 'heat'),
+        'clients': {'endpoint_type': 'publicURL'},
+        'clients_keystone': {'auth_uri': settings.url('keystone')},
+        'keystone_authtoken': _authtoken(settings, 'heat'),
+        'trustee': _user_only(service_user),
+        'ec2authtoken': {
+            **service_user,
+            'endpoint_override': settings.url('keystone'),
+        },
+        'heat_plugins': {
+            'temp_url_secret': settings.secrets['temp_url_secret']
+        },
+        # With the new defaults the CFN API turns stack users away.
+        'oslo_policy': {
+            'enforce_new_defaults': False,
+            'enforce_scope': False,
+        },
+    }
+
+
+def _swift(
+    instance: layout.Instance, settings: Settings
+) -> dict[str, Sections]:
+    suffix = settings.secrets['swift_hash']
+    return {
+        'swift.conf': {
+            'swift-hash': {'swift_hash_path_suffix': suffix},
+            'storage-policy:0': {'name': 'Policy-0', 'default': 'yes'},
+        },
+        'proxy.conf': _swift_proxy(instance, settings),
+        **{
+            f'{server}.conf': {
+                'DEFAULT': {
+                    **_swift_defaults(instance, settings, f'swift_{server}'),
+                    'devices': instance.data / 'swift',
+                    'mount_check': 'false',
+                    'disable_fallocate': 'true',
+                },
+                'pipeline:main': {'pipeline': f'{server}-server'},
+                f'app:{server}-server': {'use': f'egg:swift#{server}'},
+            }
+            for server in ('account', 'container', 'object')
+        },
+    }
+
+
+def _swift_proxy(instance: layout.Instance, settings: Settings) -> Sections:
+    plain = [
+        'catch_errors',
+        'gatekeeper',
+        'healthcheck',
+        'proxy-logging',
+        'listing_formats',
+        'bulk',
+        'tempurl',
+        'authtoken',
+        'keystoneauth',
+        'copy',
+        'slo',
+        'dlo',
+        'versioned_writes',
+    ]
+    eggs = {name: name.replace('-', '_') for name in plain}
+    eggs['authtoken'] = ''
+    ours = 'minicloud_lib.services'
+    return {
+        'DEFAULT': _swift_defaults(instance, settings, 'swift'),
+        'pipeline:main': {
+            'pipeline': ' '.join(
+                ['request-log', 'faults', *plain, 'proxy-server']
+            )
+        },
+        'app:proxy-server': {
+            'use': 'egg:swift#proxy',
+            'account_autocreate': 'true',
+            'allow_account_management': 'true',
+        },
+        'filter:request-log': {
+            'paste.filter_factory': f'{ours}.swift_log:filter_factory',
+            'file': instance.swift_requests,
+        },
+        'filter:faults': {
+            'paste.filter_factory': f'{ours}.swift_faults:filter_factory',
+            'file': instance.faults,
+        },
+        **{
+            f'filter:{name}': {'use': f'egg:swift#{egg}'}
+            for name, egg in eggs.items()
+            if egg
+        },
+        'filter:authtoken': {
+            'paste.filter_factory': (
+                'keystonemiddleware.auth_token:filter_factory'
+            ),
+            **_authtoken(settings, 'swift'),
+            'delay_auth_decision': 'true',
+        },
+        'filter:keystoneauth': {
+            'use': 'egg:swift#keystoneauth',
+            'operator_roles': SWIFT_ROLES,
+        },
+        'filter:versioned_writes': {
+            'use': 'egg:swift#versioned_writes',
+            'allow_versioned_writes': 'true',
+        },
+    }
+
+
+def _swift_defaults(
+    instance: layout.Instance, settings: Settings, port: str
+) -> dict[str, object]:
+    return {
+        'bind_ip': ports.ADDRESS,
+        'bind_port': settings.ports[port],
+        'swift_dir': instance.conf,
+        'workers': 0,
+        # Heat leaves its connections open until they are collected.
+        'max_clients': 4096,
+        'log_level': 'INFO',
+        # No syslog here: a socket that is not there, and a handler of ours.
+        'log_address': instance.run / 'no-syslog',
+        'log_custom_handlers': (
+            'minicloud_lib.services.swift_stderr.add_handler'
+        ),
+    }
+
+
+def _database(instance: layout.Instance, service: str) -> dict[str, object]:
+    return {
+        'connection': f'sqlite:///{instance.database(service)}?timeout=60',
+        'sqlite_synchronous': False,
+    }
+
+
+def _password(settings: Settings, user: str) -> dict[str, object]:
+    return {
+        'auth_type': 'password',
+        'auth_url': settings.auth_url,
+        'username': user,
+        'password': settings.secrets[user],
+        'user_domain_id': 'default',
+        'project_name': 'service',
+        'project_domain_id': 'default',
+    }
+
+
+def _user_only(credentials: Mapping[str, object]) -> dict[str, object]:
+    """Without a project: a trust brings its own."""
+    return {
+        name: value
+        for name, value in credentials.items()
+        if not name.startswith('project_')
+    }
+
+
+def _authtoken(settings: Settings, user: str) -> dict[str, object]:
+    return {
+        **_password(settings, user),
+        'www_authenticate_uri': settings.auth_url,
+        'interface': 'public',
+        'region_name': REGION,
+        'service_token_roles': 'service',
+        'service_token_roles_required': True,
+    }
+
+
+def _ini(sections: Sections) -> str:
+    lines = ['# Written by minicloud at each start; use --conf to add to it.']
+    for section, options in sections.items():
+        lines += ['', f'[{section}]']
+        lines += [
+            f'{name} = {value}'.rstrip() for name, value in options.items()
+        ]
+    return '\n'.join(lines) + '\n'

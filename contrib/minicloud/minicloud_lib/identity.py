@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fill Keystone with what the cloud needs, over its plain REST API.
+
+Every step looks first, so it can run again at each start; the catalog then
+follows ports that have changed.
+"""
+
+from collections.abc import Mapping
+import json
+from typing import Any
+import urllib.error
+import urllib.parse
+import urllib.request
+
+from minicloud_lib import errors
+from minicloud_lib.settings import REGION
+from minicloud_lib.settings import USERS
+from minicloud_lib.settings import Settings
+
+SERVICE_USERS = ('heat', 'mistral', 'swift')
+
+#: name, type, and the path behind the address of the port of that name
+ENDPOINTS = (
+    ('keystone', 'identity', 'keystone', '/v3'),
+    ('heat', 'orchestration', 'heat', '/v1/%(project_id)s'),
+    ('heat-cfn', 'cloudformation', 'heat_cfn', '/v1'),
+    ('swift', 'object-store', 'swift', '/v1/AUTH_%(project_id)s'),
+    ('mistral', 'workflowv2', 'mistral', '/v2'),
+)
+
+
+class Client:
+    """Keystone as one user; just enough of HTTP for that."""
+
+    def __init__(self, auth_url: str, user: str, password: str) -> None:
+        self._url = auth_url
+        self._headers = {'Content-Type': 'application/json'}
+        body = {
+            'auth': {
+                'identity': {
+                    'methods': ['password'],
+                    'password': {
+                        'user': {
+                            'name': user,
+                            'password': password,
+                            'domain': {'id': 'default'},
+                        }
+                    },
+                },
+                'scope': {
+                    'project': {'name': user, 'domain': {'id': 'default'}}
+                },
+            }
+        }
+        token, answer = self._send('POST', '/auth/tokens', body)
+        self.token: str = token['X-Subject-Token']
+        self.project_id: str = answer['token']['project']['id']
+        self.catalog: list[dict[str, Any]] = answer['token']['catalog']
+        self._headers['X-Auth-Token'] = self.token
+
+    def endpoint(self, service_type: str) -> str:
+        """The public address of a service."""
+        for service in self.catalog:
+            if service['type'] == service_type:
+                for endpoint in service['endpoints']:
+                    if endpoint['interface'] == 'public':
+                        url: str = endpoint['url']
+                        return url
+        raise errors.MinicloudError(f'no {service_type} in the catalog')
+
+    def get(self, path: str, **query: str) -> Any:
+        if query:
+            path += '?' + urllib.parse.urlencode(query)
+        return self._send('GET', path)[1]
+
+    def put(self, path: str) -> None:
+        self._send('PUT', path)
+
+    def patch(self, path: str, body: Any) -> Any:
+        return self._send('PATCH', path, body)[1]
+
+    def ensure(
+        self, kind: str, keys: Mapping[str, str], **other: Any
+    ) -> dict[str, Any]:
+        """The one with these keys; made with the other values if missing."""
+        found = self.get(f'/{kind}s', **keys)[f'{kind}s']
+        if found:
+            first: dict[str, Any] = found[0]
+            return first
+        body = {kind: {**keys, **other}}
+        made: dict[str, Any] = self._send('POST', f'/{kind}s', body)[1][kind]
+        return made
+
+    def _send(
+        self, method: str, path: str, body: Any = None
+    ) -> tuple[Mapping[str, str], Any]:
+        request = urllib.request.Request(
+            self._url + path,
+            method=method,
+            headers=self._headers,
+            data=None if body is None else json.dumps(body).encode(),
+        )
+        try:
+            with _OPENER.open(request, timeout=60) as answer:
+                text = answer.read()
+                return answer.headers, json.loads(text) if text else None
+        except urllib.error.HTTPError as error:
+            detail = error.read().decode('utf-8', 'replace')[:500]
+            raise errors.MinicloudError(
+                f'Keystone answered {error.code} to {method} {path}: {detail}'
+            ) from error
+        except OSError as error:
+            raise errors.MinicloudError(
+                f'Keystone does not answer at {self._url}: {error}'
+            ) from error
+
+
+#: A proxy of the user's environment is not for addresses on this machine.
+_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def set_up(settings: Settings) -> None:
+    """Make projects, users, roles and the catalog as they should be."""
+    keystone = Client(settings.auth_url, 'admin', settings.secrets['admin'])
+    roles = {
+        role['name']: role['id'] for role in keystone.get('/roles')['roles']
+    }
+    for name in ('heat_stack_user', 'heat_stack_owner', 'swiftoperator'):
+        if name not in roles:
+            roles[name] = keystone.ensure('role', {'name': name})['id']
+
+    def grant(scope: str, owner: str, user: str, *names: str) -> None:
+        for role in names:
+            keystone.put(f'/{scope}/{owner}/users/{user}/roles/{roles[role]}')
+
+    service = _project(keystone, 'service')
+    for name in SERVICE_USERS:
+        user = _user(keystone, name, settings.secrets[name])
+        grant('projects', service, user, 'admin', 'service')
+    for person in USERS.values():
+        if person.name != 'admin':
+            project = _project(keystone, person.project)
+            user = _user(keystone, person.name, settings.secrets[person.name])
+            grant('projects', project, user, *person.roles)
+    domain = keystone.ensure('domain', {'name': 'heat'})['id']
+    admin = keystone.ensure(
+        'user',
+        {'name': 'heat_domain_admin', 'domain_id': domain},
+        password=settings.secrets['heat_domain_admin'],
+    )['id']
+    grant('domains', domain, admin, 'admin')
+    _register(keystone, settings)
+
+
+def _project(keystone: Client, name: str) -> str:
+    keys = {'name': name, 'domain_id': 'default'}
+    identity: str = keystone.ensure('project', keys)['id']
+    return identity
+
+
+def _user(keystone: Client, name: str, password: str) -> str:
+    keys = {'name': name, 'domain_id': 'default'}
+    identity: str = keystone.ensure('user', keys, password=password)['id']
+    return identity
+
+
+def _register(keystone: Client, settings: Settings) -> None:
+    """Bring the catalog's addresses up to date."""
+    for name, service_type, port, path in ENDPOINTS:
+        service = keystone.ensure(
+            'service', {'name': name, 'type': service_type}
+        )
+        url = settings.url(port) + path
+        for interface in ('public', 'internal', 'admin'):
+            keys = {
+                'service_id': service['id'],
+                'interface': interface,
+                'region_id': REGION,
+            }
+            endpoint = keystone.ensure('endpoint', keys, url=url)
+            if endpoint['url'] != url:
+                body = {'endpoint': {'url': url}}
+                keystone.patch(f'/endpoints/{endpoint["id"]}', body)

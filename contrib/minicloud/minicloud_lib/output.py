@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the user sees while something is going on."""
+
+import sys
+
+
+def say(text: str) -> None:
+    """Progress goes to stderr: stdout is for what a program may read."""
+    print(text, file=sys.stderr, flush=True)

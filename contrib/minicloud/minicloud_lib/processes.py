@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Start processes that outlive us, and stop them without hitting others.
+
+A process is remembered in a pid file together with its start time, since the
+kernel gives a number to somebody else once its process has ended.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+import dataclasses
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+from minicloud_lib import files
+
+_TICKS = os.sysconf('SC_CLK_TCK')
+_PAGE = os.sysconf('SC_PAGE_SIZE')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Usage:
+    """What a process has used up to now."""
+
+    cpu_seconds: float
+    rss_bytes: int
+    threads: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Process:
+    """A process of ours, told from a stranger with the same number."""
+
+    pid: int
+    started: str
+    #: Marks what it was started with, to see when that has changed.
+    version: str = ''
+
+    @property
+    def alive(self) -> bool:
+        return _identity(self.pid) == self.started
+
+    def usage(self) -> Usage | None:
+        fields = _stat(self.pid)
+        if fields is None or not self.alive:
+            return None
+        return Usage(
+            cpu_seconds=(int(fields[11]) + int(fields[12])) / _TICKS,
+            rss_bytes=int(fields[21]) * _PAGE,
+            threads=int(fields[17]),
+        )
+
+    def signal(self, number: int) -> None:
+        """Signal the process alone: it tells its children."""
+        if self.alive:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(self.pid, number)
+
+    def stop(self, patience: float) -> bool:
+        """Ask, wait, then kill. False when it had to be killed."""
+        self.signal(signal.SIGTERM)
+        clean = self.wait(patience)
+        # Also when it went willingly: what it started may have stayed.
+        self.kill()
+        return clean
+
+    def kill(self) -> None:
+        """Kill at once, with all that was started in its session."""
+        if _identity(self.pid) not in (None, self.started):
+            # The number belongs to somebody else by now.
+            return
+        for pid in _session(self.pid):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        self.wait(5)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for its end; false when it is still there."""
+        deadline = time.monotonic() + seconds
+        while self.alive:
+            if time.monotonic() > deadline:
+                return False
+            # Reaps it if it happens to be a child of ours.
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.pid, os.WNOHANG)
+            time.sleep(0.02)
+        return True
+
+
+def spawn(
+    arguments: Sequence[str | os.PathLike[str]],
+    *,
+    pid_file: pathlib.Path,
+    log: pathlib.Path,
+    env: Mapping[str, str],
+    folder: pathlib.Path,
+    version: str = '',
+) -> Process:
+    """Start a process in a session of its own and remember it."""
+    files.make_folder(log.parent)
+    files.make_folder(folder)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    with os.fdopen(os.open(log, flags, 0o600), 'a') as stream:
+        child = subprocess.Popen(
+            arguments,
+            cwd=folder,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    # It stays when we end, so it is not ours to wait for.
+    child.returncode = 0
+    process = Process(
+        pid=child.pid, started=_identity(child.pid) or '', version=version
+    )
+    files.write_json(pid_file, dataclasses.asdict(process))
+    return process
+
+
+def find(pid_file: pathlib.Path) -> Process | None:
+    """The living process that a pid file names."""
+    record = files.read_json(pid_file)
+    if not record:
+        return None
+    process = Process(**record)
+    return process if process.alive else None
+
+
+def stop_all(
+    pid_files: Iterable[pathlib.Path], patience: float
+) -> dict[str, bool]:
+    """Stop several at the same time; which of them ended by themselves."""
+    running = {file: find(file) for file in pid_files}
+    for process in running.values():
+        if process:
+            process.signal(signal.SIGTERM)
+    deadline = time.monotonic() + patience
+    clean = {}
+    for file, process in running.items():
+        if process:
+            left = max(0.0, deadline - time.monotonic())
+            clean[file.stem] = process.stop(left)
+        file.unlink(missing_ok=True)
+    return clean
+
+
+def _stat(pid: int) -> list[str] | None:
+    """The fields of /proc/PID/stat that follow the command's name."""
+    try:
+        text = pathlib.Path(f'/proc/{pid}/stat').read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return text.rpartition(')')[2].split()
+
+
+def _identity(pid: int) -> str | None:
+    """Boot and start time; none for what has ended, zombies included."""
+    fields = _stat(pid)
+    if fields is None or fields[0] in 'ZX':
+        return None
+    boot = pathlib.Path('/proc/sys/kernel/random/boot_id').read_text()
+    return f'{boot.strip()}/{fields[19]}'
+
+
+def _session(leader: int) -> list[int]:
+    """All processes of a session, process groups of their own included."""
+    members = []
+    for folder in pathlib.Path('/proc').glob('[0-9]*'):
+        fields = _stat(int(folder.name))
+        if fields is not None and int(fields[3]) == leader:
+            members.append(int(folder.name))
+    return members

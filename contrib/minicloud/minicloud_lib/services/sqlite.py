@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SQLite under the many threads of a service.
+
+oslo.db opens transactions that take the write lock with their first write.
+Two of them that have read before fail each other at once, with no waiting.
+Here a transaction takes the lock when it begins, and waits its turn.
+"""
+
+import sqlite3
+
+import sqlalchemy
+from sqlalchemy import event
+
+from minicloud_lib.services import counters
+
+_kept: list[sqlite3.Connection] = []
+
+
+def prepare(url: str) -> None:
+    """Call once the tables are there.
+
+    Migrations open transactions inside of others, which would wait for
+    themselves.
+    """
+    event.listen(
+        sqlalchemy.Engine, 'before_cursor_execute', _begin_now, retval=True
+    )
+    file = sqlalchemy.make_url(url).database
+    assert file is not None
+    # oslo.db closes the file after each session, and closing it for the last
+    # time folds the write-ahead log into it. One that stays open avoids that.
+    connection = sqlite3.connect(file, timeout=60, check_same_thread=False)
+    connection.execute('PRAGMA journal_mode=WAL')
+    connection.execute('SELECT count(*) FROM sqlite_master').fetchone()
+    _kept.append(connection)
+
+
+def _begin_now(
+    conn: object,
+    cursor: object,
+    statement: str,
+    parameters: object,
+    context: object,
+    executemany: bool,
+) -> tuple[str, object]:
+    if statement == 'BEGIN':
+        return 'BEGIN IMMEDIATE', parameters
+    counters.statements.add(statement.split(None, 1)[0].upper())
+    return statement, parameters

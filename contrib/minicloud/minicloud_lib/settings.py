@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an instance remembers: its ports, its secrets, how it was started."""
+
+import dataclasses
+import secrets
+from typing import Any
+
+from minicloud_lib import catalog
+from minicloud_lib import errors
+from minicloud_lib import files
+from minicloud_lib import layout
+from minicloud_lib import ports
+
+REGION = 'RegionOne'
+
+#: Secrets that are made once for each instance.
+_SECRETS = (
+    'admin',
+    'heat',
+    'heat_domain_admin',
+    'mistral',
+    'swift',
+    'demo',
+    'other',
+    'reader',
+    'auth_encryption_key',
+    'swift_hash',
+    'temp_url_secret',
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class User:
+    """A user of the cloud, in the project of the same name."""
+
+    name: str
+    purpose: str
+    roles: tuple[str, ...]
+
+    @property
+    def project(self) -> str:
+        return self.name
+
+
+USERS = {
+    user.name: user
+    for user in (
+        User('demo', 'owns stacks', ('member', 'heat_stack_owner')),
+        User(
+            'other',
+            'the same in a project of its own',
+            ('member', 'heat_stack_owner'),
+        ),
+        User(
+            'reader',
+            'owns stacks, but may not use Swift',
+            ('reader', 'heat_stack_owner'),
+        ),
+        User('admin', 'administrator', ('admin',)),
+    )
+}
+
+
+@dataclasses.dataclass
+class Settings:
+    """The content of instance.json."""
+
+    ports: dict[str, int]
+    secrets: dict[str, str]
+    #: The Heat plugin's source tree; none for Heat's own classes.
+    plugin: str | None = None
+    #: The line that the plugin wants to have in heat.conf.
+    plugin_dirs: str = 'plugin_dirs ='
+    #: How many files follow heat.conf.
+    extra_conf: int = 0
+    executor_threads: int = 256
+    #: The ports that Keystone's catalog was last given.
+    registered: dict[str, int] = dataclasses.field(default_factory=dict)
+
+    def url(self, port: str) -> str:
+        return f'http://{ports.ADDRESS}:{self.ports[port]}'
+
+    @property
+    def auth_url(self) -> str:
+        return self.url('keystone') + '/v3'
+
+    def user_env(self, name: str) -> dict[str, str]:
+        """What the openstack command reads to be that user."""
+        if name not in USERS:
+            raise errors.UsageError(
+                f'there is no user {name!r}',
+                'The users are ' + ', '.join(USERS) + '.',
+            )
+        return {
+            'OS_AUTH_TYPE': 'password',
+            'OS_AUTH_URL': self.auth_url,
+            'OS_IDENTITY_API_VERSION': '3',
+            'OS_INTERFACE': 'public',
+            'OS_PASSWORD': self.secrets[name],
+            'OS_PROJECT_DOMAIN_ID': 'default',
+            'OS_PROJECT_NAME': USERS[name].project,
+            'OS_REGION_NAME': REGION,
+            'OS_USERNAME': name,
+            'OS_USER_DOMAIN_ID': 'default',
+        }
+
+    def save(self, instance: layout.Instance) -> None:
+        files.write_json(instance.settings, dataclasses.asdict(self))
+
+
+def load(instance: layout.Instance) -> Settings | None:
+    record: dict[str, Any] | None = files.read_json(instance.settings)
+    return Settings(**record) if record else None
+
+
+def require(instance: layout.Instance) -> Settings:
+    """The settings of an instance that must have been up before."""
+    found = load(instance)
+    if found is None:
+        raise errors.NotRunningError(
+            f'there is no instance {instance.name!r} in {instance.home.path}',
+            f'Start it: minicloud up --name {instance.name}',
+        )
+    return found
+
+
+def prepare(instance: layout.Instance) -> Settings:
+    """Settings for a start: old secrets, and ports that are free now."""
+    found = load(instance)
+    made = found.secrets if found else {}
+    remembered = found.ports if found else {}
+    # A service that is up holds its own ports, and keeps them.
+    held = {
+        port: remembered[port]
+        for service in catalog.running(instance)
+        for port in catalog.get(service).ports
+    }
+    others = {
+        port
+        for other in instance.home.instances()
+        if other.name != instance.name
+        for port in (load(other) or Settings({}, {})).ports.values()
+    }
+    chosen = ports.choose(
+        [name for name in catalog.PORTS if name not in held],
+        remembered,
+        {*others, *held.values()},
+    )
+    return Settings(
+        ports={**held, **chosen},
+        secrets={
+            **{name: secrets.token_hex(16) for name in _SECRETS},
+            **made,
+        },
+        registered=found.registered if found else {},
+    )
