@@ -132,6 +132,19 @@ class SoftwareComponentTest(Cases, heat_fixture.HeatTestCase):
                 ['CREATE', 'UPDATE'], stack['component'].FnGetAtt('actions')
             )
 
+    def test_actions_that_a_condition_leaves_out_are_the_default(self):
+        no = {'not': {'equals': [1, 1]}}
+        stack = self.heat.create(
+            template(
+                {**entry(), 'actions': {'if': [no, ['CREATE']]}},
+                entry('BACKUP', {'if': [no, 'CREATE']}),
+            )
+        )
+        self.assertEqual(
+            ['CREATE', 'UPDATE', 'BACKUP'],
+            stack['component'].FnGetAtt('actions'),
+        )
+
     def test_any_action_is_allowed(self):
         stack = self.heat.create(
             template(entry('CREATE'), entry('BACKUP', 'roll the dice', 7))
