@@ -4,6 +4,7 @@
 from collections import abc
 import dataclasses
 import json
+import re
 from typing import Any, NoReturn
 
 from heat_plugins.signals import errors
@@ -16,6 +17,12 @@ STANDARD_OUTPUTS = (STDOUT, STDERR, STATUS_CODE)
 
 COMPLETE = 'COMPLETE'
 FAILED = 'FAILED'
+
+# How deep a signal may be nested. Who handles outputs later goes through them
+# by recursion, and Python's limit is shared with whoever called.
+_MAX_DEPTH = 64
+
+_WHOLE_NUMBER = re.compile(r'([+-]?[0-9]{1,8})(?:\.0+)?')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,7 +73,36 @@ def as_map(details: object) -> dict[str, Any]:
         raise errors.BadSignal(
             f'it is a {_json_type(details)}, and should be a map'
         )
+    _check_usable(details)
     return details
+
+
+def _check_usable(details: dict[str, Any]) -> None:
+    """Refuse what can be read, and not be written or handed on again."""
+    level: list[object] = [details]
+    for _ in range(_MAX_DEPTH):
+        level = [part for value in level for part in _parts(value)]
+        if not level:
+            break
+    else:
+        raise errors.BadSignal(
+            f'it is nested more than {_MAX_DEPTH} levels deep'
+        )
+    try:
+        text = json.dumps(details, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as exc:
+        # Such as 1e999, which Python reads as infinity.
+        raise errors.BadSignal('it holds a number without bounds') from exc
+    try:
+        text.encode('utf-8')
+    except UnicodeEncodeError as exc:
+        raise errors.BadSignal('it holds half a character') from exc
+
+
+def _parts(value: object) -> abc.Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def outcome(
@@ -87,8 +123,12 @@ def outcome(
         name: details.get(name) for name in STANDARD_OUTPUTS
     }
     causes = []
-    if not _is_zero(outputs[STATUS_CODE]):
-        causes.append(_exit_text(outputs[STATUS_CODE]))
+    if outputs[STATUS_CODE]:
+        status = _exit_status(outputs[STATUS_CODE])
+        if status is None:
+            causes.append(f'{STATUS_CODE} is no number')
+        elif status != 0:
+            causes.append(f'the exit status ({STATUS_CODE}) is {status}')
     for output in declared:
         name = output['name']
         if name not in details:
@@ -122,20 +162,9 @@ def _json_type(value: object) -> str:
     return kinds.get(type(value), 'number')
 
 
-def _is_zero(code: object) -> bool:
-    if code is None or code is False or code == '':
-        return True
-    try:
-        return float(str(code)) == 0
-    except ValueError:
-        return False
-
-
-def _exit_text(code: object) -> str:
-    text = str(code).strip()
-    if len(text) > 8 or not text.lstrip('-').isdigit():
-        return f'{STATUS_CODE} is no number'
-    return f'the exit status ({STATUS_CODE}) is {text}'
+def _exit_status(code: object) -> int | None:
+    match = _WHOLE_NUMBER.fullmatch(str(code).strip())
+    return None if match is None else int(match[1])
 
 
 def _has_value(value: object) -> bool:

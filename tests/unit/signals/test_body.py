@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the bytes that a server sends mean."""
+
+import json
+
+import testtools
+
+from heat_plugins.signals import body
+from heat_plugins.signals import errors
+
+
+def nested(levels):
+    """Return a body with a list that many levels deep."""
+    return b'{"a": ' + b'[' * levels + b']' * levels + b'}'
+
+
+class ParseTest(testtools.TestCase):
+    def assert_bad(self, content, reason):
+        error = self.assertRaises(errors.BadSignal, body.parse, content)
+        self.assertIn(reason, str(error))
+        self.assertLess(len(str(error)), 80)
+
+    def test_a_map_is_read_as_it_was_sent(self):
+        details = {'a': [1, 2.5, None, True], 'ü': {'b': 'x\0y'}}
+        for text in (json.dumps(details), json.dumps(details, indent=1)):
+            self.assertEqual(details, body.parse(text.encode()))
+        self.assertEqual({'ü': 1}, body.parse('{"ü": 1}'.encode()))
+
+    def test_an_empty_body_is_a_signal_without_outputs(self):
+        for content in (b'', b' \r\n', b'null', b'{}'):
+            self.assertEqual({}, body.parse(content))
+
+    def test_what_is_not_json_is_refused(self):
+        for content in (b'<html>', b'{"a": 1', b"{'a': 1}", b'{} {}', b'\0'):
+            self.assert_bad(content, 'it is not JSON')
+
+    def test_what_only_python_takes_for_json_is_refused(self):
+        for content in (b'{"a": NaN}', b'{"a": [-Infinity]}'):
+            self.assert_bad(content, 'it is not JSON')
+
+    def test_what_is_not_utf_8_is_refused(self):
+        for content in (b'{"a": "\xff"}', '{"a": 1}'.encode('utf-16')):
+            self.assert_bad(content, 'it is not UTF-8')
+
+    def test_what_is_no_map_is_refused_by_its_kind(self):
+        for content, kind in (
+            (b'[1]', 'a list'),
+            (b'"text"', 'a string'),
+            (b'5', 'a number'),
+            (b'0.5', 'a number'),
+            (b'false', 'a boolean'),
+        ):
+            self.assert_bad(content, f'it is {kind}, and should be a map')
+
+    def test_a_number_that_cannot_be_written_again_is_refused(self):
+        self.assert_bad(b'{"a": [{"b": -1e999}]}', 'without bounds')
+
+    def test_an_integer_longer_than_python_converts_is_refused(self):
+        self.assert_bad(b'{"a": %s}' % (b'9' * 5000), 'it is not JSON')
+
+    def test_half_a_surrogate_pair_is_refused_and_a_whole_one_is_not(self):
+        self.assert_bad(rb'{"a": ["\ud83d"]}', 'half a character')
+        self.assert_bad(rb'{"\udc00": 1}', 'half a character')
+        self.assertEqual({'a': '😀'}, body.parse(rb'{"a": "\ud83d\ude00"}'))
+
+    def test_deep_nesting_is_refused_long_before_python_gives_up(self):
+        self.assertIsNotNone(body.parse(nested(60)))
+        self.assert_bad(nested(70), 'levels deep')
+        self.assert_bad(b'{"a":' * 300 + b'1' + b'}' * 300, 'levels deep')
+        error = self.assertRaises(errors.BadSignal, body.parse, nested(400000))
+        self.assertLess(len(str(error)), 80)
+
+    def test_of_a_key_that_comes_twice_the_last_counts(self):
+        self.assertEqual({'a': 2}, body.parse(b'{"a": 1, "a": 2}'))
+
+    def test_a_reason_shows_nothing_of_the_body(self):
+        for content in (b'hunter2', b'["hunter2"]', b'"hunter2"'):
+            error = self.assertRaises(errors.BadSignal, body.parse, content)
+            self.assertNotIn('hunter2', str(error))
+
+    def test_details_that_came_as_values_are_held_to_the_same(self):
+        self.assertEqual({}, body.as_map(None))
+        self.assertEqual({'a': 1}, body.as_map({'a': 1}))
+        for details in (
+            {'a': float('nan')},
+            {'a': '\ud800'},
+            {'a': 10**5000},
+            {'a': object()},
+            [],
+        ):
+            self.assertRaises(errors.BadSignal, body.as_map, details)
+
+
+class OutcomeTest(testtools.TestCase):
+    def outcome(self, details, *declared):
+        return body.outcome(
+            details,
+            [
+                {'name': each} if isinstance(each, str) else each
+                for each in declared
+            ],
+        )
+
+    def assert_complete(self, outcome):
+        self.assertEqual('COMPLETE', outcome.status)
+        self.assertEqual('Outputs received', outcome.reason)
+
+    def assert_failed(self, reason, outcome):
+        self.assertEqual('FAILED', outcome.status)
+        self.assertEqual(reason, outcome.reason)
+
+    def test_a_signal_without_outputs_completes(self):
+        outcome = self.outcome({}, 'result')
+        self.assert_complete(outcome)
+        self.assertEqual(
+            dict.fromkeys(
+                ('deploy_stdout', 'deploy_stderr', 'deploy_status_code')
+            ),
+            outcome.outputs,
+        )
+
+    def test_declared_and_standard_outputs_are_kept_and_no_others(self):
+        outcome = self.outcome(
+            {
+                'deploy_stdout': 'out',
+                'deploy_status_code': 0,
+                'result': [1],
+                'undeclared': 'x',
+            },
+            'result',
+            'absent',
+        )
+        self.assert_complete(outcome)
+        self.assertEqual(
+            {
+                'deploy_stdout': 'out',
+                'deploy_stderr': None,
+                'deploy_status_code': 0,
+                'result': [1],
+            },
+            outcome.outputs,
+        )
+
+    def test_each_form_of_zero_is_success(self):
+        for code in (0, 0.0, '0', '', '00', ' 0\n', '-0', '0.0', None, False):
+            outcome = self.outcome({'deploy_status_code': code})
+            self.assert_complete(outcome)
+            self.assertEqual(code, outcome.outputs['deploy_status_code'])
+
+    def test_another_status_fails_and_is_named(self):
+        for code, text in (
+            (1, '1'),
+            ('1', '1'),
+            (-9, '-9'),
+            (2.0, '2'),
+            (' 127\n', '127'),
+            ('+3', '3'),
+        ):
+            self.assert_failed(
+                f'the exit status (deploy_status_code) is {text}',
+                self.outcome({'deploy_status_code': code}),
+            )
+
+    def test_a_status_that_is_no_number_fails_and_is_not_quoted(self):
+        for code in (
+            'hunter2',
+            '1' * 9,
+            '²',
+            '\u0660',
+            '0x0',
+            '0_0',
+            '--1',
+            '-',
+            ' ',
+            'nan',
+            0.5,
+            1e300,
+            10**20,
+            True,
+            [1],
+            {'a': 0},
+        ):
+            self.assert_failed(
+                'deploy_status_code is no number',
+                self.outcome({'deploy_status_code': code}),
+            )
+
+    def test_an_error_output_with_a_value_fails_by_its_name(self):
+        error = {'name': 'broken', 'error_output': True}
+        for value in ('hunter2', 0, 1.5, True, ['x'], {'a': None}):
+            outcome = self.outcome({'broken': value}, error)
+            self.assert_failed('error output "broken" has a value', outcome)
+            self.assertEqual(value, outcome.outputs['broken'])
+
+    def test_an_error_output_without_a_value_does_not_fail(self):
+        error = {'name': 'broken', 'error_output': True}
+        self.assert_complete(self.outcome({}, error))
+        for value in ('', ' \n', None, False, [], {}):
+            self.assert_complete(self.outcome({'broken': value}, error))
+
+    def test_an_output_is_an_error_only_if_it_was_declared_so(self):
+        for error_output in (False, None):
+            declared = {'name': 'log', 'error_output': error_output}
+            self.assert_complete(self.outcome({'log': 'text'}, declared))
+
+    def test_all_causes_are_named(self):
+        self.assert_failed(
+            'the exit status (deploy_status_code) is 2; '
+            'error output "a" has a value; error output "b" has a value',
+            self.outcome(
+                {'deploy_status_code': 2, 'a': 'x', 'b': 'y'},
+                {'name': 'a', 'error_output': True},
+                {'name': 'b', 'error_output': True},
+            ),
+        )
+
+    def test_a_signal_that_cannot_be_read_fails_without_outputs(self):
+        outcome = body.failure('it is not JSON')
+        self.assert_failed(
+            'The signal cannot be used: it is not JSON', outcome
+        )
+        self.assertEqual(dict.fromkeys(body.STANDARD_OUTPUTS), outcome.outputs)
