@@ -42,7 +42,7 @@ class KeystoneTransport:
         tls: dict[str, Any] | None = None,
     ) -> None:
         self._session = session
-        self._filter = {
+        self._filter: dict[str, Any] = {
             'service_type': SERVICE_TYPE,
             'interface': interface,
             'region_name': region_name,
@@ -61,6 +61,13 @@ class KeystoneTransport:
                 raise _no_endpoint()
             self._storage_url = url.rstrip('/')
         return self._storage_url
+
+    def project_id(self) -> str | None:
+        """See `store.Transport.project_id`."""
+        try:
+            return self._session.get_project_id()
+        except exceptions.ClientException as exc:
+            raise _translated(exc) from exc
 
     def send(self, request: store.Request) -> store.Response:
         """See `store.Transport.send`."""
@@ -100,17 +107,26 @@ class KeystoneTransport:
 
 def _read(answer: requests.Response, limit: int) -> tuple[bytes, bool]:
     """Read a body as it was sent; what it would inflate to is its matter."""
-    chunks = []
+    chunks: list[bytes] = []
     size = 0
     while size <= limit:
         chunk = answer.raw.read(
             min(65536, limit + 1 - size), decode_content=False
         )
         if not chunk:
+            _check_whole(answer, size)
             return b''.join(chunks), False
         chunks.append(chunk)
         size += len(chunk)
     return b''.join(chunks)[:limit], True
+
+
+def _check_whole(answer: requests.Response, size: int) -> None:
+    """Refuse half a body; urllib3 does so by itself from version 2 on."""
+    length = answer.headers.get('Content-Length', '')
+    bodiless = answer.request.method == 'HEAD' or answer.status_code == 204
+    if length.isdigit() and size < int(length) and not bodiless:
+        raise ConnectionError(f'{size} of {length} bytes')
 
 
 def _no_endpoint() -> errors.TempURLUnusable:

@@ -118,6 +118,9 @@ class KeyKeeper:
             if ability.kind == ACCOUNT:
                 key = self._ensure_account()
         except errors.Denied as exc:
+            if exc.status is None:
+                # Keystone's word: it is no matter of roles.
+                raise errors.TempURLUnusable(str(exc)) from exc
             raise errors.TempURLUnusable(
                 f'{exc}. To make containers and TempURLs, who owns the stack '
                 "needs an operator role of the object store (Swift's "
@@ -145,9 +148,13 @@ class KeyKeeper:
         if self._secret is None and former:
             return former
         key = self._own_key(container)
-        if key in (former, there.get(header_2)):
+        if key == former:
             self._drop_stale_key(container, there)
             return key
+        # Also if ours is the second key: another engine that has another
+        # secret put it there, and its time begins anew with each URL that
+        # may be signed with it. The two keys change places as long as there
+        # are engines of both kinds, and both are good all that time.
         headers = {header: key}
         if former:
             headers[header_2] = former
@@ -185,24 +192,36 @@ class KeyKeeper:
         there = self._store.head_account().get(header)
         if there:
             return there
-        self._store.post_account({header: self._own_key(ACCOUNT)})
-        there = self._store.head_account().get(header)
-        if not there:
-            raise errors.TempURLUnusable(
-                'The object store does not keep a TempURL key of the account'
-            )
-        return there
+        project_id = self._store.project_id
+        # Each account's owners can read its key, so no two may have the same.
+        if project_id is None:
+            key = secrets.token_hex(32)
+        else:
+            key = self._own_key(f'{ACCOUNT} {project_id}')
+        self._store.post_account({header: key})
+        # Somebody else may have been faster; or the answer is not yet new.
+        return self._store.head_account().get(header) or key
 
     def _ability(self, container: str, key: str) -> Ability:
         """Find out what the cluster accepts; once in a while."""
         cluster = self._store.cluster_url
+        known = self._known_ability(cluster)
+        if known is not None:
+            return known
+        # Those who come meanwhile wait for the answer rather than ask too.
         with self._lock:
-            known = self._abilities.get(cluster)
-            now = time.monotonic()
-            if known is None or now - known.known_at > _ABILITY_SECONDS:
+            known = self._known_ability(cluster)
+            if known is None:
+                now = time.monotonic()
                 known = self._find_ability(container, key, now)
                 self._abilities[cluster] = known
             return known
+
+    def _known_ability(self, cluster: str) -> Ability | None:
+        known = self._abilities.get(cluster)
+        if known and time.monotonic() - known.known_at <= _ABILITY_SECONDS:
+            return known
+        return None
 
     def _find_ability(self, container: str, key: str, now: float) -> Ability:
         digests = self._usable_digests()
@@ -228,11 +247,14 @@ class KeyKeeper:
                 'The object store has no TempURLs (no "tempurl" in its '
                 '/info); Swift has them with its tempurl middleware'
             )
-        about = info['tempurl'] or {}
-        if 'PUT' not in about.get('methods', ['PUT']):
-            raise errors.TempURLUnusable(
-                'The object store allows no PUT with TempURLs'
-            )
+        about = info['tempurl'] if isinstance(info['tempurl'], dict) else {}
+        # PUT is for the server, HEAD for us, to try the keys.
+        for method in ('PUT', 'HEAD'):
+            if method not in about.get('methods', [method]):
+                raise errors.TempURLUnusable(
+                    f'The object store allows no {method} with TempURLs '
+                    '("methods" of its tempurl middleware)'
+                )
         # Stores from before there was a choice name none.
         allowed = about.get('allowed_digests') or ['sha1']
         digests = [name for name in self._digests if name in allowed]

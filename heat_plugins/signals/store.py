@@ -10,14 +10,19 @@ from collections import abc
 import contextlib
 import dataclasses
 import json
+import re
 from typing import Any, Protocol
 from urllib import parse
 
 from heat_plugins.signals import errors
 
-# The most entries that one listing request asks for: what Swift gives by
-# default (container_listing_limit), and at the most.
-PAGE = 10000
+# The most entries that one listing request asks for. Swift refuses more than
+# its container_listing_limit (10000 by default); Ceph's gateway gives fewer
+# without a word, where rgw_max_listing_results (1000 or 5000) says so, and
+# then a page that is not full does not mean that it is the last.
+PAGE = 1000
+
+_VERSION = re.compile(r'v[0-9]+(\.[0-9]+)?')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -64,6 +69,13 @@ class Transport(Protocol):
         :raises errors.Unavailable: Keystone does not answer.
         """
 
+    def project_id(self) -> str | None:
+        """Return the id of the project whose account this is, if known.
+
+        :raises errors.Denied: Keystone gives no token.
+        :raises errors.Unavailable: Keystone does not answer.
+        """
+
     def send(self, request: Request) -> Response:
         """Send a request; any HTTP status is an answer, not an error.
 
@@ -92,6 +104,14 @@ class ObjectStore:
         return self._transport.storage_url().rstrip('/')
 
     @property
+    def project_id(self) -> str | None:
+        """The project whose account this is; None if that is not known.
+
+        The storage URL does not tell it on Ceph.
+        """
+        return self._transport.project_id()
+
+    @property
     def cluster_url(self) -> str:
         """What stands before ``/v1`` in the storage URL.
 
@@ -104,7 +124,7 @@ class ObjectStore:
             (
                 place
                 for place, segment in enumerate(segments)
-                if segment[:1] == 'v' and segment[1:2].isdigit()
+                if _VERSION.fullmatch(segment)
             ),
             len(segments),
         )
@@ -176,6 +196,12 @@ class ObjectStore:
                     f'{type(exc).__name__}',
                     page.status,
                 ) from exc
+            if found and found[-1].name == query.get('marker'):
+                raise errors.Unavailable(
+                    f'The listing of container {container} does not go on '
+                    'after its first page',
+                    page.status,
+                )
             entries += found
             if len(found) < PAGE:
                 return entries
@@ -206,11 +232,12 @@ class ObjectStore:
         response = self._transport.send(
             Request(method='HEAD', url=url, authenticated=False)
         )
-        if response.status in (401, 403):
-            return False
-        if response.status >= 500:
-            raise self._error('HEAD', 'a signed URL', response)
-        return True
+        if response.status < 300 or response.status == 404:
+            return True
+        error = self._error('HEAD', 'a signed URL', response)
+        if isinstance(error, errors.Unavailable):
+            raise error
+        return False
 
     def _call(
         self,

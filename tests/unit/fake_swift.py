@@ -1,0 +1,539 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An object store in memory, behind the seam `store.Transport`.
+
+A `Cluster` is one installation with the accounts of all projects; what a
+test gives to the code under test is a transport, or a store, of one project::
+
+    cluster = fake_swift.Cluster()
+    store = cluster.store('project-1')
+    store.put_container('box', {})
+
+A server is played by `put_signed`, which takes a TempURL as a server does and
+verifies it on its own, by what Swift's documentation says of signatures::
+
+    self.assertEqual(201, cluster.put_signed(url, b'{}'))
+
+Tests of Heat's resource classes put a store where the client plugin would::
+
+    self.patch(
+        heat_swift.SwiftClientPlugin,
+        '_create',
+        lambda plugin, version=None: cluster.store(plugin.context.project_id),
+    )
+
+What differs between clouds are arguments of `Cluster`, and `ceph` gives one
+that behaves as Ceph's gateway does. What goes wrong for a while is asked for
+with `fail` and `cut`; ``denied`` and ``locked_out`` hold the projects that
+Swift and Keystone refuse; ``lagging`` the objects that listings do not show
+yet; and ``before`` is called with each request before it is served, for a
+test that lets somebody else be faster.
+
+All that was asked for is in ``seen``, and, for people, in `asked`. Nothing is
+answered that the code has no reason to ask: an `AssertionError` says so.
+"""
+
+from collections import abc
+import dataclasses
+import hashlib
+import hmac
+import json
+import re
+import threading
+import time
+from urllib import parse
+
+from heat_plugins.signals import errors
+from heat_plugins.signals import store as store_module
+
+SWIFT = 'http://swift.example.com:8080/v1/AUTH_%(project_id)s'
+CEPH = 'http://rgw.example.com:7480/swift/v1'
+
+_LENGTHS = {40: 'sha1', 64: 'sha256', 128: 'sha512'}
+_KEYS = ('temp-url-key', 'temp-url-key-2')
+
+_VERBS = {
+    'account': {'HEAD', 'POST'},
+    'container': {'HEAD', 'PUT', 'POST', 'DELETE', 'GET'},
+    'object': {'GET', 'DELETE'},
+    'signed': {'HEAD', 'PUT'},
+}
+_LISTING = {'format', 'prefix', 'limit', 'marker'}
+_META = re.compile(
+    r'x-(account|container)-meta-'
+    r'(temp-url-key(-2)?|heat-plugins-[a-z0-9-]+)'
+)
+_TRANSPORT_HEADERS = {'accept-encoding'}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Seen:
+    """A request that came, and what was answered.
+
+    :ivar project_id: of the token; None if there was none.
+    :ivar where: the path below the account.
+    :ivar status: None where the connection was cut.
+    """
+
+    method: str
+    where: str
+    project_id: str | None
+    signed: bool
+    query: abc.Mapping[str, str]
+    status: int | None
+
+
+@dataclasses.dataclass(kw_only=True)
+class Container:
+    owner: str
+    meta: dict[str, str] = dataclasses.field(default_factory=dict)
+    objects: dict[str, bytes] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(kw_only=True)
+class _Fault:
+    times: int
+    status: int | None
+    method: str | None
+
+
+class Cluster:
+    """One installation.
+
+    :param endpoint: the URL in the catalogue, with ``%(project_id)s`` where
+        it has an account.
+    :param ceph: whether it behaves as Ceph's gateway.
+    :param digests: what signatures may be made with.
+    :param named_digests: what ``/info`` says of them; None: nothing.
+    :param methods: what TempURLs may be signed for.
+    :param tempurl: whether there are TempURLs.
+    :param info: whether there is ``/info``; a map replaces what it says.
+    :param container_keys: whether those are honoured; else they are only
+        stored, and shown.
+    :param account_keys: whether those are honoured.
+    :param listing_limit: the most entries of a page. Who asks for more is
+        refused by Swift, and gets that many from Ceph.
+    :param clock: the time by which URLs run out.
+    """
+
+    def __init__(
+        self,
+        endpoint=SWIFT,
+        *,
+        ceph=False,
+        digests=('sha1', 'sha256', 'sha512'),
+        named_digests=('sha1', 'sha256', 'sha512'),
+        methods=('GET', 'HEAD', 'PUT', 'POST', 'DELETE'),
+        tempurl=True,
+        info=True,
+        container_keys=True,
+        account_keys=True,
+        listing_limit=10000,
+        clock=time.time,
+    ):
+        self.endpoint = endpoint
+        self.ceph = ceph
+        self.digests = digests
+        self.named_digests = named_digests
+        self.methods = methods
+        self.tempurl = tempurl
+        self.info = info
+        self.container_keys = container_keys
+        self.account_keys = account_keys
+        self.listing_limit = listing_limit
+        self.clock = clock
+        #: Projects without an operator role, and those without a token.
+        self.denied = set()
+        self.locked_out = set()
+        #: (container, name) of objects that listings do not show yet.
+        self.lagging = set()
+        #: Called with each `store.Request`, without the lock.
+        self.before = lambda request: None
+        self.seen = []
+        self.accounts = {}
+        self._containers = {}
+        self._faults = []
+        self._lock = threading.RLock()
+
+    # What tests ask for
+
+    def transport(self, project_id='project-1'):
+        """Return the way that a user of a project has to this cluster."""
+        return Transport(self, project_id)
+
+    def store(self, project_id='project-1'):
+        """Return a store over a transport of its own."""
+        return store_module.ObjectStore(self.transport(project_id))
+
+    def storage_url(self, project_id='project-1'):
+        return self.endpoint % {'project_id': project_id}
+
+    def container(self, name, project_id='project-1'):
+        """Return a container as it is, or None."""
+        return self._containers.get(self._place(project_id, name))
+
+    def account(self, project_id='project-1'):
+        """Return the headers of an account, to be read and changed."""
+        return self.accounts.setdefault(project_id, {})
+
+    def fail(self, times=1, status=503, method=None):
+        """Answer the next requests (of a method, or any) with a status."""
+        self._faults.append(_Fault(times=times, status=status, method=method))
+
+    def cut(self, times=1, method=None):
+        """Break the connection in the next requests."""
+        self.fail(times, None, method)
+
+    def heal(self):
+        """Take back what `fail` and `cut` have asked for."""
+        self._faults.clear()
+
+    def asked(self, project_id=None):
+        """Return what was asked for so far, as ``METHOD where`` strings."""
+        return [
+            f'{each.method} {each.where}'
+            for each in self.seen
+            if project_id is None or each.project_id == project_id
+        ]
+
+    def put_signed(self, url, body=b'{}'):
+        """PUT to a TempURL as a server does; return the HTTP status."""
+        response = self.serve(
+            None,
+            store_module.Request(method='PUT', url=url, authenticated=False),
+            body,
+        )
+        return response.status
+
+    # The service
+
+    def serve(self, project_id, request, body=b''):
+        """Answer a request; `project_id` is that of its token."""
+        self.before(request)
+        with self._lock:
+            where, query = self._split(request, project_id)
+            signed = 'temp_url_sig' in query
+            status = None
+            try:
+                response = self._fault(request)
+                if response is None:
+                    response = self._answer(
+                        project_id, request, where, query, body
+                    )
+                status = response.status
+            finally:
+                self.seen.append(
+                    Seen(
+                        method=request.method,
+                        where=where,
+                        project_id=project_id,
+                        signed=signed,
+                        query=query,
+                        status=status,
+                    )
+                )
+        return response
+
+    def _fault(self, request):
+        for fault in self._faults:
+            if fault.times and fault.method in (None, request.method):
+                fault.times -= 1
+                if fault.status is None:
+                    raise errors.Unavailable('The connection was cut')
+                return store_module.Response(status=fault.status)
+        return None
+
+    def _split(self, request, project_id):
+        """Return the path below the account, unquoted, and the query."""
+        parts = parse.urlsplit(request.url)
+        pairs = (
+            parse.parse_qsl(
+                parts.query, keep_blank_values=True, strict_parsing=True
+            )
+            if parts.query
+            else []
+        )
+        query = dict(pairs)
+        assert len(query) == len(pairs), 'a parameter comes twice'
+        base = f'{parts.scheme}://{parts.netloc}'
+        if self._info_url() == f'{base}{parts.path}':
+            return '/info', query
+        pattern = re.escape(self.endpoint).replace(
+            re.escape('%(project_id)s'), '(?P<project>[^/]+)'
+        )
+        match = re.fullmatch(rf'{pattern}(?P<path>(/.*)?)', base + parts.path)
+        assert match, f'nothing is served at {base}{parts.path}'
+        named = match.groupdict().get('project')
+        assert project_id in (None, named) or not named, (
+            'the account of somebody else'
+        )
+        return parse.unquote(match['path']), query
+
+    def _info_url(self):
+        return re.sub(r'/v1(/.*)?$', '/info', self.endpoint)
+
+    def _answer(self, project_id, request, where, query, body):
+        path = where.removeprefix('/')
+        container, _, name = path.partition('/')
+        if where == '/info':
+            assert request.method == 'GET' and not query
+            assert not request.authenticated, '/info needs no token'
+            return self._info()
+        if 'temp_url_sig' in query:
+            assert not request.authenticated, 'a signature and a token'
+            assert not request.headers, 'servers send no headers of ours'
+            # It ends some versions of Ceph's gateway.
+            assert name.strip('/'), 'a signature for a bare container'
+            _check(
+                'signed',
+                request.method,
+                query,
+                {
+                    'temp_url_sig',
+                    'temp_url_expires',
+                },
+            )
+            return self._signed(request, container, name, query, body)
+        assert request.authenticated, 'neither a signature nor a token'
+        self._check_headers(request.headers)
+        if project_id in self.denied:
+            return _status(403)
+        if not container:
+            _check('account', request.method, query, ())
+            return self._account(project_id, request)
+        if not name:
+            allowed = _LISTING if request.method == 'GET' else ()
+            _check('container', request.method, query, allowed)
+            return self._container(project_id, request, container, query)
+        allowed = {'multipart-manifest'} if request.method == 'GET' else ()
+        _check('object', request.method, query, allowed)
+        return self._object(project_id, request, container, name, query)
+
+    @staticmethod
+    def _check_headers(headers):
+        for header, value in headers.items():
+            assert isinstance(value, str) and value.isascii(), header
+            assert (
+                _META.fullmatch(header.lower())
+                or header.lower() in _TRANSPORT_HEADERS
+            ), f'header {header} was not expected'
+
+    def _info(self):
+        if not self.info:
+            return _status(404)
+        if self.info is not True:
+            return _status(200, json.dumps(self.info).encode())
+        info = {'swift': {'container_listing_limit': 10000}}
+        if self.tempurl:
+            about = info['tempurl'] = {'methods': list(self.methods)}
+            if self.named_digests is not None:
+                about['allowed_digests'] = list(self.named_digests)
+        return _status(200, json.dumps(info).encode())
+
+    def _account(self, project_id, request):
+        headers = self.account(project_id)
+        if request.method == 'POST':
+            _set_meta(headers, request.headers, 'account')
+            return _status(204)
+        return _status(204, headers=headers)
+
+    def _place(self, project_id, name):
+        # Without accounts in its URLs Ceph has one room for all containers.
+        return name if self.ceph else (project_id, name)
+
+    def _container(self, project_id, request, name, query):
+        assert 3 <= len(name) <= 254, 'Ceph takes no such container'
+        place = self._place(project_id, name)
+        there = self._containers.get(place)
+        if there is not None and there.owner != project_id:
+            return _status(409 if request.method == 'PUT' else 403)
+        if request.method == 'PUT':
+            status = 201 if there is None else 202
+            there = self._containers.setdefault(
+                place, Container(owner=project_id)
+            )
+            _set_meta(there.meta, request.headers, 'container')
+            return _status(status)
+        if there is None:
+            return _status(404)
+        if request.method == 'POST':
+            _set_meta(there.meta, request.headers, 'container')
+            return _status(204)
+        if request.method == 'HEAD':
+            count = {'x-container-object-count': str(len(there.objects))}
+            return _status(204, headers={**there.meta, **count})
+        if request.method == 'GET':
+            return self._listing(name, there, query)
+        if there.objects:
+            return _status(409)
+        del self._containers[place]
+        return _status(204)
+
+    def _listing(self, container, there, query):
+        assert query.get('format') == 'json', 'a listing that is not JSON'
+        limit = int(query.get('limit', self.listing_limit))
+        if limit > 10000 or (limit > self.listing_limit and not self.ceph):
+            return _status(412)
+        marker = query.get('marker', '').encode()
+        names = sorted(
+            (
+                name
+                for name in there.objects
+                if name.startswith(query.get('prefix', ''))
+                and name.encode() > marker
+                and (container, name) not in self.lagging
+            ),
+            key=str.encode,
+        )
+        entries = [
+            {
+                'name': name,
+                'bytes': len(there.objects[name]),
+                'hash': hashlib.md5(there.objects[name]).hexdigest(),
+                'content_type': 'application/octet-stream',
+                'last_modified': '2026-01-01T00:00:00.000000',
+            }
+            for name in names[: min(limit, self.listing_limit)]
+        ]
+        return _status(200, json.dumps(entries).encode())
+
+    def _object(self, project_id, request, container, name, query):
+        there = self._containers.get(self._place(project_id, container))
+        if there is None or name not in there.objects:
+            return _status(404)
+        if there.owner != project_id:
+            return _status(403)
+        if request.method == 'DELETE':
+            del there.objects[name]
+            return _status(204)
+        assert query == {'multipart-manifest': 'get'}, 'a manifest is followed'
+        content = there.objects[name]
+        return store_module.Response(
+            status=200,
+            body=content[: request.limit],
+            truncated=len(content) > request.limit,
+        )
+
+    # TempURLs
+
+    def _signed(self, request, container, name, query, body):
+        if not self.tempurl or request.method not in self.methods:
+            return _status(401)
+        expires = query['temp_url_expires']
+        assert re.fullmatch('[0-9]+', expires), 'expires is no time'
+        assert int(expires) < 2**31, 'expires after the end of 32-bit time'
+        if int(expires) < self.clock():
+            return _status(401)
+        owner, there = self._owner(request, container)
+        if not self._is_valid(request, owner, there, query):
+            return _status(403 if self.ceph else 401)
+        if there is None:
+            return _status(404)
+        if request.method == 'PUT':
+            there.objects[name] = body
+            return _status(201)
+        return _status(200 if name in there.objects else 404)
+
+    def _owner(self, request, container):
+        for project_id in {*self.accounts, *self._owners()}:
+            if request.url.startswith(f'{self.storage_url(project_id)}/'):
+                there = self.container(container, project_id)
+                if there is None or there.owner == project_id:
+                    return project_id, there
+        return None, None
+
+    def _owners(self):
+        return [each.owner for each in self._containers.values()]
+
+    def _is_valid(self, request, owner, there, query):
+        """Say whether the owner of a key that counts has made a signature."""
+        keys = []
+        if self.account_keys:
+            meta = self.accounts.get(owner, {})
+            keys += [meta.get(f'x-account-meta-{key}') for key in _KEYS]
+        if self.container_keys and there is not None:
+            keys += [
+                there.meta.get(f'x-container-meta-{key}') for key in _KEYS
+            ]
+        signature = query['temp_url_sig']
+        digest = _LENGTHS.get(len(signature))
+        if digest not in self.digests:
+            return False
+        path = parse.unquote(parse.urlsplit(request.url).path)
+        paths = {path}
+        if self.ceph:
+            paths.add(path.removeprefix('/swift'))
+        methods = {request.method}
+        if request.method == 'HEAD':
+            methods |= {'PUT'} if self.ceph else {'PUT', 'GET', 'POST'}
+        return any(
+            hmac.new(
+                key.encode(),
+                '\n'.join((method, query['temp_url_expires'], path)).encode(),
+                digest,
+            ).hexdigest()
+            == signature
+            for key in keys
+            if key
+            for method in methods
+            for path in paths
+        )
+
+
+class Transport:
+    """A project's way to a cluster; see `store.Transport`."""
+
+    def __init__(self, cluster, project_id):
+        self._cluster = cluster
+        self._project_id = project_id
+
+    def storage_url(self):
+        self._check_token()
+        return self._cluster.storage_url(self._project_id)
+
+    def project_id(self):
+        self._check_token()
+        return self._project_id
+
+    def send(self, request):
+        assert isinstance(request, store_module.Request)
+        if not request.authenticated:
+            return self._cluster.serve(None, request)
+        self._check_token()
+        return self._cluster.serve(self._project_id, request)
+
+    def _check_token(self):
+        if self._project_id in self._cluster.locked_out:
+            raise errors.Denied('Keystone gives no token for it: NotFound')
+
+
+def ceph(endpoint=CEPH, **options):
+    """Return a cluster as Ceph's gateway 16.2 is one."""
+    settings = {
+        'ceph': True,
+        'digests': ('sha1',),
+        'named_digests': None,
+        'container_keys': False,
+        'listing_limit': 1000,
+    }
+    return Cluster(endpoint, **{**settings, **options})
+
+
+def _check(kind, method, query, allowed):
+    assert method in _VERBS[kind], f'{method} of an object store ({kind})'
+    unknown = set(query) - set(allowed)
+    assert not unknown, f'{method} ({kind}) with {sorted(unknown)}'
+
+
+def _set_meta(meta, headers, kind):
+    for header, value in headers.items():
+        assert header.lower().startswith(f'x-{kind}-meta-'), header
+        if value:
+            meta[header.lower()] = value
+        else:
+            meta.pop(header.lower(), None)
+
+
+def _status(status, body=b'', headers=None):
+    return store_module.Response(
+        status=status, body=body, headers=dict(headers or {})
+    )

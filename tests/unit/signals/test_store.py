@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The object store's verbs, and what its answers are taken for."""
+
+import testtools
+
+from heat_plugins.signals import errors
+from heat_plugins.signals import store as store_module
+from heat_plugins.signals import tempurl
+from tests.unit import fake_swift
+
+KEY = {'x-container-meta-temp-url-key': 'secret'}
+
+
+class Canned:
+    """A transport that gives the same answer to everything."""
+
+    def __init__(self, status=200, body=b'', url='http://s/v1/AUTH_a'):
+        self.response = store_module.Response(status=status, body=body)
+        self.url = url
+
+    def storage_url(self):
+        return self.url
+
+    def project_id(self):
+        return None
+
+    def send(self, request):
+        return self.response
+
+
+def answering(status, body=b''):
+    return store_module.ObjectStore(Canned(status, body))
+
+
+class StoreTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.cluster = fake_swift.Cluster()
+        self.store = self.cluster.store()
+
+    def fill(self, *names, container='box', content=b'{}'):
+        self.store.put_container(container, KEY)
+        self.cluster.container(container).objects.update(
+            dict.fromkeys(names, content)
+        )
+
+    def url(self, name='signals/a', expires=2**31 - 1, key='secret'):
+        return tempurl.make(
+            self.store.url,
+            'box',
+            name,
+            method='PUT',
+            expires=expires,
+            key=key,
+            digest='sha256',
+        )
+
+    def test_a_container_keeps_its_headers_until_they_are_emptied(self):
+        self.store.put_container('box', KEY)
+        self.assertEqual(
+            'secret',
+            self.store.head_container('box')['x-container-meta-temp-url-key'],
+        )
+        self.store.post_container('box', dict.fromkeys(KEY, ''))
+        self.assertNotIn(
+            'x-container-meta-temp-url-key', self.store.head_container('box')
+        )
+
+    def test_an_account_keeps_its_headers(self):
+        header = 'x-account-meta-temp-url-key'
+        self.assertNotIn(header, self.store.head_account())
+        self.store.post_account({header: 'secret'})
+        self.assertEqual('secret', self.store.head_account()[header])
+
+    def test_a_signal_is_listed_fetched_and_deleted(self):
+        self.store.put_container('box', KEY)
+        self.assertEqual(201, self.cluster.put_signed(self.url(), b'[1]'))
+        self.assertEqual(
+            [store_module.Entry(name='signals/a', size=3)],
+            self.store.list_objects('box', 'signals/'),
+        )
+        self.assertEqual(
+            b'[1]', self.store.get_object('box', 'signals/a', 100)
+        )
+        self.store.delete_object('box', 'signals/a')
+        self.assertEqual([], self.store.list_objects('box', 'signals/'))
+
+    def test_names_are_quoted(self):
+        name = 'signals/ü &?#%2F/c'
+        self.fill(name)
+        self.assertEqual(b'{}', self.store.get_object('box', name, 10))
+        self.assertEqual(
+            [name], [e.name for e in self.store.list_objects('box', name)]
+        )
+
+    def test_a_listing_names_what_is_under_its_prefix_only(self):
+        self.fill('runs/x', 'signals/x', 'signals-x', 'z')
+        self.assertEqual(
+            ['signals/x'],
+            [e.name for e in self.store.list_objects('box', 'signals/')],
+        )
+
+    def test_a_long_listing_is_read_page_by_page(self):
+        names = [f'signals/{n:05}' for n in range(2 * store_module.PAGE + 1)]
+        self.fill(*names)
+        entries = self.store.list_objects('box', 'signals/')
+        self.assertEqual(names, [each.name for each in entries])
+        self.assertEqual(3, self.cluster.asked().count('GET /box'))
+
+    def test_a_listing_that_ends_with_its_page_is_whole(self):
+        names = [f'signals/{n:05}' for n in range(store_module.PAGE)]
+        self.fill(*names)
+        self.assertEqual(
+            names,
+            [e.name for e in self.store.list_objects('box', 'signals/')],
+        )
+
+    def test_a_listing_is_whole_where_ceph_gives_fewer_than_asked_for(self):
+        self.cluster = fake_swift.ceph(listing_limit=1000)
+        self.store = self.cluster.store()
+        names = [f'signals/{n:05}' for n in range(2500)]
+        self.fill(*names)
+        self.assertEqual(
+            names,
+            [e.name for e in self.store.list_objects('box', 'signals/')],
+        )
+
+    def test_a_listing_that_goes_in_circles_is_an_outage(self):
+        page = ','.join(
+            f'{{"name": "{n:05}", "bytes": 1}}'
+            for n in range(store_module.PAGE)
+        )
+        store = answering(200, f'[{page}]'.encode())
+        self.assertRaises(
+            errors.Unavailable, store.list_objects, 'box', 'signals/'
+        )
+
+    def test_a_listing_without_a_body_is_empty(self):
+        self.assertEqual([], answering(204).list_objects('box', ''))
+
+    def test_a_garbled_listing_is_an_outage(self):
+        for content in (
+            b'<html>',
+            b'[{"name": "a"}]',
+            b'[{"name": "a", "bytes": "many"}]',
+            b'[5]',
+            b'5',
+            b'[{"name": "a", "by',
+        ):
+            error = self.assertRaises(
+                errors.Unavailable,
+                answering(200, content).list_objects,
+                'box',
+                '',
+            )
+            self.assertIn('box', str(error))
+
+    def test_a_body_is_never_read_beyond_the_limit(self):
+        self.fill('at', content=b'x' * 10)
+        self.assertEqual(b'x' * 10, self.store.get_object('box', 'at', 10))
+        error = self.assertRaises(
+            errors.BadSignal, self.store.get_object, 'box', 'at', 9
+        )
+        self.assertEqual('it is larger than 9 bytes', str(error))
+
+    def test_a_manifest_is_fetched_itself_not_what_it_names(self):
+        self.fill('a')
+        self.store.get_object('box', 'a', 10)
+        self.assertEqual(
+            {'multipart-manifest': 'get'}, self.cluster.seen[-1].query
+        )
+
+    def test_what_is_not_there_is_told_apart_from_what_is_in_the_way(self):
+        for call in (
+            lambda: self.store.head_container('box'),
+            lambda: self.store.post_container('box', KEY),
+            lambda: self.store.delete_container('box'),
+            lambda: self.store.list_objects('box', ''),
+            lambda: self.store.get_object('box', 'a', 10),
+        ):
+            error = self.assertRaises(errors.NotFound, call)
+            self.assertEqual(404, error.status)
+        self.fill('a')
+        error = self.assertRaises(
+            errors.Conflict, self.store.delete_container, 'box'
+        )
+        self.assertEqual(409, error.status)
+        self.assertIn('409 to DELETE of box', str(error))
+
+    def test_deleting_an_object_twice_is_no_error(self):
+        self.fill('a')
+        self.store.delete_object('box', 'a')
+        self.store.delete_object('box', 'a')
+
+    def test_each_status_has_one_meaning(self):
+        for status, kind in (
+            (301, errors.StoreError),
+            (400, errors.StoreError),
+            (401, errors.Denied),
+            (403, errors.Denied),
+            (404, errors.NotFound),
+            (408, errors.Unavailable),
+            (409, errors.Conflict),
+            (412, errors.StoreError),
+            (429, errors.Unavailable),
+            (498, errors.Unavailable),
+            (500, errors.Unavailable),
+            (503, errors.Unavailable),
+            (507, errors.Unavailable),
+        ):
+            error = self.assertRaises(
+                errors.StoreError, answering(status).head_account
+            )
+            self.assertIs(kind, type(error))
+            self.assertEqual(status, error.status)
+            self.assertIn(f'{status} to HEAD of the account', str(error))
+
+    def test_a_broken_connection_passes_through_as_an_outage(self):
+        self.cluster.cut()
+        self.assertRaises(errors.Unavailable, self.store.head_account)
+        self.store.head_account()
+
+    def test_what_the_cluster_offers_is_asked_for_without_a_token(self):
+        self.assertIn('tempurl', self.store.info())
+        self.assertEqual([None], [s.project_id for s in self.cluster.seen])
+
+    def test_a_cluster_without_a_usable_info_says_nothing(self):
+        for status, content in (
+            (404, b''),
+            (403, b''),
+            (302, b''),
+            (200, b'<html>'),
+            (200, b'[]'),
+            (200, b''),
+        ):
+            self.assertIsNone(answering(status, content).info())
+
+    def test_an_info_that_fails_is_an_outage(self):
+        self.assertRaises(errors.Unavailable, answering(502).info)
+
+    def test_a_signed_url_is_accepted_whether_or_not_an_object_is_there(self):
+        self.fill('signals/a')
+        self.assertTrue(self.store.probe(self.url('signals/a')))
+        self.assertTrue(self.store.probe(self.url('signals/b')))
+
+    def test_a_signed_url_is_not_accepted_with_a_wrong_key_or_too_late(self):
+        for cluster in (
+            self.cluster,
+            fake_swift.ceph(container_keys=True, digests=('sha256',)),
+        ):
+            self.cluster = cluster
+            self.store = cluster.store()
+            self.fill()
+            self.assertTrue(self.store.probe(self.url()))
+            self.assertFalse(self.store.probe(self.url(key='wrong')))
+            self.assertFalse(self.store.probe(self.url(expires=1)))
+
+    def test_a_probe_that_the_store_has_no_time_for_decides_nothing(self):
+        for status in (408, 429, 498, 500, 503):
+            self.assertRaises(
+                errors.Unavailable, answering(status).probe, self.url()
+            )
+
+    def test_a_probe_that_is_answered_strangely_is_not_accepted(self):
+        for status in (302, 400, 405, 412):
+            self.assertFalse(answering(status).probe(self.url()))
+
+    def test_the_project_is_known_although_cephs_url_does_not_tell(self):
+        store = fake_swift.ceph().store('project-7')
+        self.assertNotIn('project-7', store.url)
+        self.assertEqual('project-7', store.project_id)
+
+
+class ClusterURLTest(testtools.TestCase):
+    def test_the_cluster_is_what_stands_before_the_version(self):
+        for url, cluster in (
+            ('http://s:8080/v1/AUTH_a', 'http://s:8080'),
+            ('http://s:8080/v1/AUTH_a/', 'http://s:8080'),
+            ('https://s/v1', 'https://s'),
+            ('https://s/v1.0/KEY_v1', 'https://s'),
+            ('https://s/swift/v1', 'https://s/swift'),
+            ('https://s/swift/v1/AUTH_a', 'https://s/swift'),
+            ('https://s/v2ish/object/v1/AUTH_a', 'https://s/v2ish/object'),
+            ('https://s/object', 'https://s/object'),
+        ):
+            store = store_module.ObjectStore(Canned(url=url))
+            self.assertEqual(cluster, store.cluster_url)
+
+    def test_info_lies_there(self):
+        for endpoint in (
+            fake_swift.SWIFT,
+            'http://s/v1/KEY_%(project_id)s',
+            fake_swift.CEPH,
+            'http://s/swift/v1/AUTH_%(project_id)s',
+            'http://s/v1',
+        ):
+            store = fake_swift.Cluster(endpoint).store()
+            self.assertIn('tempurl', store.info())
