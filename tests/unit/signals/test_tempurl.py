@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signed URLs, held against Swift's own client and the words of its manual."""
+
+import hashlib
+import hmac
+from urllib import parse
+
+from swiftclient import utils
+import testtools
+
+from heat_plugins.signals import tempurl
+
+SWIFT = 'https://swift.example.com/v1/AUTH_abc'
+EXPIRES = 1700000000
+
+
+def make(storage_url=SWIFT, container='box', name='signals/d/c', **changes):
+    arguments = {
+        'method': 'PUT',
+        'expires': EXPIRES,
+        'key': 'secret',
+        'digest': 'sha256',
+        **changes,
+    }
+    return tempurl.make(storage_url, container, name, **arguments)
+
+
+def query(url):
+    return dict(parse.parse_qsl(parse.urlsplit(url).query))
+
+
+class TempURLTest(testtools.TestCase):
+    def test_a_url_is_the_one_that_swifts_client_makes(self):
+        # For sha512 theirs spells the signature in another way.
+        for digest in ('sha1', 'sha256'):
+            path = utils.generate_temp_url(
+                '/v1/AUTH_abc/box/signals/d/c',
+                EXPIRES,
+                'secret',
+                'PUT',
+                absolute=True,
+                digest=digest,
+            )
+            theirs = parse.urlsplit(path)
+            ours = parse.urlsplit(make(digest=digest))
+            self.assertEqual(theirs.path, ours.path)
+            self.assertEqual(query(path), query(make(digest=digest)))
+
+    def test_a_signature_covers_method_time_and_path(self):
+        self.assertEqual(
+            hmac.new(b'k', b'PUT\n5\n/v1/a/c/o', hashlib.sha1).hexdigest(),
+            tempurl.sign('PUT', '/v1/a/c/o', 5, 'k', 'sha1'),
+        )
+
+    def test_every_part_counts(self):
+        signatures = {
+            query(url)['temp_url_sig']
+            for url in (
+                make(),
+                make(container='other'),
+                make(name='signals/d/other'),
+                make(method='HEAD'),
+                make(expires=EXPIRES + 1),
+                make(key='other'),
+                make(digest='sha1'),
+                make(storage_url='https://swift.example.com/v1/AUTH_other'),
+            )
+        }
+        self.assertEqual(8, len(signatures))
+
+    def test_a_prefix_of_the_storage_url_is_asked_for_and_signed(self):
+        for prefix in ('/swift/v1', '/swift/v1/AUTH_abc', '/v1'):
+            url = make(storage_url=f'http://rgw:7480{prefix}')
+            path = f'{prefix}/box/signals/d/c'
+            self.assertTrue(url.startswith(f'http://rgw:7480{path}?'))
+            self.assertEqual(
+                tempurl.sign('PUT', path, EXPIRES, 'secret', 'sha256'),
+                query(url)['temp_url_sig'],
+            )
+
+    def test_a_slash_at_the_end_of_the_storage_url_changes_nothing(self):
+        self.assertEqual(make(), make(storage_url=f'{SWIFT}/'))
+
+    def test_the_decoded_path_is_signed_and_the_quoted_one_asked_for(self):
+        url = make(storage_url='http://s/v1/AUTH_a%20b', name='signals/ü &?/c')
+        self.assertEqual(
+            '/v1/AUTH_a%20b/box/signals/%C3%BC%20%26%3F/c',
+            parse.urlsplit(url).path,
+        )
+        self.assertEqual(
+            tempurl.sign(
+                'PUT',
+                '/v1/AUTH_a b/box/signals/ü &?/c',
+                EXPIRES,
+                'secret',
+                'sha256',
+            ),
+            query(url)['temp_url_sig'],
+        )
+
+    def test_a_url_needs_a_container_and_an_object(self):
+        for container, name in (('box', ''), ('box', '//'), ('', 'object')):
+            self.assertRaises(ValueError, make, container=container, name=name)
+
+    def test_a_digest_that_nobody_knows_is_refused(self):
+        self.assertRaises(KeyError, make, digest='md5')
+
+
+class RedactTest(testtools.TestCase):
+    def test_a_signature_is_blotted_out_and_the_rest_stays(self):
+        url = make()
+        signature = query(url)['temp_url_sig']
+        text = tempurl.redact(f'curl "{url}" failed')
+        self.assertNotIn(signature, text)
+        self.assertEqual(
+            f'curl "{url}" failed'.replace(signature, '***'), text
+        )
+
+    def test_every_signature_in_a_text_goes(self):
+        text = f"{make()} and '{make(key='other')}'"
+        self.assertEqual(2, tempurl.redact(text).count('temp_url_sig=***'))
+
+    def test_a_text_without_a_signature_stays_as_it_is(self):
+        self.assertEqual('nothing=here&', tempurl.redact('nothing=here&'))
