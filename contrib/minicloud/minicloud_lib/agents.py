@@ -151,7 +151,7 @@ class Agent:
             '--log-level INFO'
         )
         return [
-            str(self.instance.home.bin / 'os-collect-config'),
+            str(self.instance.home.venv / 'bin/os-collect-config'),
             # First: what comes after it on the command line wins over it.
             '--config-file',
             str(self.path / 'etc/os-collect-config.conf'),
@@ -196,7 +196,6 @@ class Agent:
                 'HEAT_ANSIBLE_OUTPUTS': f'{var}/run/ansible',
             }
         )
-        # Hooks find their interpreters and tools as on a server.
         return env
 
 

@@ -7,8 +7,6 @@ import contextlib
 import pathlib
 import shutil
 import time
-import urllib.error
-import urllib.request
 
 from minicloud_lib import agents
 from minicloud_lib import catalog
@@ -21,6 +19,7 @@ from minicloud_lib import layout
 from minicloud_lib import output
 from minicloud_lib import plugin
 from minicloud_lib import processes
+from minicloud_lib import rest
 from minicloud_lib import settings as instance_settings
 from minicloud_lib import venv
 from minicloud_lib.settings import Settings
@@ -28,8 +27,6 @@ from minicloud_lib.settings import Settings
 #: A first start makes databases; on a busy machine that takes its time.
 START_SECONDS = 120
 STOP_SECONDS = 10
-
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def up(
@@ -48,7 +45,7 @@ def up(
         settings = instance_settings.prepare(instance)
         settings.plugin = str(source) if source else None
         settings.plugin_dirs = line or plugin.NO_PLUGIN
-        settings.extra_conf = len(extra)
+        settings.plugin_version = plugin.digest(source) if source else ''
         if executor_threads:
             settings.executor_threads = executor_threads
         settings.save(instance)
@@ -65,15 +62,12 @@ def up(
                     running.stop(STOP_SECONDS)
                 started.append(service)
                 _spawn(instance, settings, service)
-            if not started:
-                output.say(f'{instance.name}: already up')
-                return settings
             _wait(instance, settings, catalog.SERVICES['keystone'])
             if settings.registered != settings.ports:
                 identity.set_up(settings)
                 settings.registered = dict(settings.ports)
                 settings.save(instance)
-            for service in started:
+            for service in catalog.SERVICES.values():
                 _wait(instance, settings, service)
             _warm_up(settings)
     return settings
@@ -155,6 +149,7 @@ def _spawn(
     elif service.name == 'heat':
         env['MINICLOUD_CFN_URL'] = settings.url('heat_cfn')
         env['MINICLOUD_COUNTERS'] = str(instance.heat_counters)
+        env['MINICLOUD_CLASSES'] = str(instance.heat_classes)
     elif service.name == 'swift':
         arguments = [instance.conf]
     processes.spawn(
@@ -197,10 +192,7 @@ def _wait(
 
 def _answers(url: str) -> bool:
     try:
-        with _OPENER.open(url, timeout=5) as answer:
-            return bool(answer.status < 400)
-    except urllib.error.HTTPError as error:
-        return error.code < 400
+        return rest.send('GET', url, timeout=5).ok
     except OSError:
         return False
 
@@ -210,25 +202,19 @@ def _warm_up(settings: Settings) -> None:
 
     Several requests at once would each find those parts half built.
     """
-    token = identity.Client(
-        settings.auth_url, 'demo', settings.secrets['demo']
-    )
+    demo = identity.Client(settings.auth_url, 'demo', settings.secrets['demo'])
     for service_type, path in (
         ('orchestration', '/stacks'),
         ('object-store', ''),
         ('workflowv2', '/workflows?limit=1'),
     ):
-        request = urllib.request.Request(
-            token.endpoint(service_type) + path,
-            headers={'X-Auth-Token': token.token},
-        )
-        try:
-            _OPENER.open(request, timeout=60).close()
-        except OSError as error:
+        url = demo.endpoint(service_type) + path
+        answer = rest.send('GET', url, token=demo.token)
+        if not answer.ok:
             raise errors.MinicloudError(
-                f'{service_type} does not work: {error}',
+                f'{service_type} answered to GET {url}: {answer}',
                 'See minicloud logs.',
-            ) from error
+            )
 
 
 def _read_ini(name: str) -> str:

@@ -4,6 +4,7 @@
 import argparse
 import json
 import os
+import pathlib
 import shlex
 import time
 
@@ -96,7 +97,11 @@ def env(options: argparse.Namespace) -> None:
     """Shell code, or a JSON object of the same variables."""
     instance = options.instance
     found = settings.require(instance)
-    variables = found.user_env(options.user)
+    variables = {
+        **found.user_env(options.user),
+        'MINICLOUD_HOME': str(instance.home.path),
+        'MINICLOUD_NAME': instance.name,
+    }
     if options.format == 'json':
         print(json.dumps(variables, indent=2))
         return
@@ -121,21 +126,13 @@ def logs(options: argparse.Namespace) -> None:
     follow(instance.log(options.service), options.lines, options.follow)
 
 
-def follow(path: os.PathLike[str], lines: int, forever: bool) -> None:
+def follow(path: pathlib.Path, lines: int, forever: bool) -> None:
     """Show the end of a file; then what is added, until interrupted."""
-    try:
-        # Its file name may come from a user: never an option of tail.
-        arguments = ['tail', '-n', str(lines)]
-        arguments += ['-F'] if forever else []
-        if not os.path.exists(path):
-            raise errors.UsageError(f'there is no log {path} yet')
-        if forever:
-            os.execvp('tail', [*arguments, '--', os.fspath(path)])
-        import pathlib
-
-        print(files.tail(pathlib.Path(path), lines))
-    except FileNotFoundError as error:
-        raise errors.MinicloudError(str(error)) from error
+    if not path.exists():
+        raise errors.UsageError(f'there is no log {path} yet')
+    if forever:
+        os.execvp('tail', ['tail', '-n', str(lines), '-F', str(path)])
+    print(files.tail(path, lines))
 
 
 def start(options: argparse.Namespace) -> None:

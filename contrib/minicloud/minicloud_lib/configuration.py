@@ -32,9 +32,13 @@ def write(instance: layout.Instance, settings: Settings) -> None:
     }
     for name, sections in rendered.items():
         text = _ini(sections)
+        if name in ('heat.conf', 'mistral.conf'):
+            # A comment, but with another one the service is restarted.
+            text += f'\n# plugin {settings.plugin_version or "none"}\n'
         if name == 'heat.conf':
             # As an operator would paste it.
-            text = text.replace('[DEFAULT]', _plugin_lines(settings), 1)
+            line = f'[DEFAULT]\n{settings.plugin_dirs}'
+            text = text.replace('[DEFAULT]', line, 1)
         files.write(instance.conf / name, text)
 
 
@@ -54,10 +58,6 @@ def files_of(
     if service.name == 'heat':
         found += sorted(instance.conf.glob('heat-extra-*.conf'))
     return found
-
-
-def _plugin_lines(settings: Settings) -> str:
-    return f'[DEFAULT]\n{settings.plugin_dirs}'
 
 
 def _keystone(instance: layout.Instance) -> Sections:

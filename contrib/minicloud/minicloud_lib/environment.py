@@ -12,7 +12,7 @@ def clean(
     """Nothing of the user's: no proxy, no token, no folder of theirs."""
     own = folder or home.cache
     return {
-        'PATH': f'{home.bin}:/usr/local/bin:/usr/bin:/bin',
+        'PATH': f'{home.venv}/bin:/usr/local/bin:/usr/bin:/bin',
         'HOME': str(own),
         'TMPDIR': str(_made(own / 'tmp')),
         'XDG_CACHE_HOME': str(home.cache),

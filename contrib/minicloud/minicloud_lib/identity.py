@@ -6,13 +6,11 @@ follows ports that have changed.
 """
 
 from collections.abc import Mapping
-import json
 from typing import Any
-import urllib.error
 import urllib.parse
-import urllib.request
 
 from minicloud_lib import errors
+from minicloud_lib import rest
 from minicloud_lib.settings import REGION
 from minicloud_lib.settings import USERS
 from minicloud_lib.settings import Settings
@@ -34,7 +32,7 @@ class Client:
 
     def __init__(self, auth_url: str, user: str, password: str) -> None:
         self._url = auth_url
-        self._headers = {'Content-Type': 'application/json'}
+        self.token: str | None = None
         body = {
             'auth': {
                 'identity': {
@@ -52,11 +50,12 @@ class Client:
                 },
             }
         }
-        token, answer = self._send('POST', '/auth/tokens', body)
-        self.token: str = token['X-Subject-Token']
-        self.project_id: str = answer['token']['project']['id']
-        self.catalog: list[dict[str, Any]] = answer['token']['catalog']
-        self._headers['X-Auth-Token'] = self.token
+        answer = self._send('POST', '/auth/tokens', body)
+        self.token = answer.headers['X-Subject-Token']
+        content = answer.json()['token']
+        self.project_id: str = content['project']['id']
+        self.user_id: str = content['user']['id']
+        self.catalog: list[dict[str, Any]] = content['catalog']
 
     def endpoint(self, service_type: str) -> str:
         """The public address of a service."""
@@ -71,13 +70,13 @@ class Client:
     def get(self, path: str, **query: str) -> Any:
         if query:
             path += '?' + urllib.parse.urlencode(query)
-        return self._send('GET', path)[1]
+        return self._send('GET', path).json()
 
     def put(self, path: str) -> None:
         self._send('PUT', path)
 
-    def patch(self, path: str, body: Any) -> Any:
-        return self._send('PATCH', path, body)[1]
+    def patch(self, path: str, body: Any) -> None:
+        self._send('PATCH', path, body)
 
     def ensure(
         self, kind: str, keys: Mapping[str, str], **other: Any
@@ -88,35 +87,25 @@ class Client:
             first: dict[str, Any] = found[0]
             return first
         body = {kind: {**keys, **other}}
-        made: dict[str, Any] = self._send('POST', f'/{kind}s', body)[1][kind]
+        answer = self._send('POST', f'/{kind}s', body)
+        made: dict[str, Any] = answer.json()[kind]
         return made
 
-    def _send(
-        self, method: str, path: str, body: Any = None
-    ) -> tuple[Mapping[str, str], Any]:
-        request = urllib.request.Request(
-            self._url + path,
-            method=method,
-            headers=self._headers,
-            data=None if body is None else json.dumps(body).encode(),
-        )
+    def _send(self, method: str, path: str, body: Any = None) -> rest.Answer:
         try:
-            with _OPENER.open(request, timeout=60) as answer:
-                text = answer.read()
-                return answer.headers, json.loads(text) if text else None
-        except urllib.error.HTTPError as error:
-            detail = error.read().decode('utf-8', 'replace')[:500]
-            raise errors.MinicloudError(
-                f'Keystone answered {error.code} to {method} {path}: {detail}'
-            ) from error
+            answer = rest.send(
+                method, self._url + path, token=self.token, body=body
+            )
         except OSError as error:
             raise errors.MinicloudError(
-                f'Keystone does not answer at {self._url}: {error}'
+                f'Keystone does not answer at {self._url}: {error}',
+                'See minicloud status.',
             ) from error
-
-
-#: A proxy of the user's environment is not for addresses on this machine.
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        if not answer.ok:
+            raise errors.MinicloudError(
+                f'Keystone answered to {method} {path}: {answer}'
+            )
+        return answer
 
 
 def set_up(settings: Settings) -> None:

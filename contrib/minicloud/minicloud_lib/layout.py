@@ -14,7 +14,7 @@ SOURCE = pathlib.Path(__file__).resolve().parent.parent
 CHECKOUT = SOURCE.parent.parent
 
 #: Folders of the home that no instance may be named after.
-SHARED = ('cache', 'heat-agents', 'locks', 'venv')
+SHARED = ('bin', 'cache', 'heat-agents', 'locks', 'venv')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,12 +35,13 @@ class Home:
         return self.path / 'venv'
 
     @property
-    def bin(self) -> pathlib.Path:
-        return self.venv / 'bin'
+    def python(self) -> pathlib.Path:
+        return self.venv / 'bin/python'
 
     @property
-    def python(self) -> pathlib.Path:
-        return self.bin / 'python'
+    def bin(self) -> pathlib.Path:
+        """The commands for a user's PATH, and no others."""
+        return self.path / 'bin'
 
     @property
     def cache(self) -> pathlib.Path:
@@ -115,6 +116,10 @@ class Instance:
     @property
     def heat_counters(self) -> pathlib.Path:
         return self.logs / 'heat-counters.jsonl'
+
+    @property
+    def heat_classes(self) -> pathlib.Path:
+        return self.run / 'heat-classes.json'
 
     @property
     def lock(self) -> pathlib.Path:

@@ -46,7 +46,7 @@ def install(home: layout.Home, source: pathlib.Path) -> str:
     """Install it unless it is; its plugin_dirs line for heat.conf."""
     with files.lock(home.lock('venv')):
         stamp = home.venv / 'plugin.json'
-        wanted = {'source': str(source), 'metadata': _digest(source)}
+        wanted = {'source': str(source), 'metadata': digest(source)}
         if files.read_json(stamp) != wanted:
             output.say(f'Installing the Heat plugin from {source} ...')
             stamp.unlink(missing_ok=True)
@@ -65,12 +65,13 @@ def install(home: layout.Home, source: pathlib.Path) -> str:
     return _line(home, source)
 
 
-def _digest(source: pathlib.Path) -> str:
-    digest = hashlib.sha256()
+def digest(source: pathlib.Path) -> str:
+    """Changes when the plugin has to be installed again."""
+    found = hashlib.sha256()
     for name in _METADATA:
         if (source / name).is_file():
-            digest.update((source / name).read_bytes())
-    return digest.hexdigest()
+            found.update((source / name).read_bytes())
+    return found.hexdigest()
 
 
 def _line(home: layout.Home, source: pathlib.Path) -> str:

@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ask Heat what the agent of a server resource needs to begin with."""
 
-import json
 import time
 from typing import Any
-import urllib.error
 import urllib.parse
-import urllib.request
 
 from minicloud_lib import errors
 from minicloud_lib import identity
+from minicloud_lib import rest
 from minicloud_lib.settings import Settings
-
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def bootstrap(
@@ -29,9 +25,7 @@ def bootstrap(
     while True:
         try:
             found, state = _ask(heat, keystone.token, stack, resource)
-        except urllib.error.HTTPError as error:
-            found, state = {}, f'{error.code} {error.reason}'
-        except OSError as error:
+        except (OSError, LookupError) as error:
             found, state = {}, str(error)
         if found:
             return found
@@ -46,7 +40,7 @@ def bootstrap(
 
 
 def _ask(
-    heat: str, token: str, stack: str, resource: str
+    heat: str, token: str | None, stack: str, resource: str
 ) -> tuple[dict[str, Any], str]:
     """What there is of it, and the state that the resource is in."""
     quote = urllib.parse.quote
@@ -65,7 +59,8 @@ def _ask(
     )
 
 
-def _get(url: str, token: str) -> Any:
-    request = urllib.request.Request(url, headers={'X-Auth-Token': token})
-    with _OPENER.open(request, timeout=60) as answer:
-        return json.load(answer)
+def _get(url: str, token: str | None) -> Any:
+    answer = rest.send('GET', url, token=token)
+    if not answer.ok:
+        raise LookupError(str(answer))
+    return answer.json()

@@ -71,8 +71,8 @@ class Settings:
     plugin: str | None = None
     #: The line that the plugin wants to have in heat.conf.
     plugin_dirs: str = 'plugin_dirs ='
-    #: How many files follow heat.conf.
-    extra_conf: int = 0
+    #: Changes with the plugin's entry points, which Mistral reads as well.
+    plugin_version: str = ''
     executor_threads: int = 256
     #: The ports that Keystone's catalog was last given.
     registered: dict[str, int] = dataclasses.field(default_factory=dict)
@@ -110,7 +110,13 @@ class Settings:
 
 def load(instance: layout.Instance) -> Settings | None:
     record: dict[str, Any] | None = files.read_json(instance.settings)
-    return Settings(**record) if record else None
+    if not record:
+        return None
+    # One written by another version of this program may hold other things.
+    known = {field.name for field in dataclasses.fields(Settings)}
+    return Settings(
+        **{name: value for name, value in record.items() if name in known}
+    )
 
 
 def require(instance: layout.Instance) -> Settings:

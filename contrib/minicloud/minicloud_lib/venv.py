@@ -23,6 +23,9 @@ CONSTRAINTS = layout.SOURCE / 'constraints.txt'
 #: Its wheel holds release notes only; the agent's programs are in the sdist.
 HEAT_AGENTS = 'heat-agents'
 
+#: What a user of the cloud calls.
+COMMANDS = ('mistral', 'openstack', 'swift')
+
 
 def ensure(home: layout.Home) -> None:
     """Build the environment if it is missing or not what is asked for."""
@@ -47,6 +50,7 @@ def ensure(home: layout.Home) -> None:
             log,
         )
         _fetch_heat_agents(home, log)
+        _link_commands(home)
         files.write_json(_stamp(home), _wanted())
 
 
@@ -106,6 +110,16 @@ def _refuse_while_used(home: layout.Home) -> None:
             'the old ones: ' + ', '.join(busy),
             ' && '.join(f'minicloud down --name {name}' for name in busy),
         )
+
+
+def _link_commands(home: layout.Home) -> None:
+    """Offer the clients without putting another python into the PATH."""
+    files.make_folder(home.bin)
+    targets = {name: home.venv / 'bin' / name for name in COMMANDS}
+    targets['minicloud'] = layout.SOURCE / 'minicloud'
+    for name, target in targets.items():
+        (home.bin / name).unlink(missing_ok=True)
+        (home.bin / name).symlink_to(target)
 
 
 def _fetch_heat_agents(home: layout.Home, log: pathlib.Path) -> None:

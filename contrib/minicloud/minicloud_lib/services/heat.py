@@ -6,6 +6,7 @@ from oslo_service import backend  # isort: skip
 
 backend.init_backend(backend.BackendType.THREADING)
 
+import json  # noqa: E402
 import os  # noqa: E402
 import sys  # noqa: E402
 
@@ -13,6 +14,8 @@ import sys  # noqa: E402
 from heat.common import config  # noqa: E402
 from heat.common import messaging  # noqa: E402
 from heat.db import migration  # noqa: E402
+from heat.engine import environment  # noqa: E402
+from heat.engine import resources  # noqa: E402
 from heat.engine import template  # noqa: E402
 from heat.rpc import api as rpc_api  # noqa: E402
 from oslo_config import cfg  # noqa: E402
@@ -47,6 +50,7 @@ def main(*files: str) -> None:
 
     engine = service.EngineService(CONF.host, rpc_api.ENGINE_TOPIC)
     engine.start()
+    _note_classes(os.environ['MINICLOUD_CLASSES'])
     apis = [
         serving.Api(
             config.load_paste_app('heat-api'), os.environ['MINICLOUD_URL']
@@ -62,5 +66,17 @@ def main(*files: str) -> None:
     serving.until_stopped(*(api.stop for api in apis), engine.stop)
 
 
+def _note_classes(path: str) -> None:
+    """Write down which class serves each resource type."""
+    # Its own list leaves hidden types out, and ours are among those.
+    classes = {
+        name: f'{info.value.__module__}.{info.value.__qualname__}'
+        for name, info in resources.global_env().registry._registry.items()
+        if isinstance(info, environment.ClassResourceInfo)
+    }
+    with open(path, 'w', encoding='utf-8') as stream:
+        json.dump(classes, stream, indent=2, sort_keys=True)
+
+
 if __name__ == '__main__':
-    main(*sys.argv[1:])
+    serving.run(main, *sys.argv[1:])

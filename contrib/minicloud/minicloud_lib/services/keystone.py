@@ -27,7 +27,9 @@ def main(conf: str, url: str, password: str) -> None:
         config_files=[conf],
         post_log_configured_function=_prepare,
     )
-    _bootstrap(url, password)
+    if not os.path.exists(_marker()):
+        _bootstrap(url, password)
+        open(_marker(), 'w').close()
     # Built at first use, by one thread while others look at half of it.
     policy._ENFORCER._enforcer  # noqa: B018
     api = serving.Api(application, url)
@@ -60,6 +62,10 @@ def _make_keys() -> None:
             repository.initialize_key_repository()
 
 
+def _marker() -> str:
+    return os.path.join(CONF.fernet_tokens.key_repository, '../bootstrapped')
+
+
 def _bootstrap(url: str, password: str) -> None:
     """Make the administrator; all that is there already is left alone."""
     # The API has loaded them already, and a second time is refused.
@@ -81,6 +87,9 @@ def _bootstrap(url: str, password: str) -> None:
 
 
 if __name__ == '__main__':
-    main(
-        sys.argv[1], os.environ['MINICLOUD_URL'], os.environ['MINICLOUD_ADMIN']
+    serving.run(
+        main,
+        sys.argv[1],
+        os.environ['MINICLOUD_URL'],
+        os.environ['MINICLOUD_ADMIN'],
     )

@@ -63,4 +63,4 @@ def _event_engine() -> Any:
 
 
 if __name__ == '__main__':
-    main(*sys.argv[1:])
+    serving.run(main, *sys.argv[1:])

@@ -6,7 +6,8 @@ import os
 import signal
 import sys
 import threading
-from typing import Any
+import traceback
+from typing import Any, NoReturn
 import urllib.parse
 
 from cheroot import wsgi
@@ -34,6 +35,23 @@ class Api:
 
     def stop(self) -> None:
         self._server.stop()
+
+
+def run(main: Callable[..., None], *arguments: str) -> NoReturn:
+    """Run a service; whatever ends it ends the process.
+
+    The threads that it has started already would keep the process there,
+    and whoever waits for the service would go on waiting.
+    """
+    try:
+        main(*arguments)
+    except SystemExit as ending:
+        print(f'ended: {ending.code}', file=sys.stderr)
+    except BaseException:
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1)
 
 
 def until_stopped(*stops: Callable[[], None]) -> None:

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HTTP with the standard library: enough to ask this cloud something."""
+
+from collections.abc import Mapping
+import dataclasses
+import json
+from typing import Any
+import urllib.error
+import urllib.request
+
+#: A proxy of the user's environment is not for addresses on this machine.
+_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What a server said, good or bad."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def ok(self) -> bool:
+        return self.status < 400
+
+    def json(self) -> Any:
+        return json.loads(self.body) if self.body else None
+
+    def __str__(self) -> str:
+        text = self.body.decode('utf-8', 'replace')[:500]
+        return f'{self.status} {text}'.strip()
+
+
+def send(
+    method: str,
+    url: str,
+    *,
+    token: str | None = None,
+    body: Any = None,
+    headers: Mapping[str, str] | None = None,
+    timeout: float = 60,
+) -> Answer:
+    """Send a request; OSError only when there is no answer at all.
+
+    A body that is not bytes goes out as JSON.
+    """
+    sent = dict(headers or {})
+    if token:
+        sent['X-Auth-Token'] = token
+    if body is not None and not isinstance(body, bytes):
+        body = json.dumps(body).encode()
+        sent.setdefault('Content-Type', 'application/json')
+    request = urllib.request.Request(
+        url, method=method, headers=sent, data=body
+    )
+    try:
+        with _OPENER.open(request, timeout=timeout) as answer:
+            return Answer(answer.status, answer.headers, answer.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return Answer(error.code, error.headers, error.read())
