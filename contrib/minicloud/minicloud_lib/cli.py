@@ -79,6 +79,8 @@ def _parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
 
+    command = add('install', 'only install what "up" would install')
+    command.set_defaults(run=commands.install)
     _add_up(add('up', 'start the cloud, installing it at need'))
     _add_down(add('down', 'stop the cloud and its agents'))
     command = add('status', 'show what runs, where, and what it uses')

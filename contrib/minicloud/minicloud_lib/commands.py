@@ -15,6 +15,11 @@ from minicloud_lib import errors
 from minicloud_lib import files
 from minicloud_lib import output
 from minicloud_lib import settings
+from minicloud_lib import venv
+
+
+def install(options: argparse.Namespace) -> None:
+    venv.ensure(options.instance.home)
 
 
 def up(options: argparse.Namespace) -> None:

@@ -54,8 +54,10 @@ def install(home: layout.Home, source: pathlib.Path) -> str:
                 home,
                 [
                     'install',
-                    '--no-deps',
+                    # Asks the network only for what is not there yet.
                     '--no-build-isolation',
+                    '-c',
+                    venv.CONSTRAINTS,
                     '--editable',
                     source,
                 ],

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The mini cloud itself, with Heat's own classes.
+
+These make an instance of their own and throw it away.
+"""
+
+from collections.abc import Callable, Iterator
+import pathlib
+import sys
+import time
+from typing import Any
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / 'contrib/minicloud'))
+
+import minicloud_client  # noqa: E402
+
+SCRIPT = """\
+#!/bin/sh
+echo "$greeting from $(pwd)"
+printf '%s' "$greeting ümlaut" > $heat_outputs_path.result
+"""
+
+
+def template(
+    transport: str = 'POLL_SERVER_CFN',
+    script: str = SCRIPT,
+    signal: str = 'TEMP_URL_SIGNAL',
+) -> dict[str, Any]:
+    return {
+        'heat_template_version': '2021-04-16',
+        'resources': {
+            'server': {
+                'type': 'OS::Heat::DeployedServer',
+                'properties': {'software_config_transport': transport},
+            },
+            'config': {
+                'type': 'OS::Heat::SoftwareConfig',
+                'properties': {
+                    'group': 'script',
+                    'inputs': [{'name': 'greeting'}],
+                    'outputs': [{'name': 'result'}],
+                    'config': script,
+                },
+            },
+            'deployment': {
+                'type': 'OS::Heat::SoftwareDeployment',
+                'properties': {
+                    'server': {'get_resource': 'server'},
+                    'config': {'get_resource': 'config'},
+                    'signal_transport': signal,
+                    'input_values': {'greeting': 'hello'},
+                },
+            },
+            'workflow': {
+                'type': 'OS::Mistral::Workflow',
+                'properties': {
+                    'type': 'direct',
+                    'tasks': [{'name': 'a', 'action': 'std.noop'}],
+                },
+            },
+        },
+        'outputs': {
+            'result': {'value': {'get_attr': ['deployment', 'result']}}
+        },
+    }
+
+
+class Stack:
+    """A stack, made and deleted over the REST API."""
+
+    def __init__(
+        self,
+        session: minicloud_client.Session,
+        name: str,
+        content: dict[str, Any],
+    ) -> None:
+        self.name = name
+        self._session = session
+        answer = session.post(
+            'orchestration',
+            '/stacks',
+            {'stack_name': name, 'template': content, 'timeout_mins': 5},
+        )
+        assert answer.status == 201, answer
+
+    def show(self) -> dict[str, Any]:
+        answer = self._session.get('orchestration', f'/stacks/{self.name}')
+        if answer.status == 404:
+            return {'stack_status': 'DELETE_COMPLETE'}
+        return dict(answer.json()['stack'])
+
+    def wait_for(self, status: str) -> dict[str, Any]:
+        until(lambda: not self.status.endswith('IN_PROGRESS'))
+        found = self.show()
+        assert found['stack_status'] == status, found
+        return found
+
+    @property
+    def status(self) -> str:
+        return str(self.show()['stack_status'])
+
+    def delete(self) -> None:
+        found = self.show()
+        path = f'/stacks/{self.name}/{found["id"]}'
+        assert self._session.delete('orchestration', path).status == 204
+        self.wait_for('DELETE_COMPLETE')
+
+
+def until(true: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f'not within {seconds} s'
+        time.sleep(0.2)
+
+
+@pytest.fixture(scope='module')
+def cloud() -> Iterator[minicloud_client.Cloud]:
+    instance = minicloud_client.Cloud('selftest')
+    instance.down(purge=True)
+    instance.up(plugin='none')
+    yield instance
+    instance.down(purge=True)
+
+
+@pytest.mark.parametrize(
+    'transport', ['POLL_SERVER_CFN', 'POLL_SERVER_HEAT', 'POLL_TEMP_URL']
+)
+def test_real_agent_deploys_to_server(
+    cloud: minicloud_client.Cloud, transport: str
+) -> None:
+    name = transport.lower()
+    begun = time.time()
+    stack = Stack(cloud.session(), name, template(transport))
+    with cloud.agent(name, stack=name, resource='server') as agent:
+        found = stack.wait_for('CREATE_COMPLETE')
+        assert found['outputs'][0]['output_value'] == 'hello ümlaut'
+        puts = cloud.swift_requests(begun, 'PUT', f'.*/{name}-deployment-.*')
+        signal = [entry for entry in puts if not entry['token']]
+        assert [entry['status'] for entry in signal] == [201]
+        assert 'temp_url_sig=***' in signal[0]['query']
+        stack.delete()
+    agent.stop(remove=True)
+    assert not agent.path.exists()
+
+
+def test_agent_stops_with_its_hooks(cloud: minicloud_client.Cloud) -> None:
+    # timeout(1) makes a process group of its own.
+    script = '#!/bin/sh\necho $$ > pid\nexec timeout 1000 sleep 1000\n'
+    stack = Stack(cloud.session(), 'hook', template(script=script))
+    agent = cloud.agent('hook', stack='hook', resource='server').start()
+    file = agent.path / 'var/script/pid'
+    until(file.exists)
+    hook = pathlib.Path('/proc') / file.read_text().strip()
+    assert hook.exists()
+    agent.stop()
+    until(lambda: not hook.exists(), 5)
+    stack.delete()
+
+
+def test_fault_rules_apply_as_told(cloud: minicloud_client.Cloud) -> None:
+    demo = cloud.session()
+    assert demo.put('object-store', '/faults').status in (201, 202)
+    assert demo.put('object-store', '/faults/a', b'x').status == 201
+    rules = [
+        {'method': 'GET', 'path': '.*/faults/a', 'status': 503, 'count': 1},
+        {'method': 'GET', 'path': '.*/faults', 'hide_from_listing': '^a$'},
+        {'method': 'PUT', 'status': 500, 'after': True},
+    ]
+    with cloud.faults(rules):
+        answers = [demo.get('object-store', '/faults/a') for _ in range(2)]
+        assert [answer.status for answer in answers] == [503, 200]
+        listing = demo.get('object-store', '/faults?format=json')
+        assert listing.json() == []
+        assert demo.put('object-store', '/faults/b', b'y').status == 500
+    names = demo.get('object-store', '/faults').body.split()
+    assert names == [b'a', b'b']
+
+
+def test_services_survive_restart_and_crash(
+    cloud: minicloud_client.Cloud,
+) -> None:
+    demo = cloud.session()
+    cloud.restart('swift')
+    assert demo.get('object-store').ok
+    cloud.kill('heat')
+    assert not cloud.usage('heat')['running']
+    cloud.start('heat')
+    assert demo.get('orchestration', '/stacks').ok
+
+
+def test_users_see_their_own_project(cloud: minicloud_client.Cloud) -> None:
+    assert cloud.session('other').get('object-store').status in (200, 204)
+    assert cloud.session('reader').get('object-store').status == 403
+    assert cloud.session('reader').get('orchestration', '/stacks').ok
+    project = cloud.session('demo').project_id
+    assert project != cloud.session('other').project_id
+
+
+def test_heat_has_its_own_classes(cloud: minicloud_client.Cloud) -> None:
+    classes = cloud.resource_classes()
+    assert len(classes) > 100
+    assert not [name for name in classes.values() if 'heat_plugins' in name]
+
+
+def test_failed_start_leaves_no_process(
+    cloud: minicloud_client.Cloud, tmp_path: pathlib.Path
+) -> None:
+    conf = tmp_path / 'bad.conf'
+    conf.write_text('[DEFAULT]\nauth_encryption_key = short\n')
+    other = minicloud_client.Cloud('selftest-bad')
+    with pytest.raises(minicloud_client.CommandError) as caught:
+        other.up(plugin='none', conf=[conf])
+    assert 'must be 32 characters' in str(caught.value)
+    assert not [row for row in other.status()['services'] if row['running']]
+    other.down(purge=True)
+
+
+def test_everything_is_back_after_down_and_up(
+    cloud: minicloud_client.Cloud,
+) -> None:
+    demo = cloud.session()
+    assert demo.put('object-store', '/kept').status in (201, 202)
+    ports = [row['url'] for row in cloud.status()['services']]
+    cloud.down()
+    cloud.up(plugin='none')
+    assert [row['url'] for row in cloud.status()['services']] == ports
+    assert cloud.session().get('object-store', '/kept').status == 204
