@@ -28,7 +28,7 @@ class Sight(enum.Enum):
     ARRIVED = 'its signal lies in the object store'
     PEEK = 'nothing, but it is time for a look past the listing'
     SETTLED = 'its row is no longer in progress'
-    SUPERSEDED = 'its row belongs to another action, or is gone'
+    SUPERSEDED = 'its row belongs to another action, or is gone; or it left'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -101,18 +101,24 @@ class Trouble:
 
     since: float
     error: errors.SignalError
+    clock: abc.Callable[[], float] = dataclasses.field(
+        default=time.monotonic, repr=False, compare=False
+    )
 
     @classmethod
     def of(
-        cls, error: errors.SignalError, before: 'Trouble | None'
+        cls,
+        error: errors.SignalError,
+        before: 'Trouble | None',
+        clock: abc.Callable[[], float] = time.monotonic,
     ) -> 'Trouble':
         """Return the trouble that an error begins, or goes on with."""
-        since = before.since if before else time.monotonic()
-        return cls(since=since, error=error)
+        since = before.since if before else clock()
+        return cls(since=since, error=error, clock=clock)
 
     @property
     def seconds(self) -> float:
-        return time.monotonic() - self.since
+        return self.clock() - self.since
 
 
 class Watcher:
@@ -141,9 +147,16 @@ class Watcher:
         return len(self._waits)
 
     def join(self, ticket: Ticket) -> None:
-        """Begin to look for a signal."""
-        self.forget(ticket.deployment_id)
+        """Begin to look for a signal.
+
+        Whoever waited for another action of the deployment does so no more.
+        """
         with self._lock:
+            self._forget(ticket.deployment_id)
+            if not self._waits:
+                # Nobody has looked meanwhile, so nobody knows how long the
+                # object store has been out of order.
+                self.trouble = None
             # A look that has begun before now may have read the row of the
             # action before this one.
             self._waits[ticket] = _Wait(
@@ -161,11 +174,16 @@ class Watcher:
     def look(self, ticket: Ticket) -> Sight:
         """Say what is to be seen; looks anew only if it is time to.
 
-        :param ticket: one that has joined.
+        :param ticket: one that has joined. If its deployment was forgotten
+            since, or has joined for another action, it is superseded.
         """
+        if ticket not in self._waits:
+            return Sight.SUPERSEDED
         self._look_if_due()
         with self._lock:
-            wait = self._waits[ticket]
+            wait = self._waits.get(ticket)
+            if wait is None:
+                return Sight.SUPERSEDED
             if self._seen.number > wait.since:
                 row = self._seen.rows.get(ticket.deployment_id)
                 if row is None or row.config_id != ticket.config_id:
@@ -186,9 +204,12 @@ class Watcher:
     def forget(self, deployment_id: str) -> None:
         """Stop looking for all signals of a deployment."""
         with self._lock:
-            for ticket in list(self._waits):
-                if ticket.deployment_id == deployment_id:
-                    del self._waits[ticket]
+            self._forget(deployment_id)
+
+    def _forget(self, deployment_id: str) -> None:
+        for ticket in list(self._waits):
+            if ticket.deployment_id == deployment_id:
+                del self._waits[ticket]
 
     def _hasten(self) -> None:
         self._interval = self._pace.interval
@@ -223,11 +244,14 @@ class Watcher:
             try:
                 names = wanted & set(self._source.names())
             except errors.SignalError as exc:
-                trouble = Trouble.of(exc, self.trouble)
+                trouble = Trouble.of(exc, self.trouble, self._clock)
+                # What has arrived is still there.
+                names = wanted & set(self._seen.names)
         with self._lock:
             self.trouble = trouble
             self._seen = _Look(number=number, names=names, rows=rows)
-            if names:
+            settled = not all(row.in_progress for row in rows.values())
+            if settled or (names and trouble is None):
                 self._interval = self._pace.interval
             else:
                 self._interval = max(

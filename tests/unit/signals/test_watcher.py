@@ -1,0 +1,563 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who waits sees what there is, and looks no more often than needed."""
+
+import threading
+
+import testtools
+
+from heat_plugins.signals import errors
+from heat_plugins.signals import watcher
+
+ARRIVED = watcher.Sight.ARRIVED
+PEEK = watcher.Sight.PEEK
+SETTLED = watcher.Sight.SETTLED
+SUPERSEDED = watcher.Sight.SUPERSEDED
+WAITING = watcher.Sight.WAITING
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+class Source:
+    """Rows and names in memory; counts how often it is looked at."""
+
+    def __init__(self):
+        self.listed = set()
+        self.table = {}
+        self.error = None
+        self.row_reads = []
+        self.listings = 0
+        #: Called in the middle of a look, before rows and before names.
+        self.before_rows = lambda: None
+        self.before_names = lambda: None
+
+    def rows(self, ids):
+        self.before_rows()
+        self.row_reads.append(set(ids))
+        return {each: self.table[each] for each in ids if each in self.table}
+
+    def names(self):
+        self.before_names()
+        self.listings += 1
+        if self.error is not None:
+            raise self.error
+        return set(self.listed)
+
+
+def ticket(number=1, config='c1', transport='swift'):
+    deployment = f'd{number}'
+    return watcher.Ticket(
+        deployment_id=deployment,
+        config_id=config,
+        object_name=(
+            f'signals/{deployment}/{config}' if transport == 'swift' else None
+        ),
+    )
+
+
+class Case(testtools.TestCase):
+    pace = watcher.Pace(interval=1.0, interval_max=5.0, direct=60.0)
+
+    def setUp(self):
+        super().setUp()
+        self.clock = Clock()
+        self.source = Source()
+        self.watcher = watcher.Watcher(self.source, self.pace, self.clock)
+
+    def row(self, waiting, *, in_progress=True, config=None):
+        self.source.table[waiting.deployment_id] = watcher.Row(
+            config_id=config or waiting.config_id, in_progress=in_progress
+        )
+
+    def join(self, *args, **kwargs):
+        """Begin to wait as a deployment does: first the row, then the wait."""
+        waiting = ticket(*args, **kwargs)
+        self.row(waiting)
+        self.watcher.join(waiting)
+        return waiting
+
+    def arrive(self, waiting):
+        self.source.listed.add(waiting.object_name)
+
+    def look(self, waiting, after=0.0):
+        self.clock.now += after
+        return self.watcher.look(waiting)
+
+    def looks(self):
+        return len(self.source.row_reads)
+
+
+class SightTest(Case):
+    def test_nothing_yet(self):
+        self.assertIs(WAITING, self.look(self.join()))
+
+    def test_a_signal_arrives(self):
+        waiting = self.join()
+        self.look(waiting)
+        self.arrive(waiting)
+        self.assertIs(ARRIVED, self.look(waiting, after=10))
+
+    def test_a_signal_that_came_before_the_first_look_is_seen_in_it(self):
+        waiting = self.join()
+        self.arrive(waiting)
+        self.assertIs(ARRIVED, self.look(waiting))
+
+    def test_a_signal_of_an_earlier_action_is_not_this_ones(self):
+        before = self.join(config='c1')
+        self.arrive(before)
+        self.assertIs(ARRIVED, self.look(before))
+        waiting = self.join(config='c2')
+        self.assertIs(WAITING, self.look(waiting, after=10))
+
+    def test_a_row_that_somebody_settled_is_seen(self):
+        waiting = self.join()
+        self.look(waiting)
+        self.row(waiting, in_progress=False)
+        self.assertIs(SETTLED, self.look(waiting, after=10))
+
+    def test_a_settled_row_counts_before_a_signal(self):
+        waiting = self.join()
+        self.row(waiting, in_progress=False)
+        self.arrive(waiting)
+        self.assertIs(SETTLED, self.look(waiting))
+
+    def test_a_row_of_another_action_is_seen(self):
+        waiting = self.join()
+        self.row(waiting, config='c2')
+        self.assertIs(SUPERSEDED, self.look(waiting))
+
+    def test_a_row_that_is_gone_is_seen(self):
+        waiting = self.join()
+        self.source.table.clear()
+        self.assertIs(SUPERSEDED, self.look(waiting))
+
+    def test_who_is_signalled_otherwise_is_told_by_the_row_alone(self):
+        waiting = self.join(transport='heat')
+        for _ in range(20):
+            self.assertIs(WAITING, self.look(waiting, after=100))
+        self.row(waiting, in_progress=False)
+        self.assertIs(SETTLED, self.look(waiting, after=100))
+        self.assertEqual(0, self.source.listings)
+
+    def test_each_sees_what_is_its_own(self):
+        first, second, third = self.join(1), self.join(2), self.join(3)
+        self.arrive(first)
+        self.row(second, in_progress=False)
+        self.assertIs(ARRIVED, self.look(first))
+        self.assertIs(SETTLED, self.look(second))
+        self.assertIs(WAITING, self.look(third))
+
+    def test_signals_that_nobody_waits_for_are_passed_over(self):
+        waiting = self.join()
+        self.arrive(ticket(2))
+        self.source.listed.add('signals/.probe')
+        self.assertIs(WAITING, self.look(waiting))
+
+
+class SharedLookTest(Case):
+    def test_all_share_one_look(self):
+        tickets = [self.join(number) for number in range(50)]
+        for each in tickets:
+            self.assertIs(WAITING, self.look(each))
+        self.assertEqual(1, self.source.listings)
+        self.assertEqual(
+            [{each.deployment_id for each in tickets}], self.source.row_reads
+        )
+
+    def test_rows_are_read_before_names(self):
+        order = []
+        self.source.before_rows = lambda: order.append('rows')
+        self.source.before_names = lambda: order.append('names')
+        self.look(self.join())
+        self.assertEqual(['rows', 'names'], order)
+
+    def test_who_left_is_not_looked_for(self):
+        first, second = self.join(1), self.join(2)
+        self.watcher.leave(first)
+        self.look(second)
+        self.assertEqual([{'d2'}], self.source.row_reads)
+        self.assertEqual(1, len(self.watcher))
+
+    def test_who_comes_just_as_a_look_ends_does_not_make_another(self):
+        first, second = self.join(1), self.join(2)
+
+        class Overtaken:
+            """Lets another look between finding one due and making it."""
+
+            def acquire(this, blocking):
+                self.watcher._looking = lock
+                self.watcher.look(first)
+                return lock.acquire(blocking)
+
+        lock = self.watcher._looking
+        self.watcher._looking = Overtaken()
+        self.watcher.look(second)
+        self.assertEqual(1, self.looks())
+
+    def test_leaving_twice_is_no_error(self):
+        waiting = self.join()
+        self.watcher.leave(waiting)
+        self.watcher.leave(waiting)
+        self.assertEqual(0, len(self.watcher))
+
+    def test_who_has_left_is_superseded_and_makes_nobody_look(self):
+        waiting = self.join()
+        self.watcher.leave(waiting)
+        self.assertIs(SUPERSEDED, self.look(waiting, after=10))
+        self.assertEqual(0, self.looks())
+
+    def test_a_deployment_is_forgotten_with_all_its_actions(self):
+        waiting, other = self.join(1), self.join(2)
+        self.watcher.forget('d1')
+        self.assertIs(SUPERSEDED, self.look(waiting))
+        self.assertIs(WAITING, self.look(other))
+
+    def test_who_is_forgotten_during_its_look_is_superseded(self):
+        waiting = self.join()
+        self.arrive(waiting)
+        self.source.before_names = lambda: self.watcher.forget('d1')
+        self.assertIs(SUPERSEDED, self.look(waiting))
+
+    def test_the_next_action_of_a_deployment_takes_the_place_of_the_last(self):
+        before = self.join(config='c1')
+        waiting = self.join(config='c2')
+        self.assertEqual(1, len(self.watcher))
+        self.assertIs(SUPERSEDED, self.look(before))
+        self.assertIs(WAITING, self.look(waiting))
+
+    def test_who_joins_during_a_look_is_not_told_by_its_row(self):
+        # That look has read the row as the action before this one left it.
+        first = self.join(1)
+        late = ticket(2, config='c2')
+        self.row(late, config='c1', in_progress=False)
+        self.watcher.join(ticket(2, config='c1'))
+
+        def join_late():
+            self.source.before_names = lambda: None
+            self.row(late)
+            self.watcher.join(late)
+
+        self.source.before_names = join_late
+        self.look(first)
+        self.assertIs(WAITING, self.look(late))
+        self.assertEqual(1, self.looks())
+        self.row(late, in_progress=False)
+        self.assertIs(SETTLED, self.look(late, after=10))
+
+    def test_who_joins_after_a_look_is_told_by_the_next_one_only(self):
+        first = self.join(1)
+        self.look(first)
+        late = self.join(2)
+        self.assertIs(WAITING, self.look(late))
+        self.assertIs(WAITING, self.look(late, after=1))
+        self.assertEqual(2, self.looks())
+
+    def test_an_answer_from_memory_needs_no_lock_of_the_look(self):
+        first, second = self.join(1), self.join(2)
+        self.look(first)
+        looking, go_on = threading.Event(), threading.Event()
+        self.addCleanup(go_on.set)
+
+        def stall():
+            looking.set()
+            go_on.wait(10)
+
+        self.source.before_names = stall
+        self.clock.now += 10
+        thread = threading.Thread(target=self.watcher.look, args=(first,))
+        thread.start()
+        self.assertTrue(looking.wait(10))
+        self.assertIs(WAITING, self.watcher.look(second))
+        self.watcher.leave(second)
+        self.join(3)
+        go_on.set()
+        thread.join(10)
+        self.assertEqual(2, self.looks())
+
+    def test_a_look_that_breaks_is_made_again(self):
+        waiting = self.join()
+
+        def break_down():
+            raise RuntimeError('no database')
+
+        self.source.before_rows = break_down
+        self.assertRaises(RuntimeError, self.look, waiting)
+        self.source.before_rows = lambda: None
+        self.arrive(waiting)
+        self.assertIs(ARRIVED, self.look(waiting))
+
+
+class PaceTest(Case):
+    def intervals(self, waiting, count):
+        """Return the seconds between the next looks."""
+        result = []
+        for _ in range(count):
+            before, begun = self.looks(), self.clock.now
+            while self.looks() == before:
+                self.look(waiting, after=0.01)
+            result.append(round(self.clock.now - begun, 1))
+        return result
+
+    def begin(self, *args, **kwargs):
+        waiting = self.join(*args, **kwargs)
+        self.look(waiting)
+        return waiting
+
+    def test_a_first_look_is_made_at_once(self):
+        self.begin()
+        self.assertEqual(1, self.looks())
+
+    def test_the_interval_grows_while_nothing_arrives(self):
+        grown = self.intervals(self.begin(), 30)
+        self.assertEqual(sorted(grown), grown)
+        self.assertAlmostEqual(1.1, grown[0], delta=0.05)
+        self.assertAlmostEqual(5.0, grown[-1], delta=0.05)
+
+    def test_an_arrival_resets_it(self):
+        waiting, other = self.begin(1), self.join(2)
+        self.intervals(waiting, 30)
+        self.arrive(other)
+        after = self.intervals(waiting, 2)
+        self.assertAlmostEqual(5.0, after[0], delta=0.05)
+        self.assertAlmostEqual(1.0, after[1], delta=0.05)
+
+    def test_an_arrival_by_another_transport_resets_it(self):
+        waiting = self.begin(1)
+        other = self.join(2, transport='heat')
+        self.intervals(waiting, 30)
+        self.row(other, in_progress=False)
+        after = self.intervals(waiting, 2)
+        self.assertAlmostEqual(1.0, after[1], delta=0.05)
+
+    def test_a_signal_that_nobody_waits_for_does_not_reset_it(self):
+        waiting = self.begin()
+        self.arrive(ticket(2))
+        self.assertAlmostEqual(
+            5.0, self.intervals(waiting, 30)[-1], delta=0.05
+        )
+
+    def test_who_joins_resets_it_and_is_seen_after_one_interval(self):
+        waiting = self.begin(1)
+        self.intervals(waiting, 30)
+        late = self.join(2)
+        self.arrive(late)
+        self.assertIs(WAITING, self.look(late, after=0.9))
+        self.assertIs(ARRIVED, self.look(late, after=0.2))
+
+    def test_who_joins_does_not_put_off_a_look_that_is_due(self):
+        waiting = self.begin(1)
+        looks = self.looks()
+        for number in range(2, 30):
+            self.clock.now += 0.1
+            self.join(number)
+            self.look(waiting)
+        self.assertGreaterEqual(self.looks() - looks, 2)
+
+    def test_a_maximum_below_the_interval_keeps_it_as_it_is(self):
+        self.watcher = watcher.Watcher(
+            self.source,
+            watcher.Pace(interval=3.0, interval_max=1.0, direct=60.0),
+            self.clock,
+        )
+        for interval in self.intervals(self.begin(), 3):
+            self.assertAlmostEqual(3.0, interval, delta=0.05)
+
+    def test_an_outage_slows_the_looks_down(self):
+        waiting = self.begin()
+        self.arrive(waiting)
+        self.look(waiting, after=10)
+        self.source.error = errors.Unavailable('out of order')
+        self.assertAlmostEqual(
+            5.0, self.intervals(waiting, 30)[-1], delta=0.05
+        )
+
+
+class PeekTest(Case):
+    def peeks(self, waiting, seconds):
+        """Return at which seconds a peek is asked for."""
+        result = []
+        begun = self.clock.now
+        for second in range(seconds):
+            self.clock.now = begun + second
+            if self.watcher.look(waiting) is PEEK:
+                result.append(second)
+        return result
+
+    def test_a_look_past_the_listing_is_asked_for_ever_more_seldom(self):
+        self.assertEqual([60, 180, 420], self.peeks(self.join(), 600))
+
+    def test_each_has_its_own_time_for_that(self):
+        first = self.join(1)
+        self.clock.now += 30
+        second = self.join(2)
+        self.clock.now += 30
+        self.assertIs(PEEK, self.look(first))
+        self.assertIs(WAITING, self.look(second))
+        self.assertIs(PEEK, self.look(second, after=30))
+        self.assertIs(WAITING, self.look(first))
+
+    def test_a_new_action_begins_anew(self):
+        self.peeks(self.join(config='c1'), 300)
+        self.assertEqual([60], self.peeks(self.join(config='c2'), 100))
+
+    def test_a_signal_that_is_listed_needs_none(self):
+        waiting = self.join()
+        self.arrive(waiting)
+        self.assertIs(ARRIVED, self.look(waiting, after=1000))
+
+
+class TroubleTest(Case):
+    def setUp(self):
+        super().setUp()
+        self.error = errors.Unavailable('out of order')
+
+    def test_there_is_none_while_the_store_answers(self):
+        self.look(self.join())
+        self.assertIsNone(self.watcher.trouble)
+
+    def test_it_lasts_from_the_first_failure_to_the_first_answer(self):
+        waiting = self.join()
+        self.look(waiting)
+        self.source.error = self.error
+        self.assertIs(WAITING, self.look(waiting, after=10))
+        self.assertEqual(0, self.watcher.trouble.seconds)
+        self.source.error = errors.Denied('and now this')
+        self.assertIs(WAITING, self.look(waiting, after=10))
+        self.assertEqual(10, self.watcher.trouble.seconds)
+        self.assertEqual('and now this', str(self.watcher.trouble.error))
+        self.source.error = None
+        self.look(waiting, after=10)
+        self.assertIsNone(self.watcher.trouble)
+
+    def test_rows_are_seen_all_the_same(self):
+        waiting = self.join()
+        self.row(waiting, in_progress=False)
+        self.source.error = self.error
+        self.assertIs(SETTLED, self.look(waiting))
+
+    def test_what_has_arrived_before_is_not_forgotten(self):
+        waiting = self.join()
+        self.arrive(waiting)
+        self.look(waiting)
+        self.source.error = self.error
+        self.assertIs(ARRIVED, self.look(waiting, after=10))
+        self.assertIsNotNone(self.watcher.trouble)
+
+    def test_a_signal_that_is_gone_from_the_listing_is_forgotten(self):
+        waiting = self.join()
+        self.arrive(waiting)
+        self.look(waiting)
+        self.source.listed.clear()
+        self.assertIs(WAITING, self.look(waiting, after=10))
+
+    def test_it_does_not_outlast_those_who_had_it(self):
+        before = self.join(1)
+        self.source.error = self.error
+        self.look(before)
+        self.watcher.leave(before)
+        waiting = self.join(2)
+        self.look(waiting, after=3600)
+        self.assertEqual(0, self.watcher.trouble.seconds)
+
+    def test_who_joins_those_who_have_it_has_it_too(self):
+        self.source.error = self.error
+        self.look(self.join(1))
+        self.look(self.join(2), after=30)
+        self.assertEqual(30, self.watcher.trouble.seconds)
+
+    def test_an_error_goes_on_with_the_trouble_before_it(self):
+        first = watcher.Trouble.of(self.error, None, self.clock)
+        self.clock.now += 5
+        second = watcher.Trouble.of(self.error, first, self.clock)
+        self.assertEqual(first.since, second.since)
+        self.assertEqual(5, second.seconds)
+
+    def test_without_a_clock_it_is_the_systems(self):
+        trouble = watcher.Trouble.of(self.error, None)
+        self.assertLess(trouble.seconds, 5)
+        self.assertGreaterEqual(trouble.seconds, 0)
+
+
+class ThreadsTest(Case):
+    def run_all(self, *tasks):
+        failures = []
+
+        def guard(task):
+            try:
+                task()
+            except Exception as exc:
+                failures.append(exc)
+
+        threads = [
+            threading.Thread(target=guard, args=(each,), daemon=True)
+            for each in tasks
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        self.assertFalse(any(thread.is_alive() for thread in threads))
+        self.assertEqual([], failures)
+
+    def test_waiters_that_ask_at_the_same_time_make_one_look(self):
+        tickets = [self.join(number) for number in range(20)]
+        barrier = threading.Barrier(20)
+        asked = threading.Semaphore(0)
+
+        def wait_for_the_others():
+            for _ in range(19):
+                self.assertTrue(asked.acquire(timeout=10))
+
+        self.source.before_names = wait_for_the_others
+        sights = []
+
+        def ask(waiting):
+            barrier.wait(10)
+            sights.append(self.watcher.look(waiting))
+            asked.release()
+
+        self.run_all(*(lambda each=each: ask(each) for each in tickets))
+        self.assertEqual([WAITING] * 20, sights)
+        self.assertEqual(1, self.source.listings)
+
+    def test_no_signal_is_lost_or_taken_for_another_under_load(self):
+        # Each thread is a deployment that goes through many actions; the row
+        # of one says "settled" until the next has begun, and looks are under
+        # way all the time.
+        pace = watcher.Pace(interval=0.001, interval_max=0.002, direct=1e9)
+        self.watcher = watcher.Watcher(self.source, pace)
+        nap = threading.Event().wait
+        self.source.before_names = lambda: nap(0.0005)
+
+        def end(waiting, by_row):
+            """End an action; return what is to be seen of that."""
+            if by_row:
+                self.row(waiting, in_progress=False)
+                return SETTLED
+            self.arrive(waiting)
+            return ARRIVED
+
+        def act(number):
+            for run in range(100):
+                waiting = self.join(number, config=f'c{run}')
+                self.assertIs(WAITING, self.watcher.look(waiting))
+                expected = end(waiting, by_row=run % 2)
+                for _ in range(5000):
+                    sight = self.watcher.look(waiting)
+                    if sight is not WAITING:
+                        break
+                    nap(0.0005)
+                self.assertIs(expected, sight)
+                self.row(waiting, in_progress=False)
+                if run % 3:
+                    self.watcher.leave(waiting)
+
+        self.run_all(*(lambda n=n: act(n) for n in range(20)))
+        for number in range(20):
+            self.watcher.forget(f'd{number}')
+        self.assertEqual(0, len(self.watcher))
