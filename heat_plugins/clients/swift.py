@@ -139,7 +139,7 @@ def _no_endpoint() -> errors.TempURLUnusable:
 def _translated(exc: exceptions.ClientException) -> errors.SignalError:
     """Say what a failure of the session means to us."""
     name = type(exc).__name__
-    if isinstance(exc, (exceptions.EndpointNotFound, exceptions.EmptyCatalog)):
+    if isinstance(exc, exceptions.EndpointNotFound):
         return _no_endpoint()
     if isinstance(
         exc,

@@ -40,9 +40,7 @@ def _input(one: dict[str, Any], hook: str | None) -> dict[str, Any]:
     value = one.get('value')
     if value is None:
         one['value'] = ''
-    elif isinstance(value, (bool, int, float)) and (
-        hook in ENVIRONMENT_HOOKS
-    ):
+    elif isinstance(value, (bool, int, float)) and (hook in ENVIRONMENT_HOOKS):
         one.update(value=str(value), type='String')
         one.pop('default', None)
     return one

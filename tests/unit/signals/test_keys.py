@@ -345,11 +345,22 @@ class AbilityTest(Case):
         self.assertEqual(1, self.cluster.asked().count('GET /info'))
 
     def test_threads_that_come_together_probe_once(self):
-        barrier = threading.Barrier(6)
+        made = threading.Semaphore(0)
         signers = []
 
+        def wait_for_the_others(request):
+            if request.method == 'PUT':
+                made.release()
+            elif request.url.endswith('/info'):
+                for _ in range(6):
+                    self.assertTrue(made.acquire(timeout=10))
+                # The others are on their way to the question.
+                time.sleep(0.05)
+                made.release(6)
+
+        self.cluster.before = wait_for_the_others
+
         def ensure(number):
-            barrier.wait(10)
             signers.append(self.keeper().ensure(f'{BOX}-{number}'))
 
         threads = [

@@ -3,6 +3,8 @@
 
 import hashlib
 import hmac
+import importlib.util
+import time
 from urllib import parse
 
 from swiftclient import utils
@@ -104,6 +106,58 @@ class TempURLTest(testtools.TestCase):
 
     def test_a_digest_that_nobody_knows_is_refused(self):
         self.assertRaises(KeyError, make, digest='md5')
+
+
+@testtools.skipUnless(
+    importlib.util.find_spec('swift'), 'Swift itself is not installed'
+)
+class MiddlewareTest(testtools.TestCase):
+    """Swift's own middleware says whether a URL is good."""
+
+    def status(self, url, method='PUT', keys=('secret',)):
+        from swift.common import swob
+        from swift.common.middleware import tempurl as middleware
+        from swift.proxy.controllers import base
+
+        def serve(env, start_response):
+            start_response('201 Created', [])
+            return []
+
+        digests = 'sha1 sha256 sha512'
+        swift = middleware.filter_factory({}, allowed_digests=digests)(serve)
+        request = swob.Request.blank(
+            url.partition('example.com')[2], environ={'REQUEST_METHOD': method}
+        )
+        names = ('temp-url-key', 'temp-url-key-2')
+        request.environ['swift.infocache'] = {
+            base.get_cache_key('AUTH_abc'): {'status': 204, 'meta': {}},
+            base.get_cache_key('AUTH_abc', 'box'): {
+                'status': 204,
+                'meta': dict(zip(names, keys, strict=False)),
+            },
+        }
+        return request.get_response(swift).status_int
+
+    def test_it_takes_our_urls_under_each_digest(self):
+        soon = int(time.time()) + 60
+        for digest in ('sha1', 'sha256', 'sha512'):
+            for name in ('signals/d/c', 'signals/ü &?#/c'):
+                url = make(name=name, expires=soon, digest=digest)
+                self.assertEqual(201, self.status(url))
+                self.assertEqual(201, self.status(url, 'HEAD'))
+                self.assertEqual(201, self.status(url, keys=('x', 'secret')))
+
+    def test_it_refuses_them_for_anything_else(self):
+        soon = int(time.time()) + 60
+        url = make(expires=soon)
+        for answer in (
+            self.status(url, keys=('x', 'y')),
+            self.status(url, 'GET'),
+            self.status(url, 'DELETE'),
+            self.status(url.replace('/d/c', '/d/other')),
+            self.status(make(expires=soon - 120)),
+        ):
+            self.assertEqual(401, answer)
 
 
 class RedactTest(testtools.TestCase):
