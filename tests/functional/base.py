@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the functional tests share: stacks, and a look behind them.
+
+Everything here goes through the services' REST APIs, as any user's program
+would. Servers are real agents (`minicloud_client.Cloud.agent`); a test plays
+a server itself only for what no agent would send, with `Deployment.put`.
+"""
+
+from collections.abc import Callable
+import contextlib
+import dataclasses
+import itertools
+import pathlib
+import sys
+import time
+from typing import Any
+import urllib.error
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / 'contrib/minicloud'))
+
+import minicloud_client  # noqa: E402
+
+Template = dict[str, Any]
+
+_numbers = itertools.count(1)
+
+#: Writes its input to the output ``greeting`` and to its stdout.
+SCRIPT = """\
+#!/bin/sh
+echo "$deploy_action for $who"
+printf 'hello %s' "$who" > "$heat_outputs_path.greeting"
+"""
+
+
+def until(true: Callable[[], Any], seconds: float = 60) -> Any:
+    """Wait until a function returns something true; return that."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = true()
+        if found:
+            return found
+        assert time.monotonic() < deadline, f'not within {seconds} s'
+        time.sleep(0.2)
+
+
+def software(
+    *,
+    deployments: int = 1,
+    script: str = SCRIPT,
+    config: Template | None = None,
+    outputs: list[Template] | None = None,
+    server: Template | None = None,
+    **properties: Any,
+) -> Template:
+    """Return a template: a server, a config and some deployments of it.
+
+    They are called ``server``, ``config`` and ``deployment`` (``deployment0``
+    and so on if there are several). The stack's parameter ``who`` is the
+    config's input; each deployment's outputs are outputs of the stack.
+
+    :param config: the config resource, in place of a script.
+    :param outputs: what the config declares.
+    :param server: the server's properties.
+    :param properties: of each deployment, over the defaults.
+    """
+    names = ['deployment']
+    if deployments != 1:
+        names = [f'deployment{number}' for number in range(deployments)]
+    declared = outputs or [{'name': 'greeting'}]
+    resources: Template = {
+        'server': {
+            'type': 'OS::Heat::DeployedServer',
+            'properties': server or {},
+        },
+        'config': config
+        or {
+            'type': 'OS::Heat::SoftwareConfig',
+            'properties': {
+                'group': 'script',
+                'inputs': [{'name': 'who'}],
+                'outputs': declared,
+                'config': script,
+            },
+        },
+    }
+    for name in names:
+        resources[name] = {
+            'type': 'OS::Heat::SoftwareDeployment',
+            'properties': {
+                'server': {'get_resource': 'server'},
+                'config': {'get_resource': 'config'},
+                'signal_transport': 'TEMP_URL_POLL',
+                'input_values': {'who': {'get_param': 'who'}},
+                'name': name,
+                **properties,
+            },
+        }
+    shown = [*(one['name'] for one in declared), 'deploy_stdout']
+    return {
+        'heat_template_version': '2021-04-16',
+        'parameters': {'who': {'type': 'string', 'default': 'world'}},
+        'resources': resources,
+        'outputs': {
+            f'{name}_{output}': {'value': {'get_attr': [name, output]}}
+            for name in names
+            for output in shown
+        },
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Deployment:
+    """A software deployment as Heat's API shows it, with its config.
+
+    :ivar inputs: of the derived config, value by name.
+    """
+
+    id: str
+    status: str
+    reason: str
+    action: str
+    outputs: Template
+    config: Template
+    inputs: Template
+
+    @property
+    def signal_url(self) -> str:
+        return str(self.inputs['deploy_signal_id'])
+
+    def put(self, body: bytes) -> int:
+        """Signal as a server would; the HTTP status that it got."""
+        return put(self.signal_url, body)
+
+
+def put(url: str, body: bytes) -> int:
+    """PUT to a URL, with no credentials; the HTTP status."""
+    request = urllib.request.Request(url, method='PUT', data=body)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+class Stack:
+    """A stack, made and deleted over the REST API."""
+
+    def __init__(
+        self,
+        session: minicloud_client.Session,
+        template: Template,
+        *,
+        name: str | None = None,
+        timeout_mins: int = 5,
+        **parameters: Any,
+    ) -> None:
+        self.name = name or f'stack{next(_numbers)}'
+        self._session = session
+        answer = session.post(
+            'orchestration',
+            '/stacks',
+            {
+                'stack_name': self.name,
+                'template': template,
+                'timeout_mins': timeout_mins,
+                'parameters': parameters,
+            },
+        )
+        assert answer.status == 201, answer
+        self.id = str(answer.json()['stack']['id'])
+        self._path = f'/stacks/{self.name}/{self.id}'
+
+    # What it does
+
+    def update(
+        self, template: Template, *, timeout_mins: int = 5, **parameters: Any
+    ) -> None:
+        """Begin an update; ``wait`` says how it ends."""
+        answer = self._session.put(
+            'orchestration',
+            self._path,
+            {
+                'template': template,
+                'timeout_mins': timeout_mins,
+                'parameters': parameters,
+            },
+        )
+        assert answer.status == 202, answer
+
+    def action(self, **body: Any) -> None:
+        """Begin another action, such as ``suspend=None``."""
+        answer = self._session.post(
+            'orchestration', f'{self._path}/actions', body
+        )
+        assert answer.ok, answer
+
+    def delete(self) -> None:
+        """Begin to delete it; ``wait`` says how that ends."""
+        answer = self._session.delete('orchestration', self._path)
+        assert answer.status in (204, 404), answer
+
+    def signal(self, resource: str, details: Any) -> None:
+        answer = self._session.post(
+            'orchestration',
+            f'{self._path}/resources/{resource}/signal',
+            details,
+        )
+        assert answer.ok, answer
+
+    def wait(self, status: str | None = None, seconds: float = 90) -> str:
+        """Wait until nothing is in progress; the status, or the one given."""
+        until(lambda: not self.status.endswith('IN_PROGRESS'), seconds)
+        found = self.show()
+        if status is not None:
+            assert found['stack_status'] == status, (
+                f'{found["stack_status"]}: {found["stack_status_reason"]}'
+            )
+        return str(found['stack_status'])
+
+    def purge(self) -> None:
+        """Delete it, whatever state it is in."""
+        with contextlib.suppress(AssertionError):
+            self.wait(seconds=2)
+        self.delete()
+        self.wait('DELETE_COMPLETE')
+
+    # How it looks
+
+    def show(self) -> Template:
+        answer = self._session.get('orchestration', self._path)
+        if answer.status == 404:
+            return {
+                'stack_status': 'DELETE_COMPLETE',
+                'stack_status_reason': '',
+            }
+        return dict(answer.json()['stack'])
+
+    @property
+    def status(self) -> str:
+        return str(self.show()['stack_status'])
+
+    @property
+    def reason(self) -> str:
+        return str(self.show()['stack_status_reason'])
+
+    @property
+    def outputs(self) -> Template:
+        return {
+            one['output_key']: one.get('output_value')
+            for one in self.show()['outputs']
+        }
+
+    def resource(self, name: str, *attributes: str) -> Template:
+        query = '&'.join(f'with_attr={one}' for one in attributes)
+        answer = self._session.get(
+            'orchestration', f'{self._path}/resources/{name}?{query}'
+        )
+        assert answer.ok, answer
+        return dict(answer.json()['resource'])
+
+    def events(self, name: str) -> list[Template]:
+        answer = self._session.get(
+            'orchestration', f'{self._path}/resources/{name}/events'
+        )
+        assert answer.ok, answer
+        return list(answer.json()['events'])
+
+    def metadata(self, server: str = 'server') -> list[Template]:
+        """Return the configs that the agent of a server is given."""
+        answer = self._session.get(
+            'orchestration', f'{self._path}/resources/{server}/metadata'
+        )
+        assert answer.ok, answer
+        return list(answer.json()['metadata'].get('deployments', []))
+
+    def deployment(self, name: str = 'deployment') -> Deployment | None:
+        """Return what stands behind a deployment resource, or None."""
+        resource_id = self.resource(name)['physical_resource_id']
+        if not resource_id:
+            return None
+        answer = self._session.get(
+            'orchestration', f'/software_deployments/{resource_id}'
+        )
+        if answer.status == 404:
+            return None
+        assert answer.ok, answer
+        row = answer.json()['software_deployment']
+        answer = self._session.get(
+            'orchestration', f'/software_configs/{row["config_id"]}'
+        )
+        if answer.status == 404:
+            return None
+        config = answer.json()['software_config']
+        return Deployment(
+            id=row['id'],
+            status=row['status'],
+            reason=row['status_reason'],
+            action=row['action'],
+            outputs=row['output_values'] or {},
+            config=config,
+            inputs={one['name']: one['value'] for one in config['inputs']},
+        )
+
+    def waiting(
+        self,
+        name: str = 'deployment',
+        action: str = 'CREATE',
+        seconds: float = 60,
+    ) -> Deployment:
+        """Wait until a deployment has been handed to its server."""
+
+        def handed_over() -> Deployment | None:
+            state = self.resource(name)['resource_status']
+            found = self.deployment(name)
+            if found is None or found.status != 'IN_PROGRESS':
+                return None
+            return found if state == f'{action}_IN_PROGRESS' else None
+
+        found = until(handed_over, seconds)
+        assert isinstance(found, Deployment)
+        assert found.action == action
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Leftovers:
+    """What a project has in Heat and Swift, and its stacks in Keystone."""
+
+    deployments: tuple[str, ...]
+    configs: tuple[str, ...]
+    containers: tuple[str, ...]
+    stack_users: tuple[str, ...]
+
+    @classmethod
+    def of(cls, cloud: minicloud_client.Cloud, user: str = 'demo') -> Any:
+        session = cloud.session(user)
+        deployments = session.get('orchestration', '/software_deployments')
+        configs = session.get('orchestration', '/software_configs')
+        containers = session.get('object-store', '?format=json')
+        admin = cloud.session('admin')
+        domains = admin.get('identity', '/domains?name=heat').json()
+        domain = domains['domains'][0]['id']
+        users = admin.get('identity', f'/users?domain_id={domain}').json()
+        return cls(
+            deployments=tuple(
+                one['id'] for one in deployments.json()['software_deployments']
+            ),
+            configs=tuple(
+                one['id'] for one in configs.json()['software_configs']
+            ),
+            containers=tuple(one['name'] for one in containers.json() or ()),
+            stack_users=tuple(
+                one['name']
+                for one in users['users']
+                if not one['name'].endswith('admin')
+            ),
+        )

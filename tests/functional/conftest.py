@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clouds for the functional tests.
+
+``cloud`` has our classes, loaded the way an operator does it; ``heats_own``
+has Heat's, for comparison. Both begin empty. After a failure they stay as
+they are, stopped, so that their logs can be read.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.functional import base
+
+OURS = (
+    'OS::Heat::SoftwareComponent',
+    'OS::Heat::SoftwareConfig',
+    'OS::Heat::SoftwareDeployment',
+    'OS::Heat::SoftwareDeploymentGroup',
+    'OS::Heat::SoftwareDeployments',
+    'OS::Heat::StructuredConfig',
+    'OS::Heat::StructuredDeployment',
+    'OS::Heat::StructuredDeploymentGroup',
+    'OS::Heat::StructuredDeployments',
+)
+
+CONF = """\
+[heat_plugins]
+swift_error_budget = 30
+signal_direct_look_interval = 10
+"""
+
+
+def _cloud(
+    request: pytest.FixtureRequest, name: str, **options: Any
+) -> Iterator[base.minicloud_client.Cloud]:
+    found = base.minicloud_client.Cloud(name)
+    found.down(purge=True)
+    failed_before = request.session.testsfailed
+    found.up(**options)
+    yield found
+    found.clear_faults()
+    found.down(purge=request.session.testsfailed == failed_before)
+
+
+@pytest.fixture(scope='session')
+def cloud(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[base.minicloud_client.Cloud]:
+    """A cloud whose nine types are ours."""
+    conf = tmp_path_factory.mktemp('conf') / 'heat.conf'
+    conf.write_text(CONF)
+    for found in _cloud(request, 'functional', plugin=base.ROOT, conf=[conf]):
+        classes = found.resource_classes()
+        theirs = [
+            name
+            for name in OURS
+            if not classes[name].startswith('heat_plugins.')
+        ]
+        assert not theirs, f'Heat serves these itself: {theirs}'
+        yield found
+
+
+@pytest.fixture(scope='session')
+def heats_own(
+    request: pytest.FixtureRequest,
+) -> Iterator[base.minicloud_client.Cloud]:
+    """A cloud with Heat's own classes."""
+    yield from _cloud(request, 'heats-own', plugin='none')
+
+
+def _stacks(
+    cloud: base.minicloud_client.Cloud,
+) -> Iterator[Callable[..., base.Stack]]:
+    made: list[base.Stack] = []
+
+    def make(
+        template: base.Template, user: str = 'demo', **options: Any
+    ) -> base.Stack:
+        made.append(base.Stack(cloud.session(user), template, **options))
+        return made[-1]
+
+    yield make
+    cloud.clear_faults()
+    for stack in made:
+        stack.purge()
+
+
+@pytest.fixture
+def stacks(
+    cloud: base.minicloud_client.Cloud,
+) -> Iterator[Callable[..., base.Stack]]:
+    """Makes stacks; deletes them, and holds that nothing stays behind."""
+    before = base.Leftovers.of(cloud)
+    yield from _stacks(cloud)
+    assert base.Leftovers.of(cloud) == before
+
+
+@pytest.fixture
+def heats_own_stacks(
+    heats_own: base.minicloud_client.Cloud,
+) -> Iterator[Callable[..., base.Stack]]:
+    """Makes stacks with Heat's own classes, and deletes them."""
+    yield from _stacks(heats_own)
