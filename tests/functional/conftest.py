@@ -3,10 +3,12 @@
 
 ``cloud`` has our classes, loaded the way an operator does it; ``heats_own``
 has Heat's, for comparison. Both begin empty. After a failure they stay as
-they are, stopped, so that their logs can be read.
+they are, stopped, so that their logs can be read. ``FUNCTIONAL_PREFIX`` in
+the environment goes before their names, for several runs side by side.
 """
 
 from collections.abc import Callable, Iterator
+import os
 from typing import Any
 
 import pytest
@@ -35,7 +37,8 @@ signal_direct_look_interval = 10
 def _cloud(
     request: pytest.FixtureRequest, name: str, **options: Any
 ) -> Iterator[base.minicloud_client.Cloud]:
-    found = base.minicloud_client.Cloud(name)
+    prefix = os.environ.get('FUNCTIONAL_PREFIX', '')
+    found = base.minicloud_client.Cloud(prefix + name)
     found.down(purge=True)
     failed_before = request.session.testsfailed
     found.up(**options)
