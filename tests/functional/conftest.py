@@ -28,6 +28,10 @@ OURS = (
 )
 
 CONF = """\
+[DEFAULT]
+enable_stack_abandon = true
+enable_stack_adopt = true
+
 [heat_plugins]
 swift_error_budget = 30
 signal_direct_look_interval = 10
