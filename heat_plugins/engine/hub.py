@@ -13,6 +13,7 @@ import threading
 
 from heat.common import crypt
 from oslo_config import cfg
+from oslo_db import exception as db_exception
 from oslo_log import log as logging
 
 from heat_plugins import config
@@ -94,6 +95,7 @@ class Hub:
             ),
         )
         self._context = None
+        self._action_limit = 0
         # Whether the context's credentials are believed to work.
         self._trusted = False
         self._store: store_module.ObjectStore | None = None
@@ -105,6 +107,7 @@ class Hub:
         with self._lock:
             if self._trusted:
                 return
+            self._action_limit = stack.timeout_secs()
             context = stack.stored_context()
             self._store = context.clients.client(heat_swift.CLIENT_NAME)
             # Clients hold their context by a weak reference.
@@ -134,7 +137,17 @@ class Hub:
             self.store,
             secret=temp_url_secret(),
             digests=options.temp_url_digests,
-            overlap=options.temp_url_lifetime_max,
+            overlap=self._longest_lifetime(),
+        )
+
+    def _longest_lifetime(self) -> int | None:
+        """Return the most seconds that a URL may live; None if no limit."""
+        options = cfg.CONF.heat_plugins
+        if options.temp_url_lifetime_max is None:
+            return None
+        return max(
+            options.temp_url_lifetime_max,
+            self._action_limit + options.temp_url_margin,
         )
 
     # watcher.Source
@@ -160,7 +173,12 @@ class Hub:
         return {entry.name for entry in found}
 
     def rows(self, ids: abc.Collection[str]) -> abc.Mapping[str, watcher.Row]:
-        return rows.read(self._context, ids)
+        try:
+            return rows.read(self._context, ids)
+        except db_exception.DBError as exc:
+            raise errors.Unavailable(
+                f"Heat's database does not answer: {type(exc).__name__}"
+            ) from exc
 
     def sweep(self, container: str, prefix: str) -> None:
         """Delete all objects below a prefix of a container."""

@@ -52,9 +52,9 @@ CONFIG_KEY = 'heat_plugins_config'
 _SERVER_LOOK = 30
 
 # How long to go on after a signal that came at the deadline, and how long to
-# wait before trying again to clean up, in seconds.
+# leave an object store alone that does not answer, in seconds.
 _LAST_LOOK = 60
-_CLEAN_UP_DELAY = 5
+_STORE_DELAY = 5
 
 
 def properties_schema(heats):
@@ -117,25 +117,35 @@ def attributes_schema(heats):
 
 @dataclasses.dataclass(kw_only=True)
 class Wait:
-    """An action that was handed to a server.
+    """An action that was handed to a server, or is going to be.
 
+    :ivar config: the config to run, as Heat's API shows it.
+    :ivar config_id: the id of what is derived from it.
+    :ivar ticket: for the signal; None until the server has the config.
     :ivar hub: who looks for the signal; None where Heat's own class does.
-    :ivar declared: the outputs that the config declares.
     :ivar begun: by `time.monotonic`, like the other times.
     :ivar deadline: None where the stack's counts alone.
     :ivar next_server_look: when to ask whether the server is still there.
-    :ivar trouble: since when a signal that has arrived cannot be fetched.
+    :ivar trouble: since when the object store keeps this action from going
+        on: its URL cannot be made, or its signal cannot be fetched.
     """
 
     action: str
-    ticket: watcher.Ticket
-    hub: hubs.Hub | None
-    declared: abc.Sequence[abc.Mapping[str, Any]]
+    config: abc.Mapping[str, Any]
+    config_id: str
     server_id: str
     begun: float
     deadline: float | None
     next_server_look: float
+    ticket: watcher.Ticket | None = None
+    hub: hubs.Hub | None = None
     trouble: watcher.Trouble | None = None
+
+    @property
+    def declared(self) -> abc.Sequence[abc.Mapping[str, Any]]:
+        """The outputs that the config declares."""
+        outputs = self.config[rpc_api.SOFTWARE_CONFIG_OUTPUTS]
+        return [each.as_dict() for each in outputs]
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -200,28 +210,53 @@ class DeploymentMixin:
             return None
         if self.resource_id is None:
             self.resource_id_set(str(uuid.uuid4()))
-        config_id = str(uuid.uuid4())
+        now = time.monotonic()
+        limit = self.properties[TIMEOUT]
+        wait = Wait(
+            action=action,
+            config=config,
+            config_id=str(uuid.uuid4()),
+            server_id=self.properties[self.SERVER],
+            begun=now,
+            deadline=now + limit if limit else None,
+            next_server_look=now + _SERVER_LOOK,
+        )
         former_config = self.data().get(CONFIG_KEY)
         # Before anything is made, so that whatever happens now is found
         # and cleaned up when the resource is deleted.
-        self.data_set(CONFIG_KEY, config_id)
-        self._signalling = transports.choose(self, config_id)
+        self.data_set(CONFIG_KEY, wait.config_id)
+        if former_config and former_config != self._row_config_id():
+            # An engine that was killed between the two has left it.
+            self._delete_derived_config(former_config)
+        return None if self._begin(wait) else wait
+
+    def _begin(self, wait):
+        """Hand a config to the server, if its transport can be had by now.
+
+        :returns: whether there is nothing to wait for.
+        """
         try:
-            row = self._hand_over(action, config, config_id)
+            self._signalling = transports.choose(self, wait.config_id)
+        except errors.Unavailable as exc:
+            wait.trouble = watcher.Trouble.of(exc, wait.trouble)
+            LOG.info(
+                'Deployment %(id)s has to wait for its signal URL: %(error)s',
+                {'id': self.resource_id, 'error': exc},
+            )
+            return False
+        try:
+            former = self._hand_over(wait.action, wait.config, wait.config_id)
         except Exception:
-            self._undo_hand_over(config_id)
+            self._undo_hand_over(wait.config_id)
             raise
         finally:
             signalling, self._signalling = self._signalling, None
-        for config_to_go in {prev_derived_config, former_config, row}:
-            if config_to_go and config_to_go != config_id:
-                self._delete_derived_config(config_to_go)
+        if former:
+            self._delete_derived_config(former)
         if signalling.transport == transports.NO_SIGNAL:
-            return None
-        declared = [
-            each.as_dict() for each in config[rpc_api.SOFTWARE_CONFIG_OUTPUTS]
-        ]
-        return self._begin_wait(action, config_id, signalling, declared)
+            return True
+        self._begin_wait(wait, signalling)
+        return False
 
     def _runs(self, action, config):
         group = config.get(rpc_api.SOFTWARE_CONFIG_GROUP)
@@ -358,22 +393,13 @@ class DeploymentMixin:
 
     # --- an action ends ----------------------------------------------------
 
-    def _begin_wait(self, action, config_id, signalling, declared):
-        now = time.monotonic()
-        limit = self.properties[TIMEOUT]
-        wait = Wait(
-            action=action,
-            ticket=watcher.Ticket(
-                deployment_id=self.resource_id,
-                config_id=config_id,
-                object_name=signalling.object_name,
-            ),
-            hub=signalling.hub,
-            declared=declared,
-            server_id=self.properties[self.SERVER],
-            begun=now,
-            deadline=now + limit if limit else None,
-            next_server_look=now + _SERVER_LOOK,
+    def _begin_wait(self, wait, signalling):
+        wait.trouble = None
+        wait.hub = signalling.hub
+        wait.ticket = watcher.Ticket(
+            deployment_id=self.resource_id,
+            config_id=wait.config_id,
+            object_name=signalling.object_name,
         )
         if wait.hub is not None:
             wait.hub.watcher.join(wait.ticket)
@@ -384,12 +410,11 @@ class DeploymentMixin:
                 'id': self.resource_id,
                 'name': self.name,
                 'stack': self.stack.name,
-                'action': action,
+                'action': wait.action,
                 'server': wait.server_id,
                 'transport': signalling.transport,
             },
         )
-        return wait
 
     def check_create_complete(self, wait):
         return self._await(wait)
@@ -418,23 +443,33 @@ class DeploymentMixin:
         return done
 
     def _look(self, wait):
-        if wait.hub is None:
+        if wait.ticket is None:
+            done = self._begin(wait)
+            if wait.ticket is None and not done:
+                self._check_trouble(wait)
+        elif wait.hub is None:
             # Zaqar: Heat's own show reads the queue.
             done = self._check_complete()
         else:
             done = self._look_for_signal(wait)
         if not done and wait.deadline is not None:
             self._check_deadline(wait)
+        if wait.ticket is None and not done:
+            raise resource.PollDelay(_STORE_DELAY)
         return done
 
     def _look_for_signal(self, wait):
         sight = wait.hub.watcher.look(wait.ticket)
         if sight is watcher.Sight.WAITING:
+            # Whatever could not be fetched was not listed any more.
+            wait.trouble = None
             self._check_trouble(wait)
             return False
         if sight in (watcher.Sight.ARRIVED, watcher.Sight.PEEK):
             outcome = self._take_signal(wait)
             if outcome is None:
+                if sight is watcher.Sight.ARRIVED and wait.trouble is None:
+                    wait.hub.watcher.absent(wait.ticket)
                 self._check_trouble(wait)
                 return False
         else:
@@ -443,12 +478,16 @@ class DeploymentMixin:
             raise exception.Error(
                 _('Deployment to server failed: %s') % outcome.reason
             )
-        return outcome.status == body.COMPLETE
+        if outcome.status == body.COMPLETE:
+            return True
+        # The watcher has forgotten about it, and nobody has settled it.
+        wait.hub.watcher.join(wait.ticket)
+        return False
 
     def _settled(self, wait):
         """Return how somebody else has ended what is waited for."""
         row = self._row()
-        if row is None or row.config_id != wait.ticket.config_id:
+        if row is None or row.config_id != wait.config_id:
             raise exception.Error(
                 _(
                     'The deployment was withdrawn by somebody else while it '
@@ -477,6 +516,7 @@ class DeploymentMixin:
         except errors.BadSignal as exc:
             outcome = body.failure(str(exc))
         except errors.NotFound:
+            wait.trouble = None
             return None
         except errors.SignalError as exc:
             wait.trouble = watcher.Trouble.of(exc, wait.trouble)
@@ -502,16 +542,18 @@ class DeploymentMixin:
 
     def _check_trouble(self, wait):
         """Fail if the object store has been out of order for too long."""
-        trouble = wait.trouble or wait.hub.watcher.trouble
+        trouble = wait.trouble
+        if wait.hub is not None:
+            trouble = trouble or wait.hub.watcher.trouble
+            wait.hub.adopt(self.stack)
         if trouble is None:
             return
-        wait.hub.adopt(self.stack)
         if _over_budget(trouble):
             self._withdraw(wait)
             raise exception.Error(
                 _(
-                    'The signal of %(action)s could not be looked for in '
-                    'the last %(seconds)d s: %(error)s'
+                    '%(action)s could not be handed over, or its signal not '
+                    'be looked for, in the last %(seconds)d s: %(error)s'
                 )
                 % {
                     'action': wait.action,
@@ -524,7 +566,8 @@ class DeploymentMixin:
         now = time.monotonic()
         if now < wait.deadline:
             return
-        if wait.ticket.object_name is not None and self._take_signal(wait):
+        ticket = wait.ticket
+        if ticket and ticket.object_name and self._take_signal(wait):
             # It came in the last moment; the next look finds the row.
             wait.deadline = now + _LAST_LOOK
             return
@@ -591,7 +634,7 @@ class DeploymentMixin:
         if wait.hub is not None:
             wait.hub.watcher.leave(wait.ticket)
         row = self._row()
-        if row is None or row.config_id != wait.ticket.config_id:
+        if row is None or row.config_id != wait.config_id:
             return
         if row.status == self.IN_PROGRESS:
             LOG.info(
@@ -642,7 +685,7 @@ class DeploymentMixin:
             deletion.trouble = watcher.Trouble.of(exc, deletion.trouble)
             passing = isinstance(exc, (errors.Unavailable, errors.Conflict))
             if passing and not _over_budget(deletion.trouble):
-                raise resource.PollDelay(_CLEAN_UP_DELAY) from exc
+                raise resource.PollDelay(_STORE_DELAY) from exc
             # The server cannot use it for anything, and its URL runs out;
             # no reason to keep the stack from being deleted.
             reason = _('Container %(container)s may be left behind: %(exc)s')
@@ -703,6 +746,10 @@ class DeploymentMixin:
             )
         except exception.NotFound:
             return None
+
+    def _row_config_id(self):
+        row = self._row()
+        return row.config_id if row else None
 
     def get_attribute(self, key, *path):
         row = self._row()

@@ -87,6 +87,7 @@ def choose(deployment, config_id: str) -> Signalling:
     :param deployment: the resource, with an id in the database.
     :param config_id: the id that the derived config is going to have.
     :raises exception.Error: the transport cannot be used, or under AUTO none.
+    :raises errors.Unavailable: the one that is wanted may be usable later.
     """
     name = canonical(deployment.properties[deployment.SIGNAL_TRANSPORT])
     tried = []
@@ -94,6 +95,8 @@ def choose(deployment, config_id: str) -> Signalling:
         try:
             return _TRANSPORTS[candidate](deployment).prepare(config_id)
         except Unusable as exc:
+            if name != AUTO and isinstance(exc.__cause__, errors.Unavailable):
+                raise exc.__cause__ from exc
             tried.append(f'{candidate}: {exc}')
             LOG.info(
                 'Deployment %(id)s cannot be signalled by %(tried)s',

@@ -84,6 +84,7 @@ class _Wait:
     since: int
     next_peek: float
     peek_after: float
+    believe_from: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -192,14 +193,30 @@ class Watcher:
                     return Sight.SETTLED
             if ticket.object_name is None:
                 return Sight.WAITING
-            if ticket.object_name in self._seen.names:
-                return Sight.ARRIVED
             now = self._clock()
+            if (
+                ticket.object_name in self._seen.names
+                and now >= wait.believe_from
+            ):
+                return Sight.ARRIVED
             if now < wait.next_peek:
                 return Sight.WAITING
             wait.peek_after *= 2
             wait.next_peek = now + wait.peek_after
             return Sight.PEEK
+
+    def absent(self, ticket: Ticket) -> None:
+        """Take note that a signal which the listing shows is not there.
+
+        Some listings go on showing what has expired. It is believed again
+        when the time comes to look past the listing.
+        """
+        with self._lock:
+            wait = self._waits.get(ticket)
+            if wait is not None:
+                wait.peek_after *= 2
+                wait.believe_from = self._clock() + wait.peek_after
+                wait.next_peek = wait.believe_from
 
     def forget(self, deployment_id: str) -> None:
         """Stop looking for all signals of a deployment."""
@@ -236,22 +253,27 @@ class Watcher:
             tickets = list(self._waits)
         # Rows first: one that is read as in progress, with a signal listed
         # after that, is settled by whoever takes the signal.
-        rows = self._source.rows({each.deployment_id for each in tickets})
         wanted = {each.object_name for each in tickets if each.object_name}
-        names: abc.Collection[str] = frozenset()
+        # What has arrived is still there if the listing fails.
+        names = wanted & set(self._seen.names)
+        rows = self._seen.rows
+        seen_rows = self._seen.number
+        arrived = settled = False
         trouble = None
-        if wanted:
-            try:
-                names = wanted & set(self._source.names())
-            except errors.SignalError as exc:
-                trouble = Trouble.of(exc, self.trouble, self._clock)
-                # What has arrived is still there.
-                names = wanted & set(self._seen.names)
+        try:
+            rows = self._source.rows({each.deployment_id for each in tickets})
+            seen_rows = number
+            settled = not all(row.in_progress for row in rows.values())
+            if wanted:
+                listed = wanted & set(self._source.names())
+                arrived = bool(listed - names)
+                names = listed
+        except errors.SignalError as exc:
+            trouble = Trouble.of(exc, self.trouble, self._clock)
         with self._lock:
             self.trouble = trouble
-            self._seen = _Look(number=number, names=names, rows=rows)
-            settled = not all(row.in_progress for row in rows.values())
-            if settled or (names and trouble is None):
+            self._seen = _Look(number=seen_rows, names=names, rows=rows)
+            if settled or arrived:
                 self._interval = self._pace.interval
             else:
                 self._interval = max(
