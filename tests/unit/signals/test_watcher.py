@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who waits sees what there is, and looks no more often than needed."""
 
+import itertools
 import threading
 
 import testtools
+from testtools import matchers
 
 from heat_plugins.signals import errors
 from heat_plugins.signals import watcher
@@ -198,6 +200,25 @@ class SharedLookTest(Case):
         self.watcher._looking = Overtaken()
         self.watcher.look(second)
         self.assertEqual(1, self.looks())
+
+    def test_what_is_listed_and_not_there_is_believed_ever_more_seldom(self):
+        waiting = self.join()
+        self.arrive(waiting)
+        seen = []
+        for second in range(1000):
+            if self.look(waiting, after=1) is ARRIVED:
+                seen.append(second)
+                self.watcher.absent(waiting)
+        self.assertEqual(0, seen[0])
+        gaps = [late - early for early, late in itertools.pairwise(seen)]
+        self.assertEqual([120, 240, 480], gaps)
+
+    def test_what_is_listed_all_along_does_not_keep_the_interval_short(self):
+        waiting = self.join()
+        self.arrive(waiting)
+        for _ in range(100):
+            self.look(waiting, after=1)
+        self.assertThat(self.looks(), matchers.LessThan(40))
 
     def test_leaving_twice_is_no_error(self):
         waiting = self.join()
@@ -447,6 +468,20 @@ class TroubleTest(Case):
         self.source.error = self.error
         self.assertIs(ARRIVED, self.look(waiting, after=10))
         self.assertIsNotNone(self.watcher.trouble)
+
+    def test_rows_that_cannot_be_read_are_trouble_and_stay_as_they_were(self):
+        waiting = self.join()
+        self.look(waiting)
+
+        def fail():
+            raise errors.Unavailable('no database')
+
+        self.source.before_rows = fail
+        self.source.table.clear()
+        self.assertIs(WAITING, self.look(waiting, after=10))
+        self.assertEqual('no database', str(self.watcher.trouble.error))
+        self.source.before_rows = lambda: None
+        self.assertIs(SUPERSEDED, self.look(waiting, after=10))
 
     def test_a_signal_that_is_gone_from_the_listing_is_forgotten(self):
         waiting = self.join()
