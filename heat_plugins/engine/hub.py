@@ -9,7 +9,9 @@ token, the storage URL and the container ready.
 
 import collections
 from collections import abc
+import math
 import threading
+import time
 
 from heat.common import crypt
 from oslo_config import cfg
@@ -33,6 +35,9 @@ config.register_opts(cfg.CONF)
 _IDLE_HUBS = 256
 
 _DROP_ATTEMPTS = 3
+
+# For how long to believe that the key of an account is what it was.
+_ACCOUNT_KEY_SECONDS = 300
 
 _hubs: collections.OrderedDict[tuple[str, str], 'Hub'] = (
     collections.OrderedDict()
@@ -100,6 +105,8 @@ class Hub:
         self._trusted = False
         self._store: store_module.ObjectStore | None = None
         self._signer: keys.Signer | None = None
+        self._signer_until = math.inf
+        self._former_signer: keys.Signer | None = None
         self._lock = threading.RLock()
 
     def adopt(self, stack) -> None:
@@ -127,8 +134,15 @@ class Hub:
         :raises errors.SignalError: as `keys.KeyKeeper.ensure`.
         """
         with self._lock:
-            if self._signer is None:
-                self._signer = self._keeper().ensure(self.container)
+            now = time.monotonic()
+            if self._signer is None or now > self._signer_until:
+                self._signer = self._keeper().ensure(
+                    self.container, self._former_signer
+                )
+                self._former_signer = self._signer
+                self._signer_until = math.inf
+                if self._signer.kind == keys.ACCOUNT:
+                    self._signer_until = now + _ACCOUNT_KEY_SECONDS
             return self._signer
 
     def _keeper(self) -> keys.KeyKeeper:

@@ -37,10 +37,15 @@ _ABILITY_SECONDS = 3600
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Signer:
-    """What signs the URLs of one container."""
+    """What signs the URLs of one container.
+
+    :ivar kind: whose key it is, `CONTAINER` or `ACCOUNT`. That of an account
+        may be changed at any time by others who use it.
+    """
 
     storage_url: str
     container: str
+    kind: str
     key: str = dataclasses.field(repr=False)
     digest: str
 
@@ -105,15 +110,17 @@ class KeyKeeper:
         """Forget what was found out about clusters."""
         cls._abilities.clear()
 
-    def ensure(self, container: str) -> Signer:
+    def ensure(self, container: str, former: Signer | None = None) -> Signer:
         """Make a container with its key, unless that has been done.
 
+        :param former: what has signed URLs of the container that are still
+            out; if it has to be made again, they stay valid.
         :raises errors.TempURLUnusable: the store has no TempURLs, takes
             none of our keys, or does not let us in.
         :raises errors.StoreError: it failed otherwise.
         """
         try:
-            key = self._ensure_container(container)
+            key = self._ensure_container(container, former)
             ability = self._ability(container, key)
             if ability.kind == ACCOUNT:
                 key = self._ensure_account()
@@ -126,29 +133,34 @@ class KeyKeeper:
                 "needs an operator role of the object store (Swift's "
                 'operator_roles, such as "member" or "swiftoperator")'
             ) from exc
-        return self._signer(container, key, ability.digest)
+        return self._signer(container, ability.kind, key, ability.digest)
 
-    def _signer(self, container: str, key: str, digest: str) -> Signer:
+    def _signer(
+        self, container: str, kind: str, key: str, digest: str
+    ) -> Signer:
         return Signer(
             storage_url=self._store.url,
             container=container,
+            kind=kind,
             key=key,
             digest=digest,
         )
 
-    def _ensure_container(self, container: str) -> str:
+    def _ensure_container(self, container: str, former: Signer | None) -> str:
         header, header_2 = _KEY.format(CONTAINER), _KEY_2.format(CONTAINER)
         try:
             there = self._store.head_container(container)
         except errors.NotFound:
             key = self._own_key(container)
+            if self._secret is None and former and former.kind == CONTAINER:
+                key = former.key
             self._store.put_container(container, {header: key})
             return self._settled(container, key)
-        former = there.get(header)
-        if self._secret is None and former:
-            return former
+        current = there.get(header)
+        if self._secret is None and current:
+            return current
         key = self._own_key(container)
-        if key == former:
+        if key == current:
             self._drop_stale_key(container, there)
             return key
         # Also if ours is the second key: another engine that has another
@@ -156,8 +168,8 @@ class KeyKeeper:
         # may be signed with it. The two keys change places as long as there
         # are engines of both kinds, and both are good all that time.
         headers = {header: key}
-        if former:
-            headers[header_2] = former
+        if current:
+            headers[header_2] = current
             headers[_KEY_2_EXPIRES] = ''
             if self._overlap is not None:
                 until = int(time.time()) + self._overlap
@@ -226,11 +238,11 @@ class KeyKeeper:
     def _find_ability(self, container: str, key: str, now: float) -> Ability:
         digests = self._usable_digests()
         for digest in digests:
-            if self._accepted(container, key, digest):
+            if self._accepted(container, CONTAINER, key, digest):
                 return Ability(kind=CONTAINER, digest=digest, known_at=now)
         account_key = self._ensure_account()
         for digest in digests:
-            if self._accepted(container, account_key, digest):
+            if self._accepted(container, ACCOUNT, account_key, digest):
                 return Ability(kind=ACCOUNT, digest=digest, known_at=now)
         raise errors.TempURLUnusable(
             'The object store accepts no TempURL, neither under a key of '
@@ -266,7 +278,9 @@ class KeyKeeper:
             )
         return digests
 
-    def _accepted(self, container: str, key: str, digest: str) -> bool:
-        signer = self._signer(container, key, digest)
+    def _accepted(
+        self, container: str, kind: str, key: str, digest: str
+    ) -> bool:
+        signer = self._signer(container, kind, key, digest)
         expires = int(time.time()) + _PROBE_SECONDS
         return self._store.probe(signer.url(_PROBE, expires))

@@ -251,6 +251,13 @@ class RandomKeyTest(Case):
         self.assertEqual('of-the-other', signer.key)
         self.assert_usable(signer)
 
+    def test_a_container_that_was_deleted_comes_back_with_its_key(self):
+        keeper = self.keeper(secret=None)
+        signer = keeper.ensure(BOX)
+        self.cluster.store('project-1').delete_container(BOX)
+        again = keeper.ensure(BOX, signer)
+        self.assert_usable(signer, again)
+
     def test_a_container_without_a_key_is_given_a_random_one(self):
         self.cluster.store().put_container(BOX, {})
         self.assert_usable(self.keeper(secret=None).ensure(BOX))
