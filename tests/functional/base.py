@@ -210,9 +210,20 @@ class Stack:
         assert answer.ok, answer
 
     def wait(self, status: str | None = None, seconds: float = 90) -> str:
-        """Wait until nothing is in progress; the status, or the one given."""
-        until(lambda: not self.status.endswith('IN_PROGRESS'), seconds)
-        found = self.show()
+        """Wait until nothing is in progress; the status, or the one given.
+
+        Some actions begin a moment after Heat has agreed to them.
+        """
+        action = status.partition('_')[0] if status else ''
+
+        def ended() -> Template | None:
+            found = self.show()
+            state = found['stack_status']
+            if state.endswith('IN_PROGRESS') or not state.startswith(action):
+                return None
+            return found
+
+        found = until(ended, seconds)
         if status is not None:
             assert found['stack_status'] == status, (
                 f'{found["stack_status"]}: {found["stack_status_reason"]}'
@@ -259,6 +270,14 @@ class Stack:
         )
         assert answer.ok, answer
         return dict(answer.json()['resource'])
+
+    def resources(self) -> dict[str, Template]:
+        answer = self._session.get('orchestration', f'{self._path}/resources')
+        assert answer.ok, answer
+        return {
+            one['resource_name']: dict(one)
+            for one in answer.json()['resources']
+        }
 
     def events(self, name: str) -> list[Template]:
         answer = self._session.get(

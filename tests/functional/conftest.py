@@ -95,14 +95,28 @@ def _stacks(
         stack.purge()
 
 
+def _clean_stacks(
+    cloud: base.minicloud_client.Cloud,
+) -> Iterator[Callable[..., base.Stack]]:
+    before = base.Leftovers.of(cloud)
+    yield from _stacks(cloud)
+    assert base.Leftovers.of(cloud) == before
+
+
 @pytest.fixture
 def stacks(
     cloud: base.minicloud_client.Cloud,
 ) -> Iterator[Callable[..., base.Stack]]:
     """Makes stacks; deletes them, and holds that nothing stays behind."""
-    before = base.Leftovers.of(cloud)
-    yield from _stacks(cloud)
-    assert base.Leftovers.of(cloud) == before
+    yield from _clean_stacks(cloud)
+
+
+@pytest.fixture(scope='module')
+def module_stacks(
+    cloud: base.minicloud_client.Cloud,
+) -> Iterator[Callable[..., base.Stack]]:
+    """Makes stacks that all tests of a module look at."""
+    yield from _clean_stacks(cloud)
 
 
 @pytest.fixture
