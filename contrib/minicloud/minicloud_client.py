@@ -234,7 +234,7 @@ class Cloud:
         launcher = layout.SOURCE / 'minicloud'
         home = str(self._instance.home.path)
         options = ['--home', home, '--name', self.name]
-        command = [sys.executable, launcher, *options, *arguments]
+        command = [sys.executable, str(launcher), *options, *arguments]
         return _run(command, dict(os.environ), check)
 
 

@@ -16,6 +16,7 @@ its templates keep it inside its folder:
 
 from collections.abc import Mapping
 import contextlib
+import os
 import pathlib
 import re
 import shutil
@@ -37,6 +38,19 @@ HOOKS = {
 #: Seconds for hooks that are under way when an agent is stopped: none. A
 #: server that loses power gives them none either.
 STOP_SECONDS = 2
+
+#: For root, os-apply-config also logs to a file in /var/log, wherever else
+#: its folders are. That is the one thing that it looks at the user for.
+_APPLY_CONFIG = """\
+#!{python}
+import os
+import sys
+
+from os_apply_config import apply_config
+
+os.geteuid = lambda: -1
+sys.exit(apply_config.main())
+"""
 
 
 class Agent:
@@ -79,12 +93,24 @@ class Agent:
         server: Mapping[str, str],
         interval: float,
     ) -> None:
-        """Make the folder, as an image and its first boot would."""
+        """Make the folder, as an image and its first boot would.
+
+        What the same server has left there stays, as on a reboot.
+        """
+        before = self.about()
+        if any(before.get(key) != value for key, value in server.items()):
+            self.remove()
         programs = self.instance.home.heat_agents
         common = programs / 'heat-config'
         for folder in ('bin', 'etc', 'var/cache', 'var/run', 'tmp'):
             files.make_folder(self.path / folder)
         _copy(common / 'bin/heat-config-notify', self.path / 'bin')
+        if os.geteuid() == 0:
+            files.write(
+                self.path / 'bin/os-apply-config',
+                _APPLY_CONFIG.format(python=self.instance.home.python),
+                mode=0o700,
+            )
         for step in ('20-os-apply-config', '55-heat-config'):
             _copy(
                 common / 'os-refresh-config/configure.d' / step,

@@ -142,7 +142,7 @@ def _spawn(
     env = environment.clean(instance.home, instance.data)
     env['PYTHONPATH'] = str(layout.SOURCE)
     env['MINICLOUD_URL'] = settings.url(service.ports[0])
-    arguments: list[object] = configuration.files_of(instance, service)
+    arguments = configuration.files_of(instance, service)
     if service.name == 'keystone':
         env['MINICLOUD_URL'] = settings.auth_url
         env['MINICLOUD_ADMIN'] = settings.secrets['admin']

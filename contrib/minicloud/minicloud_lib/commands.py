@@ -7,6 +7,7 @@ import os
 import pathlib
 import shlex
 import time
+from typing import Any
 
 from minicloud_lib import agents
 from minicloud_lib import catalog
@@ -47,7 +48,7 @@ def status(options: argparse.Namespace) -> int:
     """Exit code 3 unless all of the services run."""
     instance = options.instance
     found = settings.require(instance)
-    services = []
+    services: list[dict[str, Any]] = []
     for service in catalog.SERVICES.values():
         process = service.process(instance)
         usage = process.usage() if process else None

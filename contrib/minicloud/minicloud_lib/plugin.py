@@ -77,7 +77,7 @@ def digest(source: pathlib.Path) -> str:
 
 
 def _line(home: layout.Home, source: pathlib.Path) -> str:
-    command = [home.python, '-m', 'heat_plugins']
+    command = [str(home.python), '-m', 'heat_plugins']
     result = subprocess.run(
         command,
         env=environment.clean(home),
@@ -86,7 +86,7 @@ def _line(home: layout.Home, source: pathlib.Path) -> str:
         capture_output=True,
         text=True,
     )
-    line = result.stdout.strip()
+    line: str = result.stdout.strip()
     if result.returncode or not line.startswith('plugin_dirs'):
         detail = (result.stderr or result.stdout).strip()
         raise errors.MinicloudError(

@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping
 import dataclasses
+import email.message
 import json
 from typing import Any
 import urllib.error
@@ -17,7 +18,7 @@ class Answer:
     """What a server said, good or bad."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: email.message.Message
     body: bytes
 
     @property

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sys
@@ -30,28 +31,26 @@ COMMANDS = ('mistral', 'openstack', 'swift')
 def ensure(home: layout.Home) -> None:
     """Build the environment if it is missing or not what is asked for."""
     with files.lock(home.lock('venv')):
-        if files.read_json(_stamp(home)) == _wanted():
-            return
-        _refuse_while_used(home)
-        log = home.path / 'install.log'
-        log.unlink(missing_ok=True)
-        output.say(
-            f'Installing OpenStack into {home.venv} '
-            '(once, a minute or two) ...'
-        )
-        _stamp(home).unlink(missing_ok=True)
-        if not _usable(home):
-            shutil.rmtree(home.venv, ignore_errors=True)
-            files.make_folder(home.path)
-            _run([sys.executable, '-m', 'venv', home.venv], log)
-        pip(
-            home,
-            ['install', '-r', REQUIREMENTS, '-c', CONSTRAINTS],
-            log,
-        )
-        _fetch_heat_agents(home, log)
-        _link_commands(home)
-        files.write_json(_stamp(home), _wanted())
+        if files.read_json(_stamp(home)) != _wanted():
+            _refuse_while_used(home)
+            _install(home)
+        _write_commands(home)
+
+
+def _install(home: layout.Home) -> None:
+    log = home.path / 'install.log'
+    log.unlink(missing_ok=True)
+    output.say(
+        f'Installing OpenStack into {home.venv} (once, a minute or two) ...'
+    )
+    _stamp(home).unlink(missing_ok=True)
+    if not _usable(home):
+        shutil.rmtree(home.venv, ignore_errors=True)
+        files.make_folder(home.path)
+        _run([sys.executable, '-m', 'venv', home.venv], log)
+    pip(home, ['install', '-r', REQUIREMENTS, '-c', CONSTRAINTS], log)
+    _fetch_heat_agents(home, log)
+    files.write_json(_stamp(home), _wanted())
 
 
 def pip(
@@ -88,7 +87,7 @@ def _usable(home: layout.Home) -> bool:
     version = f'python{sys.version_info.major}.{sys.version_info.minor}'
     if not (home.venv / 'lib' / version).is_dir():
         return False
-    check = [home.python, '-m', 'pip', '--version']
+    check = [str(home.python), '-m', 'pip', '--version']
     try:
         return subprocess.run(check, capture_output=True).returncode == 0
     except OSError:
@@ -112,14 +111,21 @@ def _refuse_while_used(home: layout.Home) -> None:
         )
 
 
-def _link_commands(home: layout.Home) -> None:
+def _write_commands(home: layout.Home) -> None:
     """Offer the clients without putting another python into the PATH."""
-    files.make_folder(home.bin)
-    targets = {name: home.venv / 'bin' / name for name in COMMANDS}
-    targets['minicloud'] = layout.SOURCE / 'minicloud'
-    for name, target in targets.items():
-        (home.bin / name).unlink(missing_ok=True)
-        (home.bin / name).symlink_to(target)
+    for name in COMMANDS:
+        program = shlex.quote(str(home.venv / 'bin' / name))
+        cache = shlex.quote(str(home.cache))
+        files.write(
+            home.bin / name,
+            '#!/bin/sh\n'
+            '# Else it would keep its cache in the home of whoever calls it.\n'
+            f'export XDG_CACHE_HOME={cache}\n'
+            f'exec {program} "$@"\n',
+            mode=0o700,
+        )
+    (home.bin / 'minicloud').unlink(missing_ok=True)
+    (home.bin / 'minicloud').symlink_to(layout.SOURCE / 'minicloud')
 
 
 def _fetch_heat_agents(home: layout.Home, log: pathlib.Path) -> None:

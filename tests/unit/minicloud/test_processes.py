@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that outlive whoever starts them."""
+
+import dataclasses
+import os
+import pathlib
+import tempfile
+import time
+
+from minicloud_lib import files
+from minicloud_lib import processes
+import testtools
+
+
+class ProcessTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.pid_file = self.folder / 'it.pid'
+
+    def spawn(self, *command):
+        process = processes.spawn(
+            command,
+            pid_file=self.pid_file,
+            log=self.folder / 'it.log',
+            env=os.environ,
+            folder=self.folder,
+            version='1',
+        )
+        self.addCleanup(process.kill)
+        return process
+
+    def wait_for(self, path):
+        deadline = time.monotonic() + 10
+        while not path.exists() or not path.read_text().strip():
+            self.assertTrue(time.monotonic() < deadline)
+            time.sleep(0.02)
+        return path.read_text().strip()
+
+    def test_found_again_by_its_pid_file(self):
+        process = self.spawn('sleep', '100')
+        self.assertEqual(process, processes.find(self.pid_file))
+        self.assertTrue(process.usage().rss_bytes > 0)
+
+    def test_a_stranger_with_the_same_number_is_not_ours(self):
+        process = self.spawn('sleep', '100')
+        stranger = dataclasses.replace(process, started='another time')
+        files.write_json(self.pid_file, dataclasses.asdict(stranger))
+        self.assertIsNone(processes.find(self.pid_file))
+        stranger.kill()
+        self.assertTrue(process.alive)
+
+    def test_stop_ends_what_is_willing(self):
+        process = self.spawn('sleep', '100')
+        clean = processes.stop_all([self.pid_file], 5)
+        self.assertEqual({'it': True}, clean)
+        self.assertFalse(process.alive)
+        self.assertFalse(self.pid_file.exists())
+
+    def test_stop_kills_what_is_not(self):
+        ready = self.folder / 'ready'
+        self.spawn(
+            'sh', '-c', f'trap "" TERM; echo 1 > {ready}; sleep 100; sleep 100'
+        )
+        self.wait_for(ready)
+        self.assertEqual(
+            {'it': False}, processes.stop_all([self.pid_file], 0.2)
+        )
+        self.assertIsNone(processes.find(self.pid_file))
+
+    def test_stop_ends_children_in_groups_of_their_own(self):
+        child = self.folder / 'child'
+        process = self.spawn(
+            'sh', '-c', f'timeout 100 sh -c "echo \\$\\$ > {child}; sleep 99"'
+        )
+        pid = self.wait_for(child)
+        process.stop(5)
+        self.assertFalse(pathlib.Path('/proc', pid, 'exe').exists())
+
+    def test_ended_ones_are_not_found(self):
+        process = self.spawn('true')
+        self.assertTrue(process.wait(5))
+        self.assertIsNone(processes.find(self.pid_file))
+        self.assertIsNone(process.usage())

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The filters that watch and disturb the mini cloud's Swift."""
+
+import json
+import os
+import pathlib
+import tempfile
+import time
+from unittest import mock
+
+from minicloud_lib.services import swift_log
+import testtools
+
+try:
+    from minicloud_lib.services import swift_faults
+except ImportError:
+    swift_faults = None
+
+
+def request(app, method='GET', path='/v1/a/c/o', **extra):
+    """Return the status and the body that an application answers with."""
+    seen = []
+    environ = {
+        'REQUEST_METHOD': method,
+        'PATH_INFO': path,
+        'SERVER_NAME': 'localhost',
+        'SERVER_PORT': '80',
+        'wsgi.url_scheme': 'http',
+        'wsgi.input': mock.Mock(read=lambda *_: b''),
+        **extra,
+    }
+    answer = app(environ, lambda status, headers, *_: seen.append(status))
+    try:
+        body = b''.join(answer)
+    finally:
+        if hasattr(answer, 'close'):
+            answer.close()
+    return int(seen[-1].split()[0]), body
+
+
+class Server:
+    """A server that has one answer, and counts how often it gave it."""
+
+    def __init__(self, body=b'fine'):
+        self.body = body
+        self.asked = 0
+
+    def __call__(self, environ, start_response):
+        self.asked += 1
+        start_response(
+            '200 OK',
+            [
+                ('Content-Type', 'text/plain'),
+                ('Content-Length', str(len(self.body))),
+            ],
+        )
+        return [self.body]
+
+
+class FilterTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file = pathlib.Path(folder.name, 'file')
+        self.server = Server()
+
+
+class RequestLogTest(FilterTest):
+    def test_writes_what_was_asked_and_answered(self):
+        app = swift_log.filter_factory({}, str(self.file))(self.server)
+        request(app, 'PUT', CONTENT_LENGTH='3', HTTP_USER_AGENT='me')
+        entry = json.loads(self.file.read_text())
+        self.assertEqual(
+            ('PUT', '/v1/a/c/o', 200, 3, 4, 'me', False),
+            (
+                entry['method'],
+                entry['path'],
+                entry['status'],
+                entry['received'],
+                entry['sent'],
+                entry['agent'],
+                entry['token'],
+            ),
+        )
+
+    def test_signatures_are_left_out(self):
+        app = swift_log.filter_factory({}, str(self.file))(self.server)
+        query = 'temp_url_sig=secret&temp_url_expires=1'
+        request(app, QUERY_STRING=query)
+        self.assertNotIn('secret', self.file.read_text())
+        self.assertIn('temp_url_expires=1', self.file.read_text())
+
+
+class FaultsTest(FilterTest):
+    def setUp(self):
+        super().setUp()
+        if swift_faults is None:
+            self.skipTest('Swift is not installed here')
+        self.app = swift_faults.filter_factory({}, str(self.file))(self.server)
+
+    def rules(self, *rules):
+        temporary = self.file.with_suffix('.new')
+        temporary.write_text(json.dumps(rules))
+        os.replace(temporary, self.file)
+
+    def test_without_rules_nothing_happens(self):
+        self.assertEqual((200, b'fine'), request(self.app))
+        self.rules()
+        self.assertEqual((200, b'fine'), request(self.app))
+
+    def test_a_status_keeps_the_request_from_the_server(self):
+        self.rules({'method': 'PUT', 'status': 503, 'body': 'no'})
+        self.assertEqual((503, b'no'), request(self.app, 'PUT'))
+        self.assertEqual(0, self.server.asked)
+        self.assertEqual(200, request(self.app, 'GET')[0])
+
+    def test_a_status_after_the_server_has_done_it(self):
+        self.rules({'status': 500, 'after': True})
+        self.assertEqual(500, request(self.app)[0])
+        self.assertEqual(1, self.server.asked)
+
+    def test_paths_are_matched_in_full(self):
+        self.rules({'path': '/v1/a/c', 'status': 503})
+        self.assertEqual(200, request(self.app, path='/v1/a/c/o')[0])
+        self.assertEqual(503, request(self.app, path='/v1/a/c')[0])
+
+    def test_count_starts_again_with_new_rules(self):
+        for _ in range(2):
+            self.rules({'status': 503, 'count': 2})
+            statuses = [request(self.app)[0] for _ in range(3)]
+            self.assertEqual([503, 503, 200], statuses)
+
+    def test_until(self):
+        self.rules({'status': 503, 'until': time.time() + 60})
+        self.assertEqual(503, request(self.app)[0])
+        self.rules({'status': 503, 'until': time.time() - 1})
+        self.assertEqual(200, request(self.app)[0])
+
+    def test_never_with_probability_0(self):
+        self.rules({'status': 503, 'probability': 0})
+        self.assertEqual(200, request(self.app)[0])
+
+    def test_listings_lag(self):
+        self.rules({'hide_from_listing': '^b$'})
+        self.server.body = b'a\nb\n'
+        self.assertEqual((200, b'a\n'), request(self.app))
+        self.server.body = json.dumps([{'name': 'a'}, {'name': 'b'}]).encode()
+        self.assertEqual([{'name': 'a'}], json.loads(request(self.app)[1]))
