@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server's disk: what its agent has run, by the agent's own records."""
+
+import dataclasses
+import json
+import pathlib
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Run:
+    """A config that an agent has run.
+
+    :ivar config_id: of the derived config.
+    :ivar name: of the config.
+    :ivar action: that it was run for.
+    :ivar deployment_id: where its result belongs.
+    :ivar result: what the agent has sent back.
+    """
+
+    config_id: str
+    name: str
+    action: str
+    deployment_id: str
+    result: dict[str, object]
+
+    def __str__(self) -> str:
+        text = (
+            f'The agent has run {self.name} for {self.action}: exit status '
+            f'{self.result.get("deploy_status_code")}'
+        )
+        for stream in ('deploy_stdout', 'deploy_stderr'):
+            said = str(self.result.get(stream, '')).strip()
+            if said:
+                text += f', {stream.removeprefix("deploy_")} "{said}"'
+        return text
+
+
+def runs(disk: pathlib.Path) -> dict[str, Run]:
+    """Return what has been run on a server so far, by config id.
+
+    The agent writes down each config before it runs it, and beside it what
+    it is about to send back.
+    """
+    found = {}
+    for path in sorted((disk / 'var/deployed').glob('*.notify.json')):
+        config_id = path.name.removesuffix('.notify.json')
+        config = json.loads(path.with_name(f'{config_id}.json').read_text())
+        try:
+            result = json.loads(path.read_text())
+        except ValueError:
+            # It is just being written.
+            continue
+        inputs = {one['name']: one['value'] for one in config['inputs']}
+        url = inputs['deploy_signal_id'].partition('?')[0]
+        found[config_id] = Run(
+            config_id=config_id,
+            name=config['name'],
+            action=inputs['deploy_action'],
+            deployment_id=url.rsplit('/', 2)[1],
+            result=result,
+        )
+    return found

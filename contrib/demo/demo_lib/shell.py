@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands, shown and run as a user types them."""
+
+import pathlib
+import shlex
+import subprocess
+
+import minicloud_client
+
+from demo_lib import errors
+from demo_lib import screen
+
+#: Where the commands are run: the folder that the user is in.
+FOLDER = pathlib.Path(__file__).resolve().parents[3]
+
+#: Seconds for one command.
+_PATIENCE = 90
+
+
+class Shell:
+    """A shell in which the mini cloud's environment has been set."""
+
+    def __init__(
+        self, cloud: minicloud_client.Cloud, shown: screen.Screen
+    ) -> None:
+        self._cloud = cloud
+        self._screen = shown
+
+    def run(self, line: str, show: bool = True) -> str:
+        """Show and run a command; what it printed.
+
+        :param line: the command; where it has a newline it goes on below.
+        :param show: whether to show what it prints.
+        :raises errors.Surprise: it failed; with all that it said.
+        """
+        self._screen.command(line)
+        words = shlex.split(line)
+        env = self._cloud.env()
+        try:
+            done = subprocess.run(
+                words,
+                cwd=FOLDER,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_PATIENCE,
+            )
+        except subprocess.TimeoutExpired as exc:
+            raise errors.TooSlow(
+                f'This command did not end within {_PATIENCE} s: {line}'
+            ) from exc
+        if done.returncode:
+            raise errors.Surprise(
+                f'This command ended with exit code {done.returncode}: '
+                f'{line}\n{done.stdout}{done.stderr}'
+            )
+        if show:
+            self._screen.output(done.stdout)
+        return done.stdout

@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The steps of the demo, in their order.
+
+Each is announced in a line, shows what really happens, and raises
+`errors.Surprise` if that is not what was announced.
+"""
+
+from collections.abc import Callable
+import dataclasses
+import time
+
+import minicloud_client
+
+from demo_lib import errors
+from demo_lib import evidence
+from demo_lib import screen
+from demo_lib import server
+from demo_lib import shell
+from demo_lib import stack
+from demo_lib import watch
+
+_SOFTWARE = 'contrib/examples/software.yaml'
+_WORKFLOW = 'contrib/examples/workflow.yaml'
+
+_LATER = 'Good morning, world'
+_TOO_LONG = 'Good morning to everybody who has got up this early'
+_SHORTER = 'Good morning, all'
+
+#: For how long to show that deployments wait, in seconds.
+_LOOK = 6
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A step.
+
+    :ivar title: the line that announces it.
+    :ivar seconds: after which it has hung.
+    """
+
+    title: str
+    run: Callable[[], None]
+    seconds: int
+
+
+class Tour:
+    """A user's day with a stack, on a cloud of its own."""
+
+    def __init__(
+        self, cloud: minicloud_client.Cloud, shown: screen.Screen
+    ) -> None:
+        self._cloud = cloud
+        self._screen = shown
+        self._shell = shell.Shell(cloud, shown)
+        self._agent = cloud.agent('web')
+        self._before: dict[str, list[str]] = {}
+        self._watch: watch.Watch
+        self._stack: stack.Stack
+
+    @property
+    def steps(self) -> list[Step]:
+        return [
+            Step(
+                'A cloud starts on this machine, with a real Heat',
+                self.start,
+                900,
+            ),
+            Step(
+                'A stack is created; its software waits for a server',
+                self.create,
+                90,
+            ),
+            Step('The server is switched on, and runs it', self.deploy, 120),
+            Step(
+                'An input changes, and the server runs it again',
+                self.update,
+                120,
+            ),
+            Step('A deployment fails, and says why', self.fail, 120),
+            Step('The next update repairs it', self.repair, 120),
+            Step('A workflow runs', self.run_workflow, 120),
+            Step('All is deleted, and nothing is left', self.delete, 150),
+        ]
+
+    def start(self) -> None:
+        begun = time.monotonic()
+        # What an earlier demo has left, with KEEP=1 or after a failure.
+        self._cloud.down(purge=True)
+        self._cloud.up(plugin=shell.FOLDER)
+        spent = time.monotonic() - begun
+        self._screen.say(
+            f'After {spent:.0f} s there are Keystone, Swift, Mistral and '
+            f'Heat, in {self._cloud.path}.'
+        )
+        served = self._cloud.resource_classes()
+        types = evidence.our_types()
+        errors.require(types, 'setup.cfg names no resource types')
+        for name in types:
+            errors.require(
+                served.get(name, '').startswith('heat_plugins.'),
+                f'{name} is served by {served.get(name)}, not by heat-plugins',
+            )
+        short = ', '.join(name.removeprefix('OS::Heat::') for name in types)
+        self._screen.say(
+            f'Heat has loaded the {len(types)} types of heat-plugins: {short}.'
+        )
+        self._before = evidence.left_over(self._cloud)
+
+    def create(self) -> None:
+        self._shell.run(
+            f'openstack stack create -t {_SOFTWARE} web'
+            '\n-f value -c stack_status'
+        )
+        self._stack = stack.Stack(self._cloud, 'web', 'web_server')
+        self._watch = watch.Watch(
+            self._cloud, self._screen, self._stack, self._agent
+        )
+        since = self._first_listing()
+        self._screen.say(
+            'The server is off, so its software waits. Heat looks into Swift '
+            'for the results:'
+        )
+        self._watch.hold(_LOOK)
+        self._shell.run(
+            'openstack stack resource list web'
+            '\n-c resource_name -c resource_type -c resource_status'
+        )
+        asked = self._cloud.swift_requests(since)
+        seconds = time.time() - since
+        listings = evidence.listings(self._cloud, self._stack.id, since)
+        errors.require(
+            asked == listings,
+            'Swift has seen more than listings of the container: '
+            f'{[one for one in asked if one not in listings]}',
+        )
+        self._screen.say(
+            f'In these {seconds:.0f} s Swift has seen {len(asked)} requests, '
+            'each of them a listing of one container.'
+        )
+        statuses = {
+            one['resource_status']
+            for one in self._stack.deployments().values()
+        }
+        errors.require(
+            statuses == {'CREATE_IN_PROGRESS', 'INIT_COMPLETE'},
+            f'The deployments do not wait, but are {statuses}',
+        )
+
+    def _first_listing(self) -> float:
+        """Wait until Heat has begun to look for a signal; when it did."""
+        deadline = time.monotonic() + 30
+        while True:
+            found = evidence.listings(self._cloud, self._stack.id)
+            if found:
+                return float(found[0]['time'])
+            if time.monotonic() > deadline:
+                raise errors.TooSlow(
+                    'Heat has not looked for a signal within 30 s; the '
+                    f'stack is {self._stack.status}'
+                )
+            time.sleep(0.2)
+
+    def deploy(self) -> None:
+        self._shell.run(
+            'minicloud agent start web --stack web --resource web_server'
+        )
+        self._screen.say(
+            'Now os-collect-config and heat-agents run, as they do on a '
+            'server in the field.'
+        )
+        runs = self._watch.until('CREATE_COMPLETE', 60)
+        self._require_runs(
+            runs, {('page', 'CREATE'), ('inspection', 'CREATE')}
+        )
+        self._screen.say('What they have sent are the outputs of the stack:')
+        for output in ('said', 'checksum', 'actions'):
+            self._show_output(output)
+        actions = self._stack.outputs()['actions']
+        errors.require(
+            actions == ['CREATE', 'UPDATE', 'BACKUP', 'DELETE'],
+            f'The component offers {actions}',
+        )
+
+    def update(self) -> None:
+        checksum = self._stack.outputs()['checksum']
+        self._update(_LATER)
+        runs = self._watch.until('UPDATE_COMPLETE', 60)
+        self._require_runs(
+            runs, {('page', 'UPDATE'), ('inspection', 'UPDATE')}
+        )
+        said = self._show_output('said')
+        errors.require(_LATER in said, f'The output is still {said!r}')
+        errors.require(
+            self._stack.outputs()['checksum'] != checksum,
+            'The checksum is that of the page before',
+        )
+
+    def fail(self) -> None:
+        self._screen.say('This greeting is longer than the page has room for.')
+        self._update(_TOO_LONG)
+        self._watch.until('UPDATE_FAILED', 60)
+        told = self._shell.run('openstack stack failures list web')
+        for part in ('error output "problem" has a value', 'characters of 40'):
+            errors.require(part in told, f'It does not say {part!r}')
+
+    def repair(self) -> None:
+        before = self._stack.deployments()
+        self._update(_SHORTER)
+        runs = self._watch.until('UPDATE_COMPLETE', 60)
+        self._require_runs(
+            runs, {('page', 'UPDATE'), ('inspection', 'UPDATE')}
+        )
+        after = self._stack.deployments()
+        for name, one in before.items():
+            errors.require(
+                after[name]['physical_resource_id']
+                == one['physical_resource_id'],
+                f'{name} was replaced',
+            )
+        self._screen.say('The failed deployment was repeated, not replaced.')
+        said = self._show_output('said')
+        errors.require(_SHORTER in said, f'The output is {said!r}')
+
+    def run_workflow(self) -> None:
+        self._shell.run(
+            f'openstack stack create -t {_WORKFLOW} news'
+            '\n--wait -f value -c stack_status'
+        )
+        self._shell.run(
+            'openstack stack resource signal news announcement'
+            '\n--data \'{"input": {"page": "the page"}}\''
+        )
+        news = stack.Stack(self._cloud, 'news', '')
+        execution = self._execution(news)
+        output = self._shell.run(
+            f'openstack workflow execution output show {execution}'
+        )
+        expected = 'News on the page by mail'
+        errors.require(expected in output, f'It does not say {expected!r}')
+
+    def _execution(self, news: stack.Stack) -> str:
+        """Wait for the one execution of the workflow; its id."""
+        begun = time.monotonic()
+        while True:
+            executions = news.outputs()['executions'] or []
+            errors.require(
+                len(executions) < 2, f'There are too many: {executions}'
+            )
+            state = executions[0]['state'] if executions else None
+            if state not in (None, 'IDLE', 'RUNNING'):
+                break
+            spent = time.monotonic() - begun
+            if spent > 60:
+                raise errors.TooSlow(f'The workflow is {state} after 60 s')
+            self._screen.wait(f'the workflow is {state}', spent)
+            time.sleep(0.5)
+        errors.require(state == 'SUCCESS', f'The workflow is {state}')
+        return str(executions[0]['id'])
+
+    def delete(self) -> None:
+        self._shell.run('openstack stack delete --yes web news')
+        runs = self._watch.until('DELETE_COMPLETE', 90)
+        self._require_runs(runs, {('page', 'DELETE')})
+        folder = self._agent.path / 'tmp/web'
+        errors.require(not folder.exists(), f'The page is still in {folder}')
+        self._wait_for_no_stacks()
+        after = evidence.left_over(self._cloud)
+        for kind, found in after.items():
+            errors.require(
+                found == self._before[kind],
+                f'Of each {kind} there are still {found}, '
+                f'and were {self._before[kind]}',
+            )
+        self._screen.say(
+            'By Heat, Swift, Keystone and Mistral nothing is left: no '
+            + ', no '.join(after)
+            + '.'
+        )
+
+    def _wait_for_no_stacks(self) -> None:
+        session = self._cloud.session('demo')
+        deadline = time.monotonic() + 60
+        while True:
+            answer = session.get('orchestration', '/stacks')
+            errors.require(answer.ok, f'Heat answers {answer}')
+            names = [one['stack_name'] for one in answer.json()['stacks']]
+            if not names:
+                return
+            if time.monotonic() > deadline:
+                raise errors.TooSlow(f'These stacks are still there: {names}')
+            time.sleep(0.5)
+
+    def _update(self, greeting: str) -> None:
+        self._shell.run(
+            'openstack stack update web --existing -f value -c stack_status'
+            f"\n--parameter 'greeting={greeting}'"
+        )
+
+    def _show_output(self, name: str) -> str:
+        return self._shell.run(
+            f'openstack stack output show web {name} -f value -c output_value'
+        )
+
+    def _require_runs(
+        self, runs: list[server.Run], expected: set[tuple[str, str]]
+    ) -> None:
+        """Hold that the agent has run this, each once, with success."""
+        found = sorted((run.name, run.action) for run in runs)
+        errors.require(
+            found == sorted(expected),
+            f'The agent has run {found}, and not {sorted(expected)}',
+        )
+        for run in runs:
+            code = run.result.get('deploy_status_code')
+            errors.require(code == 0, f'{run.name} has ended with {code}')
