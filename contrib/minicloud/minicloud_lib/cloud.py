@@ -62,13 +62,13 @@ def up(
                     running.stop(STOP_SECONDS)
                 started.append(service)
                 _spawn(instance, settings, service)
-            _wait(instance, settings, catalog.SERVICES['keystone'])
+            _wait(instance, settings, catalog.SERVICES['keystone'], started)
             if settings.registered != settings.ports:
                 identity.set_up(settings)
                 settings.registered = dict(settings.ports)
                 settings.save(instance)
             for service in catalog.SERVICES.values():
-                _wait(instance, settings, service)
+                _wait(instance, settings, service, started)
             _warm_up(settings)
     return settings
 
@@ -100,7 +100,7 @@ def start(instance: layout.Instance, name: str) -> None:
         with _all_or_nothing(instance) as started:
             started.append(service)
             _spawn(instance, settings, service)
-            _wait(instance, settings, service)
+            _wait(instance, settings, service, started)
 
 
 def stop(instance: layout.Instance, name: str) -> None:
@@ -168,21 +168,30 @@ def _spawn(
 
 
 def _wait(
-    instance: layout.Instance, settings: Settings, service: catalog.Service
+    instance: layout.Instance,
+    settings: Settings,
+    service: catalog.Service,
+    started: Sequence[catalog.Service],
 ) -> None:
-    """Wait until a service answers; its log tells when it never does."""
+    """Wait until a service answers, as long as all that were started live."""
     url = settings.url(service.ports[0]) + service.health
     deadline = time.monotonic() + START_SECONDS
-    reason = f'did not answer at {url} within {START_SECONDS} s'
-    while time.monotonic() < deadline:
-        if not service.process(instance):
-            reason = 'ended while starting'
-            break
-        if _answers(url):
-            return
+    while not _answers(url):
+        for one in started:
+            if not one.process(instance):
+                raise _failure(instance, one, 'ended while starting')
+        if time.monotonic() > deadline:
+            reason = f'did not answer at {url} within {START_SECONDS} s'
+            raise _failure(instance, service, reason)
         time.sleep(0.05)
+
+
+def _failure(
+    instance: layout.Instance, service: catalog.Service, reason: str
+) -> errors.MinicloudError:
+    """An error that shows what the service had to say."""
     log = instance.log(service.name)
-    raise errors.MinicloudError(
+    return errors.MinicloudError(
         f'{service.name} {reason}. The end of its log:\n\n'
         + files.tail(log, 15)
         + '\n',
