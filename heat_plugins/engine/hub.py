@@ -12,6 +12,7 @@ from collections import abc
 import math
 import threading
 import time
+from typing import TypeVar
 
 from heat.common import crypt
 from oslo_config import cfg
@@ -30,6 +31,8 @@ from heat_plugins.signals import watcher
 LOG = logging.getLogger(__name__)
 
 config.register_opts(cfg.CONF)
+
+T = TypeVar('T')
 
 # How many hubs without a waiting deployment to keep.
 _IDLE_HUBS = 256
@@ -101,8 +104,10 @@ class Hub:
         )
         self._context = None
         self._action_limit = 0
-        # Whether the context's credentials are believed to work.
+        # Whether the context's credentials are believed to work, and whether
+        # they have done so.
         self._trusted = False
+        self._proven = False
         self._store: store_module.ObjectStore | None = None
         self._signer: keys.Signer | None = None
         self._signer_until = math.inf
@@ -112,15 +117,49 @@ class Hub:
     def adopt(self, stack) -> None:
         """Take the stored credentials of a stack, if there is need."""
         with self._lock:
+            self._action_limit = max(self._action_limit, stack.timeout_secs())
             if self._trusted:
                 return
-            self._action_limit = stack.timeout_secs()
             context = stack.stored_context()
             self._store = context.clients.client(heat_swift.CLIENT_NAME)
             # Clients hold their context by a weak reference.
             self._context = context
             self._signer = None
             self._trusted = True
+            self._proven = False
+
+    def call(self, stack, do: abc.Callable[[], T]) -> T:
+        """Do something; once more, if credentials that worked do no more.
+
+        A stack gets other credentials when somebody else updates it.
+        """
+        try:
+            return self._try(do)
+        except errors.SignalError:
+            if self._trusted or not self._proven:
+                raise
+        self.adopt(stack)
+        return self._try(do)
+
+    def _try(self, do: abc.Callable[[], T]) -> T:
+        try:
+            result = do()
+        except errors.SignalError as exc:
+            if errors.Denied in (type(exc), type(exc.__cause__)):
+                self._trusted = False
+            raise
+        self._proven = True
+        return result
+
+    def fetch(self, name: str, limit: int) -> bytes:
+        """Fetch a signal; see `store.ObjectStore.get_object`."""
+        return self._try(
+            lambda: self.store.get_object(self.container, name, limit)
+        )
+
+    def discard(self, name: str) -> None:
+        """Delete a signal."""
+        self._try(lambda: self.store.delete_object(self.container, name))
 
     @property
     def store(self) -> store_module.ObjectStore:
@@ -169,7 +208,9 @@ class Hub:
     def names(self) -> abc.Collection[str]:
         """List the signals; a container that is gone is made again."""
         try:
-            found = self.store.list_objects(self.container, names.SIGNALS)
+            found = self._try(
+                lambda: self.store.list_objects(self.container, names.SIGNALS)
+            )
         except errors.NotFound:
             LOG.warning(
                 'Container %s is gone while deployments wait for signals in '
@@ -180,10 +221,6 @@ class Hub:
                 self._signer = None
                 self.signer()
             return ()
-        except errors.Denied:
-            # Perhaps an update has given the stack other credentials.
-            self._trusted = False
-            raise
         return {entry.name for entry in found}
 
     def rows(self, ids: abc.Collection[str]) -> abc.Mapping[str, watcher.Row]:

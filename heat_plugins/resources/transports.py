@@ -71,6 +71,10 @@ class Signalling:
     url: str | None = dataclasses.field(default=None, repr=False)
 
 
+#: What is known of an action for which nothing has been made so far.
+NOTHING = Signalling(transport=NO_SIGNAL, hub=None)
+
+
 def default() -> str:
     """Return the transport of a template that names none."""
     ours = cfg.CONF.heat_plugins.default_deployment_signal_transport
@@ -182,12 +186,15 @@ class _TempURLPoll(_Transport):
     def prepare(self, config_id):
         hub = hub_for(self.deployment)
         data = self.deployment.data()
-        if data.get(rows.CONTAINER_KEY) != hub.container:
+        is_new = data.get(rows.CONTAINER_KEY) != hub.container
+        if is_new:
             # Before the container is made, so that it is never nobody's.
             self.deployment.data_set(rows.CONTAINER_KEY, hub.container)
         try:
-            signer = hub.signer()
+            signer = hub.call(self.deployment.stack, hub.signer)
         except errors.SignalError as exc:
+            if is_new:
+                self._give_up()
             raise Unusable(str(exc)) from exc
         name = names.signal(self.deployment.resource_id, config_id)
         return Signalling(
@@ -196,6 +203,20 @@ class _TempURLPoll(_Transport):
             object_name=name,
             url=signer.url(name, int(time.time()) + self._lifetime()),
         )
+
+    def _give_up(self):
+        """Forget a container that may not even have been made."""
+        try:
+            Sweep(self.deployment).run()
+        except (errors.Denied, errors.TempURLUnusable):
+            # Who may not make one has none.
+            self.deployment.data_delete(rows.CONTAINER_KEY)
+        except errors.SignalError as exc:
+            LOG.info(
+                'What was made for deployment %(id)s in the object store is '
+                'cleaned up when it goes: %(error)s',
+                {'id': self.deployment.resource_id, 'error': exc},
+            )
 
     def _lifetime(self) -> int:
         """Return for how many seconds the URL is to be valid."""
@@ -248,17 +269,30 @@ class Sweep:
             return
         deployment = self._deployment
         hub = hub_for(deployment)
+        hub.call(deployment.stack, lambda: self._run(hub))
+        self.container = None
+
+    def _run(self, hub):
+        deployment = self._deployment
         if deployment.data().get(rows.CONTAINER_KEY) is not None:
             hub.watcher.forget(deployment.resource_id)
             hub.sweep(self.container, names.folder(deployment.resource_id))
             # Before asking for others, so that of two that go at the same
             # time at least one finds itself the last.
             deployment.data_delete(rows.CONTAINER_KEY)
-        if not rows.container_in_use(
-            deployment.context, root_stack_id(deployment), self.container
-        ):
-            hub.drop_container(self.container)
-        self.container = None
+        if self._in_use():
+            return
+        hub.drop_container(self.container)
+        if self._in_use() and self.container == hub.container:
+            # Somebody came meanwhile, with a URL to what was there.
+            hub.signer()
+
+    def _in_use(self):
+        return rows.container_in_use(
+            self._deployment.context,
+            root_stack_id(self._deployment),
+            self.container,
+        )
 
     def _run_for_heats(self):
         """Clean up what Heat's own class has left of a signal.
@@ -269,11 +303,15 @@ class Sweep:
         name = deployment.data().get('swift_signal_object_name')
         if not name:
             return
-        store = hub_for(deployment).store
-        container = deployment.stack.id
-        store.delete_object(container, name)
-        # Others may use it, or have deleted it.
-        with contextlib.suppress(errors.NotFound, errors.Conflict):
-            store.delete_container(container)
+        hub = hub_for(deployment)
+
+        def clean_up():
+            container = deployment.stack.id
+            hub.store.delete_object(container, name)
+            # Others may use it, or have deleted it.
+            with contextlib.suppress(errors.NotFound, errors.Conflict):
+                hub.store.delete_container(container)
+
+        hub.call(deployment.stack, clean_up)
         deployment.data_delete('swift_signal_object_name')
         deployment.data_delete('swift_signal_url')
