@@ -45,15 +45,14 @@ TIMEOUT, SIGNAL_URL_LIFETIME = 'timeout', 'signal_url_lifetime'
 SIGNAL_TRANSPORT = base.SoftwareDeployment.SIGNAL_TRANSPORT
 TRANSPORT_ATTR = 'signal_transport'
 
-#: The key in a resource's data for the config that its last action made.
-CONFIG_KEY = 'heat_plugins_config'
+#: The key in a resource's data for the configs that its actions have made:
+#: the last one, and those before it that could not be deleted so far.
+CONFIGS_KEY = 'heat_plugins_configs'
 
 # How often to ask whether the server of a DELETE is still there, in seconds.
 _SERVER_LOOK = 30
 
-# How long to go on after a signal that came at the deadline, and how long to
-# leave an object store alone that does not answer, in seconds.
-_LAST_LOOK = 60
+# How long to leave an object store alone that does not answer, in seconds.
 _STORE_DELAY = 5
 
 
@@ -172,6 +171,9 @@ class DeploymentMixin:
     # What `transports` chose for the action at hand.
     _signalling: transports.Signalling | None = None
 
+    # The action that has begun and not ended.
+    _wait: Wait | None = None
+
     # --- which transport ---------------------------------------------------
 
     # Heat's class asks these when it builds the inputs of a config.
@@ -221,13 +223,7 @@ class DeploymentMixin:
             deadline=now + limit if limit else None,
             next_server_look=now + _SERVER_LOOK,
         )
-        former_config = self.data().get(CONFIG_KEY)
-        # Before anything is made, so that whatever happens now is found
-        # and cleaned up when the resource is deleted.
-        self.data_set(CONFIG_KEY, wait.config_id)
-        if former_config and former_config != self._row_config_id():
-            # An engine that was killed between the two has left it.
-            self._delete_derived_config(former_config)
+        self._wait = wait
         return None if self._begin(wait) else wait
 
     def _begin(self, wait):
@@ -238,22 +234,28 @@ class DeploymentMixin:
         try:
             self._signalling = transports.choose(self, wait.config_id)
         except errors.Unavailable as exc:
-            wait.trouble = watcher.Trouble.of(exc, wait.trouble)
+            wait.trouble = _trouble(exc, wait.trouble)
             LOG.info(
                 'Deployment %(id)s has to wait for its signal URL: %(error)s',
                 {'id': self.resource_id, 'error': exc},
             )
             return False
+        row = self._row()
+        former = self._made_configs(row)
+        # Before anything is made, so that whatever happens now is found
+        # and cleaned up when the resource is deleted.
+        self._note_configs([*former, wait.config_id])
         try:
-            former = self._hand_over(wait.action, wait.config, wait.config_id)
+            self._hand_over(wait.action, wait.config, wait.config_id, row)
         except Exception:
-            self._undo_hand_over(wait.config_id)
+            self._undo_hand_over(wait.config_id, former)
             raise
         finally:
             signalling, self._signalling = self._signalling, None
         if former:
-            self._delete_derived_config(former)
+            self._note_configs([*self._delete_configs(former), wait.config_id])
         if signalling.transport == transports.NO_SIGNAL:
+            self._wait = None
             return True
         self._begin_wait(wait, signalling)
         return False
@@ -266,10 +268,42 @@ class DeploymentMixin:
             )
         return action in self.properties[self.DEPLOY_ACTIONS]
 
-    def _hand_over(self, action, config, config_id):
-        """Make the derived config, and the row that gives it to the server.
+    def _made_configs(self, row):
+        """Return the ids of configs that were made and may still exist."""
+        made = self.data().get(CONFIGS_KEY, '').split()
+        if row is not None and row.config_id not in made:
+            made.append(row.config_id)
+        return made
 
-        :returns: the id of the config that the row had before, if any.
+    def _note_configs(self, config_ids):
+        if config_ids:
+            self.data_set(CONFIGS_KEY, ' '.join(config_ids))
+        else:
+            self.data_delete(CONFIGS_KEY)
+
+    def _delete_configs(self, config_ids):
+        """Delete configs that no server has; return those that remain."""
+        remaining = []
+        for config_id in config_ids:
+            try:
+                self._delete_derived_config(config_id)
+            except Exception as exc:
+                LOG.warning(
+                    'Config %(config)s of deployment %(id)s is deleted '
+                    'later: %(error)s',
+                    {
+                        'config': config_id,
+                        'id': self.resource_id,
+                        'error': exc,
+                    },
+                )
+                remaining.append(config_id)
+        return remaining
+
+    def _hand_over(self, action, config, config_id, row):
+        """Make the derived config, and give it to the server.
+
+        :param row: what the server was given before, or None.
         """
         params = self._build_derived_config_params(action, config)
         config_objects.SoftwareConfig.create(
@@ -290,13 +324,16 @@ class DeploymentMixin:
                 'tenant': self.context.project_id,
             },
         )
-        row = self._row()
         values = self._build_properties(config_id, action)
         if row is not None:
             self.rpc_client().update_software_deployment(
-                self.context, deployment_id=self.resource_id, **values
+                self.context,
+                deployment_id=self.resource_id,
+                # An empty map would leave those of the former action.
+                output_values=dict.fromkeys(body.STANDARD_OUTPUTS),
+                **values,
             )
-            return row.config_id
+            return
         self.rpc_client().create_software_deployment(
             self.context,
             deployment_id=self.resource_id,
@@ -304,15 +341,15 @@ class DeploymentMixin:
             stack_user_project_id=self._reading_project(),
             **values,
         )
-        return None
 
-    def _undo_hand_over(self, config_id):
+    def _undo_hand_over(self, config_id, former):
         """Take back a config that was made but perhaps not handed over."""
         try:
             row = self._row()
             if row is not None and row.config_id == config_id:
                 self._delete_row()
             self._delete_derived_config(config_id)
+            self._note_configs(former)
         except Exception:
             LOG.exception(
                 'Deployment %(name)s of stack %(stack)s was not handed to '
@@ -351,6 +388,10 @@ class DeploymentMixin:
         params[rpc_api.SOFTWARE_CONFIG_OPTIONS] = (
             params[rpc_api.SOFTWARE_CONFIG_OPTIONS] or {}
         )
+        params[rpc_api.SOFTWARE_CONFIG_CONFIG] = actions.for_server(
+            params[rpc_api.SOFTWARE_CONFIG_GROUP],
+            params[rpc_api.SOFTWARE_CONFIG_CONFIG],
+        )
         return params
 
     def handle_update(self, json_snippet, tmpl_diff, prop_diff):
@@ -367,16 +408,18 @@ class DeploymentMixin:
         row = self._row()
         if row is None:
             return False
+        # What it takes to be signalled is not made before it is needed.
+        self._signalling = transports.NOTHING
+        try:
+            derived = self._build_derived_inputs(self.UPDATE, config)
+        finally:
+            self._signalling = None
         before = {
             each['name']: each.get('value')
             for each in row.config.config[rpc_api.SOFTWARE_CONFIG_INPUTS]
         }
         after = handover.inputs(
-            [
-                each.as_dict()
-                for each in self._build_derived_inputs(self.UPDATE, config)
-                if each.replace_on_change()
-            ],
+            [each.as_dict() for each in derived if each.replace_on_change()],
             self._tool(self.UPDATE, config),
         )
         return any(
@@ -432,15 +475,12 @@ class DeploymentMixin:
         """Say whether an action has ended; raise if it has failed."""
         if not wait:
             return True
-        try:
-            done = self._look(wait)
-        except Exception:
-            if wait.hub is not None:
-                wait.hub.watcher.leave(wait.ticket)
-            raise
-        if done and wait.hub is not None:
+        if not self._look(wait):
+            return False
+        self._wait = None
+        if wait.hub is not None:
             wait.hub.watcher.leave(wait.ticket)
-        return done
+        return True
 
     def _look(self, wait):
         if wait.ticket is None:
@@ -453,7 +493,7 @@ class DeploymentMixin:
         else:
             done = self._look_for_signal(wait)
         if not done and wait.deadline is not None:
-            self._check_deadline(wait)
+            done = self._check_deadline(wait)
         if wait.ticket is None and not done:
             raise resource.PollDelay(_STORE_DELAY)
         return done
@@ -474,15 +514,19 @@ class DeploymentMixin:
                 return False
         else:
             outcome = self._settled(wait)
-        if outcome.status == body.FAILED:
-            raise exception.Error(
-                _('Deployment to server failed: %s') % outcome.reason
-            )
-        if outcome.status == body.COMPLETE:
+        if self._is_complete(outcome):
             return True
         # The watcher has forgotten about it, and nobody has settled it.
         wait.hub.watcher.join(wait.ticket)
         return False
+
+    @staticmethod
+    def _is_complete(outcome):
+        if outcome.status == body.FAILED:
+            raise exception.Error(
+                _('Deployment to server failed: %s') % outcome.reason
+            )
+        return outcome.status == body.COMPLETE
 
     def _settled(self, wait):
         """Return how somebody else has ended what is waited for."""
@@ -509,9 +553,7 @@ class DeploymentMixin:
         hub, ticket = wait.hub, wait.ticket
         limit = cfg.CONF.heat_plugins.signal_body_limit
         try:
-            content = hub.store.get_object(
-                hub.container, ticket.object_name, limit
-            )
+            content = hub.fetch(ticket.object_name, limit)
             outcome = body.outcome(body.parse(content), wait.declared)
         except errors.BadSignal as exc:
             outcome = body.failure(str(exc))
@@ -519,7 +561,7 @@ class DeploymentMixin:
             wait.trouble = None
             return None
         except errors.SignalError as exc:
-            wait.trouble = watcher.Trouble.of(exc, wait.trouble)
+            wait.trouble = _trouble(exc, wait.trouble)
             return None
         wait.trouble = None
         counts = rows.settle(
@@ -527,7 +569,7 @@ class DeploymentMixin:
         )
         try:
             # It may hold secrets, and nobody will ask for it again.
-            hub.store.delete_object(hub.container, ticket.object_name)
+            hub.discard(ticket.object_name)
         except errors.SignalError as exc:
             LOG.info(
                 'Signal %(name)s was taken, and stays in container '
@@ -546,10 +588,7 @@ class DeploymentMixin:
         if wait.hub is not None:
             trouble = trouble or wait.hub.watcher.trouble
             wait.hub.adopt(self.stack)
-        if trouble is None:
-            return
-        if _over_budget(trouble):
-            self._withdraw(wait)
+        if trouble is not None and _over_budget(trouble):
             raise exception.Error(
                 _(
                     '%(action)s could not be handed over, or its signal not '
@@ -563,15 +602,16 @@ class DeploymentMixin:
             )
 
     def _check_deadline(self, wait):
+        """Look for the last time; fail if there is nothing by now."""
         now = time.monotonic()
         if now < wait.deadline:
-            return
-        ticket = wait.ticket
-        if ticket and ticket.object_name and self._take_signal(wait):
-            # It came in the last moment; the next look finds the row.
-            wait.deadline = now + _LAST_LOOK
-            return
-        self._withdraw(wait)
+            return False
+        if wait.ticket is not None:
+            outcome = None
+            if wait.ticket.object_name is not None:
+                outcome = self._take_signal(wait)
+            if self._is_complete(outcome or self._settled(wait)):
+                return True
         raise exception.Error(
             _(
                 'Server %(server)s has not signalled %(action)s within '
@@ -605,24 +645,29 @@ class DeploymentMixin:
 
     # --- an action is taken back -------------------------------------------
 
-    def _cancel(self, wait):
-        if wait:
+    def action_handler_task(self, action, args=None, action_prefix=None):
+        """Run an action; if it ends before its signal, take it back.
+
+        Heat tells a resource of a cancellation only once it has begun to
+        look whether the action is complete.
+        """
+        try:
+            yield from super().action_handler_task(
+                action, args=args, action_prefix=action_prefix
+            )
+        finally:
+            try:
+                self._handle_cancel()
+            except Exception:
+                LOG.exception(
+                    'Deployment %s could not be taken back from its server',
+                    self.resource_id,
+                )
+
+    def _handle_cancel(self):
+        wait, self._wait = self._wait, None
+        if wait is not None:
             self._withdraw(wait)
-
-    def handle_create_cancel(self, wait):
-        self._cancel(wait)
-
-    def handle_update_cancel(self, wait):
-        self._cancel(wait)
-
-    def handle_delete_cancel(self, deletion):
-        self._cancel(deletion.wait)
-
-    def handle_suspend_cancel(self, wait):
-        self._cancel(wait)
-
-    def handle_resume_cancel(self, wait):
-        self._cancel(wait)
 
     def _withdraw(self, wait):
         """Take an action back from its server, unless it has ended.
@@ -647,7 +692,7 @@ class DeploymentMixin:
                 },
             )
             self._delete_row()
-            self._delete_derived_config(row.config_id)
+            self._note_configs(self._delete_configs(self._made_configs(row)))
 
     def _delete_row(self):
         with self.rpc_client().ignore_error_by_name('NotFound'):
@@ -659,17 +704,28 @@ class DeploymentMixin:
 
     def handle_delete(self):
         wait = None
-        if self.resource_id is not None and self._server_reachable():
-            with self.rpc_client().ignore_error_by_name('NotFound'):
-                wait = self._handle_action(self.DELETE)
+        with self.rpc_client().ignore_error_by_name('NotFound'):
+            config = self._load_config()
+            if self._is_to_be_undone(config) and self._may_be_reachable():
+                wait = self._handle_action(self.DELETE, config=config)
         return Deletion(wait=wait, sweep=transports.Sweep(self))
+
+    def _is_to_be_undone(self, config):
+        """Say whether there is a DELETE action, and something to undo."""
+        if not self._runs(self.DELETE, config):
+            return False
+        return (
+            self.resource_id is None
+            or not self._runs(self.CREATE, config)
+            or bool(self._made_configs(self._row()))
+        )
 
     def check_delete_complete(self, deletion):
         wait = deletion.wait
         if wait is not None and time.monotonic() > wait.next_server_look:
             wait.next_server_look = time.monotonic() + _SERVER_LOOK
-            if not self._server_reachable():
-                self._withdraw(wait)
+            if not self._may_be_reachable():
+                self._handle_cancel()
                 deletion.wait = wait = None
         if not self._await(wait):
             return False
@@ -682,17 +738,40 @@ class DeploymentMixin:
         try:
             deletion.sweep.run()
         except errors.SignalError as exc:
-            deletion.trouble = watcher.Trouble.of(exc, deletion.trouble)
+            deletion.trouble = _trouble(exc, deletion.trouble)
             passing = isinstance(exc, (errors.Unavailable, errors.Conflict))
             if passing and not _over_budget(deletion.trouble):
                 raise resource.PollDelay(_STORE_DELAY) from exc
-            # The server cannot use it for anything, and its URL runs out;
-            # no reason to keep the stack from being deleted.
-            reason = _('Container %(container)s may be left behind: %(exc)s')
-            values = {'container': deletion.sweep.container, 'exc': exc}
-            LOG.warning(reason, values)
-            self._add_event(self.DELETE, self.IN_PROGRESS, reason % values)
+            self._leave_behind(self.DELETE, deletion.sweep, exc)
         return True
+
+    def _leave_behind(self, action, sweep, exc):
+        """Go on although something may remain in the object store.
+
+        The server cannot use it for anything, and its URL runs out; that is
+        no reason to keep a stack from being deleted.
+        """
+        reason = _('Container %(container)s may be left behind: %(error)s')
+        values = {'container': sweep.container, 'error': exc}
+        LOG.warning(reason, values)
+        self._add_event(action, self.IN_PROGRESS, reason % values)
+
+    def _may_be_reachable(self):
+        """Say whether to hand the server a config, or to go on waiting."""
+        try:
+            return self._server_reachable()
+        except Exception as exc:
+            # Nova is out of order; that says nothing about the server.
+            LOG.warning(
+                'Deployment %(id)s cannot find out about its server '
+                '%(server)s: %(error)s',
+                {
+                    'id': self.resource_id,
+                    'server': self.properties[self.SERVER],
+                    'error': exc,
+                },
+            )
+            return True
 
     def _server_reachable(self):
         """Say whether a server is there to be handed a config.
@@ -724,9 +803,7 @@ class DeploymentMixin:
         row = self._row()
         if row is not None:
             self._delete_row()
-            self._delete_derived_config(row.config_id)
-        config_id = self.data().get(CONFIG_KEY)
-        if config_id:
+        for config_id in self._made_configs(row):
             self._delete_derived_config(config_id)
         self._delete_signals()
         self._delete_user()
@@ -746,10 +823,6 @@ class DeploymentMixin:
             )
         except exception.NotFound:
             return None
-
-    def _row_config_id(self):
-        row = self._row()
-        return row.config_id if row else None
 
     def get_attribute(self, key, *path):
         row = self._row()
@@ -812,9 +885,13 @@ class DeploymentMixin:
                 )
                 % {'id': self.resource_id, 'status': row.status}
             )
-        self.data_set(CONFIG_KEY, row.config_id)
+        self._note_configs([row.config_id])
         # Its last signal lay in the container of the abandoned stack.
-        transports.Sweep(self).run()
+        sweep = transports.Sweep(self)
+        try:
+            sweep.run()
+        except errors.SignalError as exc:
+            self._leave_behind(self.ADOPT, sweep, exc)
 
     def needs_replace_failed(self):
         """Say whether a failed deployment has to be made anew.
@@ -837,3 +914,7 @@ def _declared_outputs(config):
 
 def _over_budget(trouble):
     return trouble.seconds > cfg.CONF.heat_plugins.swift_error_budget
+
+
+def _trouble(error, before):
+    return watcher.Trouble.of(error, before, time.monotonic)
