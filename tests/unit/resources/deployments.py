@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of deployments share: a template, a clock, and an agent.
+
+A :class:`DeploymentTestCase` has Heat's engine (``self.heat``), an object
+store in memory (``self.swift``) and time that passes only where Heat would
+sleep, or in :meth:`~DeploymentTestCase.step`. Its agent reads the configs
+that a server is handed, as the real one does, and answers once to each.
+"""
+
+import contextlib
+import json
+from unittest import mock
+
+from heat.db import api as db_api
+from heat.objects import software_config as config_objects
+from heat.objects import software_deployment as deployment_objects
+from oslo_config import cfg
+import sqlalchemy
+import yaml
+
+from heat_plugins.clients import heat_swift
+from heat_plugins.engine import hub as hubs
+from heat_plugins.resources import software_component
+from heat_plugins.resources import software_config
+from heat_plugins.resources import software_deployment
+from heat_plugins.resources import software_deployment_group
+from heat_plugins.resources import structured_config
+from heat_plugins.resources import structured_deployment
+from heat_plugins.signals import keys
+from heat_plugins.signals import watcher
+from tests.unit import fake_swift
+from tests.unit import heat_fixture
+
+PROJECT = heat_fixture.PROJECT
+
+OURS = {
+    f'OS::Heat::{cls.__name__}': cls
+    for cls in (
+        software_component.SoftwareComponent,
+        software_config.SoftwareConfig,
+        software_deployment.SoftwareDeployment,
+        software_deployment_group.SoftwareDeploymentGroup,
+        software_deployment_group.SoftwareDeployments,
+        structured_config.StructuredConfig,
+        structured_deployment.StructuredDeployment,
+        structured_deployment.StructuredDeploymentGroup,
+        structured_deployment.StructuredDeployments,
+    )
+}
+
+ALL_ACTIONS = ['CREATE', 'UPDATE', 'DELETE', 'SUSPEND', 'RESUME']
+
+_TEMPLATE = """
+heat_template_version: "2021-04-16"
+resources:
+  config:
+    type: OS::Heat::SoftwareConfig
+    properties:
+      group: script
+      config: "#!/bin/sh"
+      inputs: [{name: who, default: world}]
+      outputs: [{name: answer}, {name: trouble, error_output: true}]
+  server:
+    type: OS::Heat::DeployedServer
+    properties: {software_config_transport: POLL_SERVER_HEAT}
+  deployment:
+    type: OS::Heat::SoftwareDeployment
+    properties:
+      config: {get_resource: config}
+      server: {get_resource: server}
+      signal_transport: TEMP_URL_SIGNAL
+"""
+
+
+def template(config=None, resources=None, kind=None, **properties):
+    """Return a template with a server, a config and its deployment.
+
+    :param config: properties of the config that differ.
+    :param resources: more resources, or None to leave one out.
+    :param kind: the type of the deployment.
+    :param properties: of the deployment; None leaves one out.
+    """
+    whole = yaml.safe_load(_TEMPLATE)
+    parts = whole['resources']
+    parts['config']['properties'].update(config or {})
+    if kind is not None:
+        parts['deployment']['type'] = kind
+    _merge(parts['deployment']['properties'], properties)
+    _merge(parts, resources or {})
+    return whole
+
+
+def deployment(**properties):
+    """Return one more deployment for the same server and config."""
+    return template(**properties)['resources']['deployment']
+
+
+def component(*actions_and_configs):
+    """Return a component's resource: pairs of actions and a config."""
+    return {
+        'type': 'OS::Heat::SoftwareComponent',
+        'properties': {
+            'configs': [
+                {'actions': actions, 'tool': 'script', 'config': text}
+                for actions, text in actions_and_configs
+            ],
+            'outputs': [{'name': 'answer'}],
+        },
+    }
+
+
+def _merge(into, more):
+    for name, value in more.items():
+        if value is None:
+            into.pop(name, None)
+        else:
+            into[name] = value
+
+
+class DeploymentTestCase(heat_fixture.HeatTestCase):
+    """A test of deployments; see the module.
+
+    :ivar now: the time in seconds, by `time.monotonic`.
+    :ivar handed: the configs that the agents have been handed so far.
+    :ivar answer: what an agent answers to a config: a map, bytes, or None
+        to leave it waiting; or a function that is given the config.
+    :ivar meanwhile: called whenever a second passes, after the agent.
+    """
+
+    TYPES = OURS
+
+    def setUp(self):
+        super().setUp()
+        self.now = 1000.0
+        self.useFixturePatch('time.monotonic', lambda: self.now)
+        self.patch(
+            watcher.Watcher.__init__, '__defaults__', (lambda: self.now,)
+        )
+        self.swift = fake_swift.Cluster()
+        self.patch(
+            heat_swift.SwiftClientPlugin,
+            '_create',
+            lambda plugin, version=None: self.swift.store(PROJECT),
+        )
+        hubs._hubs.clear()
+        self.addCleanup(hubs._hubs.clear)
+        keys.KeyKeeper.forget_abilities()
+        self.addCleanup(keys.KeyKeeper.forget_abilities)
+        self.configure(temp_url_secret='s3cret')
+        self.handed = []
+        self.answer = {}
+        self.meanwhile = lambda: None
+        self.heat.meanwhile = self._second
+
+    def useFixturePatch(self, name, value):
+        patcher = mock.patch(name, value)
+        patcher.start()
+        self.addCleanup(patcher.stop)
+
+    def configure(self, **options):
+        for name, value in options.items():
+            cfg.CONF.set_override(name, value, 'heat_plugins')
+            self.addCleanup(cfg.CONF.clear_override, name, 'heat_plugins')
+
+    # Time
+
+    def _second(self):
+        self.now += 1
+        self.work()
+        self.meanwhile()
+
+    def step(self, task, seconds=1):
+        """Let time pass, with agents at work; say if the task has ended."""
+        for _ in range(seconds):
+            self._second()
+            if task.step():
+                return True
+        return False
+
+    def finish(self, task, seconds=600):
+        """Let time pass until a task has ended."""
+        self.assertTrue(self.step(task, seconds), 'it goes on and on')
+
+    # Servers
+
+    def work(self):
+        """Be the agents of all servers."""
+        for server_id in self.servers():
+            for config in self.heat.deployments_of(server_id):
+                if config['id'] not in [each['id'] for each in self.handed]:
+                    self.handed.append(config)
+                    answer = self.answer
+                    if callable(answer):
+                        answer = answer(config)
+                    if answer is not None:
+                        self.send(config, answer)
+
+    def servers(self):
+        return {row.server_id for row in self.deployment_rows()}
+
+    def send(self, config, answer=None):
+        """Answer to a config as an agent does; return the HTTP status."""
+        given = inputs(config)
+        self.assertEqual('PUT', given['deploy_signal_verb'])
+        if not isinstance(answer, bytes):
+            answer = json.dumps(answer or {}).encode()
+        return self.swift.put_signed(given['deploy_signal_id'], answer)
+
+    def in_metadata(self, stack):
+        """Return the configs that a stack's server has in its metadata."""
+        server = stack['server']
+        return server.metadata_get(refresh=True).get('deployments', [])
+
+    # What there is
+
+    def deployment_rows(self):
+        return deployment_objects.SoftwareDeployment.get_all(
+            heat_fixture.new_context(is_admin=True)
+        )
+
+    def config_ids(self):
+        return {
+            row.id
+            for row in config_objects.SoftwareConfig.get_all(
+                self.heat.context, limit=None, marker=None
+            )
+        }
+
+    def containers(self):
+        return [name for _, name in self.swift._containers]
+
+    def objects(self, stack):
+        """Return the names of the objects in a root stack's container."""
+        there = self.swift.container(f'heat-plugins-{stack.id}', PROJECT)
+        return None if there is None else sorted(there.objects)
+
+    def assert_nothing_left(self):
+        self.assertEqual([], self.deployment_rows())
+        self.assertEqual(set(), self.config_ids())
+        self.assertEqual([], self.containers())
+        self.assertEqual([], self.tickets())
+
+    def tickets(self):
+        """Return who waits, in all hubs."""
+        return [
+            ticket
+            for hub in hubs._hubs.values()
+            for ticket in hub.watcher._waits
+        ]
+
+    # Stacks
+
+    def created(self, whole=None, **options):
+        """Create a stack, answered by the agents; return it."""
+        return self.heat.create(whole or template(), **options)
+
+    def update(self, stack, whole):
+        """Update a stack, loaded anew, as another engine would."""
+        self.heat.update(self.heat.load(stack), whole)
+
+    def act(self, stack, action):
+        """Suspend, resume or check a stack, loaded anew."""
+        again = self.heat.load(stack)
+        self.heat.run(again, action)
+
+    def delete(self, stack):
+        """Delete a stack, loaded anew."""
+        again = self.heat.load(stack)
+        self.heat.delete(again)
+
+    def waiting(self, whole=None, action='CREATE', stack=None):
+        """Begin an action that nobody answers; return stack and task."""
+        self.answer = None
+        if stack is None:
+            stack = self.heat.stack(whole or template())
+        task = self.heat.begin(stack, action, whole)
+        for _ in range(9):
+            self.assertFalse(self.step(task), stack.status_reason)
+        return stack, task
+
+    def failed(self, task, stack, name='deployment'):
+        """Let a task end, and return why the resource has failed."""
+        self.finish(task)
+        self.assertEqual('FAILED', stack.status)
+        self.assertEqual('FAILED', stack[name].status)
+        return stack[name].status_reason
+
+    def fails(self, whole, answer, name='deployment'):
+        """Create a stack that fails; return it and the reason."""
+        self.answer = answer
+        stack = self.heat.stack(whole)
+        task = self.heat.begin(stack, 'CREATE')
+        return stack, self.failed(task, stack, name)
+
+    @contextlib.contextmanager
+    def counting_queries(self):
+        """Collect the statements that go to the database."""
+        statements = []
+
+        def note(connection, cursor, statement, *args):
+            statements.append(statement)
+
+        engine = db_api.get_engine()
+        sqlalchemy.event.listen(engine, 'before_cursor_execute', note)
+        try:
+            yield statements
+        finally:
+            sqlalchemy.event.remove(engine, 'before_cursor_execute', note)
+
+
+def inputs(config):
+    """Return the inputs of a derived config as the agent reads them."""
+    return {each['name']: each['value'] for each in config['inputs']}
+
+
+def events(stack):
+    """Return the reasons in a stack's events."""
+    with db_api.context_manager.reader.using(stack.context):
+        return [
+            event.resource_status_reason
+            for event in db_api.event_get_all_by_stack(stack.context, stack.id)
+        ]
