@@ -4,9 +4,12 @@
 from heat.engine.resources.openstack.heat import software_deployment as base
 
 from heat_plugins.resources import deployment
+from heat_plugins.resources import deployment_group
 
 
-class SoftwareDeploymentGroup(base.SoftwareDeploymentGroup):
+class SoftwareDeploymentGroup(
+    deployment_group.GroupMixin, base.SoftwareDeploymentGroup
+):
     """Runs a software config on a group of servers.
 
     Each member is an OS::Heat::SoftwareDeployment with the properties of the
@@ -18,7 +21,9 @@ class SoftwareDeploymentGroup(base.SoftwareDeploymentGroup):
     )
 
 
-class SoftwareDeployments(base.SoftwareDeployments):
+class SoftwareDeployments(
+    deployment_group.GroupMixin, base.SoftwareDeployments
+):
     """The former name of OS::Heat::SoftwareDeploymentGroup."""
 
     properties_schema = SoftwareDeploymentGroup.properties_schema

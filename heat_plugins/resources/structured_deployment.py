@@ -4,6 +4,7 @@
 from heat.engine.resources.openstack.heat import structured_config as base
 
 from heat_plugins.resources import deployment
+from heat_plugins.resources import deployment_group
 
 
 class StructuredDeployment(
@@ -24,7 +25,9 @@ class StructuredDeployment(
     )
 
 
-class StructuredDeploymentGroup(base.StructuredDeploymentGroup):
+class StructuredDeploymentGroup(
+    deployment_group.GroupMixin, base.StructuredDeploymentGroup
+):
     """Runs a structured config on a group of servers.
 
     Each member is an OS::Heat::StructuredDeployment with the properties of
@@ -36,7 +39,9 @@ class StructuredDeploymentGroup(base.StructuredDeploymentGroup):
     )
 
 
-class StructuredDeployments(base.StructuredDeployments):
+class StructuredDeployments(
+    deployment_group.GroupMixin, base.StructuredDeployments
+):
     """The former name of OS::Heat::StructuredDeploymentGroup."""
 
     properties_schema = StructuredDeploymentGroup.properties_schema
