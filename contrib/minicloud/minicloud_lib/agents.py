@@ -7,7 +7,7 @@ its templates keep it inside its folder:
 
     agents/NAME/bin         what heat-agents put into /usr/bin
                 /etc        os-collect-config.conf, written by os-apply-config
-                /hooks      script, ansible
+                /hooks      script, ansible, json-file
                 /refresh    os-refresh-config's steps
                 /templates  os-apply-config's templates
                 /var        state: the metadata, what was deployed, outputs
@@ -33,6 +33,7 @@ from minicloud_lib import processes
 HOOKS = {
     'script': 'heat-config-script/install.d/hook-script.py',
     'ansible': 'heat-config-ansible/install.d/hook-ansible.py',
+    'json-file': 'heat-config-json-file/install.d/hook-json-file.py',
 }
 
 #: Seconds for hooks that are under way when an agent is stopped: none. A
