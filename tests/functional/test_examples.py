@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each template in contrib/examples does what it says, on real agents."""
+
+from collections.abc import Callable
+import contextlib
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.functional import base
+from tests.functional import servers
+
+EXAMPLES = base.ROOT / 'contrib/examples'
+
+Outputs = dict[str, Any]
+
+
+def _hello(outputs: Outputs) -> None:
+    assert outputs['greeting'].startswith('Hello, world, from ')
+
+
+def _software(outputs: Outputs) -> None:
+    assert outputs['path'].endswith('/web/index.html')
+    assert len(outputs['checksum']) == 64
+    assert outputs['said'] == "CREATE: the page says 'Hello, world'\n"
+    assert outputs['actions'] == ['CREATE', 'UPDATE', 'BACKUP', 'DELETE']
+
+
+def _component(outputs: Outputs) -> None:
+    assert 'BACKUP' in outputs['actions']
+
+
+def _group(outputs: Outputs) -> None:
+    assert outputs['kernels'].keys() == {'first', 'second'}
+    assert all(one.startswith('Linux ') for one in outputs['kernels'].values())
+
+
+def _structured(outputs: Outputs) -> None:
+    assert outputs['status'] == 0
+
+
+def _workflow(outputs: Outputs) -> None:
+    assert outputs['executions'] == []
+
+
+#: By name: what holds for the outputs of the example.
+CHECKS = {
+    'component': _component,
+    'group': _group,
+    'hello': _hello,
+    'software': _software,
+    'structured': _structured,
+    'workflow': _workflow,
+}
+
+
+def test_every_example_is_here() -> None:
+    assert {path.stem for path in EXAMPLES.glob('*.yaml')} == set(CHECKS)
+
+
+@pytest.mark.parametrize('name', CHECKS)
+def test_example(
+    name: str,
+    cloud: base.minicloud_client.Cloud,
+    stacks: Callable[..., base.Stack],
+) -> None:
+    text = (EXAMPLES / f'{name}.yaml').read_text()
+    stack = stacks(text, name=f'example-{name}')
+    with contextlib.ExitStack() as running:
+        for resource, one in yaml.safe_load(text)['resources'].items():
+            if one['type'] == 'OS::Heat::DeployedServer':
+                agent = servers.agent(cloud, stack, resource)
+                running.enter_context(agent)
+        stack.wait('CREATE_COMPLETE')
+        CHECKS[name](stack.outputs)
+        # While its servers are there: some have software for DELETE.
+        stack.delete()
+        stack.wait('DELETE_COMPLETE')
+
+
+def test_component_goes_along_with_its_stack(
+    cloud: base.minicloud_client.Cloud, stacks: Callable[..., base.Stack]
+) -> None:
+    stack = stacks((EXAMPLES / 'component.yaml').read_text())
+    with servers.agent(cloud, stack) as agent:
+        stack.wait('CREATE_COMPLETE')
+        stack.action(suspend=None)
+        stack.wait('SUSPEND_COMPLETE')
+        stack.action(resume=None)
+        stack.wait('RESUME_COMPLETE')
+        notes = agent.path / 'tmp/notes'
+        log = (notes / 'log').read_text()
+        assert log.split() == ['CREATE', 'SUSPEND', 'RESUME']
+        stack.delete()
+        stack.wait('DELETE_COMPLETE')
+        assert not notes.exists()
+
+
+def test_structured_config_arrives_with_its_inputs(
+    cloud: base.minicloud_client.Cloud, stacks: Callable[..., base.Stack]
+) -> None:
+    stack = stacks((EXAMPLES / 'structured.yaml').read_text(), workers=3)
+    with servers.agent(cloud, stack) as agent:
+        stack.wait('CREATE_COMPLETE')
+        (path,) = agent.path.rglob('service/settings.json')
+        assert yaml.safe_load(path.read_text()) == {
+            'workers': 3,
+            'peers': ['192.0.2.1', '192.0.2.2'],
+            'debug': False,
+        }
