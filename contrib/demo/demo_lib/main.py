@@ -33,6 +33,7 @@ def main() -> int:
     code = 1
     try:
         timings = _run(tour.Tour(cloud, shown), shown)
+        _sum_up(shown, timings, time.monotonic() - begun)
         code = 0
     except errors.Surprise as exc:
         shown.trouble(f'That was not to happen. {exc}')
@@ -43,8 +44,6 @@ def main() -> int:
         code = 130
     finally:
         code = _end(cloud, shown, keep, code)
-    if code == 0:
-        _sum_up(shown, timings, time.monotonic() - begun)
     return code
 
 
@@ -116,6 +115,7 @@ def _say_usage(cloud: minicloud_client.Cloud, shown: screen.Screen) -> None:
         f'eval "$({command} env)"\n'
         'openstack stack create -t contrib/examples/hello.yaml hello\n'
         'minicloud agent start hello --stack hello --resource server\n'
+        'openstack stack list\n'
         'openstack stack output show hello greeting'
     )
     shown.say('To take it down:')

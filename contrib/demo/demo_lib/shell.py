@@ -48,12 +48,12 @@ class Shell:
             )
         except subprocess.TimeoutExpired as exc:
             raise errors.TooSlow(
-                f'This command did not end within {_PATIENCE} s: {line}'
+                f'This did not end within {_PATIENCE} s: {shlex.join(words)}'
             ) from exc
         if done.returncode:
             raise errors.Surprise(
-                f'This command ended with exit code {done.returncode}: '
-                f'{line}\n{done.stdout}{done.stderr}'
+                f'This ended with exit code {done.returncode}: '
+                f'{shlex.join(words)}\n{done.stdout}{done.stderr}'
             )
         if show:
             self._screen.output(done.stdout)
