@@ -9,6 +9,7 @@ token, the storage URL and the container ready.
 
 import collections
 from collections import abc
+import contextlib
 import math
 import threading
 import time
@@ -38,6 +39,9 @@ T = TypeVar('T')
 _IDLE_HUBS = 256
 
 _DROP_ATTEMPTS = 3
+
+# How often to ask whether a stack was cancelled, in seconds.
+_CANCEL_LOOK = 3
 
 # For how long to believe that the key of an account is what it was.
 _ACCOUNT_KEY_SECONDS = 300
@@ -113,6 +117,8 @@ class Hub:
         self._signer_until = math.inf
         self._former_signer: keys.Signer | None = None
         self._lock = threading.RLock()
+        # What stacks do, by id, and when that was read.
+        self._traversals: dict[str, tuple[float, rows.Traversal | None]] = {}
 
     def adopt(self, stack) -> None:
         """Take the stored credentials of a stack, if there is need."""
@@ -230,6 +236,28 @@ class Hub:
             raise errors.Unavailable(
                 f"Heat's database does not answer: {type(exc).__name__}"
             ) from exc
+
+    def cancelled(self, stack, since: float) -> bool:
+        """Say whether a stack's action was cancelled or is rolled back.
+
+        Heat lets what is in progress go on then, and tells it nothing.
+
+        :param stack: as it was when the action began.
+        :param since: when that was, by `time.monotonic`; what was read
+            before says nothing about this action.
+        """
+        with self._lock:
+            now = time.monotonic()
+            read_at, found = self._traversals.get(stack.id, (since, None))
+            if read_at <= since or now - read_at >= _CANCEL_LOOK:
+                # Without an answer there will be another look.
+                found = None
+                with contextlib.suppress(db_exception.DBError):
+                    found = rows.traversal(self._context, stack.id)
+                self._traversals[stack.id] = now, found
+        if found is None or found.id == stack.current_traversal:
+            return False
+        return found.status == stack.FAILED or found.action == stack.ROLLBACK
 
     def sweep(self, container: str, prefix: str) -> None:
         """Delete all objects below a prefix of a container."""

@@ -8,6 +8,7 @@ for, so that two engines cannot both finish a signal.
 """
 
 from collections import abc
+import dataclasses
 
 from heat.db import api as db_api
 from heat.db import models
@@ -24,6 +25,33 @@ CONTAINER_KEY = 'heat_plugins_signal_container'
 
 # Databases limit how many values one statement may name.
 _BATCH = 500
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Traversal:
+    """What a stack does.
+
+    :ivar id: another one for each thing that it does.
+    """
+
+    id: str | None
+    action: str
+    status: str
+
+
+def traversal(context, stack_id: str) -> Traversal | None:
+    """Read what a stack does now; None if there is no such stack."""
+    stack = models.Stack
+    query = sqlalchemy.select(
+        stack.current_traversal, stack.action, stack.status
+    ).where(stack.id == stack_id)
+    with db_api.context_manager.reader.using(context) as session:
+        row = session.execute(query).first()
+    if row is None:
+        return None
+    return Traversal(
+        id=row.current_traversal, action=row.action, status=row.status
+    )
 
 
 def read(context, ids: abc.Collection[str]) -> dict[str, watcher.Row]:

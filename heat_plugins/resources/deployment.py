@@ -492,6 +492,8 @@ class DeploymentMixin:
             done = self._check_complete()
         else:
             done = self._look_for_signal(wait)
+        if not done and wait.hub is not None:
+            self._check_cancelled(wait)
         if not done and wait.deadline is not None:
             done = self._check_deadline(wait)
         if wait.ticket is None and not done:
@@ -582,10 +584,20 @@ class DeploymentMixin:
             )
         return outcome if counts else self._settled(wait)
 
+    def _check_cancelled(self, wait):
+        """Fail if the stack's action was cancelled or is rolled back."""
+        if wait.hub.cancelled(self.stack, since=wait.begun):
+            self._withdraw(wait)
+            raise exception.Error(
+                _('%(action)s was cancelled before server %(server)s answered')
+                % {'action': wait.action, 'server': wait.server_id}
+            )
+
     def _check_trouble(self, wait):
         """Fail if the object store has been out of order for too long."""
         trouble = wait.trouble
-        if wait.hub is not None:
+        # What the object store does is nothing to the other transports.
+        if wait.ticket is not None and wait.ticket.object_name is not None:
             trouble = trouble or wait.hub.watcher.trouble
             wait.hub.adopt(self.stack)
         if trouble is not None and _over_budget(trouble):
