@@ -49,6 +49,10 @@ TRANSPORT_ATTR = 'signal_transport'
 #: the last one, and those before it that could not be deleted so far.
 CONFIGS_KEY = 'heat_plugins_configs'
 
+#: The key in a resource's data that says that an action after CREATE was
+#: taken back: the row is gone, and what CREATE did is still to be undone.
+UNDO_KEY = 'heat_plugins_undo'
+
 # How often to ask whether the server of a DELETE is still there, in seconds.
 _SERVER_LOOK = 30
 
@@ -703,6 +707,8 @@ class DeploymentMixin:
                     'server': wait.server_id,
                 },
             )
+            if wait.action != self.CREATE:
+                self.data_set(UNDO_KEY, wait.action)
             self._delete_row()
             self._note_configs(self._delete_configs(self._made_configs(row)))
 
@@ -729,6 +735,7 @@ class DeploymentMixin:
         return (
             self.resource_id is None
             or not self._runs(self.CREATE, config)
+            or UNDO_KEY in self.data()
             or bool(self._made_configs(self._row()))
         )
 
