@@ -6,6 +6,7 @@ export MINICLOUD_HOME ?= $(CURDIR)/.minicloud
 VENV ?= $(MINICLOUD_HOME)/venv
 PYTHON := $(VENV)/bin/python
 STAMP := $(VENV)/.heat-plugins-installed
+DOCS_STAMP := $(VENV)/.heat-plugins-docs-installed
 
 # How the environment is made, and what the demo is.
 MAKE_VENV ?= contrib/minicloud/minicloud install
@@ -17,7 +18,7 @@ CONSTRAINTS := $(wildcard contrib/minicloud/constraints.txt)
 # For pytest, such as ARGS='-k registry'.
 ARGS ?=
 
-.PHONY: help venv lint unit functional test demo
+.PHONY: help venv lint unit functional test demo docs
 
 help:
 	@echo 'make demo        watch a real Heat deploy software'
@@ -25,6 +26,7 @@ help:
 	@echo 'make lint        ruff and mypy'
 	@echo 'make unit        the tests that need no cloud'
 	@echo 'make functional  the tests on the mini cloud'
+	@echo 'make docs        the pages for users, in doc/build/html'
 	@echo 'make venv        the environment for all of these'
 
 venv: $(STAMP)
@@ -53,3 +55,11 @@ test: lint
 
 demo: $(STAMP)
 	$(DEMO)
+
+$(DOCS_STAMP): $(STAMP)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check \
+	    $(CONSTRAINTS:%=--constraint %) --editable '.[docs]'
+	@touch $@
+
+docs: $(DOCS_STAMP)
+	$(PYTHON) -m sphinx -W --keep-going -q doc/source doc/build/html

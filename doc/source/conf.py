@@ -3,4 +3,9 @@
 
 project = 'heat-plugins'
 copyright = 'heat-plugins contributors'
-extensions = ['oslo_config.sphinxext']
+extensions = ['openstackdocstheme', 'oslo_config.sphinxext']
+html_theme = 'openstackdocs'
+# No version is named: the pages are about the tree that they lie in.
+openstackdocs_auto_version = False
+openstackdocs_auto_name = False
+openstackdocs_bug_project = ''

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the README and the pages for users say is so."""
+
+import pathlib
+import re
+import subprocess
+import sys
+import textwrap
+
+import testtools
+
+from heat_plugins import config
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+README = (ROOT / 'README.rst').read_text()
+PAGES = {
+    path.name: path.read_text() for path in (ROOT / 'doc/source').glob('*.rst')
+}
+EXAMPLES = ROOT / 'contrib/examples'
+
+
+def blocks(text):
+    """Return the indented blocks that follow a line ending in ``::``."""
+    pattern = r'^.*::(?: yaml)?\n\n((?:(?: {4}.*)?\n)+)'
+    return [
+        textwrap.dedent(block).strip('\n') + '\n'
+        for block in re.findall(pattern, text, re.MULTILINE)
+    ]
+
+
+class ReadmeTest(testtools.TestCase):
+    def test_template_is_the_example(self):
+        hello = (EXAMPLES / 'hello.yaml').read_text()
+        self.assertIn(hello, blocks(README))
+
+    def test_every_path_in_it_is_there(self):
+        paths = set(re.findall(r'(?:contrib|doc)/[\w./-]*\w', README))
+        self.assertIn('contrib/minicloud/minicloud', paths)
+        missing = [path for path in paths if not (ROOT / path).exists()]
+        self.assertEqual([], missing)
+
+    def test_every_make_target_in_it_is_there(self):
+        makefile = (ROOT / 'Makefile').read_text()
+        targets = {
+            command.split()[1]
+            for block in blocks(README)
+            for command in block.splitlines()
+            if command.startswith('make ')
+        }
+        self.assertEqual({'demo', 'test'}, targets)
+        for target in targets:
+            self.assertRegex(makefile, rf'(?m)^{target}:')
+
+    def test_command_prints_a_line_of_the_kind_shown(self):
+        (shown,) = (
+            block for block in blocks(README) if block.startswith('plugin_')
+        )
+        done = subprocess.run(
+            [sys.executable, '-m', 'heat_plugins'],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for line in (shown, done.stdout):
+            self.assertRegex(
+                line, r'^plugin_dirs = \S+/heat_plugins/plugin_dir\n$'
+            )
+
+
+class PagesTest(testtools.TestCase):
+    def test_every_example_is_named(self):
+        for path in EXAMPLES.glob('*.yaml'):
+            self.assertIn(
+                f'``{path.name}``', PAGES['software-deployments.rst']
+            )
+
+    def test_options_that_they_name_exist(self):
+        ours = {opt.name for opt in config.OPTS}
+        text = ''.join(PAGES.values())
+        named = re.findall(
+            r'``((?:temp_url|swift_error|signal_body|signal_poll)_\w+)``', text
+        )
+        self.assertNotEqual([], named)
+        self.assertEqual(set(), set(named) - ours)
