@@ -271,7 +271,8 @@ class Hub:
     def drop_container(self, container: str) -> None:
         """Delete a container and what is left in it.
 
-        What arrives meanwhile makes it not empty again, hence the attempts.
+        What arrives meanwhile makes it not empty again, hence the attempts,
+        and an end to all URLs if the first fails.
 
         :raises errors.Conflict: something kept arriving.
         """
@@ -279,6 +280,8 @@ class Hub:
             self._signer = None
             for attempt in range(_DROP_ATTEMPTS):
                 try:
+                    if attempt:
+                        keys.withdraw(self.store, container)
                     self.sweep(container, '')
                     self.store.delete_container(container)
                 except errors.NotFound:

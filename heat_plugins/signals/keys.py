@@ -78,6 +78,15 @@ def derive(secret: str, purpose: str) -> str:
     ).hexdigest()
 
 
+def withdraw(store: store_module.ObjectStore, container: str) -> None:
+    """Take a container's keys away: no URL signed with them works any more.
+
+    It changes nothing where the key of the account serves.
+    """
+    key, key_2 = _KEY.format(CONTAINER), _KEY_2.format(CONTAINER)
+    store.post_container(container, {key: '', key_2: '', _KEY_2_EXPIRES: ''})
+
+
 class KeyKeeper:
     """Gives a container its key, and returns what signs with it.
 

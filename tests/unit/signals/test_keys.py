@@ -158,6 +158,18 @@ class DerivedKeyTest(Case):
         self.assert_usable(self.keeper().ensure(BOX))
 
 
+class WithdrawalTest(Case):
+    def test_no_url_works_any_more_until_there_is_need_of_one(self):
+        old = self.keeper(secret='old').ensure(BOX)
+        new = self.keeper(secret='new').ensure(BOX)
+        self.assert_usable(old, new)
+        keys.withdraw(self.cluster.store(), BOX)
+        self.assert_unusable(old)
+        self.assert_unusable(new)
+        self.assertEqual({}, self.meta())
+        self.assert_usable(self.keeper(secret='new').ensure(BOX))
+
+
 class RotationTest(Case):
     def setUp(self):
         super().setUp()
