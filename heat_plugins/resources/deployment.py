@@ -697,20 +697,24 @@ class DeploymentMixin:
         row = self._row()
         if row is None or row.config_id != wait.config_id:
             return
-        if row.status == self.IN_PROGRESS:
-            LOG.info(
-                'Deployment %(id)s: %(action)s is taken back from server '
-                '%(server)s',
-                {
-                    'id': self.resource_id,
-                    'action': wait.action,
-                    'server': wait.server_id,
-                },
-            )
-            if wait.action != self.CREATE:
-                self.data_set(UNDO_KEY, wait.action)
-            self._delete_row()
-            self._note_configs(self._delete_configs(self._made_configs(row)))
+        self._take_back(row)
+
+    def _take_back(self, row):
+        if row.status != self.IN_PROGRESS:
+            return
+        LOG.info(
+            'Deployment %(id)s: %(action)s is taken back from server '
+            '%(server)s',
+            {
+                'id': self.resource_id,
+                'action': row.action,
+                'server': row.server_id,
+            },
+        )
+        if row.action != self.CREATE:
+            self.data_set(UNDO_KEY, row.action)
+        self._delete_row()
+        self._note_configs(self._delete_configs(self._made_configs(row)))
 
     def _delete_row(self):
         with self.rpc_client().ignore_error_by_name('NotFound'):
@@ -919,6 +923,15 @@ class DeploymentMixin:
         run CREATE, and after it DELETE, on the same server.
         """
         return self.action not in (self.UPDATE, self.SUSPEND, self.RESUME)
+
+    def make_replacement(self, *args, **kwargs):
+        replacement = super().make_replacement(*args, **kwargs)
+        row = self._row()
+        if row is not None:
+            # If it is in progress its engine has died, and nobody waits for
+            # its signal any more; its server is to run the other one.
+            self._take_back(row)
+        return replacement
 
     def _needs_update(self, *args, **kwargs):
         # Heat takes a failed resource for complete if nothing has changed.
