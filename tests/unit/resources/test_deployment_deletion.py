@@ -1,0 +1,406 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a deployment goes, and what it leaves: nothing."""
+
+from unittest import mock
+import uuid
+
+from heat.common import exception
+from heat.engine.clients.os import nova
+
+from heat_plugins.engine import hub as hubs
+from tests.unit.resources import deployments
+
+NESTED = """
+heat_template_version: 2021-04-16
+parameters:
+  config: {type: string}
+  server: {type: string}
+resources:
+  deployment:
+    type: OS::Heat::SoftwareDeployment
+    properties:
+      config: {get_param: config}
+      server: {get_param: server}
+      signal_transport: TEMP_URL_POLL
+"""
+
+
+class DeleteActionTest(deployments.DeploymentTestCase):
+    WHOLE = deployments.template(actions=deployments.ALL_ACTIONS)
+
+    def actions(self):
+        return [
+            deployments.inputs(config)['deploy_action']
+            for config in self.handed
+        ]
+
+    def test_it_runs_on_a_deployed_server_without_a_compute_service(self):
+        stack = self.created(self.WHOLE)
+        self.delete(stack)
+        self.assertEqual(['CREATE', 'DELETE'], self.actions())
+        self.assert_nothing_left()
+
+    def test_it_waits_for_its_signal(self):
+        stack = self.created(self.WHOLE)
+        self.answer = None
+        task = self.heat.start(stack['deployment'].delete)
+        self.assertFalse(self.step(task, 100))
+        self.send(self.handed[-1])
+        self.finish(task)
+        self.assert_only_the_config_is_left(stack)
+
+    def assert_only_the_config_is_left(self, stack):
+        self.assertEqual([], self.deployment_rows())
+        self.assertEqual({stack['config'].resource_id}, self.config_ids())
+        self.assertEqual([], self.containers())
+        self.assertEqual([], self.in_metadata(stack))
+
+    def test_one_that_fails_can_be_repeated(self):
+        stack = self.created(self.WHOLE)
+        self.answer = {'deploy_status_code': 1}
+        task = self.heat.start(stack['deployment'].delete)
+        self.assertRaises(exception.ResourceFailure, self.finish, task)
+        self.answer = {}
+        self.delete(stack)
+        self.assertEqual(['CREATE', 'DELETE', 'DELETE'], self.actions())
+        self.assert_nothing_left()
+
+    def test_it_ends_when_the_server_goes_meanwhile(self):
+        stack = self.created(self.WHOLE)
+        self.answer = None
+        task = self.heat.start(stack['deployment'].delete)
+        self.step(task, 10)
+        stack['server'].state_set('DELETE', 'COMPLETE')
+        self.finish(task, 60)
+        self.assertEqual([], self.deployment_rows())
+        self.assertEqual({stack['config'].resource_id}, self.config_ids())
+        self.assertEqual([], self.containers())
+        self.assertEqual([], self.tickets())
+
+    def test_there_is_none_without_the_server(self):
+        stack = self.created(self.WHOLE)
+        stack['server'].state_set('DELETE', 'FAILED')
+        task = self.heat.start(stack['deployment'].delete)
+        self.finish(task)
+        self.assertEqual(['CREATE'], self.actions())
+
+    def test_nor_without_the_config(self):
+        stack = self.created(self.WHOLE)
+        self.heat.rpc.delete_software_config(
+            self.heat.context, stack['config'].resource_id
+        )
+        self.delete(stack)
+        self.assertEqual(['CREATE'], self.actions())
+        self.assert_nothing_left()
+
+    def test_a_row_that_is_gone_is_made_again_for_it(self):
+        stack = self.created(self.WHOLE)
+        self.heat.rpc.delete_software_deployment(
+            self.heat.context, stack['deployment'].resource_id
+        )
+        self.delete(stack)
+        self.assertEqual(['CREATE', 'DELETE'], self.actions())
+        self.assert_nothing_left()
+
+    def test_without_such_an_action_a_row_that_is_gone_is_no_matter(self):
+        stack = self.created()
+        self.heat.rpc.delete_software_deployment(
+            self.heat.context, stack['deployment'].resource_id
+        )
+        self.delete(stack)
+        self.assert_nothing_left()
+
+    def test_it_can_time_out(self):
+        stack = self.created(
+            deployments.template(actions=deployments.ALL_ACTIONS, timeout=60)
+        )
+        self.answer = None
+        task = self.heat.start(stack['deployment'].delete)
+        error = self.assertRaises(
+            exception.ResourceFailure, self.finish, task, 80
+        )
+        self.assertIn('has not signalled DELETE', str(error))
+        self.assertEqual([], self.in_metadata(stack))
+
+
+class ServerOfNovaTest(deployments.DeploymentTestCase):
+    """A server of which Heat has no resource, or Nova the last word."""
+
+    def setUp(self):
+        super().setUp()
+        self.heat.auth.endpoints['compute'] = 'http://nova.invalid/v2.1'
+        self.get_server = mock.Mock()
+        self.patch(
+            nova.NovaClientPlugin,
+            'get_server',
+            lambda plugin, server: self.get_server(server),
+        )
+        self.whole = deployments.template(
+            server='of-nova', actions=deployments.ALL_ACTIONS
+        )
+
+    def test_one_that_is_there_is_handed_its_delete(self):
+        stack = self.created(self.whole)
+        self.delete(stack)
+        self.assertEqual(2, len(self.handed))
+        self.get_server.assert_called_with('of-nova')
+
+    def test_one_that_is_gone_is_not(self):
+        stack = self.created(self.whole)
+        self.get_server.side_effect = exception.EntityNotFound(
+            entity='Server', name='of-nova'
+        )
+        self.delete(stack)
+        self.assertEqual(1, len(self.handed))
+        self.assert_nothing_left()
+
+    def test_if_nova_cannot_say_it_is_taken_to_be_there(self):
+        stack = self.created(self.whole)
+        self.get_server.side_effect = exception.Error('503')
+        self.delete(stack)
+        self.assertEqual(2, len(self.handed))
+        self.assert_nothing_left()
+
+    def test_nova_is_not_asked_without_a_delete_action(self):
+        stack = self.created(deployments.template(server='of-nova'))
+        self.delete(stack)
+        self.get_server.assert_not_called()
+
+    def test_without_a_compute_service_a_strange_server_is_gone(self):
+        del self.heat.auth.endpoints['compute']
+        stack = self.created(self.whole)
+        self.delete(stack)
+        self.assertEqual(1, len(self.handed))
+        self.assert_nothing_left()
+
+
+class CleanUpTest(deployments.DeploymentTestCase):
+    def test_a_leftover_is_swept_up_with_the_container(self):
+        stack = self.created()
+        self.send(self.handed[0], {'answer': 'late'})
+        self.assertEqual(1, len(self.objects(stack)))
+        self.delete(stack)
+        self.assert_nothing_left()
+
+    def test_it_goes_in_every_state(self):
+        whole = deployments.template(actions=deployments.ALL_ACTIONS)
+        changed = deployments.template(
+            actions=deployments.ALL_ACTIONS, name='x'
+        )
+        for action in ('CREATE', 'UPDATE', 'SUSPEND', 'RESUME'):
+            self.answer = lambda config, action=action: {
+                'deploy_status_code': int(
+                    deployments.inputs(config)['deploy_action'] == action
+                )
+            }
+            stack = self.heat.stack(whole, name=f'failed-{action}')
+            for step, template in (
+                ('CREATE', None),
+                ('UPDATE', changed),
+                ('SUSPEND', None),
+                ('RESUME', None),
+            ):
+                self.finish(self.heat.begin(stack, step, template))
+                stack.persist_state_and_release_lock(uuid.uuid4().hex)
+                again = stack = self.heat.load(stack)
+                if step == action:
+                    break
+            self.assertEqual((action, 'FAILED'), again['deployment'].state)
+            self.delete(stack)
+            self.assert_nothing_left()
+
+    def test_others_keep_the_container_until_the_last(self):
+        parts = {'other': deployments.deployment()}
+        stack = self.created(deployments.template(resources=parts))
+        self.answer = None
+        task = self.heat.begin(
+            stack,
+            'UPDATE',
+            deployments.template(
+                resources={
+                    'other': deployments.deployment(name='x'),
+                    'deployment': None,
+                }
+            ),
+        )
+        self.step(task, 20)
+        self.assertEqual([], self.objects(stack))
+        self.send(self.handed[-1])
+        self.finish(task)
+        self.assertEqual('COMPLETE', stack.status)
+        self.assertEqual([], self.objects(stack))
+        self.delete(stack)
+        self.assert_nothing_left()
+
+    def test_one_of_a_nested_stack_shares_the_roots_container(self):
+        parent = self.created()
+        child = self.created(
+            NESTED,
+            name='nested',
+            parameters={
+                'config': parent['config'].resource_id,
+                'server': parent['server'].resource_id,
+            },
+            owner_id=parent.id,
+            nested_depth=1,
+        )
+        self.assertIn(
+            f'/heat-plugins-{parent.id}/signals/',
+            deployments.inputs(self.handed[-1])['deploy_signal_id'],
+        )
+        self.assertEqual(1, len(hubs._hubs))
+        self.finish(self.heat.start(parent['deployment'].delete))
+        self.assertEqual([], self.objects(parent))
+        self.delete(child)
+        self.assertEqual([], self.containers())
+        self.delete(parent)
+        self.assert_nothing_left()
+
+    def test_a_container_of_others_that_is_needed_again_is_made_again(self):
+        stack = self.created(
+            deployments.template(
+                resources={
+                    'other': deployments.deployment(actions=['SUSPEND']),
+                }
+            )
+        )
+        hub = next(iter(hubs._hubs.values()))
+        drop = hub.drop_container
+        tasks = []
+
+        def be_slow(container):
+            # Another deployment is given a URL after the question whether
+            # there is one, and before the container goes.
+            self.answer = None
+            tasks.append(self.heat.start(stack['other'].suspend))
+            self.step(tasks[0], 2)
+            drop(container)
+
+        self.patch(hub, 'drop_container', be_slow)
+        self.finish(self.heat.start(stack['deployment'].delete))
+        self.assertEqual([], self.objects(stack))
+        self.assertEqual(201, self.send(self.handed[-1]))
+        self.finish(tasks[0])
+
+    def test_what_arrives_meanwhile_is_no_reason_to_fail(self):
+        stack = self.created()
+        times = []
+
+        def put_one(request):
+            if request.method == 'DELETE' and 'signals' not in request.url:
+                times.append(1)
+                if len(times) < 6:
+                    self.send(self.handed[0])
+
+        self.swift.before = put_one
+        self.delete(stack)
+        self.assertEqual(6, len(times))
+        self.assert_nothing_left()
+
+    def test_passing_errors_are_ridden_out(self):
+        stack = self.created()
+        self.swift.fail(8, 503)
+        self.delete(stack)
+        self.assert_nothing_left()
+        self.assertFalse([e for e in deployments.events(stack) if 'left' in e])
+
+    def test_a_refusal_leaves_the_container_with_a_warning(self):
+        stack = self.created()
+        self.swift.denied.add(deployments.PROJECT)
+        with self.assertLogs('heat_plugins.resources', 'WARNING') as logs:
+            task = self.heat.start(stack['deployment'].delete)
+            self.finish(task)
+        self.assertIn('may be left behind', logs.output[-1])
+        (event,) = [e for e in deployments.events(stack) if 'behind' in e]
+        self.assertIn('answered 403', event)
+        self.delete(stack)
+        self.assertEqual([], self.deployment_rows())
+
+    def test_so_does_an_object_store_that_stays_away(self):
+        self.configure(swift_error_budget=60)
+        stack = self.created()
+        self.swift.fail(10000, 503)
+        task = self.heat.start(stack['deployment'].delete)
+        self.finish(task, 90)
+        (event,) = [e for e in deployments.events(stack) if 'behind' in e]
+        self.assertIn('answered 503', event)
+
+    def test_credentials_that_work_no_more_are_replaced_first(self):
+        stack = self.created()
+        old = next(iter(hubs._hubs.values())).store._transport
+        self.patch(old, '_project_id', 'revoked')
+        self.swift.locked_out.add('revoked')
+        self.delete(stack)
+        self.assert_nothing_left()
+
+    def test_a_replacement_takes_the_place_of_what_failed(self):
+        stack, _ = self.fails(
+            deployments.template(), {'deploy_status_code': 1}
+        )
+        failed = stack['deployment'].resource_id
+        self.answer = {}
+        self.update(stack, deployments.template())
+        (row,) = self.deployment_rows()
+        self.assertNotEqual(failed, row.id)
+        self.delete(stack)
+        self.assert_nothing_left()
+
+    def test_what_is_abandoned_leaves_nobody_polling(self):
+        stack = self.created()
+        again = self.heat.load(stack)
+        again.prepare_abandon()
+        self.heat.delete(again)
+        self.assertEqual([], self.tickets())
+        self.assertEqual(1, len(self.deployment_rows()))
+
+
+class LegacyTest(deployments.DeploymentTestCase):
+    """What Heat's own class has left behind it."""
+
+    def legacy(self, **options):
+        """Return a stack as if Heat's own class had made its deployment."""
+        stack = self.created(
+            deployments.template(signal_transport='NO_SIGNAL')
+        )
+        deployment = stack['deployment']
+        deployment.data_delete('heat_plugins_configs')
+        store = self.swift.store(deployments.PROJECT)
+        store.put_container(stack.id, {})
+        self.box = self.swift.container(stack.id, deployments.PROJECT)
+        self.name = deployment.physical_resource_name()
+        self.box.objects[self.name] = b''
+        deployment.data_set('swift_signal_url', 'http://old')
+        deployment.data_set('swift_signal_object_name', self.name)
+        return stack
+
+    def test_its_object_and_container_go(self):
+        stack = self.legacy()
+        self.delete(stack)
+        self.assert_nothing_left()
+
+    def test_the_objects_of_others_stay_and_with_them_the_container(self):
+        stack = self.legacy()
+        # Heat took each name that contained its own for its own.
+        self.box.objects[f'{self.name}-more'] = b''
+        self.delete(stack)
+        self.assertEqual([f'{self.name}-more'], sorted(self.box.objects))
+        self.assertEqual([stack.id], self.containers())
+
+    def test_it_is_no_matter_if_they_are_gone(self):
+        stack = self.legacy()
+        self.box.objects.clear()
+        self.swift.store(deployments.PROJECT).delete_container(stack.id)
+        self.delete(stack)
+        self.assert_nothing_left()
+
+    def test_a_row_that_it_made_is_updated_and_its_config_goes(self):
+        stack = self.legacy()
+        (before,) = self.deployment_rows()
+        self.update(stack, deployments.template(name='x'))
+        (row,) = self.deployment_rows()
+        self.assertEqual(before.id, row.id)
+        self.assertEqual(
+            {stack['config'].resource_id, row.config_id}, self.config_ids()
+        )
+        self.delete(stack)
+        self.assert_nothing_left()
