@@ -74,15 +74,21 @@ def software(
             'type': 'OS::Heat::DeployedServer',
             'properties': server or {},
         },
-        'config': config
-        or {
-            'type': 'OS::Heat::SoftwareConfig',
-            'properties': {
-                'group': 'script',
-                'inputs': [{'name': 'who'}],
-                'outputs': declared,
-                'config': script,
-            },
+        'config': {
+            # Heat begins one thing a second of those that need no other.
+            'depends_on': ['server'],
+            **(
+                config
+                or {
+                    'type': 'OS::Heat::SoftwareConfig',
+                    'properties': {
+                        'group': 'script',
+                        'inputs': [{'name': 'who'}],
+                        'outputs': declared,
+                        'config': script,
+                    },
+                }
+            ),
         },
     }
     for name in names:
@@ -96,6 +102,12 @@ def software(
                 'name': name,
                 **properties,
             },
+        }
+    if deployments > 2:
+        resources['end'] = {
+            'type': 'OS::Heat::Value',
+            'properties': {'value': 'so that deletion begins with one'},
+            'depends_on': names,
         }
     shown = [*(one['name'] for one in declared), 'deploy_stdout']
     return {
@@ -154,20 +166,24 @@ class Stack:
         *,
         name: str | None = None,
         timeout_mins: int = 5,
+        adopt: str | None = None,
         **parameters: Any,
     ) -> None:
+        """Begin to make it.
+
+        :param adopt: what abandoning a stack has returned.
+        """
         self.name = name or f'stack{next(_numbers)}'
         self._session = session
-        answer = session.post(
-            'orchestration',
-            '/stacks',
-            {
-                'stack_name': self.name,
-                'template': template,
-                'timeout_mins': timeout_mins,
-                'parameters': parameters,
-            },
-        )
+        body: Template = {
+            'stack_name': self.name,
+            'template': template,
+            'timeout_mins': timeout_mins,
+            'parameters': parameters,
+        }
+        if adopt is not None:
+            body['adopt_stack_data'] = adopt
+        answer = session.post('orchestration', '/stacks', body)
         assert answer.status == 201, answer
         self.id = str(answer.json()['stack']['id'])
         self._path = f'/stacks/{self.name}/{self.id}'
@@ -195,6 +211,13 @@ class Stack:
             'orchestration', f'{self._path}/actions', body
         )
         assert answer.ok, answer
+
+    def abandon(self) -> str:
+        """Let Heat forget it; what `adopt` needs to take it over."""
+        answer = self._session.delete('orchestration', f'{self._path}/abandon')
+        assert answer.ok, answer
+        until(lambda: self.status == 'DELETE_COMPLETE')
+        return answer.body.decode()
 
     def delete(self) -> None:
         """Begin to delete it; ``wait`` says how that ends."""

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers of a stack, and what they leave behind where one can see it."""
+
+import json
+from typing import Any
+
+from tests.functional import base
+
+
+def agent(
+    cloud: base.minicloud_client.Cloud,
+    stack: base.Stack,
+    server: str = 'server',
+    user: str = 'demo',
+) -> base.minicloud_client.Agent:
+    """Return the real agent of a server, switched off."""
+    return cloud.agent(
+        f'{stack.name}-{server}', stack=stack.name, resource=server, user=user
+    )
+
+
+def has_run(agent: base.minicloud_client.Agent) -> set[str]:
+    """Return the ids of the configs that a server has run."""
+    return {
+        path.stem
+        for path in (agent.path / 'var/deployed').glob('*.json')
+        if not path.stem.endswith('.notify')
+    }
+
+
+def body(**outputs: Any) -> bytes:
+    """Return what a server sends as its result."""
+    return json.dumps({'deploy_status_code': 0, **outputs}).encode()
+
+
+def container(stack: base.Stack) -> str:
+    """Return the path of a root stack's container, as a pattern."""
+    return f'/v1/[^/]+/heat-plugins-{stack.id}'
+
+
+def signals(
+    cloud: base.minicloud_client.Cloud, stack: base.Stack
+) -> list[dict[str, Any]]:
+    """Return the requests to Swift that bore signals of a stack."""
+    return cloud.swift_requests(
+        method='PUT', path=f'{container(stack)}/signals/.*'
+    )
