@@ -287,14 +287,32 @@ class CleanUpTest(deployments.DeploymentTestCase):
         times = []
 
         def put_one(request):
+            # By whom has the account's key, or a token.
             if request.method == 'DELETE' and 'signals' not in request.url:
                 times.append(1)
                 if len(times) < 6:
-                    self.send(self.handed[0])
+                    name = f'heat-plugins-{stack.id}'
+                    there = self.swift.container(name, deployments.PROJECT)
+                    there.objects['signals/late'] = b'{}'
 
         self.swift.before = put_one
         self.delete(stack)
         self.assertEqual(6, len(times))
+        self.assert_nothing_left()
+
+    def test_a_server_that_goes_on_signalling_is_cut_off(self):
+        stack = self.created()
+        answers = []
+
+        def put_one(request):
+            if request.method == 'DELETE' and 'signals' not in request.url:
+                answers.append(self.send(self.handed[0]))
+
+        self.swift.before = put_one
+        self.delete(stack)
+        self.assertEqual(2, len(answers))
+        self.assertEqual(201, answers[0])
+        self.assertIn(answers[1], (401, 403))
         self.assert_nothing_left()
 
     def test_passing_errors_are_ridden_out(self):
