@@ -858,6 +858,10 @@ class DeploymentMixin:
             return self._last_transport(row)
         raise exception.InvalidTemplateAttribute(resource=self.name, key=key)
 
+    def _resolve_attribute(self, name):
+        # For who asks the API; templates come by `get_attribute`.
+        return self.get_attribute(name)
+
     def _last_transport(self, row):
         """Return how the last action was to be signalled."""
         if row is None:
