@@ -11,6 +11,7 @@ from collections import abc
 import contextlib
 import copy
 import dataclasses
+import json
 import time
 from typing import Any
 import uuid
@@ -48,6 +49,9 @@ TRANSPORT_ATTR = 'signal_transport'
 #: The key in a resource's data for the configs that its actions have made:
 #: the last one, and those before it that could not be deleted so far.
 CONFIGS_KEY = 'heat_plugins_configs'
+
+#: The key for inputs of an action that was taken back.
+INPUTS_KEY = 'heat_plugins_inputs'
 
 #: The key in a resource's data that says that an action after CREATE was
 #: taken back: the row is gone, and what CREATE did is still to be undone.
@@ -409,19 +413,13 @@ class DeploymentMixin:
 
     def _must_replace(self, config):
         """Say whether an input changes that is not to change in place."""
-        row = self._row()
-        if row is None:
-            return False
+        before = self._inputs_before()
         # What it takes to be signalled is not made before it is needed.
         self._signalling = transports.NOTHING
         try:
             derived = self._build_derived_inputs(self.UPDATE, config)
         finally:
             self._signalling = None
-        before = {
-            each['name']: each.get('value')
-            for each in row.config.config[rpc_api.SOFTWARE_CONFIG_INPUTS]
-        }
         after = handover.inputs(
             [each.as_dict() for each in derived if each.replace_on_change()],
             self._tool(self.UPDATE, config),
@@ -430,6 +428,27 @@ class DeploymentMixin:
             each['name'] in before and before[each['name']] != each['value']
             for each in after
         )
+
+    def _inputs_before(self):
+        """Return the inputs that the last action had, by name."""
+        row = self._row()
+        if row is None:
+            return json.loads(self.data().get(INPUTS_KEY, '{}'))
+        return {
+            each['name']: each.get('value')
+            for each in row.config.config[rpc_api.SOFTWARE_CONFIG_INPUTS]
+        }
+
+    def _keep_inputs(self, row):
+        """Remember what the next update has to compare, without the row."""
+        kept = {
+            each['name']: each.get('value')
+            for each in row.config.config[rpc_api.SOFTWARE_CONFIG_INPUTS]
+            if each.get('replace_on_change')
+        }
+        if kept:
+            # They may be secrets.
+            self.data_set(INPUTS_KEY, json.dumps(kept), redact=True)
 
     def _tool(self, action, config):
         return handover.tool(
@@ -713,6 +732,7 @@ class DeploymentMixin:
         )
         if row.action != self.CREATE:
             self.data_set(UNDO_KEY, row.action)
+        self._keep_inputs(row)
         self._delete_row()
         self._note_configs(self._delete_configs(self._made_configs(row)))
 
