@@ -258,6 +258,9 @@ class Sweep:
     def __init__(self, deployment):
         self._deployment = deployment
         self.container = deployment.data().get(rows.CONTAINER_KEY)
+        # Who hands in a stack for adoption may name any.
+        if not (self.container or '').startswith(names.container('')):
+            self.container = None
 
     def run(self):
         """Delete the deployment's signals; the last one's container, too.
@@ -290,7 +293,8 @@ class Sweep:
     def _in_use(self):
         return rows.container_in_use(
             self._deployment.context,
-            root_stack_id(self._deployment),
+            # Not always ours: an adopted stack has that of its former life.
+            self.container.removeprefix(names.container('')),
             self.container,
         )
 
