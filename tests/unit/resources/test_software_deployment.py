@@ -1,0 +1,411 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OS::Heat::SoftwareDeployment: its life from update to adoption."""
+
+from heat.common import exception
+from heat.engine.resources.openstack.heat import software_deployment as base
+from heat.engine.resources.openstack.heat import structured_config
+
+from tests.unit.resources import deployments
+
+HEATS = {
+    f'OS::Heat::{cls.__name__}': cls
+    for cls in (
+        base.SoftwareDeployment,
+        base.SoftwareDeploymentGroup,
+        base.SoftwareDeployments,
+        structured_config.StructuredDeployment,
+        structured_config.StructuredDeploymentGroup,
+        structured_config.StructuredDeployments,
+    )
+}
+
+
+class SchemaTest(deployments.DeploymentTestCase):
+    """Whatever a template may say of Heat's classes it may say of ours."""
+
+    def test_each_property_is_there_with_the_same_type(self):
+        for name, heats in HEATS.items():
+            ours = deployments.OURS[name].properties_schema
+            self.assertEqual(
+                {'timeout', 'signal_url_lifetime'},
+                set(ours) - set(heats.properties_schema),
+            )
+            for key, schema in heats.properties_schema.items():
+                different = {
+                    field
+                    for field in (
+                        'type',
+                        'default',
+                        'required',
+                        'implemented',
+                        'update_allowed',
+                        'immutable',
+                    )
+                    if getattr(schema, field) != getattr(ours[key], field)
+                }
+                # An update in place is what ours does better.
+                allowed = (
+                    {'update_allowed'} if key == 'signal_transport' else set()
+                )
+                self.assertEqual(allowed, different, (name, key))
+
+    def test_each_transport_of_heats_may_be_named(self):
+        for name, heats in HEATS.items():
+            (theirs,) = heats.properties_schema['signal_transport'].constraints
+            (ours,) = (
+                deployments.OURS[name]
+                .properties_schema['signal_transport']
+                .constraints
+            )
+            self.assertEqual(
+                {'AUTO', 'TEMP_URL_POLL'},
+                set(ours.allowed) - set(theirs.allowed),
+            )
+            self.assertLessEqual(set(theirs.allowed), set(ours.allowed))
+
+    def test_each_attribute_is_there_with_the_same_type(self):
+        for name, heats in HEATS.items():
+            ours = deployments.OURS[name].attributes_schema
+            for key, schema in heats.attributes_schema.items():
+                self.assertEqual(schema.type, ours[key].type)
+            more = (
+                set()
+                if 'roup' in name or name.endswith('ments')
+                else {'signal_transport'}
+            )
+            self.assertEqual(
+                more, set(ours) - set(heats.attributes_schema), name
+            )
+
+    def test_heats_own_schemas_are_left_alone(self):
+        self.assertNotIn('timeout', base.SoftwareDeployment.properties_schema)
+        self.assertFalse(
+            base.SoftwareDeployment.properties_schema[
+                'signal_transport'
+            ].update_allowed
+        )
+
+    def test_each_type_names_the_support_that_heats_does(self):
+        for name, heats in HEATS.items():
+            self.assertEqual(
+                heats.support_status, deployments.OURS[name].support_status
+            )
+
+    def test_nobody_may_ask_for_a_transport_that_is_not_there(self):
+        self.assertRaises(
+            exception.StackValidationFailed,
+            self.heat.create,
+            deployments.template(signal_transport='PIGEON'),
+        )
+
+
+class GroupTest(deployments.DeploymentTestCase):
+    """A group's members are made in a nested stack, by RPC."""
+
+    def members(self, kind, **properties):
+        stack = self.heat.stack(
+            deployments.template(
+                resources={
+                    'deployment': {
+                        'type': kind,
+                        'properties': {
+                            'config': {'get_resource': 'config'},
+                            'servers': {
+                                'a': {'get_resource': 'server'},
+                                'b': 'x',
+                            },
+                            **properties,
+                        },
+                    }
+                }
+            ),
+            name=kind.rpartition(':')[2],
+        )
+        stack.validate()
+        group = stack['deployment']
+        return group.child_template().resource_definitions(stack)
+
+    def test_what_the_group_says_its_members_are_given(self):
+        for kind in ('Software', 'Structured'):
+            for suffix in ('DeploymentGroup', 'Deployments'):
+                members = self.members(
+                    f'OS::Heat::{kind}{suffix}',
+                    signal_transport='AUTO',
+                    timeout=77,
+                )
+                self.assertEqual({'a', 'b'}, set(members))
+                for member in members.values():
+                    self.assertEqual(
+                        f'OS::Heat::{kind}Deployment', member.resource_type
+                    )
+                    given = member.properties(
+                        deployments.OURS[
+                            member.resource_type
+                        ].properties_schema
+                    )
+                    self.assertEqual('AUTO', given['signal_transport'])
+                    self.assertEqual(77, given['timeout'])
+                    self.assertIsNone(given['signal_url_lifetime'])
+
+
+class UpdateTest(deployments.DeploymentTestCase):
+    def test_it_is_updated_in_place(self):
+        stack = self.created()
+        before = stack['deployment'].resource_id
+        for change in (
+            {'name': 'x'},
+            {'input_values': {'who': 'x'}},
+            {'signal_transport': 'AUTO'},
+            {'timeout': 99},
+            {'signal_url_lifetime': 6000},
+        ):
+            self.handed.clear()
+            self.update(stack, deployments.template(**change))
+            self.assertEqual(1, len(self.handed), change)
+            again = self.heat.load(stack)
+            self.assertEqual(before, again['deployment'].resource_id)
+
+    def test_another_server_is_another_deployment(self):
+        stack = self.created()
+        before = stack['deployment'].resource_id
+        self.update(stack, deployments.template(server='other'))
+        again = self.heat.load(stack)
+        self.assertNotEqual(before, again['deployment'].resource_id)
+        self.assertEqual(1, len(self.deployment_rows()))
+
+    def replacing(self, **properties):
+        return deployments.template(
+            config={
+                'inputs': [
+                    {'name': 'who', 'replace_on_change': True},
+                    {'name': 'why'},
+                ]
+            },
+            **properties,
+        )
+
+    def test_an_input_may_ask_for_replacement(self):
+        stack = self.created(self.replacing(input_values={'who': 'a'}))
+        before = stack['deployment'].resource_id
+        self.update(
+            stack, self.replacing(input_values={'who': 'a', 'why': 'x'})
+        )
+        again = self.heat.load(stack)
+        self.assertEqual(before, again['deployment'].resource_id)
+        self.update(stack, self.replacing(input_values={'who': 'b'}))
+        again = self.heat.load(stack)
+        self.assertNotEqual(before, again['deployment'].resource_id)
+        self.assertEqual(1, len(self.deployment_rows()))
+
+    def test_also_after_an_action_was_taken_back(self):
+        stack = self.created(self.replacing(input_values={'who': 'a'}))
+        before = stack['deployment'].resource_id
+        whole = self.replacing(input_values={'who': 'a', 'why': 'x'})
+        _, task = self.waiting(whole, 'UPDATE', stack)
+        task.cancel()
+        self.answer = {}
+        self.update(stack, self.replacing(input_values={'who': 'b'}))
+        again = self.heat.load(stack)
+        self.assertNotEqual(before, again['deployment'].resource_id)
+
+    def test_a_number_that_stays_the_same_is_no_change(self):
+        config = {
+            'inputs': [
+                {'name': 'who', 'type': 'Number', 'replace_on_change': True}
+            ]
+        }
+        stack = self.created(
+            deployments.template(config=config, input_values={'who': 3})
+        )
+        before = stack['deployment'].resource_id
+        self.update(
+            stack,
+            deployments.template(
+                config=config, input_values={'who': 3}, name='x'
+            ),
+        )
+        again = self.heat.load(stack)
+        self.assertEqual(before, again['deployment'].resource_id)
+
+    def broken_update(self):
+        stack = self.created()
+        self.answer = {'deploy_status_code': 1}
+        changed = deployments.template(name='x')
+        task = self.heat.begin(stack, 'UPDATE', changed)
+        self.failed(task, stack)
+        self.answer = {}
+        return stack, changed
+
+    def test_one_that_failed_is_repeated_though_nothing_changes(self):
+        stack, changed = self.broken_update()
+        before = stack['deployment'].resource_id
+        self.update(stack, changed)
+        again = self.heat.load(stack)
+        self.assertEqual(before, again['deployment'].resource_id)
+        self.assertEqual(('UPDATE', 'COMPLETE'), again['deployment'].state)
+        self.assertEqual(3, len(self.handed))
+
+    def test_what_failed_to_be_created_is_replaced(self):
+        stack, _ = self.fails(
+            deployments.template(), {'deploy_status_code': 1}
+        )
+        before = stack['deployment'].resource_id
+        self.answer = {}
+        self.update(stack, deployments.template())
+        again = self.heat.load(stack)
+        self.assertNotEqual(before, again['deployment'].resource_id)
+
+    def test_one_that_is_complete_is_not_touched_for_nothing(self):
+        stack = self.created()
+        self.update(stack, deployments.template())
+        self.assertEqual(1, len(self.handed))
+
+
+class AttributesTest(deployments.DeploymentTestCase):
+    def test_without_a_config_there_are_those_that_all_have(self):
+        whole = deployments.template(actions=['SUSPEND'])
+        del whole['resources']['deployment']['properties']['config']
+        stack = self.created(whole)
+        resource = stack['deployment']
+        self.assertIsNone(resource.FnGetAtt('deploy_stdout'))
+        self.assertIsNone(resource.FnGetAtt('signal_transport'))
+        self.assertRaises(
+            exception.InvalidTemplateAttribute, resource.FnGetAtt, 'answer'
+        )
+
+    def test_a_declared_output_is_known_before_it_has_a_value(self):
+        stack = self.created(deployments.template(actions=['SUSPEND']))
+        resource = stack['deployment']
+        self.assertIsNone(resource.FnGetAtt('answer'))
+        self.assertRaises(
+            exception.InvalidTemplateAttribute, resource.FnGetAtt, 'unknown'
+        )
+
+    def test_a_config_that_is_gone_is_no_reason_to_fail(self):
+        stack = self.created()
+        self.heat.rpc.delete_software_config(
+            self.heat.context, stack['config'].resource_id
+        )
+        self.assertIsNone(stack['deployment'].FnGetAtt('deploy_stdout'))
+        self.assertIsNone(stack['deployment'].FnGetAtt('answer'))
+
+    def test_the_transport_is_one(self):
+        self.heat.auth.endpoints['cloudformation'] = 'http://cfn.invalid/v1'
+        stack = self.created()
+        self.assertEqual(
+            'TEMP_URL_POLL', stack['deployment'].FnGetAtt('signal_transport')
+        )
+        self.update(stack, deployments.template(signal_transport='NO_SIGNAL'))
+        again = self.heat.load(stack)
+        self.assertEqual(
+            'NO_SIGNAL', again['deployment'].FnGetAtt('signal_transport')
+        )
+
+    def test_unless_the_config_declares_an_output_of_that_name(self):
+        config = {'outputs': [{'name': 'signal_transport'}]}
+        self.answer = {'signal_transport': 'carrier'}
+        stack = self.created(deployments.template(config=config))
+        self.assertEqual(
+            'carrier', stack['deployment'].FnGetAtt('signal_transport')
+        )
+        self.answer = {}
+        other = self.created(deployments.template(config=config), name='b')
+        self.assertIsNone(other['deployment'].FnGetAtt('signal_transport'))
+
+
+class CheckTest(deployments.DeploymentTestCase):
+    def check(self, stack):
+        again = self.heat.load(stack)
+        self.finish(self.heat.begin(again, 'CHECK'))
+        return again['deployment'].state, again['deployment'].status_reason
+
+    def test_it_runs_nothing_again(self):
+        stack = self.created()
+        calls = len(self.heat.rpc.calls)
+        self.act(stack, 'CHECK')
+        self.assertEqual(1, len(self.handed))
+        self.assertEqual(calls, len(self.heat.rpc.calls))
+
+    def test_one_that_has_had_no_action_is_well(self):
+        stack = self.created(deployments.template(actions=['SUSPEND']))
+        self.act(stack, 'CHECK')
+
+    def test_it_fails_without_the_row(self):
+        stack = self.created()
+        self.heat.rpc.delete_software_deployment(
+            self.heat.context, stack['deployment'].resource_id
+        )
+        state, reason = self.check(stack)
+        self.assertEqual(('CHECK', 'FAILED'), state)
+        self.assertIn('There is no deployment', reason)
+
+    def test_and_without_the_server(self):
+        stack = self.created(deployments.template(server='nowhere'))
+        state, reason = self.check(stack)
+        self.assertEqual(('CHECK', 'FAILED'), state)
+        self.assertIn('There is no server with id nowhere', reason)
+
+
+class AdoptTest(deployments.DeploymentTestCase):
+    def adopt(self, stack):
+        """Abandon a stack and let another one adopt it."""
+        again = self.heat.load(stack)
+        data = again.prepare_abandon()
+        self.heat.delete(again)
+        data['resources'] = {
+            name: {**value} for name, value in data['resources'].items()
+        }
+        adopted = self.heat.stack(
+            data['template'], 'adopted', adopt_stack_data=data
+        )
+        adopted._store_resources()
+        task = self.heat.start(adopted.stack_task, action=adopted.ADOPT)
+        self.finish(task)
+        return adopted
+
+    def test_one_that_is_complete_goes_on(self):
+        self.answer = {'answer': '42'}
+        stack = self.created()
+        row_id = stack['deployment'].resource_id
+        self.send(self.handed[0], {'answer': 'late'})
+        adopted = self.adopt(stack)
+        self.assertEqual(('ADOPT', 'COMPLETE'), adopted['deployment'].state)
+        self.assertEqual(row_id, adopted['deployment'].resource_id)
+        self.assertEqual('42', adopted['deployment'].FnGetAtt('answer'))
+        self.assertEqual([], self.containers())
+        self.delete(adopted)
+        self.assertEqual([], self.deployment_rows())
+        self.assertEqual([], self.containers())
+
+    def test_what_cannot_be_cleaned_up_does_not_keep_it_from_that(self):
+        stack = self.created()
+        self.swift.denied.add(deployments.PROJECT)
+        adopted = self.adopt(stack)
+        self.assertEqual(('ADOPT', 'COMPLETE'), adopted['deployment'].state)
+
+    def test_one_that_waits_is_refused(self):
+        stack, task = self.waiting()
+        self.addCleanup(task.cancel)
+        adopted = self.adopt(stack)
+        self.assertEqual('FAILED', adopted['deployment'].status)
+        self.assertIn('IN_PROGRESS', adopted['deployment'].status_reason)
+
+    def test_one_that_is_not_there_is_refused(self):
+        stack = self.created()
+        self.heat.rpc.delete_software_deployment(
+            self.heat.context, stack['deployment'].resource_id
+        )
+        adopted = self.adopt(stack)
+        self.assertEqual('FAILED', adopted['deployment'].status)
+        self.assertIn(
+            'There is no deployment', adopted['deployment'].status_reason
+        )
+
+    def test_no_container_that_is_not_ours_is_touched(self):
+        stack = self.created()
+        stack['deployment'].data_set('heat_plugins_signal_container', 'own')
+        self.swift.store(deployments.PROJECT).put_container('own', {})
+        adopted = self.adopt(stack)
+        self.assertEqual(('ADOPT', 'COMPLETE'), adopted['deployment'].state)
+        self.delete(adopted)
+        self.assertIn('own', self.containers())
