@@ -122,6 +122,13 @@ OPTS = [
         help='Seconds for which the object store may fail without a break '
         'before the deployments that wait for it fail too.',
     ),
+    cfg.IntOpt(
+        'mistral_error_budget',
+        default=300,
+        min=0,
+        help='Seconds for which Mistral may fail without a break before the '
+        'resources that wait for it fail too.',
+    ),
     cfg.ListOpt(
         'disabled_resource_types',
         default=[],

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong when Mistral is called: how to go on, and in which words.
+
+mistralclient raises an error of its own for every answer that is not a
+success, and lets keystoneauth's through where there was no answer.
+"""
+
+import dataclasses
+import enum
+import re
+from typing import Any, Final
+
+from keystoneauth1 import exceptions
+from mistralclient.api import base
+
+
+class Kind(enum.Enum):
+    """How to go on after an error."""
+
+    #: The same request may succeed in a moment. Whether this one was
+    #: carried out is not known.
+    PASSING = 'passing'
+    #: As above, but not for long: often it is a defect.
+    DOUBTFUL = 'doubtful'
+    MISSING = 'missing'
+    CONFLICT = 'conflict'
+    REFUSED = 'refused'
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """An error, judged.
+
+    :ivar text: for people; one line, without the words around it.
+    """
+
+    kind: Kind
+    text: str
+
+    @property
+    def passing(self) -> bool:
+        """Say whether the same request may succeed later on."""
+        return self.kind in (Kind.PASSING, Kind.DOUBTFUL)
+
+
+_BY_STATUS: Final = {
+    404: Kind.MISSING,
+    408: Kind.PASSING,
+    409: Kind.CONFLICT,
+    429: Kind.PASSING,
+    500: Kind.DOUBTFUL,
+    502: Kind.PASSING,
+    503: Kind.PASSING,
+    504: Kind.PASSING,
+}
+
+# What another service has told Mistral arrives as a 500 with this in it.
+_INNER: Final = re.compile(r'\(HTTP (\d{3})\)')
+
+_NOISE: Final = re.compile(r'\s*\(Request-ID: [^)]*\)')
+
+
+def judge(error: Exception) -> Fault | None:
+    """Judge an error of a call; None for what is none of Mistral's."""
+    if isinstance(error, base.APIException):
+        return _answered(error.error_code, error.error_message)
+    if isinstance(error, exceptions.HttpError):
+        return _answered(error.http_status, error.message)
+    if isinstance(error, exceptions.SSLError):
+        return Fault(
+            Kind.REFUSED,
+            f'Mistral cannot be trusted; see ca_file in [clients_mistral] '
+            f'of heat.conf: {_line(error)}',
+        )
+    if isinstance(error, exceptions.ConnectionError):
+        return Fault(Kind.PASSING, f'Mistral does not answer: {_line(error)}')
+    if isinstance(error, exceptions.CatalogException):
+        return Fault(
+            Kind.REFUSED, f'this cloud has no Mistral: {_line(error)}'
+        )
+    if isinstance(error, exceptions.ClientException):
+        return Fault(Kind.REFUSED, _line(error))
+    return None
+
+
+def _answered(status: Any, message: Any) -> Fault:
+    if isinstance(message, bytes):
+        message = message.decode(errors='replace')
+    text = _line(message or '')
+    # A proxy in front of Mistral answers with a page.
+    if not text or text.startswith('<'):
+        text = 'no reason given'
+    status = int(status or 500)
+    kind = _BY_STATUS.get(status, Kind.REFUSED)
+    inner = _INNER.search(text)
+    if status == 500 and inner:
+        kind = _BY_STATUS.get(int(inner[1]), Kind.REFUSED)
+        if kind is Kind.MISSING:
+            kind = Kind.REFUSED
+    if kind in (Kind.PASSING, Kind.DOUBTFUL):
+        text = f'Mistral answered {status}: {text}'
+    return Fault(kind, text)
+
+
+def _line(text: object) -> str:
+    return _NOISE.sub('', ' '.join(str(text).split()))
+
+
+def trust_refused(error: Exception, trust_id: str | None) -> str | None:
+    """Explain why Mistral got no trust from Keystone; None if it did.
+
+    For a trigger Mistral asks Keystone for a trust, in the name of whoever
+    makes the trigger. Keystone says little about why it refuses, so this
+    names what can be the matter.
+
+    :param trust_id: of the trust that the request was made with, if so.
+    """
+    if not isinstance(error, base.APIException) or error.error_code != 500:
+        return None
+    text = _line(error.error_message)
+    inner = _INNER.search(text)
+    if not inner or inner[1] not in ('400', '401', '403', '404'):
+        return None
+    return f'{_trust_advice(text, inner[1], trust_id)} (Keystone: {text})'
+
+
+def _trust_advice(text: str, status: str, trust_id: str | None) -> str:
+    if 'elegated tokens' in text:
+        return (
+            'Keystone lets nobody make a trust who has logged in with an '
+            'application credential, and a cron trigger needs one: act on '
+            'this stack with a password, or let the operator set '
+            '[security_compliance] '
+            'allow_insecure_application_credential_trust_escalation in '
+            'keystone.conf, for an unrestricted application credential'
+        )
+    if status == '401':
+        return (
+            'Mistral could not log in to Keystone to get a trust for the '
+            'cron trigger: the operator looks at [keystone_authtoken] in '
+            'mistral.conf; or the token of this action has expired'
+        )
+    if trust_id:
+        return (
+            'Heat acts on this stack through a trust, and Keystone did not '
+            'let Mistral make another one from it for the cron trigger: '
+            'the operator sets [DEFAULT] allow_trusts_redelegation in '
+            'heat.conf for trusts to come, leaves [trust] '
+            'allow_redelegation on in keystone.conf with a '
+            'max_redelegation_count of 1 or more, and lets [DEFAULT] '
+            'trusts_delegated_roles in heat.conf name every role of the '
+            'user or none; until then the user updates the stack directly'
+        )
+    if status == '404':
+        return (
+            'Keystone does not know one of the roles of the user of this '
+            'action, or has no trusts: roles for this project must be '
+            "the user's own, given by the operator"
+        )
+    return (
+        'Keystone did not let Mistral make a trust for the cron trigger in '
+        'the name of the user of this action: that user needs a role of '
+        'its own in this project, and the operator a policy for '
+        'identity:create_trust in Keystone that allows it'
+    )

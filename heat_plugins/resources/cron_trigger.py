@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OS::Mistral::CronTrigger."""
+
+from collections.abc import Mapping
+
+from heat.common import exception
+from heat.common.i18n import _
+from heat.engine import attributes
+from heat.engine import constraints
+from heat.engine import function
+from heat.engine import properties
+from heat.engine import resource
+from heat.engine import rsrc_defn
+from heat.engine.resources.openstack.mistral import cron_trigger
+from oslo_log import log as logging
+
+from heat_plugins.clients import mistral_errors
+from heat_plugins.resources import mistral_calls
+from heat_plugins.resources import trigger_steps
+from heat_plugins.workflows import schedule
+from heat_plugins.workflows import triggers
+
+LOG = logging.getLogger(__name__)
+
+_Base = cron_trigger.CronTrigger
+
+
+class CronTrigger(mistral_calls.MistralCalls, _Base):
+    """Runs a workflow by the clock.
+
+    A pattern says when, as in crontab; a first time when to begin, or, with
+    no pattern, when to run once; a count how often in all. All times are
+    UTC.
+
+    The same as Heat's own, and more: the workflow may be named by a text,
+    and given params. Every change is an update, which leaves exactly one
+    trigger in Mistral: all that can be checked is checked before the old
+    one goes, an unchanged count goes on with what is left of it, a first
+    time that has passed is left out where there is a pattern, and when the
+    new trigger cannot be made the old one is put back, if need be by the
+    next action after a crash. A trigger whose count ran out is complete;
+    Mistral forgets it, and this resource does not mind.
+    """
+
+    WORKFLOW_PARAMS = 'params'
+
+    ATTRIBUTES = (*_Base.ATTRIBUTES, 'upcoming_executions')
+    UPCOMING_EXECUTIONS = 'upcoming_executions'
+
+    properties_schema = {
+        _Base.NAME: properties.Schema(
+            properties.Schema.STRING,
+            _(
+                'Name of the cron trigger; no other one of the project may '
+                'have it. Without it the trigger gets a name of its own.'
+            ),
+            update_allowed=True,
+        ),
+        _Base.PATTERN: properties.Schema(
+            properties.Schema.STRING,
+            _(
+                'When to run, in UTC: minute, hour, day of month, month and '
+                'day of week, as in crontab.'
+            ),
+            update_allowed=True,
+        ),
+        # Heat knows no type that is a map or a text; the map is checked
+        # below, as Heat's own class does it.
+        _Base.WORKFLOW: properties.Schema(
+            properties.Schema.ANY,
+            _(
+                'Workflow to run: its name or ID, or a map with "name" '
+                '(name or ID, required), "input" (a map of input values) '
+                'and "params" (a map of further parameters, such as "env").'
+            ),
+            required=True,
+            update_allowed=True,
+        ),
+        _Base.FIRST_TIME: properties.Schema(
+            properties.Schema.STRING,
+            _(
+                'Time of the first run in UTC, in format '
+                '"YYYY-MM-DD HH:MM", at least a minute ahead. With no '
+                'pattern it is the only run. Once it has passed it is left '
+                'out where there is a pattern.'
+            ),
+            update_allowed=True,
+        ),
+        _Base.COUNT: properties.Schema(
+            properties.Schema.INTEGER,
+            _(
+                'How many runs in all. An update that does not change it '
+                'leaves those that remain; one that does begins to count '
+                'anew.'
+            ),
+            update_allowed=True,
+            constraints=[constraints.Range(min=1)],
+        ),
+    }
+
+    # What changes by itself must not be remembered.
+    attributes_schema = {
+        _Base.NEXT_EXECUTION_TIME: attributes.Schema(
+            _(
+                'Time of the next run in UTC, in format "YYYY-MM-DD '
+                'HH:MM:SS"; null when there is none.'
+            ),
+            type=attributes.Schema.STRING,
+            cache_mode=attributes.Schema.CACHE_NONE,
+        ),
+        _Base.REMAINING_EXECUTIONS: attributes.Schema(
+            _(
+                'How many runs are left; 0 after the last one, null where '
+                'there is no limit.'
+            ),
+            type=attributes.Schema.INTEGER,
+            cache_mode=attributes.Schema.CACHE_NONE,
+        ),
+        UPCOMING_EXECUTIONS: attributes.Schema(
+            _(
+                'Times of the next three runs at most, in UTC, as in '
+                '"2030-12-31 23:59 UTC".'
+            ),
+            type=attributes.Schema.LIST,
+            cache_mode=attributes.Schema.CACHE_NONE,
+        ),
+    }
+
+    _check_failed = False
+
+    # An update mends what is broken; a replacement would want the name
+    # that the broken one still has.
+    always_replace_on_check_failed = False
+
+    def needs_replace_failed(self):
+        return False
+
+    def _needs_update(self, *args, **kwargs):
+        # Later on the state is that of the update.
+        self._check_failed = self.state == (self.CHECK, self.FAILED)
+        return super()._needs_update(*args, **kwargs) or (
+            self.status == self.FAILED
+        )
+
+    # What the template says -----------------------------------------------
+
+    def validate(self):
+        """Validate as Heat does, then check the schedule and the workflow.
+
+        :raises StackValidationFailed: if no trigger can be made of it.
+        """
+        super().validate()
+        try:
+            found = self._read_workflow(self.properties[self.WORKFLOW])
+        except triggers.Refused as exc:
+            if not self._pending(self.WORKFLOW):
+                raise self._invalid(self.WORKFLOW, exc) from exc
+            found = None
+        self._validate_schedule()
+        if found and not self._pending(self.WORKFLOW):
+            self._validate_workflow(*found)
+
+    def _pending(self, *names):
+        """Say whether some properties wait for what is not there yet."""
+        return any(
+            needed.action == resource.Resource.INIT
+            for name in names
+            for needed in function.dependencies(self.properties.data.get(name))
+        )
+
+    def _validate_schedule(self):
+        pattern = self.properties[self.PATTERN]
+        first_time = self.properties[self.FIRST_TIME]
+        count = self.properties[self.COUNT]
+        prop = self.PATTERN
+        try:
+            if pattern:
+                schedule.upcoming(pattern, schedule.now())
+            prop = self.FIRST_TIME
+            if first_time:
+                schedule.first_time(first_time)
+        except schedule.ScheduleError as exc:
+            if not self._pending(prop):
+                raise self._invalid(prop, exc) from exc
+        many = not pattern and count is not None and count > 1
+        if many and not self._pending(self.PATTERN, self.COUNT):
+            raise self._invalid(
+                self.COUNT,
+                f'a first time alone is one run; {count} runs need a pattern.',
+            )
+
+    def _validate_workflow(self, name, given, params):
+        """Refuse a workflow that is not there; a lost Mistral is no error."""
+        try:
+            self.client().workflows.get(name)
+        except Exception as exc:
+            fault = mistral_errors.judge(exc)
+            if fault and fault.kind is mistral_errors.Kind.MISSING:
+                raise self._invalid(
+                    self.WORKFLOW, f'there is no workflow "{name}".'
+                ) from exc
+            # Its input is checked later, too: this very update may be
+            # about to change what the workflow takes.
+            LOG.warning('Workflow "%s" is not checked: %s', name, exc)
+
+    def _invalid(self, prop, message):
+        template = self.stack.t
+        return exception.StackValidationFailed(
+            path=[
+                template.RESOURCES,
+                self.t.name,
+                template.get_section_name(rsrc_defn.PROPERTIES),
+                prop,
+            ],
+            message=str(message),
+        )
+
+    def _read_workflow(self, value):
+        """Return the name, the input and the params of a workflow."""
+        if isinstance(value, str):
+            value = {self.WORKFLOW_NAME: value}
+        if not isinstance(value, Mapping):
+            raise triggers.Refused(
+                'the workflow is neither a text nor a map with its "name".'
+            )
+        keys = (
+            self.WORKFLOW_NAME,
+            self.WORKFLOW_INPUT,
+            self.WORKFLOW_PARAMS,
+        )
+        unknown = sorted(str(key) for key in value.keys() - set(keys))
+        if unknown:
+            raise triggers.Refused(
+                f'the workflow has no "{unknown[0]}"; there are: '
+                f'{", ".join(keys)}.'
+            )
+        name = value.get(self.WORKFLOW_NAME)
+        if not isinstance(name, str) or not name:
+            raise triggers.Refused('the workflow has no "name".')
+        for key in keys[1:]:
+            if not isinstance(value.get(key) or {}, Mapping):
+                raise triggers.Refused(f'"{key}" of the workflow is no map.')
+        return (
+            name,
+            dict(value.get(self.WORKFLOW_INPUT) or {}),
+            dict(value.get(self.WORKFLOW_PARAMS) or {}),
+        )
+
+    def _wanted(self, found):
+        """Return what properties ask for."""
+        name, given, params = self._read_workflow(found[self.WORKFLOW])
+        return triggers.Wanted(
+            name=found[self.NAME] or self.physical_resource_name(),
+            workflow=name,
+            input=given,
+            params=params,
+            pattern=found[self.PATTERN] or None,
+            first_time=found[self.FIRST_TIME] or None,
+            count=found[self.COUNT],
+        )
+
+    # What is done ---------------------------------------------------------
+
+    def handle_create(self):
+        return trigger_steps.Change(self, self._wanted(self.properties))
+
+    def check_create_complete(self, change):
+        return change.step()
+
+    def handle_create_cancel(self, change):
+        change.give_up()
+
+    def handle_update(self, json_snippet, tmpl_diff, prop_diff):
+        after = json_snippet.properties(self.properties_schema, self.context)
+        return trigger_steps.Change(
+            self,
+            self._wanted(after),
+            before=self._before(),
+            anew=self._check_failed,
+        )
+
+    def check_update_complete(self, change):
+        return change.step()
+
+    def handle_update_cancel(self, change):
+        change.give_up()
+
+    def handle_check(self):
+        return trigger_steps.Check(self, before=self._before())
+
+    def check_check_complete(self, check):
+        return check.step()
+
+    def handle_delete(self):
+        return trigger_steps.Removal(self, before=self._before())
+
+    def check_delete_complete(self, removal):
+        return removal is None or removal.step()
+
+    def _before(self):
+        """Return what the trigger was made from, by Heat's own class too."""
+        if self.resource_id is None:
+            return None
+        try:
+            return self._wanted(self.properties)
+        except (triggers.Refused, ValueError):
+            return None
+
+    def failure(self, what, error, fault):
+        """Explain what Keystone says to Mistral, too."""
+        refused = mistral_errors.trust_refused(error, self.context.trust_id)
+        if refused is None:
+            return super().failure(what, error, fault)
+        return mistral_calls.MistralError(f'{what}: {refused}', fault)
+
+    # What is seen ---------------------------------------------------------
+
+    def _resolve_attribute(self, name):
+        if self.resource_id is None:
+            return None
+        seen = trigger_steps.look(self, self._before())
+        if seen is None:
+            return None
+        trigger, ran_out = seen
+        if name == self.REMAINING_EXECUTIONS:
+            if trigger is None:
+                return 0 if ran_out else None
+            return trigger.remaining
+        if name == self.NEXT_EXECUTION_TIME:
+            return trigger.next_time if trigger else None
+        return trigger_steps.upcoming(trigger) if trigger else []

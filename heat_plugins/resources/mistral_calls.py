@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls to Mistral from resources: errors that pass are ridden out."""
+
+from collections.abc import Callable
+import time
+from typing import Any
+
+from heat.engine import resource
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from heat_plugins import config
+from heat_plugins.clients import heat_mistral
+from heat_plugins.clients import mistral_errors
+
+LOG = logging.getLogger(__name__)
+
+config.register_opts(cfg.CONF)
+
+# An error that is rather a defect is given some tries, and no minutes.
+_DOUBTFUL_BUDGET = 15
+
+_LONGEST_DELAY = 30
+
+
+class MistralError(Exception):
+    """Mistral did not do what was asked of it; says why."""
+
+    def __init__(
+        self, text: str, fault: mistral_errors.Fault | None = None
+    ) -> None:
+        super().__init__(text)
+        self.fault = fault
+
+
+class Patience:
+    """How long one action goes on while Mistral fails."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._since: float | None = None
+
+    def calm(self) -> None:
+        """Note that Mistral has answered."""
+        self._since = None
+
+    def delay(self, fault: mistral_errors.Fault) -> int | None:
+        """Return in how many seconds to try again; None: not again."""
+        if not fault.passing:
+            return None
+        now = self._clock()
+        if self._since is None:
+            self._since = now
+        failing = now - self._since
+        budget = cfg.CONF.heat_plugins.mistral_error_budget
+        if fault.kind is mistral_errors.Kind.DOUBTFUL:
+            budget = min(budget, _DOUBTFUL_BUDGET)
+        if failing >= budget:
+            return None
+        return backoff(failing)
+
+
+def backoff(waited: float, longest: int = _LONGEST_DELAY) -> int:
+    """Return how many seconds to wait after so many seconds of waiting."""
+    return max(1, min(int(waited / 4), longest))
+
+
+class MistralCalls:
+    """Mixed into a resource type, in front of Heat's class."""
+
+    default_client_name = heat_mistral.CLIENT_NAME
+
+    def ask(
+        self,
+        patience: Patience,
+        what: str,
+        call: Callable[..., Any],
+        *arguments: Any,
+        **named: Any,
+    ) -> Any:
+        """Call Mistral, from one of Heat's ``check_*_complete`` methods.
+
+        :param what: is being done, to begin the reason of a failure with.
+        :raises PollDelay: to be called again, as the error may pass.
+        :raises MistralError: if it does not.
+        """
+        try:
+            found = call(*arguments, **named)
+        except Exception as exc:
+            fault = mistral_errors.judge(exc)
+            if fault is None:
+                raise
+            delay = patience.delay(fault)
+            if delay is None:
+                raise self.failure(what, exc, fault) from exc
+            LOG.warning(
+                '%(resource)s: %(what)s: %(text)s; trying again in '
+                '%(delay)s s',
+                {
+                    'resource': self.name,
+                    'what': what,
+                    'text': fault.text,
+                    'delay': delay,
+                },
+            )
+            raise resource.PollDelay(delay) from exc
+        patience.calm()
+        return found
+
+    def failure(
+        self, what: str, error: Exception, fault: mistral_errors.Fault
+    ) -> MistralError:
+        """Return the exception for an error that does not pass."""
+        return MistralError(f'{what}: {fault.text}', fault)
+
+    def look(
+        self,
+        patience: Patience,
+        what: str,
+        call: Callable[..., Any],
+        *arguments: Any,
+        **named: Any,
+    ) -> Any:
+        """Do the same; None if Mistral has no such thing."""
+        try:
+            return self.ask(patience, what, call, *arguments, **named)
+        except MistralError as exc:
+            if is_missing(exc):
+                patience.calm()
+                return None
+            raise
+
+
+def is_missing(error: MistralError) -> bool:
+    """Say whether Mistral answered that there is no such thing."""
+    return (
+        error.fault is not None
+        and error.fault.kind is mistral_errors.Kind.MISSING
+    )

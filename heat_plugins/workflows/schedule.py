@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a cron trigger runs: patterns, first times, and the times to come.
+
+Every time here is UTC, as in Mistral, and has no zone attached. Patterns
+are read by croniter, the library that Mistral reads them with, so that both
+mean the same.
+"""
+
+from collections.abc import Iterable
+import datetime
+import itertools
+from typing import Final
+
+import croniter
+
+#: How Mistral wants to be told a first time.
+FIRST_TIME_FORMAT: Final = '%Y-%m-%d %H:%M'
+
+#: Mistral takes no first time that is nearer than this.
+NOTICE: Final = datetime.timedelta(seconds=60)
+
+#: Mistral starts a run up to two seconds early; one more for the clocks.
+EARLY: Final = datetime.timedelta(seconds=3)
+
+# Beyond so many times of a pattern nobody wants to wait for the counting.
+_COUNTED: Final = 10000
+
+
+class ScheduleError(ValueError):
+    """A pattern or a first time that no trigger can have; says why."""
+
+
+def now() -> datetime.datetime:
+    """Return the present time."""
+    return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+
+
+def upcoming(
+    pattern: str, after: datetime.datetime, number: int = 3
+) -> tuple[datetime.datetime, ...]:
+    """Return the next times of a pattern.
+
+    :raises ScheduleError: if it cannot be read, or no time ever fits.
+    """
+    return tuple(itertools.islice(_times(pattern, after), number))
+
+
+def _times(
+    pattern: str, after: datetime.datetime
+) -> Iterable[datetime.datetime]:
+    try:
+        found = croniter.croniter(pattern, after)
+    # What it raises differs between its releases.
+    except (ValueError, KeyError, AttributeError, TypeError) as exc:
+        raise ScheduleError(
+            f'the pattern "{pattern}" cannot be read ({exc}); it has five '
+            f'fields, in UTC: minute, hour, day of month, month, day of '
+            f'week, as in "30 2 * * mon" for Mondays at 02:30 UTC.'
+        ) from exc
+    try:
+        while True:
+            yield found.get_next(datetime.datetime)
+    except croniter.CroniterBadDateError as exc:
+        raise ScheduleError(
+            f'no time ever fits the pattern "{pattern}", so it would never '
+            f'run; look at its day and month.'
+        ) from exc
+
+
+def first_time(text: str) -> datetime.datetime:
+    """Read a first time as templates have it.
+
+    :raises ScheduleError: if it is written otherwise.
+    """
+    try:
+        return datetime.datetime.strptime(text.strip(), FIRST_TIME_FORMAT)
+    except ValueError as exc:
+        raise ScheduleError(
+            f'the first time "{text}" cannot be read; it is a date and a '
+            f'time in UTC, such as "2030-12-31 23:59".'
+        ) from exc
+
+
+def show(*times: datetime.datetime) -> str:
+    """Write times for people, with the zone that they are in."""
+    seconds = any(time.second for time in times)
+    pattern = '%Y-%m-%d %H:%M:%S' if seconds else '%Y-%m-%d %H:%M'
+    return ', '.join(time.strftime(pattern) for time in times) + ' UTC'
+
+
+def show_upcoming(
+    pattern: str | None,
+    first: datetime.datetime | None,
+    count: int | None,
+    after: datetime.datetime,
+) -> str:
+    """Say when a trigger runs next, three times at most.
+
+    :param first: its first time, if that lies ahead.
+    :param count: how many runs it has left, if limited.
+    """
+    wanted = 3 if count is None else min(count, 3)
+    times = [] if first is None else [first]
+    if pattern:
+        times += upcoming(pattern, first or after, 3)
+    if not times[:wanted]:
+        return 'no more runs'
+    return f'next runs: {show(*times[:wanted])}'
+
+
+def has_run_out(
+    pattern: str | None,
+    first: datetime.datetime | None,
+    count: int | None,
+    made: datetime.datetime,
+    at: datetime.datetime,
+) -> bool:
+    """Say whether a trigger may have had all of its runs at a time.
+
+    Mistral forgets a trigger after its last run, so this is what tells
+    that from one which somebody has deleted. Where there are too many
+    times to count, it may have.
+
+    :param count: how many runs it had left when it was made.
+    :param made: when that was.
+    """
+    latest = at + EARLY
+    if first is not None and first > latest:
+        return False
+    if not pattern:
+        return first is not None
+    if count is None:
+        return False
+    left = count if first is None else count - 1
+    for time in itertools.islice(_times(pattern, first or made), _COUNTED):
+        if left < 1:
+            return True
+        if time > latest:
+            return False
+        left -= 1
+    return True

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Mistral in memory, for tests of resources.
+
+It stands where Heat gets its mistralclient, keeps triggers, workflows and
+so on as Mistral does, refuses what Mistral refuses in the words that
+Mistral 23 uses, and runs nothing unless told to.
+"""
+
+import datetime
+import json
+import types
+import uuid
+
+from heat.objects import event
+from keystoneauth1 import exceptions
+from mistralclient.api import base
+
+from heat_plugins.clients import heat_mistral
+from heat_plugins.workflows import schedule
+from tests.unit import heat_fixture
+
+NOON = datetime.datetime(2030, 1, 1, 12, 0, 30)
+
+
+def refused(status, message):
+    """Return the error that mistralclient raises for an answer."""
+    return base.APIException(error_code=status, error_message=message)
+
+
+UNAVAILABLE = refused(503, b'<html>Service Unavailable</html>')
+DOWN = exceptions.ConnectFailure('Unable to establish connection')
+
+
+class Mistral:
+    """What mistralclient's ``client()`` returns.
+
+    :ivar now: the time that it is; tests may move it.
+    :ivar calls: as 'manager.method', all of them in order.
+    :ivar faults: of (call, error, effect): the next such call fails with
+        that error; with an effect, after it has been carried out.
+    """
+
+    def __init__(self):
+        self.now = NOON
+        self.calls = []
+        self.faults = []
+        self.trusts = 0
+        self.workflows = Workflows(self)
+        self.cron_triggers = CronTriggers(self)
+
+    def fail(self, call, *errors, effect=False):
+        """Let the next such calls fail, one for each error."""
+        self.faults += [(call, error, effect) for error in errors]
+
+    def answer(self, call, work):
+        """Do a call's work, or fail."""
+        self.calls.append(call)
+        for fault in self.faults:
+            name, error, effect = fault
+            if name == call:
+                self.faults.remove(fault)
+                if effect:
+                    work()
+                raise error
+        return work()
+
+    def changes(self):
+        """Return the calls that were to change something."""
+        reading = ('get', 'list', 'validate')
+        return [
+            call for call in self.calls if call.split('.')[1] not in reading
+        ]
+
+
+class Manager:
+    """What the managers have in common."""
+
+    def __init__(self, mistral):
+        self.mistral = mistral
+        self.rows = {}
+
+    def _do(self, method, work):
+        return self.mistral.answer(f'{self.NAME}.{method}', work)
+
+    def find(self, identifier):
+        """Return a row by its id or its name, or None."""
+        for row in self.rows.values():
+            if identifier in (row['id'], row['name']):
+                return row
+        return None
+
+    def require(self, identifier):
+        """Return a row by its id or its name."""
+        row = self.find(identifier)
+        if row is None:
+            raise refused(404, f'{self.NAME}: {identifier} not found')
+        return row
+
+    def get(self, identifier):
+        return self._do('get', lambda: shown(self.require(identifier)))
+
+    def list(self, **filters):
+        def work():
+            return [
+                shown(row)
+                for row in self.rows.values()
+                if all(row[key] == value for key, value in filters.items())
+            ]
+
+        return self._do('list', work)
+
+    def delete(self, identifier):
+        return self._do('delete', lambda: self.remove(identifier))
+
+    def remove(self, identifier):
+        """Take a row away."""
+        return self.rows.pop(self.require(identifier)['id'])
+
+
+def shown(row):
+    """Return a row as mistralclient does."""
+    return types.SimpleNamespace(**row)
+
+
+class Workflows(Manager):
+    """The workflows; ``add`` makes one."""
+
+    NAME = 'workflows'
+
+    def add(self, name, *inputs):
+        """Make a workflow with inputs, as a definition lists them."""
+        identifier = str(uuid.uuid4())
+        self.rows[identifier] = {
+            'id': identifier,
+            'name': name,
+            'interface': {'input': list(inputs)},
+        }
+        return identifier
+
+
+class CronTriggers(Manager):
+    """The cron triggers; ``fire`` lets one run."""
+
+    NAME = 'cron_triggers'
+
+    def create(self, name, workflow_identifier, **more):
+        return self._do(
+            'create', lambda: shown(self.add(name, workflow_identifier, more))
+        )
+
+    def add(self, name, workflow_identifier, more):
+        """Make a trigger as Mistral does."""
+        now = self.mistral.now
+        first = more.get('first_time')
+        pattern = more.get('pattern')
+        count = more.get('count')
+        workflow = self.mistral.workflows.find(workflow_identifier)
+        if workflow is None:
+            raise refused(
+                404,
+                f'Workflow not found [workflow_identifier='
+                f'{workflow_identifier}, namespace=]',
+            )
+        if first:
+            due = datetime.datetime.strptime(first, '%Y-%m-%d %H:%M')
+            if due < now + datetime.timedelta(seconds=60):
+                raise refused(
+                    400,
+                    'first_execution_time must be at least 1 minute in '
+                    'the future.',
+                )
+            if not pattern:
+                count = 1
+        else:
+            (due,) = schedule.upcoming(pattern, now, 1)
+        if self.find(name):
+            raise refused(
+                409, f"Duplicate entry for cron trigger ['name']: {name}"
+            )
+        self.mistral.trusts += 1
+        row = {
+            'id': str(uuid.uuid4()),
+            'name': name,
+            'workflow_name': workflow['name'],
+            'workflow_id': workflow['id'],
+            'workflow_input': json.dumps(more.get('workflow_input') or {}),
+            'workflow_params': json.dumps(more.get('workflow_params') or {}),
+            'pattern': pattern,
+            'first_execution_time': first and f'{first}:00',
+            'next_execution_time': str(due),
+            'remaining_executions': count,
+            'scope': 'private',
+        }
+        self.rows[row['id']] = row
+        return row
+
+    def remove(self, identifier):
+        row = super().remove(identifier)
+        self.mistral.trusts -= 1
+        return row
+
+    def fire(self, name, times=1):
+        """Let a trigger run, and the time pass."""
+        for _ in range(times):
+            row = self.require(name)
+            due = datetime.datetime.fromisoformat(row['next_execution_time'])
+            self.mistral.now = due
+            if row['remaining_executions'] is not None:
+                row['remaining_executions'] -= 1
+                if row['remaining_executions'] == 0:
+                    self.remove(name)
+                    continue
+            (following,) = schedule.upcoming(row['pattern'], due, 1)
+            row['next_execution_time'] = str(following)
+
+    def only(self):
+        """Return the one trigger that there is."""
+        (row,) = self.rows.values()
+        return row
+
+
+class MistralTestCase(heat_fixture.HeatTestCase):
+    """A test with such a Mistral in ``self.mistral``."""
+
+    def setUp(self):
+        super().setUp()
+        self.mistral = Mistral()
+        self.patch(
+            heat_mistral.MistralClientPlugin,
+            '_create',
+            lambda plugin: self.mistral,
+        )
+        self.patch(schedule, 'now', lambda: self.mistral.now)
+        self.heat.auth.endpoints['workflowv2'] = 'http://mistral.invalid/v2'
+
+
+def events(stack):
+    """Return the events of a stack, oldest first."""
+    return event.Event.get_all_by_stack(stack.context, stack.id)

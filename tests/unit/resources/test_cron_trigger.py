@@ -1,0 +1,665 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OS::Mistral::CronTrigger."""
+
+import copy
+import datetime
+import json
+import uuid
+
+from heat.common import exception
+from heat.engine.resources.openstack.mistral import cron_trigger as heats_own
+from oslo_config import cfg
+
+from heat_plugins.resources import cron_trigger
+from tests.unit.resources import fake_mistral
+
+
+def template(**properties):
+    return {
+        'heat_template_version': '2021-04-16',
+        'resources': {
+            'trigger': {
+                'type': 'OS::Mistral::CronTrigger',
+                'properties': {
+                    'name': 'nightly',
+                    'pattern': '0 * * * *',
+                    'workflow': {'name': 'tidy', 'input': {'what': 'all'}},
+                    **properties,
+                },
+            }
+        },
+    }
+
+
+class CronTriggerTest(fake_mistral.MistralTestCase):
+    TYPES = {'OS::Mistral::CronTrigger': cron_trigger.CronTrigger}
+
+    def setUp(self):
+        super().setUp()
+        self.mistral.workflows.add('tidy', 'what', {'where': 'here'})
+        self.triggers = self.mistral.cron_triggers
+
+    # Helpers
+
+    def make(self, **properties):
+        self.stack = self.heat.create(template(**properties))
+        self.mistral.calls.clear()
+        return self.stack['trigger']
+
+    def update(self, **properties):
+        self.heat.update(self.stack, template(**properties))
+
+    def refused_update(self, **properties):
+        self.assertRaises(AssertionError, self.update, **properties)
+        found = self.stack['trigger']
+        self.assertEqual('FAILED', found.status)
+        return found.status_reason
+
+    def refused_create(self, trust_id=None, **properties):
+        self.stack = self.heat.stack(template(**properties))
+        self.stack.validate()
+        self.stack.context.trust_id = trust_id
+        self.assertRaises(
+            AssertionError, self.heat.run, self.stack, self.stack.CREATE
+        )
+        return self.stack['trigger'].status_reason
+
+    def invalid(self, **properties):
+        stack = self.heat.stack(
+            template(**properties), name=f'stack{uuid.uuid4().hex}'
+        )
+        error = self.assertRaises(
+            (
+                exception.StackValidationFailed,
+                exception.PropertyUnspecifiedError,
+            ),
+            stack.validate,
+        )
+        return str(error)
+
+    def attribute(self, name):
+        stack = self.heat.load(self.stack)
+        return stack['trigger'].FnGetAtt(name)
+
+    def events(self):
+        return [
+            event.resource_status_reason
+            for event in fake_mistral.events(self.stack)
+        ]
+
+
+class MakingTest(CronTriggerTest):
+    def test_a_template_of_heats_own_class_makes_the_same_trigger(self):
+        trigger = self.make(count=3)
+        self.assertEqual('nightly', trigger.FnGetRefId())
+        row = self.triggers.only()
+        self.assertEqual(
+            ('nightly', 'tidy', '0 * * * *', 3),
+            (
+                row['name'],
+                row['workflow_name'],
+                row['pattern'],
+                row['remaining_executions'],
+            ),
+        )
+        self.assertEqual({'what': 'all'}, json.loads(row['workflow_input']))
+
+    def test_the_workflow_may_be_a_text(self):
+        self.mistral.workflows.add('simple')
+        self.make(workflow='simple')
+        self.assertEqual('simple', self.triggers.only()['workflow_name'])
+
+    def test_the_workflow_may_have_params(self):
+        self.make(
+            workflow={
+                'name': 'tidy',
+                'input': {'what': 'all'},
+                'params': {'env': {'a': 1}},
+            }
+        )
+        params = json.loads(self.triggers.only()['workflow_params'])
+        self.assertEqual({'env': {'a': 1}}, params)
+
+    def test_without_a_name_it_gets_one_of_its_own(self):
+        self.make(name=None)
+        self.assertRegex(self.triggers.only()['name'], '^stack-trigger-')
+
+    def test_an_event_tells_the_next_three_runs_and_their_zone(self):
+        self.make()
+        self.assertIn(
+            'Cron trigger: next runs: 2030-01-01 13:00, 2030-01-01 14:00, '
+            '2030-01-01 15:00 UTC',
+            self.events(),
+        )
+
+    def test_a_past_first_time_is_left_out_where_there_is_a_pattern(self):
+        self.make(first_time='2020-01-01 00:00')
+        self.assertIsNone(self.triggers.only()['first_execution_time'])
+
+    def test_a_first_time_alone_runs_once(self):
+        self.make(pattern=None, first_time='2030-01-02 00:00')
+        self.assertEqual(1, self.triggers.only()['remaining_executions'])
+
+
+class RefusingTest(CronTriggerTest):
+    def test_a_bad_pattern(self):
+        text = self.invalid(pattern='0 25 * * *')
+        self.assertIn('resources.trigger.properties.pattern', text)
+        self.assertIn('cannot be read', text)
+
+    def test_a_pattern_that_never_runs(self):
+        self.assertIn('no time ever fits', self.invalid(pattern='0 0 30 2 *'))
+
+    def test_a_bad_first_time(self):
+        self.assertIn('UTC', self.invalid(first_time='tomorrow'))
+
+    def test_neither_pattern_nor_first_time(self):
+        self.assertIn('pattern', self.invalid(pattern=None))
+
+    def test_several_runs_without_a_pattern(self):
+        self.assertIn(
+            '3 runs need a pattern',
+            self.invalid(pattern=None, first_time='2030-01-02 00:00', count=3),
+        )
+
+    def test_a_workflow_that_is_not_there(self):
+        text = self.invalid(workflow='gone')
+        self.assertIn('there is no workflow "gone"', text)
+
+    def test_a_workflow_of_another_shape(self):
+        for value, expected in (
+            ({'input': {}}, 'no "name"'),
+            ({'name': 'tidy', 'inputs': {}}, 'has no "inputs"'),
+            ({'name': 'tidy', 'input': 'all'}, '"input" of the workflow'),
+            (['tidy'], 'neither a text nor a map'),
+        ):
+            self.assertIn(expected, self.invalid(workflow=value))
+
+    def test_a_count_below_one(self):
+        self.assertIn('count', self.invalid(count=0))
+
+    def test_nothing_is_refused_because_mistral_is_away(self):
+        self.mistral.fail('workflows.get', fake_mistral.DOWN)
+        self.make()
+        self.assertEqual('nightly', self.triggers.only()['name'])
+
+    def test_an_input_that_is_missing_or_unknown(self):
+        self.assertIn(
+            'needs the input "what"', self.refused_create(workflow='tidy')
+        )
+        self.assertEqual({}, self.triggers.rows)
+
+    def test_a_first_time_too_near_says_when_the_pattern_runs(self):
+        reason = self.refused_create(first_time='2030-01-01 12:01')
+        self.assertIn('2030-01-01 12:01 UTC is less than a minute', reason)
+        self.assertIn('13:00, 2030-01-01 14:00, 2030-01-01 15:00 UTC', reason)
+
+    def test_a_first_time_alone_that_has_passed(self):
+        reason = self.refused_create(
+            pattern=None, first_time='2020-01-01 00:00'
+        )
+        self.assertIn('2020-01-01 00:00 UTC has passed', reason)
+
+    def test_a_name_that_is_taken_is_left_alone(self):
+        self.triggers.add('nightly', 'tidy', {'pattern': '1 1 * * *'})
+        reason = self.refused_create()
+        self.assertIn('another cron trigger "nightly"', reason)
+        self.heat.delete(self.stack)
+        self.assertEqual('1 1 * * *', self.triggers.only()['pattern'])
+
+    def test_a_refused_trust_is_explained(self):
+        refused = fake_mistral.refused(
+            500,
+            'You are not authorized to perform the requested action: '
+            'Delegated tokens cannot manage trusts.. (HTTP 403) '
+            '(Request-ID: req-1)',
+        )
+        self.mistral.fail('cron_triggers.create', refused)
+        reason = self.refused_create()
+        self.assertIn('application credential', reason)
+        self.assertNotIn('req-1', reason)
+        self.assertEqual(1, self.mistral.calls.count('cron_triggers.create'))
+
+    def test_a_trust_refused_to_heats_own_trust_names_the_options(self):
+        self.mistral.fail(
+            'cron_triggers.create',
+            fake_mistral.refused(500, 'You are not ... (HTTP 403)'),
+        )
+        reason = self.refused_create(trust_id='heats')
+        self.assertIn('allow_trusts_redelegation in heat.conf', reason)
+        self.assertIn('trusts_delegated_roles', reason)
+
+
+class UpdatingTest(CronTriggerTest):
+    def test_any_change_leaves_one_trigger(self):
+        self.make()
+        for changed in (
+            {'pattern': '5 * * * *'},
+            {'workflow': {'name': 'tidy', 'input': {'what': 'little'}}},
+            {'name': 'daily'},
+            {'name': None},
+            {'count': 7},
+            {'first_time': '2030-02-01 00:00'},
+        ):
+            before = self.stack['trigger'].id
+            self.update(**changed)
+            self.assertEqual(1, len(self.triggers.rows))
+            self.assertEqual(1, self.mistral.trusts)
+            self.assertEqual(before, self.stack['trigger'].id)
+        self.assertEqual(
+            ['cron_triggers.delete', 'cron_triggers.create'] * 6,
+            self.mistral.changes(),
+        )
+
+    def test_no_change_leaves_the_trigger_alone(self):
+        self.make()
+        changed = template()
+        changed['resources']['trigger']['metadata'] = {'a': 1}
+        self.heat.update(self.stack, changed)
+        self.assertEqual([], self.mistral.changes())
+
+    def test_what_cannot_be_is_refused_before_the_old_one_goes(self):
+        self.make(first_time='2030-01-01 18:00')
+        before = copy.deepcopy(self.triggers.rows)
+        self.triggers.add('taken', 'tidy', {'pattern': '1 1 * * *'})
+        for changed, expected in (
+            ({'first_time': '2030-01-01 12:01'}, 'less than a minute'),
+            ({'workflow': 'tidy'}, 'needs the input'),
+            (
+                {'pattern': None, 'first_time': '2020-01-01 00:00'},
+                'has passed',
+            ),
+            ({'name': 'taken'}, 'another cron trigger'),
+        ):
+            self.assertIn(expected, self.refused_update(**changed))
+        self.triggers.remove('taken')
+        self.assertEqual(before, self.triggers.rows)
+        self.assertEqual([], self.mistral.changes())
+
+    def test_a_refused_update_can_be_corrected(self):
+        self.make()
+        self.refused_update(workflow='tidy')
+        self.update(pattern='5 * * * *')
+        self.assertEqual('5 * * * *', self.triggers.only()['pattern'])
+
+    def test_a_first_time_that_has_passed_since_is_left_out(self):
+        self.make(first_time='2030-01-01 18:00')
+        self.triggers.fire('nightly', 2)
+        self.update(first_time='2030-01-01 18:00', pattern='5 * * * *')
+        row = self.triggers.only()
+        self.assertIsNone(row['first_execution_time'])
+        self.assertEqual('2030-01-01 19:05:00', row['next_execution_time'])
+
+    def test_a_first_time_that_is_near_is_waited_for(self):
+        self.make(first_time='2030-01-01 18:10')
+        self.mistral.now = datetime.datetime(2030, 1, 1, 18, 9, 30)
+
+        def meanwhile():
+            self.mistral.now += datetime.timedelta(seconds=5)
+            if self.mistral.now.minute == 10 and not fired:
+                fired.append(self.mistral.calls.count('cron_triggers.delete'))
+                self.triggers.fire('nightly')
+
+        fired = []
+        self.heat.meanwhile = meanwhile
+        self.update(first_time='2030-01-01 18:10', pattern='5 * * * *')
+        self.assertEqual([0], fired)
+        self.assertEqual('5 * * * *', self.triggers.only()['pattern'])
+
+    def test_a_run_that_is_about_to_begin_is_not_lost(self):
+        self.make(count=5)
+        self.mistral.now = datetime.datetime(2030, 1, 1, 12, 59, 58)
+
+        def meanwhile():
+            if self.triggers.only()['remaining_executions'] == 5:
+                self.triggers.fire('nightly')
+
+        self.heat.meanwhile = meanwhile
+        self.update(count=5, pattern='5 * * * *')
+        self.assertEqual(4, self.triggers.only()['remaining_executions'])
+
+    def test_an_unchanged_count_goes_on_with_what_remains(self):
+        self.make(count=5)
+        self.triggers.fire('nightly', 2)
+        self.update(count=5, pattern='5 * * * *')
+        self.assertEqual(3, self.triggers.only()['remaining_executions'])
+        self.triggers.fire('nightly')
+        self.update(count=5, pattern='6 * * * *')
+        self.assertEqual(2, self.triggers.only()['remaining_executions'])
+
+    def test_a_changed_count_begins_anew(self):
+        self.make(count=5)
+        self.triggers.fire('nightly', 2)
+        self.update(count=4)
+        self.assertEqual(4, self.triggers.only()['remaining_executions'])
+
+    def test_without_the_count_there_is_no_limit_any_more(self):
+        self.make(count=5)
+        self.update()
+        self.assertIsNone(self.triggers.only()['remaining_executions'])
+
+    def test_a_trigger_that_somebody_deleted_is_made_again(self):
+        self.make()
+        self.triggers.remove('nightly')
+        self.update(pattern='5 * * * *')
+        self.assertEqual('5 * * * *', self.triggers.only()['pattern'])
+
+    def test_a_trigger_of_heats_own_class_is_taken_over(self):
+        self.make(count=5)
+        for key in ('trigger', 'trigger_note'):
+            self.stack['trigger'].data_delete(key)
+        self.triggers.fire('nightly', 2)
+        self.update(count=5, pattern='5 * * * *')
+        self.assertEqual(3, self.triggers.only()['remaining_executions'])
+        self.assertEqual('5 * * * *', self.triggers.only()['pattern'])
+
+
+class FailingUpdateTest(CronTriggerTest):
+    REFUSED = fake_mistral.refused(400, 'Some reason')
+
+    def test_the_old_trigger_comes_back_when_the_new_one_is_refused(self):
+        self.make(count=5)
+        self.triggers.fire('nightly', 2)
+        self.mistral.fail('cron_triggers.create', self.REFUSED)
+        reason = self.refused_update(count=5, pattern='5 * * * *')
+        self.assertIn('cannot make the cron trigger: Some reason', reason)
+        self.assertIn('The trigger before it is back', reason)
+        row = self.triggers.only()
+        self.assertEqual('0 * * * *', row['pattern'])
+        self.assertEqual(3, row['remaining_executions'])
+        self.assertEqual(1, self.mistral.trusts)
+
+    def test_its_past_first_time_does_not_keep_it_from_coming_back(self):
+        self.make(first_time='2030-01-01 18:00')
+        self.triggers.fire('nightly', 1)
+        self.mistral.fail('cron_triggers.create', self.REFUSED)
+        self.refused_update(first_time='2030-01-01 18:00', pattern='5 * * * *')
+        self.assertEqual('0 * * * *', self.triggers.only()['pattern'])
+
+    def test_a_single_run_that_is_near_comes_back_as_a_pattern(self):
+        self.make(pattern=None, first_time='2030-01-01 12:10')
+        self.mistral.now = datetime.datetime(2030, 1, 1, 12, 9, 20)
+        self.mistral.fail('cron_triggers.create', self.REFUSED)
+        self.refused_update(pattern=None, first_time='2030-01-01 12:20')
+        row = self.triggers.only()
+        self.assertEqual('2030-01-01 12:10:00', row['next_execution_time'])
+        self.assertEqual(1, row['remaining_executions'])
+
+    def test_a_rollback_finds_everything_in_order(self):
+        self.make()
+        self.mistral.fail('cron_triggers.create', self.REFUSED)
+        self.refused_update(pattern='5 * * * *')
+        before = copy.deepcopy(self.triggers.rows)
+        self.update()
+        self.assertEqual(before, self.triggers.rows)
+
+    def test_the_next_update_puts_back_what_could_not_be(self):
+        self.make(count=5)
+        self.triggers.fire('nightly', 2)
+        self.mistral.fail('cron_triggers.create', self.REFUSED, self.REFUSED)
+        reason = self.refused_update(count=5, pattern='5 * * * *')
+        self.assertIn('is not back (', reason)
+        self.assertEqual({}, self.triggers.rows)
+        self.update(count=5)
+        row = self.triggers.only()
+        self.assertEqual('0 * * * *', row['pattern'])
+        self.assertEqual(3, row['remaining_executions'])
+
+    def test_so_does_the_next_check(self):
+        self.make()
+        self.mistral.fail('cron_triggers.create', self.REFUSED, self.REFUSED)
+        self.refused_update(pattern='5 * * * *')
+        self.heat.run(self.stack, self.stack.CHECK)
+        self.assertEqual('0 * * * *', self.triggers.only()['pattern'])
+
+    def test_deleting_then_needs_nothing(self):
+        self.make()
+        self.mistral.fail('cron_triggers.create', self.REFUSED, self.REFUSED)
+        self.refused_update(pattern='5 * * * *')
+        self.heat.delete(self.stack)
+        self.assertEqual({}, self.triggers.rows)
+
+
+class Crash(BaseException):
+    """The engine is gone: nothing after this runs."""
+
+
+class CrashTest(CronTriggerTest):
+    """An engine that dies in an update, and another one that goes on."""
+
+    def crash(self, call, effect, **changed):
+        self.mistral.fail(call, Crash(), effect=effect)
+        runner = self.heat.begin(
+            self.stack, self.stack.UPDATE, template(**changed)
+        )
+        self.assertRaises(Crash, self.finish, runner)
+        self.stack = self.heat.load(self.stack)
+
+    @staticmethod
+    def finish(runner):
+        while not runner.step():
+            pass
+
+    CRASHES = (
+        ('cron_triggers.delete', False),
+        ('cron_triggers.delete', True),
+        ('cron_triggers.create', False),
+        ('cron_triggers.create', True),
+    )
+
+    def test_the_same_update_goes_on(self):
+        for call, effect in self.CRASHES:
+            self.make(count=5)
+            self.triggers.fire('nightly', 2)
+            self.crash(call, effect, count=5, pattern='5 * * * *')
+            self.update(count=5, pattern='5 * * * *')
+            row = self.triggers.only()
+            self.assertEqual('5 * * * *', row['pattern'])
+            self.assertEqual(3, row['remaining_executions'])
+            self.heat.delete(self.stack)
+            self.assertEqual({}, self.triggers.rows)
+            self.assertEqual(0, self.mistral.trusts)
+
+    def test_a_rollback_brings_back_what_was(self):
+        for call, effect in self.CRASHES:
+            self.make(count=5)
+            self.triggers.fire('nightly', 2)
+            self.crash(call, effect, count=5, pattern='5 * * * *')
+            self.update(count=5)
+            row = self.triggers.only()
+            self.assertEqual('0 * * * *', row['pattern'])
+            self.assertEqual(3, row['remaining_executions'])
+            self.heat.delete(self.stack)
+
+    def test_a_check_leaves_one_trigger(self):
+        for call, effect in self.CRASHES:
+            self.make()
+            self.crash(call, effect, pattern='5 * * * *')
+            self.heat.run(self.stack, self.stack.CHECK)
+            self.assertEqual('nightly', self.triggers.only()['name'])
+            self.heat.delete(self.stack)
+
+    def test_deleting_leaves_nothing(self):
+        for call, effect in self.CRASHES:
+            self.make()
+            self.crash(call, effect, pattern='5 * * * *', name='other')
+            self.heat.delete(self.stack)
+            self.assertEqual({}, self.triggers.rows)
+
+    def test_a_create_that_crashed_leaves_nothing_when_deleted(self):
+        for effect in (False, True):
+            self.mistral.fail('cron_triggers.create', Crash(), effect=effect)
+            self.stack = self.heat.stack(template())
+            runner = self.heat.begin(self.stack, self.stack.CREATE)
+            self.assertRaises(Crash, self.finish, runner)
+            self.stack = self.heat.load(self.stack)
+            self.heat.delete(self.stack)
+            self.assertEqual({}, self.triggers.rows)
+
+
+class RunOutTest(CronTriggerTest):
+    def setUp(self):
+        super().setUp()
+        self.make(count=2)
+        self.triggers.fire('nightly', 2)
+        self.assertEqual({}, self.triggers.rows)
+
+    def test_attributes_say_so(self):
+        self.assertEqual(0, self.attribute('remaining_executions'))
+        self.assertIsNone(self.attribute('next_execution_time'))
+        self.assertEqual([], self.attribute('upcoming_executions'))
+
+    def test_a_check_does_not_fail(self):
+        self.heat.run(self.stack, self.stack.CHECK)
+
+    def test_a_deletion_works(self):
+        self.heat.delete(self.stack)
+
+    def test_a_deletion_spares_a_later_trigger_of_the_same_name(self):
+        self.triggers.add('nightly', 'tidy', {'pattern': '1 1 * * *'})
+        self.heat.delete(self.stack)
+        self.assertEqual('1 1 * * *', self.triggers.only()['pattern'])
+
+    def test_an_update_of_something_else_makes_no_trigger(self):
+        self.update(count=2, pattern='5 * * * *')
+        self.assertEqual({}, self.triggers.rows)
+        self.assertEqual(0, self.attribute('remaining_executions'))
+        self.heat.run(self.stack, self.stack.CHECK)
+
+    def test_an_update_with_another_count_begins_anew(self):
+        self.update(count=3)
+        self.assertEqual(3, self.triggers.only()['remaining_executions'])
+
+    def test_an_update_with_another_first_time_begins_anew(self):
+        self.update(count=2, first_time='2030-03-01 00:00')
+        self.assertEqual(2, self.triggers.only()['remaining_executions'])
+
+    def test_a_single_run_that_has_been(self):
+        self.heat.delete(self.stack)
+        self.make(pattern=None, first_time='2030-01-02 00:00')
+        self.triggers.fire('nightly')
+        self.assertEqual(0, self.attribute('remaining_executions'))
+        self.update(
+            pattern=None,
+            first_time='2030-01-02 00:00',
+            workflow={'name': 'tidy', 'input': {'what': 'little'}},
+        )
+        self.assertEqual({}, self.triggers.rows)
+
+
+class DeletedByOthersTest(CronTriggerTest):
+    def setUp(self):
+        super().setUp()
+        self.make(count=5)
+        self.triggers.remove('nightly')
+
+    def test_a_check_fails_and_an_update_mends_it(self):
+        self.assertRaises(
+            AssertionError, self.heat.run, self.stack, self.stack.CHECK
+        )
+        reason = self.stack['trigger'].status_reason
+        self.assertIn('is not in Mistral any more', reason)
+        before = self.stack['trigger'].id
+        self.update(count=5)
+        self.assertEqual('nightly', self.triggers.only()['name'])
+        self.assertEqual(before, self.stack['trigger'].id)
+
+    def test_it_does_not_seem_to_have_run_out(self):
+        self.assertIsNone(self.attribute('remaining_executions'))
+
+    def test_a_deletion_works(self):
+        self.heat.delete(self.stack)
+
+
+class OutageTest(CronTriggerTest):
+    """A Mistral that is down, or answers 503, during each of its calls."""
+
+    CALLS = (
+        'workflows.get',
+        'cron_triggers.get',
+        'cron_triggers.list',
+        'cron_triggers.delete',
+        'cron_triggers.create',
+    )
+    ERRORS = (fake_mistral.DOWN, fake_mistral.UNAVAILABLE)
+
+    def each(self):
+        for call in self.CALLS:
+            for effect in (False, True):
+                for error in self.ERRORS:
+                    yield call, error, effect
+
+    def test_passing_errors_are_ridden_out(self):
+        for call, error, effect in self.each():
+            self.mistral.fail(call, error, error, effect=effect)
+            self.make(count=5)
+            self.triggers.fire('nightly', 2)
+            self.mistral.faults.clear()
+            self.mistral.fail(call, error, effect=effect)
+            self.mistral.fail(call, error)
+            self.update(count=5, pattern='5 * * * *')
+            row = self.triggers.only()
+            self.assertEqual('5 * * * *', row['pattern'])
+            self.assertEqual(3, row['remaining_executions'])
+            self.mistral.fail(call, error, effect=effect)
+            self.heat.run(self.stack, self.stack.CHECK)
+            self.mistral.fail(call, error, effect=effect)
+            self.heat.delete(self.stack)
+            self.mistral.faults.clear()
+            self.assertEqual({}, self.triggers.rows)
+            self.assertEqual(0, self.mistral.trusts)
+
+    def test_a_mistral_that_stays_away_is_named_in_the_reason(self):
+        cfg.CONF.set_override('mistral_error_budget', 0, 'heat_plugins')
+        self.addCleanup(
+            cfg.CONF.clear_override, 'mistral_error_budget', 'heat_plugins'
+        )
+        self.mistral.fail('cron_triggers.create', fake_mistral.UNAVAILABLE)
+        reason = self.refused_create()
+        self.assertIn('Mistral answered 503: no reason given', reason)
+        self.heat.delete(self.stack)
+        self.make()
+        self.mistral.fail(
+            'cron_triggers.create', *[fake_mistral.UNAVAILABLE] * 2
+        )
+        self.refused_update(pattern='5 * * * *')
+        self.assertEqual({}, self.triggers.rows)
+        self.update(pattern='5 * * * *')
+        self.assertEqual('5 * * * *', self.triggers.only()['pattern'])
+
+    def test_an_attribute_is_null_meanwhile(self):
+        self.make(count=5)
+        self.mistral.fail('cron_triggers.get', fake_mistral.DOWN)
+        self.assertIsNone(self.attribute('remaining_executions'))
+        self.assertEqual(5, self.attribute('remaining_executions'))
+
+    def test_an_answer_that_was_lost_makes_no_second_trigger(self):
+        self.mistral.fail(
+            'cron_triggers.create', fake_mistral.DOWN, effect=True
+        )
+        self.make()
+        self.assertEqual(1, self.mistral.trusts)
+
+
+class AttributesTest(CronTriggerTest):
+    def test_they_follow_the_trigger(self):
+        self.make(count=3)
+        self.triggers.fire('nightly')
+        self.assertEqual(2, self.attribute('remaining_executions'))
+        self.assertEqual(
+            '2030-01-01 14:00:00', self.attribute('next_execution_time')
+        )
+        self.assertEqual(
+            ['2030-01-01 14:00 UTC', '2030-01-01 15:00 UTC'],
+            self.attribute('upcoming_executions'),
+        )
+
+    def test_those_of_heats_own_class_are_all_there(self):
+        ours = cron_trigger.CronTrigger
+        own = heats_own.CronTrigger
+        self.assertLessEqual(
+            own.attributes_schema.keys(), ours.attributes_schema.keys()
+        )
+        self.assertEqual(
+            own.properties_schema.keys(), ours.properties_schema.keys()
+        )
