@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How servers are handed configs, and how their results come back."""
+
+import pytest
+
+from tests.functional import base
+from tests.functional import servers
+
+
+def _chosen(stack):
+    shown = stack.resource('deployment', 'signal_transport')
+    return shown['attributes']['signal_transport']
+
+
+@pytest.mark.parametrize(
+    ('asked', 'user', 'chosen'),
+    [
+        ('TEMP_URL_SIGNAL', 'demo', 'TEMP_URL_POLL'),
+        ('CFN_SIGNAL', 'demo', 'CFN_SIGNAL'),
+        ('HEAT_SIGNAL', 'demo', 'HEAT_SIGNAL'),
+        ('AUTO', 'demo', 'TEMP_URL_POLL'),
+        # Swift lets this one make no container.
+        ('AUTO', 'reader', 'CFN_SIGNAL'),
+    ],
+)
+def test_agent_signals_by(cloud, stacks, asked, user, chosen):
+    stack = stacks(base.software(signal_transport=asked), user=user)
+    with servers.agent(cloud, stack, user=user):
+        stack.wait('CREATE_COMPLETE')
+    assert stack.outputs['deployment_greeting'] == 'hello world'
+    assert _chosen(stack) == chosen
+    count = 1 if chosen == 'TEMP_URL_POLL' else 0
+    assert len(servers.signals(cloud, stack)) == count
+
+
+def test_without_a_signal_nothing_is_waited_for(cloud, stacks):
+    stack = stacks(base.software(signal_transport='NO_SIGNAL'))
+    stack.wait('CREATE_COMPLETE')
+    assert stack.deployment().status == 'COMPLETE'
+    assert stack.outputs['deployment_greeting'] is None
+    config = stack.metadata()[0]['id']
+    with servers.agent(cloud, stack) as agent:
+        base.until(lambda: config in servers.has_run(agent))
+    assert not servers.signals(cloud, stack)
+
+
+def test_user_without_the_swift_role_is_told_so(stacks):
+    stack = stacks(base.software(), user='reader')
+    stack.wait('CREATE_FAILED')
+    assert 'TEMP_URL_POLL' in stack.reason
+    assert 'operator role' in stack.reason
+    assert '403' in stack.reason
+
+
+@pytest.mark.parametrize('transport', ['TEMP_URL_POLL', 'CFN_SIGNAL'])
+@pytest.mark.parametrize('way', ['resource signal', 'deployment'])
+def test_somebody_else_completes_it(cloud, stacks, transport, way):
+    stack = stacks(base.software(signal_transport=transport))
+    waiting = stack.waiting()
+    if way == 'resource signal':
+        stack.signal('deployment', {'greeting': 'by hand'})
+    else:
+        answer = cloud.session().put(
+            'orchestration',
+            f'/software_deployments/{waiting.id}',
+            {
+                'status': 'COMPLETE',
+                'status_reason': 'by hand',
+                'output_values': {'greeting': 'by hand'},
+            },
+        )
+        assert answer.ok, answer
+    stack.wait('CREATE_COMPLETE')
+    assert stack.outputs['deployment_greeting'] == 'by hand'
+
+
+@pytest.fixture
+def folder(cloud):
+    """A container for servers' metadata; Heat would leave its own behind."""
+    demo = cloud.session()
+    assert demo.put('object-store', '/servers').ok
+    yield {'container': 'servers', 'object': 'metadata'}
+    assert demo.delete('object-store', '/servers/metadata').ok
+    assert demo.delete('object-store', '/servers').ok
+
+
+def test_server_is_handed_its_configs_by_heat(cloud, stacks):
+    server = {'software_config_transport': 'POLL_SERVER_HEAT'}
+    _create_and_update(cloud, stacks, base.software(server=server))
+
+
+def test_server_is_handed_its_configs_by_swift(cloud, stacks, folder):
+    server = {
+        'software_config_transport': 'POLL_TEMP_URL',
+        'deployment_swift_data': folder,
+    }
+    _create_and_update(cloud, stacks, base.software(server=server))
+
+
+def _create_and_update(cloud, stacks, template):
+    stack = stacks(template)
+    with servers.agent(cloud, stack):
+        stack.wait('CREATE_COMPLETE')
+        assert stack.outputs['deployment_greeting'] == 'hello world'
+        stack.update(template, who='moon')
+        stack.wait('UPDATE_COMPLETE')
+    assert stack.outputs['deployment_greeting'] == 'hello moon'

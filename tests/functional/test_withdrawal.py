@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Actions that are taken back: by a cancel, by a time limit."""
+
+from tests.functional import base
+from tests.functional import servers
+
+
+def _runs_nothing_of(cloud, stack, configs):
+    """Switch the server on for a moment; it must not run these configs.
+
+    It does run what else it is given, so it has looked.
+    """
+    agent = servers.agent(cloud, stack)
+    with agent:
+        ran = base.until(lambda: servers.has_run(agent))
+        handed = {one['id'] for one in stack.metadata()}
+        base.until(lambda: handed <= servers.has_run(agent))
+        ran = servers.has_run(agent)
+    assert not ran & set(configs)
+
+
+def _with_bystander(**properties):
+    """Return a template with another deployment, that waits for nothing."""
+    template = base.software(**properties)
+    bystander = base.software()['resources']['deployment']
+    bystander['properties'].update(
+        signal_transport='NO_SIGNAL', name='bystander', input_values={}
+    )
+    template['resources']['bystander'] = bystander
+    return template
+
+
+def test_cancelled_create_is_never_run(cloud, stacks):
+    stack = stacks(_with_bystander())
+    waiting = stack.waiting()
+    stack.action(cancel_without_rollback=None)
+    base.until(
+        lambda: (
+            waiting.config['id'] not in [one['id'] for one in stack.metadata()]
+        ),
+        20,
+    )
+    stack.wait('CREATE_FAILED')
+    # Too late: it is no result, and changes nothing.
+    assert waiting.put(servers.body(greeting='late')) == 201
+    _runs_nothing_of(cloud, stack, [waiting.config['id']])
+    assert stack.status == 'CREATE_FAILED'
+
+
+def test_cancelled_update_is_rolled_back_and_the_next_works(cloud, stacks):
+    template = _with_bystander()
+    stack = stacks(template)
+    assert stack.waiting().put(servers.body()) == 201
+    stack.wait('CREATE_COMPLETE')
+    stack.update(template, who='moon')
+    waiting = stack.waiting(action='UPDATE')
+    stack.action(cancel_update=None)
+
+    def rolling_back():
+        found = stack.deployment()
+        if found is None or found.config['id'] == waiting.config['id']:
+            return None
+        return found
+
+    back = base.until(rolling_back, 20)
+    assert back.inputs['who'] == 'world'
+    assert waiting.put(servers.body(greeting='late')) == 201
+    with servers.agent(cloud, stack) as agent:
+        stack.wait('ROLLBACK_COMPLETE')
+        assert stack.outputs['deployment_greeting'] == 'hello world'
+        stack.update(template, who='mars')
+        stack.wait('UPDATE_COMPLETE')
+        assert stack.outputs['deployment_greeting'] == 'hello mars'
+        assert waiting.config['id'] not in servers.has_run(agent)
+
+
+def test_action_ends_at_its_own_time_limit(cloud, stacks):
+    template = _with_bystander(timeout=3)
+    stack = stacks(template)
+    waiting = stack.waiting()
+    stack.wait('CREATE_FAILED')
+    failures = cloud.openstack('stack', 'failures', 'list', stack.name)
+    assert 'has not signalled CREATE within' in failures
+    assert 'property "timeout"' in failures
+    assert waiting.config['id'] not in [one['id'] for one in stack.metadata()]
+    assert waiting.put(servers.body(greeting='late')) == 201
+    _runs_nothing_of(cloud, stack, [waiting.config['id']])
+    template['resources']['deployment']['properties']['timeout'] = 60
+    stack.update(template)
+    with servers.agent(cloud, stack):
+        stack.wait('UPDATE_COMPLETE')
+    assert stack.outputs['deployment_greeting'] == 'hello world'
+
+
+def test_update_past_its_limit_is_repeated_in_place(stacks):
+    template = _with_bystander()
+    stack = stacks(template)
+    assert stack.waiting().put(servers.body()) == 201
+    stack.wait('CREATE_COMPLETE')
+    template['resources']['deployment']['properties']['timeout'] = 2
+    stack.update(template, who='moon')
+    waiting = stack.waiting(action='UPDATE')
+    stack.wait('UPDATE_FAILED')
+    assert stack.deployment() is None
+    template['resources']['deployment']['properties']['timeout'] = 60
+    stack.update(template, who='moon')
+    again = stack.waiting(action='UPDATE')
+    assert again.id == waiting.id
+    assert again.put(servers.body(greeting='hello moon')) == 201
+    stack.wait('UPDATE_COMPLETE')
+    assert stack.outputs['deployment_greeting'] == 'hello moon'
