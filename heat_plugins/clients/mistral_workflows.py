@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mistral's workflows and executions, by way of mistralclient."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import json
+from typing import Any, Final
+
+from keystoneauth1 import exceptions as keystone
+from mistralclient.api import base
+
+from heat_plugins.workflows import service
+
+#: What passes: a restart, a database that is locked, too much at once.
+_PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})
+
+#: So many names go into one URL.
+_NAMES: Final = 20
+
+#: So many rows come in one answer.
+_ROWS: Final = 1000
+
+
+class Workflows:
+    """The protocol :class:`~heat_plugins.workflows.service.Service`.
+
+    :param client: what ``mistralclient.api.client.client()`` returns.
+    :param project: the id of our project.
+
+    Definitions must begin with ``version:`` or ``name:``: mistralclient
+    takes a text that is a path or a URL for a file to read.
+    """
+
+    def __init__(self, client: Any, project: str, namespace: str = '') -> None:
+        self._client = client
+        self._project = project
+        self._namespace = namespace
+
+    def refusal(self, text: str, workbook: bool) -> str | None:
+        client = self._client
+        validate = (
+            client.workbooks if workbook else client.workflows
+        ).validate
+        answer = _ask(validate, text)
+        if answer.get('valid'):
+            return None
+        return str(answer.get('error') or 'it is not valid')
+
+    def find(self, names: Collection[str]) -> dict[str, service.Found]:
+        found: dict[str, service.Found] = {}
+        for value in _any_of(names):
+            for row in _ask(
+                self._client.workflows.list,
+                name=value,
+                namespace=f'eq:{self._namespace}',
+                fields=['id', 'name', 'project_id'],
+            ):
+                # A system's workflows belong to no project.
+                own = getattr(row, 'project_id', None) == self._project
+                if own or row.name not in found:
+                    found[row.name] = service.Found(
+                        id=row.id, name=row.name, own=own
+                    )
+        return found
+
+    def create(self, text: str) -> None:
+        _ask(self._client.workflows.create, text, self._namespace)
+
+    def update(self, text: str) -> None:
+        _ask(self._client.workflows.update, text, self._namespace)
+
+    def delete(self, workflow_id: str) -> None:
+        _ask(self._client.workflows.delete, workflow_id, self._namespace)
+
+    def has_book(self, name: str) -> bool:
+        try:
+            _ask(self._client.workbooks.get, name, self._namespace)
+        except service.ServiceError as error:
+            if error.status != 404:
+                raise
+            return False
+        return True
+
+    def create_book(self, text: str) -> None:
+        _ask(self._client.workbooks.create, text, self._namespace)
+
+    def update_book(self, text: str) -> None:
+        _ask(self._client.workbooks.update, text, self._namespace)
+
+    def delete_book(self, name: str) -> None:
+        _ask(self._client.workbooks.delete, name, self._namespace)
+
+    def delete_action(self, name: str) -> None:
+        _ask(self._client.actions.delete, name, self._namespace)
+
+    def start(
+        self,
+        execution_id: str,
+        name: str,
+        workflow_input: Mapping[str, Any],
+        params: Mapping[str, Any],
+        description: str,
+    ) -> None:
+        # mistralclient sends no id, and takes parameters of the execution
+        # for its own where they have the same name.
+        body = {
+            'id': execution_id,
+            'workflow_name': name,
+            'workflow_namespace': self._namespace,
+            'input': json.dumps(dict(workflow_input)),
+            'params': json.dumps(dict(params)),
+            'description': description,
+        }
+        http = self._client.executions.http_client
+        answer = _ask(http.post, '/executions', json.dumps(body))
+        if answer.status_code >= 400:
+            raise _error(answer.status_code, answer.text)
+
+    def executions(
+        self, names: Collection[str], limit: int
+    ) -> list[dict[str, Any]]:
+        found = [
+            row.to_dict()
+            for value in _any_of(names)
+            for row in _ask(
+                self._client.executions.list,
+                workflow_name=value,
+                nulls='task_execution_id',
+                include_output=True,
+                sort_keys='created_at',
+                sort_dirs='desc',
+                limit=limit,
+            )
+            if (getattr(row, 'workflow_namespace', '') or '')
+            == self._namespace
+        ]
+        found.sort(key=lambda row: str(row.get('created_at')), reverse=True)
+        return found[:limit]
+
+    def begun(self, names: Collection[str]) -> list[service.Begun]:
+        return [
+            service.Begun(id=row.id, state=row.state)
+            for row in self._executions(names, nulls='task_execution_id')
+        ]
+
+    def running(self, names: Collection[str]) -> bool:
+        return any(
+            row.state not in service.FINISHED
+            for row in self._executions(names)
+        )
+
+    def _executions(
+        self, names: Collection[str], **filters: str
+    ) -> Iterator[Any]:
+        for value in _any_of(names):
+            marker = ''
+            while True:
+                rows: Sequence[Any] = _ask(
+                    self._client.executions.list,
+                    workflow_name=value,
+                    fields=['id', 'state', 'workflow_namespace'],
+                    sort_keys='created_at,id',
+                    marker=marker,
+                    limit=_ROWS,
+                    **filters,
+                )
+                for row in rows:
+                    space = getattr(row, 'workflow_namespace', '') or ''
+                    if space == self._namespace:
+                        yield row
+                if len(rows) < _ROWS:
+                    break
+                marker = rows[-1].id
+
+    def cancel(self, execution_id: str) -> None:
+        _ask(self._client.executions.update, execution_id, 'CANCELLED')
+
+    def delete_execution(self, execution_id: str) -> None:
+        _ask(self._client.executions.delete, execution_id, force=True)
+
+
+def _any_of(names: Collection[str]) -> Iterator[str]:
+    """Return filters of Mistral's for these names."""
+    simple = sorted(name for name in names if ',' not in name)
+    for start in range(0, len(simple), _NAMES):
+        yield f'in:{",".join(simple[start : start + _NAMES])}'
+    for name in names:
+        if ',' in name:
+            yield f'eq:{name}'
+
+
+def _ask(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    try:
+        return function(*args, **kwargs)
+    except base.APIException as error:
+        raise _error(error.error_code, error.error_message) from error
+    except keystone.HttpError as error:
+        raise _error(error.http_status, error.message) from error
+    except (keystone.ConnectionError, OSError) as error:
+        raise service.ServiceError(
+            f'Mistral cannot be reached: {error}', passing=True
+        ) from error
+    except keystone.ClientException as error:
+        raise service.ServiceError(
+            f'Mistral cannot be used: {error}'
+        ) from error
+
+
+def _error(status: int | None, said: Any) -> service.ServiceError:
+    if isinstance(said, bytes):
+        said = said.decode('utf-8', 'replace')
+    words = ' '.join(str(said or 'it does not say why').split())
+    passing = status in _PASSING
+    return service.ServiceError(
+        f'Mistral answers {status}: {words}', status=status, passing=passing
+    )

@@ -1,0 +1,509 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OS::Mistral::Workflow."""
+
+from collections.abc import Iterable, Mapping
+import dataclasses
+import json
+import time
+
+from heat.common import exception
+from heat.engine import function
+from heat.engine import resource
+from heat.engine import rsrc_defn
+from heat.engine.resources.openstack.mistral import workflow
+from oslo_log import log as logging
+from oslo_utils import timeutils
+
+from heat_plugins.clients import heat_mistral
+from heat_plugins.clients import mistral_workflows
+from heat_plugins.resources import workflow_schema as schema
+from heat_plugins.workflows import checking
+from heat_plugins.workflows import deploying
+from heat_plugins.workflows import ending
+from heat_plugins.workflows import findings
+from heat_plugins.workflows import locating
+from heat_plugins.workflows import log
+from heat_plugins.workflows import reading
+from heat_plugins.workflows import runs
+from heat_plugins.workflows import service as service_module
+from heat_plugins.workflows import structured
+
+LOG = logging.getLogger(__name__)
+
+#: The key of a resource's data for what it has in Mistral.
+RECORD = 'workflows'
+
+#: What the database holds of an event's reason, less what Heat puts before.
+_REASON = 255 - len('Signal: ')
+
+_EXECUTION_KEYS = (
+    'id',
+    'workflow_name',
+    'state',
+    'state_info',
+    'input',
+    'output',
+    'created_at',
+    'updated_at',
+)
+
+
+class Workflow(workflow.Workflow):
+    """One or several workflows of Mistral, or a workbook.
+
+    They are written either in Mistral's own language, in ``definition``, or
+    in the properties that Heat's class has. The same as Heat's class, but
+
+    - a mistake is found when the stack is validated, with its line;
+    - each signal leaves an event, with the id of the execution or the
+      reason why there is none;
+    - the workflows change in place, and running executions go on;
+    - a delete ends the executions that the resource began.
+    """
+
+    default_client_name = heat_mistral.CLIENT_NAME
+
+    properties_schema = schema.PROPERTIES
+
+    attributes_schema = schema.ATTRIBUTES
+
+    #: So many executions are in the attribute.
+    EXECUTIONS_LIMIT = 20
+
+    #: So many bytes of JSON they may take together.
+    EXECUTIONS_BYTES = 1000000
+
+    #: Seconds for which passing errors of Mistral are ridden out, in a call
+    #: that a thread waits for, and in a delete, where none does.
+    PATIENCE = 15
+    DELETE_PATIENCE = 300
+
+    # Definition -----------------------------------------------------------
+
+    def _definition(self, props):
+        """Return the definition, whichever of the two forms it has.
+
+        :raises DefinitionError: if it is not one.
+        """
+        text = props[schema.DEFINITION]
+        if text is None:
+            text = structured.definition(self._own_name(props), props)
+        return reading.read(text)
+
+    def _own_name(self, props):
+        return props[self.NAME] or self.physical_resource_name()
+
+    def _wanted(self, props):
+        definition = self._definition(props)
+        explicit = props[self.NAME]
+        if props[schema.DEFINITION] is None:
+            explicit = self._own_name(props)
+        return deploying.Wanted.of(
+            definition, self.stack.name, self.name, explicit
+        )
+
+    def _service(self):
+        return mistral_workflows.Workflows(
+            self.client(),
+            self.context.project_id,
+            self.properties[schema.NAMESPACE] or '',
+        )
+
+    # Validation -----------------------------------------------------------
+
+    def validate(self):
+        """Validate as Heat does, then the definition, with Mistral's help.
+
+        :raises StackValidationFailed: naming the workflow, task and line.
+        """
+        given = self.properties.data
+        text = schema.DEFINITION in given
+        if text and any(name in given for name in schema.STRUCTURE):
+            both = [name for name in schema.STRUCTURE if name in given]
+            self._refuse(
+                f'"definition" says all about the workflows, so '
+                f'{", ".join(both)} cannot be given beside it'
+            )
+        if not text and not {self.TYPE, self.TASKS} <= given.keys():
+            self._refuse(
+                'either "definition", or both "type" and "tasks" must be given'
+            )
+        if text:
+            # Heat's own looks at the tasks that are not there.
+            super(workflow.Workflow, self).validate()
+        else:
+            super().validate()
+        if any(self._unknown(given.get(name)) for name in self._READ):
+            return
+        try:
+            self._check(self.properties)
+        except findings.DefinitionError as error:
+            self._refuse(str(error))
+
+    #: What the checks look at.
+    _READ = (*schema.STRUCTURE, schema.DEFINITION, workflow.Workflow.INPUT)
+
+    def _check(self, props):
+        """Check a definition, and what is to be done with it.
+
+        :raises DefinitionError: if it cannot be used.
+        """
+        form = props[schema.DEFINITION]
+        if form is None:
+            if twice := structured.doubles(props):
+                raise _problem(f'there are two tasks {", ".join(twice)}')
+        elif not form.strip():
+            raise _problem('"definition" is empty')
+        definition = self._definition(props)
+        problems = checking.check(definition)
+        if not problems:
+            problems = self._ask_mistral(definition)
+        if problems:
+            if form is None:
+                # The lines are those of a text that nobody has seen.
+                problems = [
+                    dataclasses.replace(one, workflow=None, line=None)
+                    for one in problems
+                ]
+            raise findings.DefinitionError(problems)
+        self._check_use(definition, props)
+        if form is not None:
+            return
+        for task in props[self.TASKS]:
+            self._check_call(task)
+
+    def _check_use(self, definition, props):
+        names = list(definition.workflows)
+        default = props[schema.DEFAULT_WORKFLOW]
+        if default is not None and default not in names:
+            raise _problem(
+                f'"default_workflow" is "{default}", and there is only '
+                f'{", ".join(names)}'
+            )
+        if len(names) > 1:
+            if props[self.USE_REQUEST_BODY_AS_INPUT] and default is None:
+                raise _problem(
+                    'with use_request_body_as_input and several workflows, '
+                    '"default_workflow" must say which of them to run'
+                )
+            if self._is_referred_to():
+                raise _problem(
+                    'there are several workflows, so get_resource does not '
+                    'say which is meant; {get_attr: '
+                    f'[{self.name}, available_workflows, {names[0]}]}} does'
+                )
+        declared = set()
+        for one in definition.workflows.values():
+            declared.update(one.inputs)
+        if unknown := (props[self.INPUT] or {}).keys() - declared:
+            raise _problem(
+                f'"input" has {", ".join(sorted(unknown))}, which no '
+                'workflow of the definition declares'
+            )
+        written = self._wanted(props)
+        size = sum(
+            len(short) + len(full) for short, full in written.names.items()
+        )
+        if 3 * size > deploying.BYTES:
+            raise _problem('there are too many workflows for one resource')
+
+    def _check_call(self, task):
+        """Hold a called workflow against those that Mistral has."""
+        name = reading.called(task.get(self.WORKFLOW))
+        if name is None or self._unknown(task.get(self.WORKFLOW)):
+            return
+        try:
+            if name in self._service().find([name]):
+                return
+        except Exception as error:
+            LOG.debug('Mistral was not asked for %s: %s', name, error)
+            return
+        raise _problem(
+            f'task "{task[self.TASK_NAME]}": there is no workflow "{name}" '
+            'in Mistral'
+        )
+
+    def _ask_mistral(self, definition):
+        try:
+            return locating.locate(definition, self._service().refusal)
+        except Exception as error:
+            # It will be asked again when the stack is created.
+            LOG.warning(
+                'The definition of "%(resource)s" is not validated by '
+                'Mistral: %(error)s',
+                {'resource': self.name, 'error': error},
+            )
+            return []
+
+    def _unknown(self, value):
+        """Return whether a value needs what has yet to be created."""
+        if isinstance(value, function.Function):
+            return not self.stack.strict_validate or any(
+                needed.action == resource.Resource.INIT
+                for needed in function.dependencies(value)
+            )
+        if isinstance(value, Mapping):
+            return any(self._unknown(one) for one in value.values())
+        if isinstance(value, Iterable) and not isinstance(value, str):
+            return any(self._unknown(one) for one in value)
+        return False
+
+    def _is_referred_to(self):
+        """Return whether the template has a get_resource of this one."""
+        template = self.stack.t
+        references = [{'get_resource': self.name}, {'Ref': self.name}]
+
+        def within(value):
+            if value in references:
+                return True
+            if isinstance(value, Mapping):
+                return any(within(one) for one in value.values())
+            if isinstance(value, list):
+                return any(within(one) for one in value)
+            return False
+
+        return any(
+            within(template.t.get(section))
+            for section in (template.RESOURCES, template.OUTPUTS)
+        )
+
+    def _refuse(self, message):
+        template = self.stack.t
+        raise exception.StackValidationFailed(
+            path=[
+                template.RESOURCES,
+                self.t.name,
+                template.get_section_name(rsrc_defn.PROPERTIES),
+            ],
+            message=message,
+        )
+
+    # Life -----------------------------------------------------------------
+
+    def _record(self):
+        """Return what is known of what the resource has in Mistral."""
+        text = self.data().get(RECORD)
+        record = deploying.Record.read(text)
+        if text is None and self.resource_id is not None:
+            # It was made by Heat's own class.
+            names = {self.resource_id: self.resource_id}
+            record = dataclasses.replace(record, names=names)
+        if not record.mark:
+            record = dataclasses.replace(record, mark=self._mark())
+        return record
+
+    def _mark(self):
+        # The same in every engine.
+        return (self.uuid or '').replace('-', '')[:12]
+
+    def _save(self, record):
+        self.data_set(RECORD, record.write())
+
+    def _deployer(self):
+        return deploying.Deployer(self._service(), self._save, self.PATIENCE)
+
+    def _bring(self, props):
+        try:
+            self._check(props)
+            wanted = self._wanted(props)
+            record = self._deployer().bring(self._record(), wanted)
+        except (
+            findings.DefinitionError,
+            deploying.ConflictError,
+            service_module.ServiceError,
+        ) as error:
+            raise exception.Error(str(error)) from error
+        self.resource_id_set(self._id_of(record, wanted))
+
+    @staticmethod
+    def _id_of(record, wanted):
+        names = list(record.names.values())
+        if len(names) == 1:
+            return names[0]
+        return wanted.book or names[0].rpartition('.')[0] or names[0]
+
+    def handle_create(self):
+        """Make the workflows, all or none."""
+        super(workflow.Workflow, self).handle_create()
+        self._bring(self.properties)
+
+    def handle_update(self, json_snippet, tmpl_diff, prop_diff):
+        """Change the workflows in place: some come, some go."""
+        self._bring(
+            json_snippet.properties(self.properties_schema, self.context)
+        )
+
+    def needs_replace_failed(self):
+        """Never: an update makes what is missing, under the same names."""
+        return False
+
+    def _needs_update(self, *args, **kwargs):
+        # After a failure something may be missing, also if the template
+        # has not changed.
+        needed = super()._needs_update(*args, **kwargs)
+        return needed or self.status == self.FAILED
+
+    def get_live_resource_data(self):
+        """Nothing: what is missing in Mistral is made by an update."""
+
+    def handle_check(self):
+        """Look whether all the workflows are there."""
+        names = self._record().names.values()
+        found = self._service().find(names)
+        if missing := [name for name in names if name not in found]:
+            raise exception.Error(f'missing in Mistral: {", ".join(missing)}')
+
+    def handle_delete(self):
+        """Write down that everything is to go."""
+        record = self._deployer().dropped(self._record())
+        if self.data().get(RECORD) or self.resource_id is not None:
+            self._save(record)
+        return {'until': time.monotonic() + self.DELETE_PATIENCE, 'wait': 1}
+
+    def check_delete_complete(self, state):
+        """End executions, remove workflows, then the user for signals."""
+        record = self._record()
+        try:
+            if not self._remove(record):
+                return False
+        except service_module.ServiceError as error:
+            if not error.passing or time.monotonic() > state['until']:
+                raise exception.Error(str(error)) from error
+            LOG.info('%s waits with its delete: %s', self, error)
+            state['wait'] = min(2 * state['wait'], 20)
+            raise resource.PollDelay(state['wait']) from error
+        # What is left to Heat's own class is the user and its keys: the
+        # workflow is gone, and its name may be that of a public one.
+        self.resource_id_set(None)
+        self.data_delete(self.EXECUTIONS)
+        super().handle_delete()
+        return True
+
+    def _remove(self, record):
+        if not (record.all_names or record.left_books):
+            return True
+        service = self._service()
+        way = ending.Way(self.properties[schema.EXECUTIONS_ON_DELETE])
+        heats = self.data().get(self.EXECUTIONS) or ''
+        if not ending.end(service, record, way, heats.split(',')):
+            return False
+        deploying.Deployer(service, self._save, 0).sweep(record)
+        return True
+
+    # Signals --------------------------------------------------------------
+
+    def handle_signal(self, details=None):
+        """Run a workflow, and leave an event that says what became of it."""
+        entry = {
+            'time': timeutils.utcnow().strftime('%Y-%m-%dT%H:%M:%SZ'),
+            'workflow': None,
+            'execution_id': None,
+            'error': None,
+            'ignored': [],
+        }
+        try:
+            said = self._run(details, entry)
+        except (
+            findings.DefinitionError,
+            runs.RunError,
+            service_module.ServiceError,
+        ) as error:
+            entry['error'] = str(error)
+            self._remember(entry)
+            # Heat writes no event when a signal fails.
+            reason = log.shortened(f'Signal failed: {error}', 255)
+            self._add_event('SIGNAL', self.FAILED, reason)
+            raise exception.Error(str(error)) from error
+        self._remember(entry)
+        return log.shortened(said, _REASON)
+
+    def _run(self, body, entry):
+        record = self._record()
+        props = self.properties
+        definition = self._definition(props)
+        run = runs.asked(
+            body,
+            runs.Offer(
+                workflows=definition.workflows,
+                names=record.names,
+                inputs=props[self.INPUT] or {},
+                params=props[self.PARAMS] or {},
+                body_is_input=bool(props[self.USE_REQUEST_BODY_AS_INPUT]),
+                default=props[schema.DEFAULT_WORKFLOW],
+            ),
+        )
+        name = record.names[run.workflow]
+        execution_id = record.execution_id()
+        entry['workflow'] = name
+        entry['ignored'] = list(run.ignored)
+        self._deployer().persist(
+            self._service().start,
+            *(execution_id, name, run.input, run.params, run.description),
+        )
+        entry['execution_id'] = execution_id
+        said = f'execution {execution_id} of {name} has begun'
+        if run.ignored:
+            said += f'; ignored: {", ".join(run.ignored)}'
+        return said
+
+    def _remember(self, entry):
+        try:
+            self.data_set(log.key(), log.write(entry))
+        except exception.NotFound:
+            # The resource has been deleted meanwhile.
+            LOG.info('A signal to %s is not remembered', self)
+            return
+        for key in log.surplus(self.data()):
+            self.data_delete(key)
+
+    # Attributes -----------------------------------------------------------
+
+    def get_reference_id(self):
+        """Return the name of the only workflow, or what all begin with."""
+        if self.properties[schema.DEFINITION] is None:
+            return super().get_reference_id()
+        return self.resource_id or self.physical_resource_name()
+
+    def _resolve_attribute(self, name):
+        if name == schema.AVAILABLE_WORKFLOWS:
+            return dict(self._record().names)
+        if name == schema.SIGNALS:
+            return log.read(self.data())
+        if name == self.EXECUTIONS:
+            return self._executions()
+        return super()._resolve_attribute(name)
+
+    def _show_resource(self):
+        if len(self._record().names) <= 1:
+            return super()._show_resource()
+        found = self._service().find(self._record().names.values())
+        return {'workflows': {name: one.id for name, one in found.items()}}
+
+    def _executions(self):
+        names = self._record().all_names
+        if not names:
+            return []
+        shown, size = [], 0
+        for one in self._service().executions(names, self.EXECUTIONS_LIMIT):
+            row = {key: one.get(key) for key in _EXECUTION_KEYS}
+            size += sum(len(str(value)) for value in row.values())
+            if shown and size > self.EXECUTIONS_BYTES:
+                break
+            for key in (self.INPUT, self.OUTPUT):
+                row[key] = _loaded(row[key])
+            shown.append(row)
+        return shown
+
+
+def _loaded(text):
+    """Return what a field of an execution holds; Mistral sends JSON."""
+    if not isinstance(text, str):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _problem(message):
+    return findings.DefinitionError([findings.Problem(message=message)])

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong with a definition, told without asking Mistral.
+
+Mistral's own validation names neither the workflow nor the line, and often
+not the task; and it may be out of reach. So the mistakes that are made most
+are looked for here. Everything else is left to Mistral.
+"""
+
+from collections.abc import Collection, Iterator
+import difflib
+from typing import Any, Final
+
+from heat_plugins.workflows import findings
+from heat_plugins.workflows import reading
+
+WORKFLOW_KEYS: Final = frozenset(
+    {
+        'description',
+        'input',
+        'name',
+        'output',
+        'output-on-error',
+        'tags',
+        'task-defaults',
+        'tasks',
+        'type',
+        'vars',
+        'version',
+    }
+)
+
+#: What task-defaults may hold, and a task too.
+POLICY_KEYS: Final = frozenset(
+    {
+        'concurrency',
+        'fail-on',
+        'pause-before',
+        'retry',
+        'safe-rerun',
+        'timeout',
+        'wait-after',
+        'wait-before',
+    }
+)
+
+CLAUSES: Final = ('on-complete', 'on-error', 'on-skip', 'on-success')
+
+TASK_KEYS: Final = POLICY_KEYS | {
+    'action',
+    'description',
+    'input',
+    'keep-result',
+    'name',
+    'publish',
+    'publish-on-error',
+    'publish-on-skip',
+    'tags',
+    'target',
+    'type',
+    'version',
+    'with-items',
+    'workflow',
+}
+
+#: What only one type of workflow knows.
+TYPED_KEYS: Final = {
+    'direct': frozenset({*CLAUSES, 'join'}),
+    'reverse': frozenset({'requires'}),
+}
+
+_MOVED: Final = {
+    'policies': 'its entries stand in the task itself since version 2',
+    'start-task': 'a reverse workflow is given task_name when it is started',
+    'parameters': 'it is called "input" since version 2',
+}
+
+
+def check(definition: reading.Definition) -> list[findings.Problem]:
+    """Return what keeps a definition from working, in its order."""
+    found = list(_version(definition))
+    for workflow in definition.workflows.values():
+        found += _Checker(definition, workflow).check()
+    return found
+
+
+def _version(definition: reading.Definition) -> Iterator[findings.Problem]:
+    version = definition.data.get('version', '2.0')
+    try:
+        known = float(version) == 2.0
+    except (TypeError, ValueError):
+        known = False
+    if not known:
+        yield findings.Problem(
+            message=f'Mistral knows version 2.0 of its language, and not '
+            f'"{version}"',
+            line=definition.line(('version',)),
+        )
+
+
+class _Checker:
+    """Looks at one workflow."""
+
+    def __init__(
+        self, definition: reading.Definition, workflow: reading.Workflow
+    ) -> None:
+        self._definition = definition
+        self._workflow = workflow
+        self._path = definition.workflow_path(workflow.name)
+
+    def check(self) -> Iterator[findings.Problem]:
+        name, data = self._workflow.name, self._workflow.data
+        if len(name) > 255:
+            yield self._problem('its name has more than 255 characters')
+        if not isinstance(data, dict):
+            yield self._problem('a workflow is a map with "tasks:" in it')
+            return
+        yield from self._unknown(data, WORKFLOW_KEYS, ())
+        if self._workflow.type not in TYPED_KEYS:
+            yield self._problem(
+                f'its type is "direct" or "reverse", and not '
+                f'"{self._workflow.type}"',
+                'type',
+            )
+            return
+        tasks = data.get('tasks')
+        if not isinstance(tasks, dict) or not tasks:
+            yield self._problem('it has no tasks', 'tasks')
+            return
+        for task, content in tasks.items():
+            yield from self._task(str(task), content, tasks)
+        defaults = data.get('task-defaults')
+        if isinstance(defaults, dict):
+            known = POLICY_KEYS | {*CLAUSES, 'requires'}
+            known |= {'name', 'version', 'description', 'tags'}
+            yield from self._unknown(defaults, known, ('task-defaults',))
+            yield from self._clauses(None, defaults, tasks, 'task-defaults')
+
+    def _task(
+        self, task: str, content: Any, tasks: Collection[str]
+    ) -> Iterator[findings.Problem]:
+        if not isinstance(content, dict) or not content:
+            yield self._problem(
+                'a task is a map with an "action:" or "workflow:" in it',
+                'tasks',
+                task,
+                task=task,
+            )
+            return
+        mine = TYPED_KEYS[self._workflow.type]
+        for key in content.keys() - mine:
+            for kind, keys in TYPED_KEYS.items():
+                if key in keys:
+                    yield self._problem(
+                        f'"{key}" belongs into a {kind} workflow, and this '
+                        f'one is {self._workflow.type}',
+                        *('tasks', task, key),
+                        task=task,
+                    )
+        known = TASK_KEYS.union(*TYPED_KEYS.values())
+        yield from self._unknown(content, known, ('tasks', task), task)
+        if 'action' in content and 'workflow' in content:
+            yield self._problem(
+                'a task has either an "action" or a "workflow"',
+                *('tasks', task, 'workflow'),
+                task=task,
+            )
+        yield from self._clauses(task, content, tasks, 'tasks', task)
+
+    def _clauses(
+        self,
+        task: str | None,
+        content: dict[str, Any],
+        tasks: Collection[str],
+        *path: str,
+    ) -> Iterator[findings.Problem]:
+        """Hold every task that is named against the tasks that are there."""
+        direct = self._workflow.type == 'direct'
+        for clause in CLAUSES if direct else ('requires',):
+            for target, where in reading.targets(content.get(clause)):
+                if target not in tasks:
+                    yield self._problem(
+                        f'{clause} names the task "{target}", and there is '
+                        f'no such{_perhaps(target, tasks)}',
+                        *(*path, clause, *where),
+                        task=task,
+                    )
+
+    def _unknown(
+        self,
+        content: dict[str, Any],
+        known: Collection[str],
+        path: reading.Path,
+        task: str | None = None,
+    ) -> Iterator[findings.Problem]:
+        for key in content:
+            if key in known:
+                continue
+            hint = _perhaps(str(key), known)
+            if key in _MOVED:
+                hint = f': {_MOVED[key]}'
+            yield self._problem(
+                f'Mistral does not know "{key}" here{hint}',
+                *(*path, key),
+                task=task,
+            )
+
+    def _problem(
+        self, message: str, *path: str | int, task: str | None = None
+    ) -> findings.Problem:
+        return findings.Problem(
+            message=message,
+            workflow=self._workflow.name,
+            task=task,
+            line=self._definition.line((*self._path, *path)),
+        )
+
+
+def _perhaps(name: str, known: Collection[str]) -> str:
+    texts = [one for one in known if isinstance(one, str)]
+    near = difflib.get_close_matches(name.replace('_', '-'), texts, 1)
+    near = near or difflib.get_close_matches(name, texts, 1)
+    return f'; is "{near[0]}" meant?' if near else ''

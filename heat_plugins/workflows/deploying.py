@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bring the workflows of a definition to Mistral, change and remove them.
+
+Whatever may have been made is written down before Mistral is asked for it,
+so that it can be removed whenever the asking breaks off.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+import dataclasses
+import json
+import secrets
+from typing import Any, Final
+import uuid
+
+from oslo_log import log as logging
+import tenacity
+
+from heat_plugins.workflows import naming
+from heat_plugins.workflows import reading
+from heat_plugins.workflows import renaming
+from heat_plugins.workflows import service as service_module
+
+LOG = logging.getLogger(__name__)
+
+#: So many bytes a record may take: a column of a database holds 65535.
+BYTES: Final = 60000
+
+#: So many names of dropped workflows are kept to find their executions by.
+FORMER: Final = 50
+
+_MARK: Final = 12
+
+
+class ConflictError(Exception):
+    """A name is taken."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Record:
+    """What a resource has in Mistral.
+
+    :ivar names: name in Mistral by name in the definition.
+    :ivar book: the name of the workbook, if it is one.
+    :ivar actions: its ad-hoc actions.
+    :ivar left: workflows that may be there and are to go.
+    :ivar left_actions: likewise for actions.
+    :ivar left_books: likewise for workbooks.
+    :ivar former: names that workflows had; executions may bear them.
+    :ivar mark: what the ids of the resource's executions begin with.
+    """
+
+    names: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    book: str | None = None
+    actions: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    left_actions: tuple[str, ...] = ()
+    left_books: tuple[str, ...] = ()
+    former: tuple[str, ...] = ()
+    mark: str = ''
+
+    @classmethod
+    def read(cls, text: str | None) -> 'Record':
+        said: dict[str, Any] = json.loads(text) if text else {}
+        known = {field.name for field in dataclasses.fields(cls)}
+        values: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in said.items()
+            if key in known
+        }
+        return cls(**values)
+
+    def write(self) -> str:
+        return json.dumps(dataclasses.asdict(self))
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """The names under which there may be executions."""
+        return _once(*self.names.values(), *self.left, *self.former)
+
+    def execution_id(self) -> str:
+        """Return an id for an execution that the resource begins.
+
+        It begins with the mark, so that the resource knows its executions
+        again without keeping a list: signals come in several at a time, and
+        to different engines.
+        """
+        return str(uuid.UUID(hex=self.mark + uuid.uuid4().hex[_MARK:]))
+
+    def began(self, execution_id: str) -> bool:
+        plain = execution_id.replace('-', '')
+        return bool(self.mark) and plain.startswith(self.mark)
+
+
+def new_mark() -> str:
+    """Return a mark for a new resource."""
+    return secrets.token_hex(_MARK // 2)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """A definition and the names that it is to have in Mistral."""
+
+    definition: reading.Definition
+    names: Mapping[str, str]
+    book: str | None
+
+    @classmethod
+    def of(
+        cls,
+        definition: reading.Definition,
+        stack: str,
+        resource: str,
+        explicit: str | None = None,
+    ) -> 'Wanted':
+        where = (definition, stack, resource, explicit)
+        return cls(
+            definition=definition,
+            names=naming.names(*where),
+            book=naming.book_name(*where) if definition.workbook else None,
+        )
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        return tuple(f'{self.book}.{one}' for one in self.definition.actions)
+
+
+Save = Callable[[Record], None]
+
+
+class Deployer:
+    """Brings definitions to Mistral.
+
+    :param save: keeps a record where it outlives this process.
+    :param patience: seconds for which passing errors are ridden out.
+    """
+
+    def __init__(
+        self,
+        service: service_module.Service,
+        save: Save,
+        patience: float = 15,
+    ) -> None:
+        self._service = service
+        self._save = save
+        self._patience = patience
+
+    def bring(self, record: Record, wanted: Wanted) -> Record:
+        """Make Mistral have what is wanted; return what it has.
+
+        :raises ConflictError: if a name belongs to something else.
+        :raises ServiceError: what is new is then removed again, as far as
+            Mistral allows, and what was there is as it was.
+        """
+        names = set(wanted.names.values())
+        mine = {*record.names.values(), *record.left}
+        there = self.persist(self._service.find, names)
+        self._refuse_clashes(wanted, there, mine)
+        book_there = bool(wanted.book) and self.persist(
+            self._service.has_book, wanted.book
+        )
+        books = {record.book, *record.left_books}
+        if book_there and wanted.book not in books:
+            raise ConflictError(
+                f'there is a workbook "{wanted.book}" in Mistral already, '
+                'and it is not ours'
+            )
+        new = [
+            short
+            for short, name in wanted.names.items()
+            if not (name in there and there[name].own)
+        ]
+        begun = dataclasses.replace(
+            record,
+            left=_once(*record.left, *(wanted.names[short] for short in new)),
+            left_actions=_once(*record.left_actions, *wanted.actions),
+            left_books=_once(
+                *record.left_books, *([wanted.book] if wanted.book else [])
+            ),
+        )
+        self._save(begun)
+        try:
+            if wanted.book:
+                self._bring_book(wanted, wanted.book, book_there)
+            else:
+                self._bring_workflows(wanted, new)
+        except service_module.ServiceError:
+            self._undo(begun, record)
+            raise
+        return self._settle(begun, record, wanted)
+
+    def _refuse_clashes(
+        self,
+        wanted: Wanted,
+        there: Mapping[str, service_module.Found],
+        mine: set[str],
+    ) -> None:
+        for name in wanted.names.values():
+            if name not in there or name in mine:
+                continue
+            if there[name].own:
+                raise ConflictError(
+                    f'there is a workflow "{name}" in Mistral already, and '
+                    'it is not ours'
+                )
+            raise ConflictError(
+                f'there is a public workflow "{name}" of another project in '
+                'Mistral, and which of the two would run could not be told'
+            )
+
+    def _bring_workflows(self, wanted: Wanted, new: list[str]) -> None:
+        old = [short for short in wanted.names if short not in new]
+        if new:
+            text = renaming.render(wanted.definition, wanted.names, new)
+            self._create(text, {wanted.names[short] for short in new})
+        if old:
+            text = renaming.render(wanted.definition, wanted.names, old)
+            self.persist(self._service.update, text)
+
+    def _create(self, text: str, names: set[str]) -> None:
+        asked_before = False
+
+        def create() -> None:
+            nonlocal asked_before
+            # An answer that was lost may have been a good one.
+            if asked_before:
+                found = self._service.find(names)
+                if all(name in found and found[name].own for name in names):
+                    return
+            asked_before = True
+            self._service.create(text)
+
+        self.persist(create)
+
+    def _bring_book(self, wanted: Wanted, name: str, there: bool) -> None:
+        text = renaming.render_book(wanted.definition, name)
+
+        def bring() -> None:
+            if there or self._service.has_book(name):
+                self._service.update_book(text)
+            else:
+                self._service.create_book(text)
+
+        self.persist(bring)
+
+    def _undo(self, begun: Record, before: Record) -> None:
+        """Remove what was new, or leave it written down."""
+        new = Record(
+            left=_without(begun.left, (*_values(before), *before.left)),
+            left_actions=_without(
+                begun.left_actions, (*before.actions, *before.left_actions)
+            ),
+            left_books=_without(
+                begun.left_books, (before.book, *before.left_books)
+            ),
+        )
+        try:
+            new = self.sweep(new)
+        except service_module.ServiceError:
+            LOG.info('Left for later: %s', new)
+        self._save(
+            dataclasses.replace(
+                before,
+                left=(*before.left, *new.left),
+                left_actions=(*before.left_actions, *new.left_actions),
+                left_books=(*before.left_books, *new.left_books),
+            )
+        )
+
+    def _settle(self, begun: Record, before: Record, wanted: Wanted) -> Record:
+        names = wanted.names.values()
+        after = dataclasses.replace(
+            begun,
+            names=dict(wanted.names),
+            book=wanted.book,
+            actions=wanted.actions,
+            left=_without((*begun.left, *_values(before)), names),
+            left_actions=_without(
+                (*begun.left_actions, *before.actions), wanted.actions
+            ),
+            left_books=_without(
+                (*begun.left_books, *([before.book] if before.book else [])),
+                [wanted.book],
+            ),
+            former=_once(*_values(before), *begun.former)[:FORMER],
+        )
+        after = dataclasses.replace(
+            after, former=_without(after.former, names)
+        )
+        self._save(after)
+        try:
+            # A running execution may yet call what has been dropped.
+            if after.left and self._service.running(after.all_names):
+                return after
+            after = self.sweep(after)
+        except service_module.ServiceError:
+            # It stays written down, and goes with the next occasion.
+            return after
+        self._save(after)
+        return after
+
+    def sweep(self, record: Record) -> Record:
+        """Remove what is to go; return what is left.
+
+        :raises ServiceError: if some of it cannot be removed.
+        """
+        for name in record.left_books:
+            self._gone(self._service.delete_book, name)
+        found = (
+            self.persist(self._service.find, record.left)
+            if record.left
+            else {}
+        )
+        for one in found.values():
+            if one.own:
+                self._gone(self._service.delete, one.id)
+        for name in record.left_actions:
+            self._gone(self._service.delete_action, name)
+        return dataclasses.replace(
+            record, left=(), left_actions=(), left_books=()
+        )
+
+    def dropped(self, record: Record) -> Record:
+        """Return a record by which everything is to go."""
+        return dataclasses.replace(
+            record,
+            names={},
+            book=None,
+            actions=(),
+            left=_once(*record.names.values(), *record.left),
+            left_actions=_once(*record.actions, *record.left_actions),
+            left_books=_once(
+                *([record.book] if record.book else []), *record.left_books
+            ),
+            former=_once(*record.names.values(), *record.former)[:FORMER],
+        )
+
+    def _gone(self, delete: Callable[[str], None], what: str) -> None:
+        try:
+            self.persist(delete, what)
+        except service_module.ServiceError as error:
+            if error.status != 404:
+                raise
+
+    def persist(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call a method of the service, also when it fails in passing."""
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(
+                lambda error: getattr(error, 'passing', False)
+            ),
+            wait=tenacity.wait_exponential(multiplier=0.25, max=4),
+            stop=tenacity.stop_after_delay(self._patience),
+            reraise=True,
+        )
+        return retrying(function, *args)
+
+
+def _values(record: Record) -> tuple[str, ...]:
+    return tuple(record.names.values())
+
+
+def _once(*names: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
+
+def _without(
+    names: Iterable[str], unwanted: Iterable[str | None]
+) -> tuple[str, ...]:
+    excluded = set(unwanted)
+    return _once(*(name for name in names if name not in excluded))

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""End the executions of a resource that goes away."""
+
+from collections.abc import Callable, Collection
+import enum
+from typing import Final
+
+from heat_plugins.workflows import deploying
+from heat_plugins.workflows import service as service_module
+
+#: So many executions are ended at a time.
+AT_A_TIME: Final = 20
+
+
+class Way(enum.Enum):
+    """What becomes of executions when their resource is deleted."""
+
+    #: Those that the resource began are cancelled.
+    CANCEL = 'cancel'
+    #: Whatever runs its workflows is cancelled, whoever began it.
+    CANCEL_ALL = 'cancel_all'
+    #: Those that run go on; what has finished is removed.
+    LEAVE = 'leave'
+
+
+def end(
+    service: service_module.Service,
+    record: deploying.Record,
+    way: Way,
+    others: Collection[str] = (),
+) -> bool:
+    """End and remove some executions; return whether none are left.
+
+    :param others: ids of executions that the resource began, and that do
+        not bear its mark.
+    """
+    taken = 0
+    for one in service.begun(record.all_names):
+        ours = record.began(one.id) or one.id in others
+        if not ours and way is not Way.CANCEL_ALL:
+            continue
+        if not one.finished and way is Way.LEAVE:
+            continue
+        if taken == AT_A_TIME:
+            return False
+        taken += 1
+        if not one.finished:
+            # It may finish, or be removed, just now.
+            _unless(service.cancel, one.id, {400, 403, 404, 409})
+        _unless(service.delete_execution, one.id, {404})
+    return True
+
+
+def _unless(
+    function: Callable[[str], None], what: str, statuses: Collection[int]
+) -> None:
+    try:
+        function(what)
+    except service_module.ServiceError as error:
+        if error.status not in statuses:
+            raise

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find the place of what Mistral itself does not accept.
+
+Mistral says that something is not valid, and rarely where. It is asked
+again about smaller and smaller parts, until the workflow and the task are
+found; the line is then known.
+"""
+
+from collections.abc import Callable, Iterable
+import re
+from typing import Any, Final
+
+from heat_plugins.workflows import checking
+from heat_plugins.workflows import findings
+from heat_plugins.workflows import reading
+from heat_plugins.workflows import renaming
+
+#: Asks Mistral: given a text and whether it is a workbook, returns what is
+#: wrong with it, or None.
+Ask = Callable[[str, bool], str | None]
+
+_INSTANCE: Final = re.compile(r'^On instance((?:\[[^\]\n]+\])+):', re.M)
+_STEP: Final = re.compile(r"\[(?:'([^']*)'|(\d+))\]")
+_TASK: Final = re.compile(r'\btask_name=(\w+)')
+
+#: A task that a part of a workflow leads to, and that is not in it.
+_STUB: Final = {'action': 'std.noop'}
+
+_LENGTH: Final = 300
+
+
+def locate(definition: reading.Definition, ask: Ask) -> list[findings.Problem]:
+    """Return what Mistral has against a definition, with its place."""
+    said = ask(_whole(definition), definition.workbook)
+    if said is None:
+        return []
+    for workflow in definition.workflows.values():
+        if found := ask(_text({workflow.name: workflow.data}), False):
+            return [_in_workflow(definition, workflow, found, ask)]
+    return [_problem(definition, said, ())]
+
+
+def _in_workflow(
+    definition: reading.Definition,
+    workflow: reading.Workflow,
+    said: str,
+    ask: Ask,
+) -> findings.Problem:
+    path = definition.workflow_path(workflow.name)
+    tasks = workflow.data['tasks']
+    named = _TASK.search(said)
+    if named and named.group(1) in tasks:
+        task = named.group(1)
+        where = (*path, 'tasks', task)
+        return _problem(definition, said, where, workflow.name, task)
+    suspects = list(tasks)
+    found = None
+    while suspects:
+        half = suspects[: (len(suspects) + 1) // 2]
+        if answer := ask(_part(workflow, half), False):
+            if len(half) == 1:
+                found = half[0]
+                said = answer
+                break
+            suspects = half
+        elif len(suspects) == 1:
+            break
+        else:
+            suspects = suspects[len(half) :]
+    if found is None:
+        return _problem(definition, said, path, workflow.name)
+    where = (*path, 'tasks', found)
+    return _problem(definition, said, where, workflow.name, str(found))
+
+
+def _part(workflow: reading.Workflow, tasks: Iterable[Any]) -> str:
+    """Write a workflow that has only some of the tasks."""
+    part: dict[str, Any] = {}
+    for name in tasks:
+        content = dict(workflow.data['tasks'][name])
+        # It counts what leads to the task, and that may be elsewhere.
+        content.pop('join', None)
+        part[name] = content
+    for content in list(part.values()):
+        for clause in (*checking.CLAUSES, 'requires'):
+            for target, _ in reading.targets(content.get(clause)):
+                part.setdefault(target, _STUB)
+    if workflow.type == 'direct':
+        # In a ring of tasks none would be the first.
+        part['the_first_of_a_part'] = _STUB
+    whole = {'type': workflow.type, 'tasks': part}
+    return _text({workflow.name: whole})
+
+
+def _problem(
+    definition: reading.Definition,
+    said: str,
+    path: reading.Path,
+    workflow: str | None = None,
+    task: str | None = None,
+) -> findings.Problem:
+    within: list[str | int] = []
+    if match := _INSTANCE.search(said):
+        for name, number in _STEP.findall(match.group(1)):
+            within.append(int(number) if number else name)
+    message = said.partition('\n\nFailed validating')[0]
+    message = ' '.join(message.removeprefix('Invalid DSL: ').split())
+    if len(message) > _LENGTH:
+        message = f'{message[: _LENGTH - 1]}…'
+    if within:
+        message = f'{".".join(str(step) for step in within)}: {message}'
+    return findings.Problem(
+        message=f'Mistral says: {message}',
+        workflow=workflow,
+        task=task,
+        line=definition.line((*path, *within)),
+    )
+
+
+def _whole(definition: reading.Definition) -> str:
+    if definition.workbook:
+        return renaming.render_book(definition, definition.book or 'workbook')
+    return renaming.render(
+        definition, {name: name for name in definition.workflows}
+    )
+
+
+def _text(workflows: dict[str, Any]) -> str:
+    return renaming.dump({'version': renaming.VERSION, **workflows})

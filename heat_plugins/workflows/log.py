@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What became of the last signals, a bounded number of bounded texts.
+
+Each is kept under a key of its own: signals are taken several at a time,
+and in different engines, and would overwrite each other's list.
+"""
+
+from collections.abc import Iterable, Mapping
+import json
+import secrets
+import time
+from typing import Any, Final
+
+#: So many signals are remembered.
+SIGNALS: Final = 10
+
+#: So many characters of an error are kept.
+ERROR: Final = 15000
+
+#: So many ignored keys of a body are kept, and characters of each.
+IGNORED: Final = 50
+
+_PREFIX: Final = 'signal.'
+
+
+def key() -> str:
+    """Return a key; later ones sort after it."""
+    return f'{_PREFIX}{time.time_ns():020d}.{secrets.token_hex(2)}'
+
+
+def write(entry: Mapping[str, Any]) -> str:
+    """Return the text for an entry."""
+    kept = dict(entry)
+    if isinstance(error := kept.get('error'), str):
+        kept['error'] = shortened(error, ERROR)
+    ignored = kept.get('ignored') or []
+    kept['ignored'] = [shortened(one, IGNORED) for one in ignored[:IGNORED]]
+    return json.dumps(kept)
+
+
+def read(data: Mapping[str, str]) -> list[Any]:
+    """Return the entries among other things, the newest first."""
+    return [json.loads(data[one]) for one in _newest(data)[:SIGNALS]]
+
+
+def surplus(data: Iterable[str]) -> list[str]:
+    """Return the keys of entries that are to be forgotten."""
+    return _newest(data)[SIGNALS:]
+
+
+def shortened(text: str, length: int) -> str:
+    """Return a text that is no longer than that; one cut off ends in …."""
+    return text if len(text) <= length else f'{text[: length - 1]}…'
+
+
+def _newest(data: Iterable[str]) -> list[str]:
+    return sorted(one for one in data if one.startswith(_PREFIX))[::-1]

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write the text that Mistral is given, with names of its own in it.
+
+The text stays as it is, comments and all; only names are replaced. Calls
+between the workflows of one definition follow. What an expression makes up
+while a workflow runs is left alone.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+import copy
+import json
+from typing import Any, Final
+
+import yaml
+
+from heat_plugins.workflows import findings
+from heat_plugins.workflows import reading
+
+VERSION: Final = '2.0'
+
+_Edit = tuple[int, int, str]
+
+
+def render(
+    definition: reading.Definition,
+    names: Mapping[str, str],
+    only: Collection[str] | None = None,
+) -> str:
+    """Return a definition of workflows under their new names.
+
+    :param names: name in Mistral by name in the definition.
+    :param only: the workflows to take, by name in the definition.
+    """
+    taken = [
+        name for name in definition.workflows if only is None or name in only
+    ]
+    wanted: dict[str, Any] = {'version': VERSION}
+    for name in taken:
+        data = copy.deepcopy(definition.workflows[name].data)
+        for task in _tasks(data):
+            _rename_call(task, names)
+        wanted[names[name]] = data
+    pieces = [f"version: '{VERSION}'\n"]
+    for key, value in definition.root.value:
+        if key.value in taken:
+            edits = [_replace(key, names[key.value])]
+            edits += _call_edits(definition, key.value, names)
+            piece = _edited(
+                definition.text,
+                key.start_mark.index,
+                value.end_mark.index,
+                edits,
+            )
+            pieces.append(piece.rstrip() + '\n')
+    return _faithful('\n'.join(pieces), wanted)
+
+
+def render_book(definition: reading.Definition, name: str) -> str:
+    """Return a workbook under its new name.
+
+    Inside of it Mistral looks up short names in the workbook first, so only
+    calls that name the workbook itself are changed.
+    """
+    names = {}
+    if definition.book:
+        members = [*definition.workflows, *definition.actions]
+        names = {
+            f'{definition.book}.{one}': f'{name}.{one}' for one in members
+        }
+    wanted: dict[str, Any] = {'name': name, 'version': VERSION}
+    wanted |= {
+        key: value
+        for key, value in copy.deepcopy(dict(definition.data)).items()
+        if key not in wanted
+    }
+    for workflow in wanted['workflows'].values():
+        for task in _tasks(workflow):
+            _rename_call(task, names, 'workflow')
+            _rename_call(task, names, 'action')
+    # Mistral cuts the pieces that it shows out of the text, and finds them
+    # in one form only. PyYAML writes it.
+    return dump(wanted)
+
+
+def dump(data: Mapping[str, Any]) -> str:
+    """Write YAML as Mistral reads it."""
+    return str(
+        yaml.dump(
+            dict(data),
+            Dumper=_Dumper,
+            sort_keys=False,
+            allow_unicode=True,
+            default_flow_style=False,
+        )
+    )
+
+
+class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
+    """Writes no anchors: Mistral knows none."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _tasks(data: object) -> Iterator[dict[str, Any]]:
+    tasks = data.get('tasks') if isinstance(data, dict) else None
+    if isinstance(tasks, dict):
+        yield from (task for task in tasks.values() if isinstance(task, dict))
+
+
+def _renamed(command: object, names: Mapping[str, str]) -> str | None:
+    """Return the `workflow` of a task with another name, or None."""
+    name = reading.called(command)
+    if name is None or name not in names or not isinstance(command, str):
+        return None
+    return names[name] + command[len(name) :]
+
+
+def _rename_call(
+    task: dict[str, Any], names: Mapping[str, str], key: str = 'workflow'
+) -> None:
+    if new := _renamed(task.get(key), names):
+        task[key] = new
+
+
+def _call_edits(
+    definition: reading.Definition, workflow: str, names: Mapping[str, str]
+) -> Iterator[_Edit]:
+    data = definition.workflows[workflow].data
+    tasks = data.get('tasks') if isinstance(data, dict) else None
+    for task in tasks if isinstance(tasks, dict) else ():
+        path = (*definition.task_path(workflow, str(task)), 'workflow')
+        node = definition.node(path)
+        if isinstance(node, yaml.ScalarNode) and (
+            new := _renamed(node.value, names)
+        ):
+            yield _replace(node, new)
+
+
+def _replace(node: yaml.Node, new: str) -> _Edit:
+    text = json.dumps(new, ensure_ascii=False)
+    if getattr(node, 'style', None) in ('|', '>'):
+        # Such a text ends where the next thing begins.
+        text += '\n'
+    return node.start_mark.index, node.end_mark.index, text
+
+
+def _edited(text: str, start: int, end: int, edits: list[_Edit]) -> str:
+    pieces = []
+    for first, last, new in sorted(edits):
+        pieces += [text[start:first], new]
+        start = last
+    return ''.join([*pieces, text[start:end]])
+
+
+def _faithful(text: str, wanted: Mapping[str, Any]) -> str:
+    """Return the text if it says what is wanted, else what PyYAML writes.
+
+    YAML has forms, such as ``? key``, that a piece of text does not
+    survive being cut out in.
+    """
+    try:
+        if reading.load(text)[1] == wanted:
+            return text
+    except findings.DefinitionError:
+        pass
+    return dump(wanted)

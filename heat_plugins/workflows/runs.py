@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a signal asks for: which workflow is to run, and with what.
+
+A signal is ``{"workflow": …, "input": {…}, "params": {…}, "description":
+…}``, each of them optional, or the whole body is the input. Alarms and
+webhooks send bodies of their own; what is none of the four is passed over.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import json
+from typing import Any, Final
+
+from heat_plugins.workflows import reading
+
+KEYS: Final = ('workflow', 'input', 'params', 'description')
+
+
+class RunError(ValueError):
+    """A signal is refused; the message says why."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Run:
+    """What is to be run.
+
+    :ivar workflow: its name in the definition.
+    :ivar ignored: keys of the body that say nothing to us.
+    """
+
+    workflow: str
+    input: Mapping[str, Any]
+    params: Mapping[str, Any]
+    description: str = ''
+    ignored: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Offer:
+    """What a resource offers to run.
+
+    :ivar names: name in Mistral by name in the definition.
+    :ivar inputs: the defaults for every run.
+    :ivar params: likewise.
+    :ivar body_is_input: the whole body of a signal is the input.
+    :ivar default: the workflow for a signal that names none.
+    """
+
+    workflows: Mapping[str, reading.Workflow]
+    names: Mapping[str, str]
+    inputs: Mapping[str, Any]
+    params: Mapping[str, Any]
+    body_is_input: bool = False
+    default: str | None = None
+
+
+def asked(body: Any, offer: Offer) -> Run:
+    """Return what the body of a signal asks for.
+
+    :raises RunError: if that cannot be run.
+    """
+    # An empty body comes as None, '' or {}.
+    body = {} if body is None or body == '' else body
+    if not isinstance(body, Mapping):
+        raise RunError(f'the body must be a map, and is {_kind(body)}')
+    if offer.body_is_input:
+        body = {'input': body}
+    for key in KEYS[1:3]:
+        value = body.get(key)
+        if value is not None and not isinstance(value, Mapping):
+            raise RunError(f'"{key}" must be a map, and is {_kind(value)}')
+    for key in (KEYS[0], KEYS[3]):
+        value = body.get(key)
+        if value is not None and not isinstance(value, str):
+            raise RunError(f'"{key}" must be a text, and is {_kind(value)}')
+    workflow = _chosen(body.get('workflow'), offer)
+    params = {**offer.params, **(body.get('params') or {})}
+    if workflow.type == 'reverse' and not params.get('task_name'):
+        raise RunError(
+            f'the workflow "{workflow.name}" is reverse, so "params" must '
+            'say with "task_name" where it is to lead'
+        )
+    return Run(
+        workflow=workflow.name,
+        input=_input(workflow, offer.inputs, body.get('input') or {}),
+        params=params,
+        description=body.get('description') or '',
+        ignored=tuple(sorted(str(key) for key in body.keys() - set(KEYS))),
+    )
+
+
+def _chosen(name: str | None, offer: Offer) -> reading.Workflow:
+    workflows = offer.workflows
+    name = name or offer.default
+    if not name:
+        if len(workflows) > 1:
+            raise RunError(
+                'there are several workflows, so "workflow" must name one '
+                f'of {", ".join(workflows)}'
+            )
+        return next(iter(workflows.values()))
+    for short, full in offer.names.items():
+        if name in (short, full):
+            return workflows[short]
+    raise RunError(
+        f'there is no workflow "{name}", only {", ".join(workflows)}'
+    )
+
+
+def _input(
+    workflow: reading.Workflow,
+    defaults: Mapping[str, Any],
+    given: Mapping[str, Any],
+) -> dict[str, Any]:
+    if unknown := sorted(str(key) for key in given.keys() - workflow.inputs):
+        known = ', '.join(workflow.inputs) or 'none'
+        raise RunError(
+            f'unknown input {", ".join(unknown)}: the workflow '
+            f'"{workflow.name}" takes {known}'
+        )
+    merged = {
+        key: value for key, value in defaults.items() if key in workflow.inputs
+    }
+    merged |= given
+    if missing := [
+        key
+        for key, default in workflow.inputs.items()
+        if default is reading.REQUIRED and key not in merged
+    ]:
+        raise RunError(
+            f'the workflow "{workflow.name}" needs the input '
+            f'{", ".join(missing)}'
+        )
+    return merged
+
+
+def _kind(value: Any) -> str:
+    """Name a value's type as its sender would."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, str):
+        return 'a text'
+    if isinstance(value, int | float):
+        return 'a number'
+    return 'a map' if isinstance(value, Mapping) else 'a list'

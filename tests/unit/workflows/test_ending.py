@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of executions when their resource goes."""
+
+import pytest
+
+from heat_plugins.workflows import deploying
+from heat_plugins.workflows import ending
+from tests.unit.workflows import fake_service
+
+RECORD = deploying.Record(names={'a': 's.r.a'}, mark='0123456789ab')
+
+
+@pytest.fixture
+def mistral():
+    found = fake_service.FakeService()
+    ids = {
+        'ours running': RECORD.execution_id(),
+        'ours done': RECORD.execution_id(),
+        'theirs running': 'f' * 32,
+        'theirs done': 'e' * 32,
+        'of Heat': 'd' * 32,
+    }
+    for what, one in ids.items():
+        state = 'SUCCESS' if 'done' in what else 'RUNNING'
+        found.add('s.r.a', id=one, state=state)
+    found.what = {one: what for what, one in ids.items()}
+    return found
+
+
+@pytest.mark.parametrize(
+    ('way', 'left'),
+    [
+        (ending.Way.CANCEL, {'theirs running', 'theirs done'}),
+        (ending.Way.CANCEL_ALL, set()),
+        (
+            ending.Way.LEAVE,
+            {'ours running', 'theirs running', 'theirs done', 'of Heat'},
+        ),
+    ],
+)
+def test_executions_are_ended_as_the_template_says(mistral, way, left):
+    assert ending.end(mistral, RECORD, way, ['d' * 32])
+    assert {mistral.what[row['id']] for row in mistral.rows} == left
+
+
+def test_many_are_ended_bit_by_bit(mistral):
+    for _ in range(2 * ending.AT_A_TIME):
+        mistral.add('s.r.a', id=RECORD.execution_id())
+    rounds = 1
+    while not ending.end(mistral, RECORD, ending.Way.CANCEL):
+        rounds += 1
+    assert rounds == 3
+    assert not [row for row in mistral.rows if RECORD.began(row['id'])]
+
+
+@pytest.mark.parametrize('method', ['cancel', 'delete_execution'])
+def test_execution_that_vanishes_meanwhile_is_no_trouble(mistral, method):
+    error = fake_service.unavailable()
+    error.status = 404
+    mistral.faults = [(method, error, False)]
+    assert ending.end(mistral, RECORD, ending.Way.CANCEL)
+
+
+def test_mistral_that_is_away_is_noticed(mistral):
+    mistral.faults = [('cancel', fake_service.unavailable(), False)]
+    with pytest.raises(Exception, match='busy'):
+        ending.end(mistral, RECORD, ending.Way.CANCEL)

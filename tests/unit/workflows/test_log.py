@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is remembered of signals."""
+
+from heat_plugins.workflows import log
+
+
+def remembered(count):
+    return {
+        log.key(): log.write({'error': None, 'number': number})
+        for number in range(count)
+    }
+
+
+def test_newest_comes_first():
+    data = remembered(3) | {'workflows': '{}'}
+    assert [one['number'] for one in log.read(data)] == [2, 1, 0]
+    assert log.surplus(data) == []
+
+
+def test_what_is_too_old_is_forgotten():
+    data = remembered(13)
+    for key in log.surplus(data):
+        del data[key]
+    assert len(data) == log.SIGNALS
+    assert [one['number'] for one in log.read(data)][-1] == 3
+
+
+def test_entry_fits_a_column_of_a_database():
+    text = log.write({'error': 'é' * 10**6, 'ignored': ['é' * 10**6] * 1000})
+    assert len(text.encode()) < 2**17
+    entry = log.read({log.key(): text})[0]
+    assert len(entry['error']) == log.ERROR
+    assert entry['error'].endswith('é…')
+
+
+def test_short_texts_stay():
+    assert log.shortened('abc', 3) == 'abc'
+    assert log.shortened('abcd', 3) == 'ab…'
