@@ -68,18 +68,18 @@ class Tour:
             Step(
                 'A stack is created; its software waits for a server',
                 self.create,
-                90,
+                240,
             ),
-            Step('The server is switched on, and runs it', self.deploy, 120),
+            Step('The server is switched on, and runs it', self.deploy, 240),
             Step(
                 'An input changes, and the server runs it again',
                 self.update,
-                120,
+                240,
             ),
-            Step('A deployment fails, and says why', self.fail, 120),
-            Step('The next update repairs it', self.repair, 120),
-            Step('A workflow runs', self.run_workflow, 120),
-            Step('All is deleted, and nothing is left', self.delete, 150),
+            Step('A deployment fails, and says why', self.fail, 240),
+            Step('The next update repairs it', self.repair, 240),
+            Step('A workflow runs', self.run_workflow, 240),
+            Step('All is deleted, and nothing is left', self.delete, 240),
         ]
 
     def start(self) -> None:
@@ -168,7 +168,7 @@ class Tour:
             'Now os-collect-config and heat-agents run, as they do on a '
             'server in the field.'
         )
-        runs = self._watch.until('CREATE_COMPLETE', 60)
+        runs = self._watch.until('CREATE_COMPLETE', 120)
         self._require_runs(
             runs, {('page', 'CREATE'), ('inspection', 'CREATE')}
         )
@@ -184,7 +184,7 @@ class Tour:
     def update(self) -> None:
         checksum = self._stack.outputs()['checksum']
         self._update(_LATER)
-        runs = self._watch.until('UPDATE_COMPLETE', 60)
+        runs = self._watch.until('UPDATE_COMPLETE', 120)
         self._require_runs(
             runs, {('page', 'UPDATE'), ('inspection', 'UPDATE')}
         )
@@ -198,7 +198,7 @@ class Tour:
     def fail(self) -> None:
         self._screen.say('This greeting is longer than the page has room for.')
         self._update(_TOO_LONG)
-        self._watch.until('UPDATE_FAILED', 60)
+        self._watch.until('UPDATE_FAILED', 120)
         told = self._shell.run('openstack stack failures list web')
         for part in ('error output "problem" has a value', 'characters of 40'):
             errors.require(part in told, f'It does not say {part!r}')
@@ -206,7 +206,7 @@ class Tour:
     def repair(self) -> None:
         before = self._stack.deployments()
         self._update(_SHORTER)
-        runs = self._watch.until('UPDATE_COMPLETE', 60)
+        runs = self._watch.until('UPDATE_COMPLETE', 120)
         self._require_runs(
             runs, {('page', 'UPDATE'), ('inspection', 'UPDATE')}
         )
@@ -259,7 +259,7 @@ class Tour:
 
     def delete(self) -> None:
         self._shell.run('openstack stack delete --yes web news')
-        runs = self._watch.until('DELETE_COMPLETE', 90)
+        runs = self._watch.until('DELETE_COMPLETE', 120)
         self._require_runs(runs, {('page', 'DELETE')})
         folder = self._agent.path / 'tmp/web'
         errors.require(not folder.exists(), f'The page is still in {folder}')
