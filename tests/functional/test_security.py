@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a server, its neighbours and other people can do and see."""
+
+import hashlib
+import hmac
+import time
+from urllib import parse
+
+from tests.functional import base
+from tests.functional import servers
+
+rest = base.minicloud_client.rest
+
+
+def _answers(url, *methods):
+    return [rest.send(method, url).status for method in methods]
+
+
+def test_url_is_good_for_one_object_and_for_putting_it(stacks):
+    template = base.software(deployments=2)
+    stack = stacks(template)
+    mine, other = (
+        stack.waiting(name).signal_url
+        for name in ('deployment0', 'deployment1')
+    )
+    parts = parse.urlsplit(mine)
+    neighbour = parse.urlsplit(other)
+    folder, _, _ = parts.path.rpartition('/')
+    container = '/'.join(parts.path.split('/')[:4])
+    for path in (neighbour.path, f'{folder}/other', f'{container}/other'):
+        url = parse.urlunsplit(parts._replace(path=path))
+        assert rest.send('PUT', url, body=b'{}').status == 401
+    for path in (container, container.rpartition('/')[0]):
+        url = parse.urlunsplit(parts._replace(path=path))
+        assert _answers(url, 'GET', 'HEAD') == [401, 401]
+        listing = f'{url}&prefix=signals/&format=json'
+        assert rest.send('GET', listing).status == 401
+    # 404 is an answer to somebody who may ask: nothing is there so far.
+    assert _answers(mine, 'HEAD', 'GET', 'DELETE', 'POST') == [
+        404,
+        401,
+        401,
+        401,
+    ]
+    assert base.put(mine, servers.body()) == 201
+    assert _answers(mine, 'GET', 'DELETE', 'POST') == [401] * 3
+    assert base.put(other, servers.body()) == 201
+    stack.wait('CREATE_COMPLETE')
+
+
+def test_url_lives_about_as_long_as_the_action_may_take(cloud, stacks):
+    stack = stacks(base.software(timeout=100))
+    url = stack.waiting().signal_url
+    query = dict(parse.parse_qsl(parse.urlsplit(url).query))
+    # An hour is the margin.
+    left = int(query['temp_url_expires']) - time.time()
+    assert 3600 < left <= 3700
+    longer = {**query, 'temp_url_expires': str(2**31 - 1)}
+    assert base.put(_with_query(url, longer), b'{}') == 401
+    # Its own key, which only the project can see, signs URLs that have run
+    # out as well; they are refused, and those that have not are not.
+    container = f'/heat-plugins-{stack.id}'
+    demo = cloud.session()
+    headers = demo.request('HEAD', 'object-store', container).headers
+    key = headers['X-Container-Meta-Temp-Url-Key']
+    for seconds, status in ((-1, 401), (60, 201)):
+        path = parse.urlsplit(url).path
+        expires = int(time.time()) + seconds
+        signature = hmac.new(
+            key.encode(), f'PUT\n{expires}\n{path}'.encode(), hashlib.sha256
+        ).hexdigest()
+        signed = {'temp_url_sig': signature, 'temp_url_expires': expires}
+        assert base.put(_with_query(url, signed), b'{}') == status
+    stack.wait('CREATE_COMPLETE')
+
+
+def _with_query(url, query):
+    return parse.urlunsplit(
+        parse.urlsplit(url)._replace(query=parse.urlencode(query))
+    )
+
+
+def test_another_project_sees_nothing(cloud, stacks):
+    stack = stacks(base.software())
+    waiting = stack.waiting()
+    other = cloud.session('other')
+    shown = other.get('orchestration', '/software_deployments').json()
+    ids = [one['id'] for one in shown['software_deployments']]
+    assert waiting.id not in ids
+    for path in (
+        f'/software_deployments/{waiting.id}',
+        f'/software_configs/{waiting.config["id"]}',
+        f'/stacks/{stack.id}',
+    ):
+        assert other.get('orchestration', path).status in (403, 404)
+    server = stack.resource('server')['physical_resource_id']
+    path = f'/software_deployments/metadata/{server}'
+    assert other.get('orchestration', path).json() == {'metadata': []}
+    url = waiting.signal_url.split('?')[0]
+    for method in ('GET', 'PUT', 'DELETE'):
+        answer = rest.send(method, url, token=other.token, body=b'')
+        assert answer.status == 403
+    container = url.split('/signals/')[0]
+    assert rest.send('GET', container, token=other.token).status == 403
+
+
+def test_servers_user_cannot_read_what_other_servers_are_handed(either):
+    cloud, stacks = either
+    template = base.software(deployments=2, signal_transport='TEMP_URL_SIGNAL')
+    resources = template['resources']
+    resources['two'] = {
+        'type': 'OS::Heat::DeployedServer',
+        'depends_on': ['server'],
+    }
+    mine, other = (resources[f'deployment{n}']['properties'] for n in (0, 1))
+    mine['signal_transport'] = 'HEAT_SIGNAL'
+    other['server'] = {'get_resource': 'two'}
+    stack = stacks(template)
+    given = stack.waiting('deployment0').inputs
+    stack.waiting('deployment1')
+    answer = rest.send(
+        'POST',
+        given['deploy_auth_url'].rstrip('/') + '/auth/tokens',
+        body={
+            'auth': {
+                'identity': {
+                    'methods': ['password'],
+                    'password': {
+                        'user': {
+                            'id': given['deploy_user_id'],
+                            'password': given['deploy_password'],
+                        }
+                    },
+                },
+                'scope': {'project': {'id': given['deploy_project_id']}},
+            }
+        },
+    )
+    assert answer.status == 201, answer
+    demo = cloud.session()
+    heat = demo.endpoint('orchestration').replace(
+        demo.project_id, given['deploy_project_id']
+    )
+    token = answer.headers['X-Subject-Token']
+    server = stack.resource('two')['physical_resource_id']
+    answer = rest.send(
+        'GET',
+        f'{heat}/software_deployments/metadata/{server}',
+        token=token,
+    )
+    assert answer.status in (200, 403), answer
+    assert b'temp_url_sig' not in answer.body
+
+
+def test_secrets_are_in_no_log_event_or_reason(cloud, stacks):
+    template = base.software(deployments=2)
+    mine = template['resources']['deployment0']['properties']
+    mine['signal_transport'] = 'HEAT_SIGNAL'
+    template['resources']['config']['properties']['outputs'] = [
+        {'name': 'greeting', 'error_output': True}
+    ]
+    stack = stacks(template)
+    first, second = (
+        stack.waiting(name) for name in ('deployment0', 'deployment1')
+    )
+    query = parse.parse_qs(parse.urlsplit(second.signal_url).query)
+    secrets = [
+        first.inputs['deploy_password'],
+        query['temp_url_sig'][0],
+        'what the script has sent',
+    ]
+    # What a hook that crashes sends: all that it was given.
+    everything = f'{second.signal_url} {secrets}'
+    sent = servers.body(
+        greeting=everything, deploy_stderr=everything, deploy_status_code=1
+    )
+    assert second.put(sent) == 201
+    stack.wait('CREATE_FAILED')
+    stack.signal('deployment0', {'greeting': everything})
+    seen = [
+        cloud.log('heat').read_text(),
+        stack.reason,
+        stack.deployment('deployment1').reason,
+    ]
+    for name in ('deployment0', 'deployment1'):
+        seen.append(str(stack.events(name)))
+        seen.append(str(stack.resource(name)['resource_status_reason']))
+    for secret in secrets:
+        assert not [text for text in seen if secret in text]
+    assert 'error output "greeting" has a value' in stack.reason
