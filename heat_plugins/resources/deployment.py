@@ -848,6 +848,7 @@ class DeploymentMixin:
             self._delete_row()
         for config_id in self._made_configs(row):
             self._delete_derived_config(config_id)
+        self._note_configs(())
         self._delete_signals()
         self._delete_user()
 
