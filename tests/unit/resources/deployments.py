@@ -133,7 +133,7 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
     def setUp(self):
         super().setUp()
         self.now = 1000.0
-        self.useFixturePatch('time.monotonic', lambda: self.now)
+        self.replace('time.monotonic', lambda: self.now)
         self.patch(
             watcher.Watcher.__init__, '__defaults__', (lambda: self.now,)
         )
@@ -152,8 +152,38 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         self.answer = {}
         self.meanwhile = lambda: None
         self.heat.meanwhile = self._second
+        self._keep_what_is_made()
 
-    def useFixturePatch(self, name, value):
+    def _keep_what_is_made(self):
+        """Hold on to stacks, and end all tasks while those are there.
+
+        A resource refers to its stack, and the stack to its definition, by
+        weak references.
+        """
+        kept = []
+
+        def keeping(make):
+            def made(*args, **options):
+                stack = make(*args, **options)
+                kept.extend((stack, stack.defn))
+                return stack
+
+            return made
+
+        for name in ('stack', 'load'):
+            real = getattr(self.heat, name)
+            self.patch(self.heat, name, keeping(real))
+        start = self.heat.start
+
+        def started(*args, **options):
+            task = start(*args, **options)
+            self.addCleanup(task.cancel)
+            return task
+
+        self.patch(self.heat, 'start', started)
+        self.addCleanup(kept.clear)
+
+    def replace(self, name, value):
         patcher = mock.patch(name, value)
         patcher.start()
         self.addCleanup(patcher.stop)
@@ -304,7 +334,8 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         statements = []
 
         def note(connection, cursor, statement, *args):
-            statements.append(statement)
+            if statement != 'BEGIN':
+                statements.append(statement)
 
         engine = db_api.get_engine()
         sqlalchemy.event.listen(engine, 'before_cursor_execute', note)

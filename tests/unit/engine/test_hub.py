@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the deployments of one root stack share."""
+
+from heat.common import crypt
+from oslo_config import cfg
+
+from heat_plugins.engine import hub as hubs
+from heat_plugins.signals import errors
+from heat_plugins.signals import keys
+from heat_plugins.signals import watcher
+from tests.unit import heat_fixture
+from tests.unit.resources import deployments
+
+
+class Case(deployments.DeploymentTestCase):
+    def setUp(self):
+        super().setUp()
+        self.stack = self.heat.stack({'heat_template_version': '2021-04-16'})
+
+    def hub(self, root='root', stack=None):
+        return hubs.hub_for(stack or self.stack, root)
+
+    def ticket(self, number=1):
+        return watcher.Ticket(
+            deployment_id=f'd{number}', config_id='c', object_name='signals/x'
+        )
+
+
+class RegistryTest(Case):
+    def test_there_is_one_for_each_root_stack(self):
+        self.assertIs(self.hub('a'), self.hub('a'))
+        self.assertIsNot(self.hub('a'), self.hub('b'))
+
+    def test_and_for_each_project(self):
+        context = heat_fixture.new_context(project_id='f' * 32)
+        self.patch(self.stack, 'context', self.stack.context)
+        ours = self.hub('a')
+        self.stack.context = context
+        self.assertIsNot(ours, self.hub('a'))
+
+    def test_those_that_nobody_uses_are_forgotten_the_oldest_first(self):
+        self.patch(hubs, '_IDLE_HUBS', 3)
+        first = self.hub('busy')
+        first.watcher.join(self.ticket())
+        old = self.hub('old')
+        used = self.hub('used')
+        for number in range(2):
+            self.hub(f'{number}')
+        self.assertIs(used, self.hub('used'))
+        self.hub('new')
+        self.assertIs(first, self.hub('busy'))
+        self.assertIs(used, self.hub('used'))
+        self.assertIsNot(old, self.hub('old'))
+        self.assertLessEqual(len(hubs._hubs), 5)
+
+
+class CredentialsTest(Case):
+    def setUp(self):
+        super().setUp()
+        self.made = []
+        real = self.stack.stored_context
+
+        def stored_context():
+            self.made.append(1)
+            return real()
+
+        self.patch(self.stack, 'stored_context', stored_context)
+
+    def test_they_are_taken_once(self):
+        hub = self.hub()
+        hub.signer()
+        hub.names()
+        self.hub().signer()
+        self.assertEqual(1, len(self.made))
+
+    def test_they_are_taken_anew_when_they_are_refused(self):
+        hub = self.hub()
+        hub.signer()
+        old = hub.store._transport
+        self.patch(old, '_project_id', 'revoked')
+        self.swift.locked_out.add('revoked')
+        self.assertRaises(errors.Denied, hub.names)
+        self.assertRaises(errors.Denied, hub.names)
+        self.assertEqual(1, len(self.made))
+        hub.adopt(self.stack)
+        hub.names()
+        self.assertEqual(2, len(self.made))
+
+    def test_what_worked_before_is_tried_with_new_ones_at_once(self):
+        hub = self.hub()
+        hub.call(self.stack, hub.signer)
+        old = hub.store._transport
+        self.patch(old, '_project_id', 'revoked')
+        self.swift.locked_out.add('revoked')
+        self.assertEqual((), tuple(hub.call(self.stack, hub.names)))
+        self.assertEqual(2, len(self.made))
+
+    def test_what_never_worked_is_not(self):
+        self.swift.denied.add(deployments.PROJECT)
+        hub = self.hub()
+        self.assertRaises(
+            errors.TempURLUnusable, hub.call, self.stack, hub.signer
+        )
+        self.assertEqual(1, len(self.made))
+        self.assertEqual(1, len(self.swift.seen))
+
+    def test_other_errors_say_nothing_about_them(self):
+        hub = self.hub()
+        hub.signer()
+        self.swift.fail(1, 503)
+        self.assertRaises(errors.Unavailable, hub.call, self.stack, hub.names)
+        hub.adopt(self.stack)
+        self.assertEqual(1, len(self.made))
+
+
+class SignerTest(Case):
+    def test_it_asks_the_object_store_once(self):
+        hub = self.hub()
+        hub.signer()
+        seen = len(self.swift.seen)
+        hub.signer()
+        self.assertEqual(seen, len(self.swift.seen))
+
+    def test_a_lost_container_comes_back_as_it_is_listed(self):
+        hub = self.hub()
+        signer = hub.signer()
+        hub.store.delete_container(hub.container)
+        with self.assertLogs('heat_plugins.engine', 'WARNING'):
+            self.assertEqual((), tuple(hub.names()))
+        self.assertEqual((), tuple(hub.names()))
+        self.assertEqual(signer.key, hub.signer().key)
+
+    def test_the_published_secret_is_none(self):
+        self.configure(temp_url_secret=None)
+        self.assertIsNone(hubs.temp_url_secret())
+        cfg.CONF.set_override('auth_encryption_key', 'x' * 32)
+        self.addCleanup(cfg.CONF.clear_override, 'auth_encryption_key')
+        self.assertEqual('x' * 32, hubs.temp_url_secret())
+        self.configure(temp_url_secret='ours')
+        self.assertEqual('ours', hubs.temp_url_secret())
+        self.assertTrue(crypt.auth_opts)
+
+    def test_a_former_key_stays_as_long_as_any_action_may_take(self):
+        hub = self.hub()
+        self.configure(temp_url_margin=100)
+        self.assertIsNone(hub._keeper()._overlap)
+        self.configure(temp_url_lifetime_max=60)
+        self.assertEqual(
+            self.stack.timeout_secs() + 100, hub._keeper()._overlap
+        )
+        self.configure(temp_url_lifetime_max=10**6)
+        self.assertEqual(10**6, hub._keeper()._overlap)
+
+
+class DropTest(Case):
+    def test_all_that_is_left_goes_with_the_container(self):
+        hub = self.hub()
+        hub.signer()
+        there = self.swift.container(hub.container, deployments.PROJECT)
+        there.objects['anything'] = b''
+        hub.drop_container(hub.container)
+        self.assertEqual([], self.containers())
+        hub.drop_container(hub.container)
+
+    def test_what_keeps_arriving_is_a_conflict(self):
+        hub = self.hub()
+        hub.signer()
+        there = self.swift.container(hub.container, deployments.PROJECT)
+
+        def arrive(request):
+            if request.method == 'DELETE':
+                there.objects['signals/late'] = b''
+
+        self.swift.before = arrive
+        self.assertRaises(errors.Conflict, hub.drop_container, hub.container)
+
+    def test_after_it_a_url_is_for_a_container_that_is_there(self):
+        hub = self.hub()
+        hub.signer()
+        hub.drop_container(hub.container)
+        hub.signer()
+        self.assertEqual([hub.container], self.containers())
+        self.assertTrue(keys.KeyKeeper._abilities)

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which signal transport an action uses, and what it makes for that."""
+
+import time
+from urllib import parse
+
+from oslo_config import cfg
+
+from heat_plugins.engine import rows
+from heat_plugins.resources import transports
+from tests.unit import fake_swift
+from tests.unit.resources import deployments
+
+CFN = 'http://cfn.invalid/v1'
+
+
+class Case(deployments.DeploymentTestCase):
+    def given(self, **properties):
+        """Return the inputs of a deployment that is handed over."""
+        self.handed.clear()
+        self.answer = None
+        self.stack = self.heat.stack(
+            deployments.template(**properties), f's{len(self.now_names)}'
+        )
+        self.now_names.append(self.stack.name)
+        self.task = self.heat.begin(self.stack, 'CREATE')
+        self.step(self.task, 9)
+        self.assertEqual(
+            'IN_PROGRESS',
+            self.stack['deployment'].status,
+            self.stack['deployment'].status_reason,
+        )
+        (row,) = [
+            row
+            for row in self.deployment_rows()
+            if row.id == self.stack['deployment'].resource_id
+        ]
+        return {
+            each['name']: each['value'] for each in row.config.config['inputs']
+        }
+
+    def setUp(self):
+        super().setUp()
+        self.now_names = []
+
+    def done(self):
+        self.stack['deployment'].signal({})
+        self.finish(self.task)
+        self.assertEqual('COMPLETE', self.stack.status)
+
+
+class AutoTest(Case):
+    def chosen(self):
+        given = self.given(signal_transport='AUTO')
+        self.assertEqual(
+            given['deploy_signal_transport'],
+            self.stack['deployment'].FnGetAtt('signal_transport'),
+        )
+        self.done()
+        return given['deploy_signal_transport']
+
+    def test_a_temp_url_is_the_first_choice(self):
+        self.heat.auth.endpoints['cloudformation'] = CFN
+        self.assertEqual('TEMP_URL_POLL', self.chosen())
+
+    def test_without_an_operator_role_the_next_one_serves(self):
+        self.heat.auth.endpoints['cloudformation'] = CFN
+        self.swift.denied.add(deployments.PROJECT)
+        self.assertEqual('CFN_SIGNAL', self.chosen())
+
+    def test_so_it_does_without_temp_urls(self):
+        self.swift = fake_swift.Cluster(tempurl=False)
+        self.heat.auth.endpoints['cloudformation'] = CFN
+        self.assertEqual('CFN_SIGNAL', self.chosen())
+        self.assertEqual([], self.containers())
+
+    def test_or_without_a_token_for_the_object_store(self):
+        self.swift.locked_out.add(deployments.PROJECT)
+        self.heat.auth.endpoints['cloudformation'] = CFN
+        self.assertEqual('CFN_SIGNAL', self.chosen())
+
+    def test_or_while_it_is_out_of_order(self):
+        self.swift.fail(1000, 503)
+        self.heat.auth.endpoints['cloudformation'] = CFN
+        self.assertEqual('CFN_SIGNAL', self.chosen())
+        self.swift.heal()
+        self.delete(self.stack)
+        self.assert_nothing_left()
+
+    def test_heats_own_api_is_the_last(self):
+        self.swift.denied.add(deployments.PROJECT)
+        self.assertEqual('HEAT_SIGNAL', self.chosen())
+
+    def test_what_was_passed_over_leaves_no_warning_at_the_end(self):
+        self.swift.denied.add(deployments.PROJECT)
+        self.chosen()
+        self.assertNotIn(rows.CONTAINER_KEY, self.stack['deployment'].data())
+        with self.assertNoLogs('heat_plugins.resources', 'WARNING'):
+            self.delete(self.stack)
+        self.assert_nothing_left()
+
+    def test_it_is_chosen_anew_for_each_action(self):
+        self.swift.denied.add(deployments.PROJECT)
+        self.assertEqual('HEAT_SIGNAL', self.chosen())
+        self.stack.persist_state_and_release_lock('x')
+        self.swift.denied.clear()
+        self.answer = {}
+        self.update(
+            self.stack, deployments.template(signal_transport='AUTO', name='x')
+        )
+        self.assertEqual(
+            'TEMP_URL_POLL',
+            deployments.inputs(self.handed[-1])['deploy_signal_transport'],
+        )
+        given = deployments.inputs(self.handed[-1])
+        self.assertNotIn('deploy_auth_url', given)
+        self.delete(self.stack)
+        self.assert_nothing_left()
+
+    def test_all_are_tried_in_turn_and_every_reason_is_given(self):
+        for name, cls in dict(transports._TRANSPORTS).items():
+
+            def prepare(transport, config_id):
+                raise transports.Unusable(f'no {transport.name} here')
+
+            if name != 'NO_SIGNAL':
+                self.patch(cls, 'prepare', prepare)
+        _, reason = self.fails(
+            deployments.template(signal_transport='AUTO'), {}
+        )
+        self.assertIn(
+            'cannot be used. TEMP_URL_POLL: no TEMP_URL_POLL here. '
+            'ZAQAR_SIGNAL: no ZAQAR_SIGNAL here. '
+            'CFN_SIGNAL: no CFN_SIGNAL here. '
+            'HEAT_SIGNAL: no HEAT_SIGNAL here',
+            reason,
+        )
+
+    def test_what_fails_in_keystone_is_such_a_reason_too(self):
+        self.swift.denied.add(deployments.PROJECT)
+        self.patch_keystone_away()
+        _, reason = self.fails(
+            deployments.template(signal_transport='AUTO'), {}
+        )
+        for part in (
+            'TEMP_URL_POLL: The object store answered 403',
+            'ZAQAR_SIGNAL: ',
+            'CFN_SIGNAL: ',
+            'HEAT_SIGNAL: OSError: keystone is away',
+        ):
+            self.assertIn(part, reason)
+
+    def patch_keystone_away(self):
+        def away(*args, **kwargs):
+            raise OSError('keystone is away')
+
+        cls = deployments.OURS['OS::Heat::SoftwareDeployment']
+        self.patch(cls, '_create_user', away)
+
+
+class TempURLTest(Case):
+    def test_a_missing_role_is_named(self):
+        self.swift.denied.add(deployments.PROJECT)
+        _, reason = self.fails(
+            deployments.template(signal_transport='TEMP_URL_POLL'), {}
+        )
+        self.assertIn('operator role', reason)
+        self.assertIn('operator_roles', reason)
+
+    def lifetime(self, **properties):
+        url = self.given(**properties)['deploy_signal_id']
+        query = parse.parse_qs(parse.urlsplit(url).query)
+        return int(query['temp_url_expires'][0]) - time.time()
+
+    def test_a_url_lives_as_long_as_the_action_may_take_and_a_margin(self):
+        hour = cfg.CONF.stack_action_timeout
+        self.configure(temp_url_margin=100)
+        for properties, seconds in (
+            ({}, hour + 100),
+            ({'timeout': 60}, 160),
+            ({'timeout': 10 * hour}, hour + 100),
+            ({'timeout': 60, 'signal_url_lifetime': 5000}, 5000),
+            ({'signal_url_lifetime': 60}, hour + 100),
+        ):
+            self.assertAlmostEqual(
+                seconds, self.lifetime(**properties), delta=5
+            )
+
+    def test_the_operator_limits_what_a_template_may_ask_for(self):
+        self.configure(temp_url_margin=100, temp_url_lifetime_max=1000)
+        for properties, seconds in (
+            ({'timeout': 60, 'signal_url_lifetime': 5000}, 1000),
+            ({'timeout': 2000, 'signal_url_lifetime': 5000}, 2100),
+        ):
+            self.assertAlmostEqual(
+                seconds, self.lifetime(**properties), delta=5
+            )
+
+    def test_a_url_is_not_for_everybody_to_read(self):
+        signalling = transports.Signalling(
+            transport='TEMP_URL_POLL', hub=None, url='http://secret'
+        )
+        self.assertNotIn('secret', repr(signalling))
+
+    def test_on_ceph_the_account_key_serves(self):
+        self.swift = fake_swift.ceph()
+        self.answer = {}
+        stack = self.created()
+        self.assertIn(
+            '/swift/v1/',
+            deployments.inputs(self.handed[0])['deploy_signal_id'],
+        )
+        self.delete(stack)
+        self.assert_nothing_left()
+
+    def containers(self):
+        return list(self.swift._containers)
+
+
+class OthersTest(Case):
+    def test_cfn_is_handed_a_signed_url(self):
+        self.heat.auth.endpoints['cloudformation'] = CFN
+        given = self.given(signal_transport='CFN_SIGNAL')
+        self.assertTrue(given['deploy_signal_id'].startswith(CFN))
+        self.assertEqual('POST', given['deploy_signal_verb'])
+        self.assertNotIn('deploy_auth_url', given)
+        self.done()
+        self.assertEqual([], self.swift.seen)
+
+    def test_heat_is_handed_credentials(self):
+        given = self.given(signal_transport='HEAT_SIGNAL')
+        for name in ('deploy_auth_url', 'deploy_user_id', 'deploy_password'):
+            self.assertTrue(given[name])
+        self.assertNotIn('deploy_signal_id', given)
+        self.done()
+        self.assertEqual([], self.swift.seen)
+
+    def test_users_and_keys_go_with_the_deployment(self):
+        self.heat.auth.endpoints['cloudformation'] = CFN
+        self.given(signal_transport='CFN_SIGNAL')
+        self.done()
+        resource = self.stack['deployment']
+        self.assertIn('access_key', resource.data())
+        self.finish(self.heat.start(resource.delete))
+        self.assertEqual({}, resource.data())
+
+
+class ZaqarTest(Case):
+    """Heat's own show reads the queue."""
+
+    def setUp(self):
+        super().setUp()
+        cls = deployments.OURS['OS::Heat::SoftwareDeployment']
+        self.patch(cls, '_get_zaqar_signal_queue_id', lambda self: 'queue')
+        self.patch(cls, '_delete_zaqar_signal_queue', lambda self: None)
+        self.heat.auth.endpoints['messaging'] = 'http://zaqar.invalid'
+
+        def show(context, deployment_id):
+            row = self.deployment_rows()[0]
+            return {'status': row.status, 'status_reason': row.status_reason}
+
+        self.heat.rpc.stubs['show_software_deployment'] = show
+
+    def test_a_stack_user_may_read_its_row(self):
+        given = self.given(signal_transport='ZAQAR_SIGNAL')
+        self.assertEqual('queue', given['deploy_queue_id'])
+        self.assertTrue(given['deploy_auth_url'])
+        (row,) = self.deployment_rows()
+        self.assertEqual(
+            self.stack.stack_user_project_id, row.stack_user_project_id
+        )
+        self.done()
+        self.assertEqual([], self.swift.seen)
+
+    def test_without_an_endpoint_it_cannot_be_used(self):
+        del self.heat.auth.endpoints['messaging']
+        _, reason = self.fails(
+            deployments.template(signal_transport='ZAQAR_SIGNAL'), {}
+        )
+        self.assertIn('ZAQAR_SIGNAL: ', reason)
+
+
+class DefaultTest(deployments.DeploymentTestCase):
+    def test_our_option_comes_before_heats(self):
+        cfg.CONF.set_override(
+            'default_deployment_signal_transport', 'HEAT_SIGNAL'
+        )
+        self.addCleanup(
+            cfg.CONF.clear_override, 'default_deployment_signal_transport'
+        )
+        self.assertEqual('HEAT_SIGNAL', transports.default())
+        self.configure(default_deployment_signal_transport='AUTO')
+        self.assertEqual('AUTO', transports.default())
