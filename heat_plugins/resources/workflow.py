@@ -91,7 +91,9 @@ class Workflow(workflow.Workflow):
         return reading.read(text)
 
     def _own_name(self, props):
-        return props[self.NAME] or self.physical_resource_name()
+        # While a stack is validated that it is not part of yet, it has none.
+        physical = self.physical_resource_name() or self.name
+        return props[self.NAME] or physical
 
     def _wanted(self, props):
         definition = self._definition(props)
