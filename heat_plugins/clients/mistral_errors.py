@@ -121,7 +121,18 @@ def trust_refused(error: Exception, trust_id: str | None) -> str | None:
     inner = _INNER.search(text)
     if not inner or inner[1] not in ('400', '401', '403', '404'):
         return None
-    return f'{_trust_advice(text, inner[1], trust_id)} (Keystone: {text})'
+    return explain_trust(inner[1], text, trust_id)
+
+
+def explain_trust(status: str, text: str, trust_id: str | None) -> str:
+    """Explain a trust that Keystone has refused.
+
+    :param status: of Keystone's answer.
+    :param text: what it says.
+    :param trust_id: of the trust that the request was made with, if so.
+    """
+    advice = _trust_advice(text, status, trust_id)
+    return f'{advice} (Keystone: {_line(text)})'
 
 
 def _trust_advice(text: str, status: str, trust_id: str | None) -> str:

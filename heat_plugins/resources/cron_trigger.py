@@ -3,24 +3,17 @@
 
 from collections.abc import Mapping
 
-from heat.common import exception
 from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import constraints
-from heat.engine import function
 from heat.engine import properties
-from heat.engine import resource
-from heat.engine import rsrc_defn
 from heat.engine.resources.openstack.mistral import cron_trigger
-from oslo_log import log as logging
 
 from heat_plugins.clients import mistral_errors
 from heat_plugins.resources import mistral_calls
 from heat_plugins.resources import trigger_steps
 from heat_plugins.workflows import schedule
 from heat_plugins.workflows import triggers
-
-LOG = logging.getLogger(__name__)
 
 _Base = cron_trigger.CronTrigger
 
@@ -153,20 +146,14 @@ class CronTrigger(mistral_calls.MistralCalls, _Base):
         try:
             found = self._read_workflow(self.properties[self.WORKFLOW])
         except triggers.Refused as exc:
-            if not self._pending(self.WORKFLOW):
-                raise self._invalid(self.WORKFLOW, exc) from exc
+            if not self.pending(self.WORKFLOW):
+                raise self.invalid(self.WORKFLOW, exc) from exc
             found = None
         self._validate_schedule()
-        if found and not self._pending(self.WORKFLOW):
-            self._validate_workflow(*found)
-
-    def _pending(self, *names):
-        """Say whether some properties wait for what is not there yet."""
-        return any(
-            needed.action == resource.Resource.INIT
-            for name in names
-            for needed in function.dependencies(self.properties.data.get(name))
-        )
+        if found:
+            # Its input is checked when the trigger is made: this very
+            # update may be about to change what the workflow takes.
+            self.validate_workflow(self.WORKFLOW, found[0])
 
     def _validate_schedule(self):
         pattern = self.properties[self.PATTERN]
@@ -180,40 +167,14 @@ class CronTrigger(mistral_calls.MistralCalls, _Base):
             if first_time:
                 schedule.first_time(first_time)
         except schedule.ScheduleError as exc:
-            if not self._pending(prop):
-                raise self._invalid(prop, exc) from exc
+            if not self.pending(prop):
+                raise self.invalid(prop, exc) from exc
         many = not pattern and count is not None and count > 1
-        if many and not self._pending(self.PATTERN, self.COUNT):
-            raise self._invalid(
+        if many and not self.pending(self.PATTERN, self.COUNT):
+            raise self.invalid(
                 self.COUNT,
                 f'a first time alone is one run; {count} runs need a pattern.',
             )
-
-    def _validate_workflow(self, name, given, params):
-        """Refuse a workflow that is not there; a lost Mistral is no error."""
-        try:
-            self.client().workflows.get(name)
-        except Exception as exc:
-            fault = mistral_errors.judge(exc)
-            if fault and fault.kind is mistral_errors.Kind.MISSING:
-                raise self._invalid(
-                    self.WORKFLOW, f'there is no workflow "{name}".'
-                ) from exc
-            # Its input is checked later, too: this very update may be
-            # about to change what the workflow takes.
-            LOG.warning('Workflow "%s" is not checked: %s', name, exc)
-
-    def _invalid(self, prop, message):
-        template = self.stack.t
-        return exception.StackValidationFailed(
-            path=[
-                template.RESOURCES,
-                self.t.name,
-                template.get_section_name(rsrc_defn.PROPERTIES),
-                prop,
-            ],
-            message=str(message),
-        )
 
     def _read_workflow(self, value):
         """Return the name, the input and the params of a workflow."""

@@ -5,7 +5,10 @@ from collections.abc import Callable
 import time
 from typing import Any
 
+from heat.common import exception
+from heat.engine import function
 from heat.engine import resource
+from heat.engine import rsrc_defn
 from oslo_config import cfg
 from oslo_log import log as logging
 
@@ -112,6 +115,48 @@ class MistralCalls:
     ) -> MistralError:
         """Return the exception for an error that does not pass."""
         return MistralError(f'{what}: {fault.text}', fault)
+
+    def pending(self, *names: str) -> bool:
+        """Say whether some properties wait for what is not there yet."""
+        return any(
+            needed.action == resource.Resource.INIT
+            for name in names
+            for needed in function.dependencies(self.properties.data.get(name))
+        )
+
+    def invalid(
+        self, prop: str, message: object
+    ) -> exception.StackValidationFailed:
+        """Return the exception for a property that cannot be."""
+        template = self.stack.t
+        return exception.StackValidationFailed(
+            path=[
+                template.RESOURCES,
+                self.t.name,
+                template.get_section_name(rsrc_defn.PROPERTIES),
+                prop,
+            ],
+            message=str(message),
+        )
+
+    def validate_workflow(
+        self, prop: str, name: str, namespace: str = ''
+    ) -> None:
+        """Refuse a workflow that is not there; a lost Mistral is no error.
+
+        :raises StackValidationFailed: if Mistral does not know it.
+        """
+        if self.pending(prop) or not name:
+            return
+        try:
+            self.client().workflows.get(name, namespace)
+        except Exception as exc:
+            fault = mistral_errors.judge(exc)
+            if fault and fault.kind is mistral_errors.Kind.MISSING:
+                raise self.invalid(
+                    prop, f'there is no workflow "{name}".'
+                ) from exc
+            LOG.warning('Workflow "%s" is not checked: %s', name, exc)
 
     def look(
         self,

@@ -13,6 +13,7 @@ from heat.engine import resource as heat_resource
 from oslo_log import log as logging
 
 from heat_plugins.resources import mistral_calls
+from heat_plugins.resources import trust_probe
 from heat_plugins.workflows import schedule
 from heat_plugins.workflows import triggers
 
@@ -82,11 +83,11 @@ class _Steps:
 
     def _by_name(self, name):
         rows = self._ask(
-            'cannot see the cron triggers', self._calls.list, name=name
+            'cannot see the cron triggers', self._calls.list, name=f'eq:{name}'
         )
         for row in rows:
             # Public ones of other projects are among them.
-            if _is_ours(self._resource, row):
+            if row.name == name and _is_ours(self._resource, row):
                 return triggers.Trigger.from_row(vars(row))
         return None
 
@@ -260,6 +261,10 @@ class Change(_Steps):
         ours = live is not None and live.name == order.name
         if not ours and self._by_name(order.name) is not None:
             raise triggers.Refused(_taken(order.name))
+        if live is not None:
+            refused = trust_probe.refusal(self._resource)
+            if refused:
+                raise mistral_calls.MistralError(refused)
         self._write(
             triggers.Note(order=order, wanted=self._wanted, old=live or lost)
         )

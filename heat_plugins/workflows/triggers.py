@@ -363,6 +363,11 @@ def _about_to_run(
     due = live.next()
     if count is None or live.remaining is None or due is None:
         return False
+    if live.pattern:
+        # Where it always is about to run, waiting helps nobody.
+        (after,) = schedule.upcoming(live.pattern, due, 1)
+        if after - due < _MARGIN * 3:
+            return False
     # What is long overdue waits for a Mistral that lags, not for us.
     return -_MARGIN < due - now <= schedule.EARLY
 

@@ -47,6 +47,8 @@ class Mistral:
         self.trusts = 0
         self.workflows = Workflows(self)
         self.cron_triggers = CronTriggers(self)
+        self.executions = Executions(self)
+        self.tasks = Tasks(self)
 
     def fail(self, call, *errors, effect=False):
         """Let the next such calls fail, one for each error."""
@@ -96,7 +98,7 @@ class Manager:
             raise refused(404, f'{self.NAME}: {identifier} not found')
         return row
 
-    def get(self, identifier):
+    def get(self, identifier, namespace=''):
         return self._do('get', lambda: shown(self.require(identifier)))
 
     def list(self, **filters):
@@ -104,7 +106,9 @@ class Manager:
             return [
                 shown(row)
                 for row in self.rows.values()
-                if all(row[key] == value for key, value in filters.items())
+                if all(
+                    f'eq:{row[key]}' == value for key, value in filters.items()
+                )
             ]
 
         return self._do('list', work)
@@ -136,6 +140,74 @@ class Workflows(Manager):
             'interface': {'input': list(inputs)},
         }
         return identifier
+
+
+class Executions(Manager):
+    """The executions; ``end`` lets one end."""
+
+    NAME = 'executions'
+
+    def _create(self, url, data):
+        assert url == '/executions', url
+        return self._do('create', lambda: shown(self.add(data)))
+
+    def add(self, data):
+        """Make an execution as Mistral does, once for each id."""
+        if data['id'] in self.rows:
+            return self.rows[data['id']]
+        workflow = self.mistral.workflows.find(
+            data.get('workflow_name') or data.get('workflow_id')
+        )
+        if workflow is None:
+            raise refused(404, 'Workflow not found')
+        row = {
+            'name': '',
+            'state': 'RUNNING',
+            'state_info': None,
+            'output': '{}',
+            'published_global': '{}',
+            'tasks': [],
+            **data,
+        }
+        self.rows[row['id']] = row
+        return row
+
+    def update(self, identifier, state):
+        return self._do('update', lambda: self.end(identifier, state))
+
+    def delete(self, identifier, force=None):
+        def work():
+            row = self.require(identifier)
+            if row['state'] == 'RUNNING' and not force:
+                raise refused(403, 'Only completed executions can be deleted')
+            self.remove(identifier)
+
+        return self._do('delete', work)
+
+    def end(self, identifier=None, state='SUCCESS', **more):
+        """Let an execution end, the latest one unless told otherwise."""
+        row = self.require(identifier) if identifier else self.latest()
+        row.update(state=state, **more)
+
+    def latest(self):
+        """Return the execution that was begun last."""
+        return list(self.rows.values())[-1]
+
+
+class Tasks(Manager):
+    """The tasks of executions."""
+
+    NAME = 'tasks'
+
+    def list(self, execution):
+        def work():
+            tasks = self.mistral.executions.require(execution)['tasks']
+            return [
+                types.SimpleNamespace(to_dict=lambda task=task: task)
+                for task in tasks
+            ]
+
+        return self._do('list', work)
 
 
 class CronTriggers(Manager):

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happens to an execution in Mistral, step by step.
+
+The id of an execution is ours, and written down before Mistral hears of it:
+so a start that was not answered is repeated without starting anything
+twice, and whatever was started is found again.
+"""
+
+import json
+import time
+import uuid
+
+from heat.engine import resource as heat_resource
+from oslo_log import log as logging
+
+from heat_plugins.resources import mistral_calls
+from heat_plugins.workflows import outcome
+
+LOG = logging.getLogger(__name__)
+
+# The executions so far, as a list of [id, action], the latest at the end.
+_RUNS = 'runs'
+_RESULT = 'result'
+
+# A column of Heat's database takes 64 KB, and encryption adds a third.
+_RESULT_LIMIT = 40000
+
+
+class RunFailed(Exception):
+    """An execution did not succeed; says why."""
+
+
+def _runs(resource):
+    return json.loads(resource.data().get(_RUNS, '[]'))
+
+
+def has_run(resource):
+    """Say whether any execution was ever begun."""
+    return bool(_runs(resource))
+
+
+def last_action(resource):
+    """Return for which action the last execution was begun, or None."""
+    runs = _runs(resource)
+    return runs[-1][1] if runs else None
+
+
+class Run:
+    """One execution, from its beginning to its end."""
+
+    def __init__(
+        self,
+        resource,
+        action,
+        *,
+        workflow,
+        namespace,
+        given,
+        params,
+        description,
+        timeout,
+    ):
+        """Begin to run a workflow for an action."""
+        self._resource = resource
+        self._action = action
+        self._patience = mistral_calls.Patience()
+        self._body = {
+            'workflow_name': workflow,
+            'input': json.dumps(given),
+            'params': json.dumps(_with_env(params, resource, action)),
+            'description': description,
+        }
+        if namespace:
+            self._body['workflow_namespace'] = namespace
+        if _is_id(workflow):
+            self._body['workflow_id'] = self._body.pop('workflow_name')
+        self._timeout = timeout
+        self._began = time.monotonic()
+        self._id = None
+        self._started = False
+
+    @property
+    def _calls(self):
+        return self._resource.client().executions
+
+    def step(self):
+        """Go on; return whether it has succeeded.
+
+        :raises RunFailed: if it has failed.
+        """
+        if not self._started:
+            self._start()
+        row = self._resource.look(
+            self._patience,
+            'cannot see the execution',
+            self._calls.get,
+            self._id,
+        )
+        if row is None:
+            raise RunFailed(
+                f'the execution {self._id} is not in Mistral any more.'
+            )
+        if row.state in outcome.FINISHED:
+            return self._finish(row)
+        waited = time.monotonic() - self._began
+        if self._timeout and waited >= self._timeout:
+            self.cancel()
+            raise RunFailed(
+                f'the execution {self._id} was still {row.state} after '
+                f'{self._timeout} s, and is cancelled.'
+            )
+        delay = mistral_calls.backoff(waited)
+        if self._timeout:
+            delay = min(delay, max(1, int(self._timeout - waited)))
+        raise heat_resource.PollDelay(delay)
+
+    def _start(self):
+        resource = self._resource
+        if self._id is None:
+            # Whatever was begun for an action that has ended.
+            for identifier, _action in _runs(resource)[-1:]:
+                _cancel(resource, identifier)
+            self._id = str(uuid.uuid4())
+            runs = [*_runs(resource), [self._id, self._action]]
+            resource.data_set(_RUNS, json.dumps(runs))
+        try:
+            resource.ask(
+                self._patience,
+                'cannot run the workflow',
+                # mistralclient has no word for the id.
+                self._calls._create,
+                '/executions',
+                {'id': self._id, **self._body},
+            )
+        except mistral_calls.MistralError as exc:
+            if not exc.fault.passing:
+                resource.data_set(_RUNS, json.dumps(_runs(resource)[:-1]))
+            raise
+        resource.resource_id_set(self._id)
+        if _RESULT in resource.data():
+            resource.data_delete(_RESULT)
+        self._started = True
+
+    def _finish(self, row):
+        if row.state != 'SUCCESS':
+            text = outcome.reason(row.state, row.state_info)
+            raise RunFailed(f'{text} (execution {self._id})')
+        found = _result(self._resource, self._patience, row)
+        text = json.dumps(found)
+        # What is larger stays in Mistral, and is read there.
+        if len(text) <= _RESULT_LIMIT:
+            self._resource.data_set(_RESULT, text, redact=True)
+        return True
+
+    def cancel(self):
+        """Cancel it; one try."""
+        if self._id is not None:
+            _cancel(self._resource, self._id)
+
+
+class Removal:
+    """Runs what is to run at the end, then takes all executions away."""
+
+    def __init__(self, resource, run):
+        """Begin; ``run`` is the last run, or None."""
+        self._resource = resource
+        self._run = run
+        self._patience = mistral_calls.Patience()
+
+    def step(self):
+        """Go on; return whether all is done."""
+        if self._run is not None:
+            self._run.step()
+            self._run = None
+        executions = self._resource.client().executions
+        runs = _runs(self._resource)
+        while runs:
+            identifier, _action = runs[-1]
+            # Deleting alone would let what runs already run on.
+            _cancel(self._resource, identifier)
+            self._resource.look(
+                self._patience,
+                'cannot delete the execution',
+                executions.delete,
+                identifier,
+                force=True,
+            )
+            runs.pop()
+            self._resource.data_set(_RUNS, json.dumps(runs))
+        return True
+
+    def cancel(self):
+        """Cancel the run at the end."""
+        if self._run is not None:
+            self._run.cancel()
+
+
+class _Impatience(mistral_calls.Patience):
+    def delay(self, fault):
+        return None
+
+
+def _cancel(resource, identifier):
+    """Cancel an execution if it has not ended; one try."""
+    executions = resource.client().executions
+    patience = _Impatience()
+    try:
+        row = resource.look(
+            patience, 'cannot see the execution', executions.get, identifier
+        )
+        if row is not None and row.state not in outcome.FINISHED:
+            resource.ask(
+                patience,
+                'cannot cancel the execution',
+                executions.update,
+                identifier,
+                'CANCELLED',
+            )
+    except mistral_calls.MistralError as exc:
+        LOG.warning('%s: %s', resource.name, exc)
+
+
+def _result(resource, patience, row):
+    tasks = resource.ask(
+        patience,
+        'cannot see the tasks of the execution',
+        resource.client().tasks.list,
+        row.id,
+    )
+    return {
+        'output': outcome.mapping(row.output),
+        'published': outcome.published(
+            [task.to_dict() for task in tasks],
+            getattr(row, 'published_global', None),
+        ),
+    }
+
+
+def look(resource):
+    """Return the attributes; what cannot be seen is not among them."""
+    stored = json.loads(resource.data().get(_RESULT, '{}'))
+    patience = _Impatience()
+    try:
+        row = resource.look(
+            patience,
+            'cannot see the execution',
+            resource.client().executions.get,
+            resource.resource_id,
+        )
+        if row is None:
+            # Mistral may be told to forget executions after a while.
+            return {**stored, **({'state': 'SUCCESS'} if stored else {})}
+        if not stored:
+            stored = _result(resource, patience, row)
+        return {**stored, 'state': row.state, 'state_info': row.state_info}
+    except mistral_calls.MistralError as exc:
+        LOG.warning('%s: %s', resource.name, exc)
+        return stored
+
+
+def _with_env(params, resource, action):
+    """Add to the environment what the workflow may want to know."""
+    env = params.get('env', {})
+    if not isinstance(env, dict):
+        # The name of one that is stored in Mistral.
+        return params
+    about = {
+        'action': action,
+        'stack_name': resource.stack.name,
+        'stack_id': resource.stack.id,
+        'resource_name': resource.name,
+    }
+    return {**params, 'env': {'heat': about, **env}}
+
+
+def _is_id(text):
+    try:
+        return str(uuid.UUID(text)) == text
+    except ValueError:
+        return False

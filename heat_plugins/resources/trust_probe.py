@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether Mistral will get the trust that a new cron trigger needs.
+
+Mistral asks Keystone for it only when the trigger is made, which in an
+update is after the old one has gone. So the same is asked for here, and
+given back at once.
+"""
+
+import datetime
+
+from keystoneauth1 import exceptions
+from oslo_log import log as logging
+
+from heat_plugins.clients import mistral_errors
+from heat_plugins.workflows import schedule
+
+LOG = logging.getLogger(__name__)
+
+# Should it not be given back, it is soon worth nothing.
+_LIFETIME = datetime.timedelta(minutes=2)
+
+
+def refusal(resource):
+    """Return why Keystone gives no trust; None if it does.
+
+    Where that cannot be found out it counts as given: making the trigger
+    will tell.
+    """
+    try:
+        _probe(resource)
+    except exceptions.HttpError as exc:
+        if exc.http_status not in (400, 401, 403, 404):
+            LOG.warning('Keystone was not asked for a trust: %s', exc)
+            return None
+        return mistral_errors.explain_trust(
+            str(exc.http_status), str(exc), resource.context.trust_id
+        )
+    except Exception as exc:
+        LOG.warning('Keystone was not asked for a trust: %s', exc)
+    return None
+
+
+def _probe(resource):
+    context = resource.context
+    session = context.keystone_session
+    access = context.auth_plugin.get_access(session)
+    trusts = resource.client('keystone').client.trusts
+    trust = trusts.create(
+        trustor_user=access.user_id,
+        # Whom it is for makes no difference to Keystone.
+        trustee_user=access.user_id,
+        project=access.project_id,
+        role_names=access.role_names,
+        impersonation=True,
+        expires_at=schedule.now() + _LIFETIME,
+    )
+    trusts.delete(trust.id)

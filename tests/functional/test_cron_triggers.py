@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OS::Mistral::CronTrigger with a real Mistral, whose cron runs."""
+
+import datetime
+import time
+
+import pytest
+
+from tests.functional import base
+
+MISTRAL = 'workflowv2'
+
+WORKFLOW = """\
+version: '2.0'
+tidy:
+  input: [what, where: here]
+  tasks:
+    say:
+      action: std.echo output=<% $.what %>
+"""
+
+YEARLY = '0 0 1 1 *'
+
+# The sixth field of a pattern is for the seconds.
+OFTEN = '* * * * * */2'
+
+
+@pytest.fixture(scope='module')
+def session(cloud):
+    found = cloud.session('demo')
+    answer = found.post(
+        MISTRAL,
+        '/workflows',
+        WORKFLOW.encode(),
+        headers={'Content-Type': 'text/plain'},
+    )
+    assert answer.ok, answer
+    yield found
+    found.delete(MISTRAL, '/workflows/tidy')
+
+
+class Mistral:
+    """What is in Mistral, and the trusts that it has."""
+
+    def __init__(self, cloud, session):
+        self._session = session
+        users = cloud.session('admin').get('identity', '/users?name=mistral')
+        (self._user,) = [one['id'] for one in users.json()['users']]
+
+    def triggers(self):
+        answer = self._session.get(MISTRAL, '/cron_triggers')
+        return answer.json()['cron_triggers']
+
+    def only(self):
+        (trigger,) = self.triggers()
+        return trigger
+
+    def trusts(self):
+        """Return how many trusts Mistral has from the user."""
+        answer = self._session.get(
+            'identity',
+            f'/OS-TRUST/trusts?trustor_user_id={self._session.user_id}',
+        )
+        return sum(
+            trust['trustee_user_id'] == self._user
+            for trust in answer.json()['trusts']
+        )
+
+    def executions(self, trigger_id):
+        answer = self._session.get(MISTRAL, '/executions')
+        return [
+            one
+            for one in answer.json()['executions']
+            if trigger_id in (one['description'] or '')
+        ]
+
+
+@pytest.fixture
+def mistral(cloud, session):
+    found = Mistral(cloud, session)
+    assert found.triggers() == []
+    yield found
+    for trigger in found.triggers():
+        session.delete(MISTRAL, f'/cron_triggers/{trigger["id"]}')
+
+
+def template(**properties):
+    return {
+        'heat_template_version': '2021-04-16',
+        'resources': {
+            'trigger': {
+                'type': 'OS::Mistral::CronTrigger',
+                'properties': {
+                    'pattern': YEARLY,
+                    'workflow': {'name': 'tidy', 'input': {'what': 'all'}},
+                    **properties,
+                },
+            }
+        },
+        'outputs': {
+            name: {'value': {'get_attr': ['trigger', name]}}
+            for name in ('remaining_executions', 'next_execution_time')
+        },
+    }
+
+
+def made(stacks, **properties):
+    stack = stacks(template(**properties))
+    stack.wait('CREATE_COMPLETE')
+    return stack
+
+
+def updated(stack, state='UPDATE_COMPLETE', **properties):
+    stack.update(template(**properties))
+    stack.wait(state)
+
+
+def test_a_trigger_fires_and_runs_out(stacks, mistral):
+    stack = made(stacks, pattern=OFTEN, count=3)
+    trigger = mistral.only()
+    base.until(lambda: mistral.triggers() == [], 30)
+    assert stack.outputs == {
+        'remaining_executions': 0,
+        'next_execution_time': None,
+    }
+    base.until(lambda: len(mistral.executions(trigger['id'])) == 3, 20)
+    base.until(lambda: mistral.trusts() == 0, 20)
+    stack.action(check=None)
+    stack.wait('CHECK_COMPLETE')
+    updated(stack, pattern=YEARLY, count=3)
+    assert mistral.triggers() == []
+    updated(stack, pattern=YEARLY, count=4)
+    assert mistral.only()['remaining_executions'] == 4
+    stack.delete()
+    stack.wait('DELETE_COMPLETE')
+    assert (mistral.triggers(), mistral.trusts()) == ([], 0)
+
+
+def test_every_update_leaves_one_trigger_and_one_trust(stacks, mistral):
+    stack = made(stacks, name='nightly')
+    before = stack.resource('trigger')
+    tomorrow = datetime.datetime.now(datetime.UTC) + datetime.timedelta(1)
+    for changed in (
+        {'pattern': '0 0 2 1 *'},
+        {
+            'workflow': {
+                'name': 'tidy',
+                'input': {'what': 'little', 'where': 'there'},
+                'params': {'env': {'a': 1}},
+            },
+            'count': 7,
+        },
+        {'name': 'daily', 'first_time': tomorrow.strftime('%Y-%m-%d %H:%M')},
+    ):
+        updated(stack, **{'name': 'nightly', **changed})
+        assert mistral.trusts() == 1
+        row = mistral.only()
+        assert row['name'] == changed.get('name', 'nightly')
+        after = stack.resource('trigger')
+        assert after['creation_time'] == before['creation_time']
+    assert row['first_execution_time']
+    events = [one['resource_status_reason'] for one in stack.events('trigger')]
+    assert any('next runs: ' in one and ' UTC' in one for one in events)
+    stack.delete()
+    stack.wait('DELETE_COMPLETE')
+    assert (mistral.triggers(), mistral.trusts()) == ([], 0)
+
+
+def test_an_unchanged_count_goes_on_with_what_remains(stacks, mistral):
+    stack = made(stacks, pattern=OFTEN, count=500)
+    base.until(lambda: mistral.only()['remaining_executions'] < 499, 20)
+    updated(stack, pattern=YEARLY, count=500)
+    left = mistral.only()['remaining_executions']
+    assert 450 < left < 499
+
+
+def test_what_mistral_would_refuse_leaves_the_old_trigger(stacks, mistral):
+    stack = made(stacks, name='nightly')
+    before = mistral.only()
+    soon = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=40)
+    for changed, reason in (
+        ({'workflow': 'tidy'}, 'needs the input "what"'),
+        (
+            {'first_time': soon.strftime('%Y-%m-%d %H:%M')}
+            if soon.minute != datetime.datetime.now().minute
+            else {'pattern': None, 'first_time': '2020-01-01 00:00'},
+            'UTC',
+        ),
+    ):
+        properties = {'name': 'nightly', **changed}
+        updated(stack, 'UPDATE_FAILED', **properties)
+        assert reason in stack.reason
+        assert mistral.only() == before
+    updated(stack, name='nightly')
+    assert mistral.only() == before
+
+
+def test_a_name_that_is_taken_is_left_alone(stacks, mistral, session):
+    answer = session.post(
+        MISTRAL,
+        '/cron_triggers',
+        {
+            'name': 'theirs',
+            'pattern': YEARLY,
+            'workflow_name': 'tidy',
+            'workflow_input': '{"what": "all"}',
+        },
+    )
+    assert answer.ok, answer
+    before = mistral.only()
+    stack = stacks(template(name='theirs'))
+    stack.wait('CREATE_FAILED')
+    assert 'another cron trigger "theirs"' in stack.reason
+    stack.delete()
+    stack.wait('DELETE_COMPLETE')
+    assert mistral.only() == before
+
+
+def test_an_invalid_template_is_refused_at_once(cloud, session):
+    for properties, reason in (
+        ({'pattern': '0 25 * * *'}, 'cannot be read'),
+        ({'pattern': '0 0 30 2 *'}, 'no time ever fits'),
+        ({'workflow': 'nowhere'}, 'there is no workflow'),
+    ):
+        answer = session.post(
+            'orchestration',
+            '/stacks',
+            {'stack_name': 'invalid', 'template': template(**properties)},
+        )
+        assert answer.status == 400
+        assert reason in answer.json()['error']['message']
+
+
+def test_a_mistral_that_is_away_for_a_while_is_waited_for(
+    cloud, stacks, mistral
+):
+    stack = made(stacks, name='nightly')
+    cloud.stop('mistral')
+    try:
+        stack.update(template(name='nightly', pattern='0 0 2 1 *'))
+        time.sleep(3)
+        assert stack.status == 'UPDATE_IN_PROGRESS'
+    finally:
+        cloud.start('mistral')
+    stack.wait('UPDATE_COMPLETE')
+    assert mistral.only()['pattern'] == '0 0 2 1 *'
+    assert mistral.trusts() == 1
+
+
+def test_an_update_goes_on_where_a_crash_has_left_it(cloud, stacks, mistral):
+    stack = made(stacks, name='nightly', count=5)
+    cloud.stop('mistral')
+    try:
+        stack.update(template(name='nightly', count=5, pattern='0 0 2 1 *'))
+        time.sleep(2)
+        cloud.kill('heat')
+    finally:
+        cloud.start('mistral')
+        cloud.start('heat')
+    # The engine that did it is gone: an update has to say so.
+    base.until(
+        lambda: stack.status in ('UPDATE_FAILED', 'UPDATE_IN_PROGRESS'), 30
+    )
+    updated(stack, name='nightly', count=5, pattern='0 0 3 1 *')
+    row = mistral.only()
+    assert row['pattern'] == '0 0 3 1 *'
+    assert row['remaining_executions'] == 5
+    assert mistral.trusts() == 1

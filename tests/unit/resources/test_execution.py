@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OS::Mistral::Execution."""
+
+import json
+
+from heat.common import exception
+
+from heat_plugins.resources import execution
+from tests.unit.resources import fake_mistral
+
+
+def template(**properties):
+    return {
+        'heat_template_version': '2021-04-16',
+        'resources': {
+            'run': {
+                'type': 'OS::Mistral::Execution',
+                'properties': {
+                    'workflow': 'build',
+                    'input': {'what': 'all'},
+                    **properties,
+                },
+            }
+        },
+    }
+
+
+class ExecutionTest(fake_mistral.MistralTestCase):
+    TYPES = {'OS::Mistral::Execution': execution.Execution}
+
+    def setUp(self):
+        super().setUp()
+        self.mistral.workflows.add('build')
+        self.mistral.workflows.add('tidy')
+        self.executions = self.mistral.executions
+        self.ending = {
+            'output': '{"answer": 42}',
+            'tasks': [
+                {'updated_at': '2', 'published': '{"a": 2}'},
+                {'updated_at': '1', 'published': '{"a": 1, "b": 1}'},
+            ],
+        }
+        self.heat.meanwhile = self.end
+
+    def end(self):
+        """Let what runs end, as Heat waits for it."""
+        for row in self.executions.rows.values():
+            if row['state'] == 'RUNNING':
+                row.update({'state': 'SUCCESS', **self.ending})
+
+    def make(self, **properties):
+        self.stack = self.heat.create(template(**properties))
+        self.mistral.calls.clear()
+        return self.stack['run']
+
+    def refused(self, action='CREATE', **properties):
+        if action == 'CREATE':
+            self.stack = self.heat.stack(template(**properties))
+            self.stack.validate()
+        self.assertRaises(
+            AssertionError,
+            self.heat.run if action != 'UPDATE' else self.heat.update,
+            self.stack,
+            template(**properties) if action == 'UPDATE' else action,
+        )
+        return self.stack['run'].status_reason
+
+    def attribute(self, name):
+        stack = self.heat.load(self.stack)
+        return stack['run'].FnGetAtt(name)
+
+    def inputs(self):
+        return [
+            json.loads(row['input'])['what']
+            for row in self.executions.rows.values()
+        ]
+
+    def actions(self):
+        return [
+            json.loads(row['params'])['env']['heat']['action']
+            for row in self.executions.rows.values()
+        ]
+
+
+class RunningTest(ExecutionTest):
+    def test_it_is_complete_once_the_workflow_has_succeeded(self):
+        run = self.make()
+        self.assertEqual(self.executions.latest()['id'], run.FnGetRefId())
+        self.assertEqual({'answer': 42}, self.attribute('output'))
+        self.assertEqual({'a': 2, 'b': 1}, self.attribute('published'))
+        self.assertEqual('SUCCESS', self.attribute('state'))
+
+    def test_the_workflow_is_told_why_it_runs(self):
+        self.make(params={'env': {'mine': 1}, 'task_name': 'last'})
+        params = json.loads(self.executions.latest()['params'])
+        self.assertEqual('last', params['task_name'])
+        self.assertEqual(1, params['env']['mine'])
+        self.assertEqual(
+            ('CREATE', 'stack', 'run'),
+            tuple(
+                params['env']['heat'][key]
+                for key in ('action', 'stack_name', 'resource_name')
+            ),
+        )
+
+    def test_an_environment_that_is_named_is_left_alone(self):
+        self.make(params={'env': 'stored'})
+        params = json.loads(self.executions.latest()['params'])
+        self.assertEqual({'env': 'stored'}, params)
+
+    def test_looks_become_rarer_while_it_waits(self):
+        waits = []
+        self.heat.meanwhile = lambda: waits.append(1)
+        times = iter([0, *range(0, 1000, 20)])
+        self.patch(
+            execution.execution_steps.time, 'monotonic', lambda: next(times)
+        )
+        stack = self.heat.stack(template())
+        runner = self.heat.begin(stack, stack.CREATE)
+        for _ in range(60):
+            runner.step()
+        self.assertLess(self.mistral.calls.count('executions.get'), 15)
+
+    def test_the_results_outlive_the_execution(self):
+        self.make()
+        self.executions.rows.clear()
+        self.assertEqual({'answer': 42}, self.attribute('output'))
+
+    def test_results_too_large_to_store_are_read_from_mistral(self):
+        self.ending['output'] = json.dumps({'answer': 'x' * 100000})
+        run = self.make()
+        self.assertNotIn('result', run.data())
+        self.assertEqual(100000, len(self.attribute('output')['answer']))
+
+    def test_a_workflow_that_is_not_there_is_refused(self):
+        error = self.assertRaises(
+            exception.StackValidationFailed,
+            self.heat.create,
+            template(workflow='nowhere'),
+        )
+        self.assertIn('there is no workflow "nowhere"', str(error))
+
+
+class FailingTest(ExecutionTest):
+    def test_the_reason_is_that_of_mistral_in_short(self):
+        self.ending = {
+            'state': 'ERROR',
+            'state_info': 'Failure caused by error in tasks: a\n\n  a '
+            '[task_ex_id=3b7f05c4-3d06-4942-a401-1e9e75b6d814] -> no disk\n'
+            '    [action_ex_id=3b7f05c4-3d06-4942-a401-1e9e75b6d814, '
+            'idx=0]: no disk\n',
+        }
+        reason = self.refused()
+        self.assertIn('ERROR: a -> no disk (execution ', reason)
+        self.assertLess(len(reason), 255)
+        self.assertIn('caused by', self.attribute('state_info'))
+
+    def test_an_update_runs_it_again(self):
+        self.ending['state'] = 'ERROR'
+        self.refused()
+        self.ending['state'] = 'SUCCESS'
+        self.heat.update(self.stack, template())
+        self.assertEqual(['CREATE', 'CREATE'], self.actions())
+
+    def test_what_mistral_refuses_leaves_nothing(self):
+        self.mistral.fail(
+            'executions.create',
+            fake_mistral.refused(400, "Invalid input [missing=['who']]"),
+        )
+        reason = self.refused()
+        self.assertIn("Invalid input [missing=['who']]", reason)
+        self.assertEqual({}, self.executions.rows)
+        self.heat.delete(self.stack)
+        self.assertEqual({}, self.executions.rows)
+
+    def test_a_run_over_time_is_cancelled(self):
+        self.heat.meanwhile = lambda: None
+        times = iter(range(0, 1000, 10))
+        self.patch(
+            execution.execution_steps.time, 'monotonic', lambda: next(times)
+        )
+        reason = self.refused(timeout=35)
+        self.assertIn('was still RUNNING after 35 s', reason)
+        self.assertEqual('CANCELLED', self.executions.latest()['state'])
+
+
+class ActionsTest(ExecutionTest):
+    def test_a_changed_input_runs_it_again(self):
+        self.make()
+        self.heat.update(self.stack, template(input={'what': 'little'}))
+        self.assertEqual(['all', 'little'], self.inputs())
+        self.assertEqual(['CREATE', 'UPDATE'], self.actions())
+
+    def test_another_change_does_not(self):
+        self.make()
+        self.heat.update(self.stack, template(timeout=7, description='x'))
+        self.assertEqual(['CREATE'], self.actions())
+
+    def test_without_update_a_change_runs_nothing(self):
+        self.make(actions=['CREATE'])
+        self.heat.update(
+            self.stack, template(actions=['CREATE'], input={'what': 'b'})
+        )
+        self.assertEqual(['CREATE'], self.actions())
+
+    def test_suspend_and_resume(self):
+        self.make(actions=['SUSPEND', 'RESUME'])
+        self.assertEqual({}, self.executions.rows)
+        self.heat.run(self.stack, self.stack.SUSPEND)
+        self.heat.run(self.stack, self.stack.RESUME)
+        self.assertEqual(['SUSPEND', 'RESUME'], self.actions())
+
+    def test_delete_runs_it_and_then_takes_all_executions_away(self):
+        self.make(actions=['CREATE', 'DELETE'])
+        seen = []
+        self.heat.meanwhile = lambda: (
+            seen.append(self.actions()),
+            self.end(),
+        )
+        self.heat.delete(self.stack)
+        self.assertEqual([['CREATE', 'DELETE']], seen[:1])
+        self.assertEqual({}, self.executions.rows)
+
+    def test_a_failed_run_at_deletion_fails_it_and_is_tried_again(self):
+        self.make(actions=['DELETE'])
+        self.ending['state'] = 'ERROR'
+        self.assertRaises(AssertionError, self.heat.delete, self.stack)
+        self.ending['state'] = 'SUCCESS'
+        self.heat.delete(self.stack)
+        self.assertEqual({}, self.executions.rows)
+
+    def test_a_new_run_cancels_one_that_nobody_waits_for(self):
+        self.make()
+        self.executions.latest()['state'] = 'RUNNING'
+        before = self.executions.latest()
+        self.heat.update(self.stack, template(input={'what': 'little'}))
+        self.assertEqual('CANCELLED', before['state'])
+
+    def test_an_unknown_action_is_refused(self):
+        self.assertRaises(
+            exception.StackValidationFailed,
+            self.heat.create,
+            template(actions=['BACKUP']),
+        )
+
+
+class EndingTest(ExecutionTest):
+    def begun(self):
+        self.heat.meanwhile = lambda: None
+        self.stack = self.heat.stack(template())
+        runner = self.heat.begin(self.stack, self.stack.CREATE)
+        for _ in range(3):
+            runner.step()
+        self.assertEqual('RUNNING', self.executions.latest()['state'])
+        return runner
+
+    def test_cancelling_the_stack_cancels_it(self):
+        self.begun().cancel()
+        self.assertEqual('CANCELLED', self.executions.latest()['state'])
+
+    def test_deleting_cancels_it_before_it_is_taken_away(self):
+        runner = self.begun()
+        self.mistral.calls.clear()
+        self.heat.delete(self.heat.load(self.stack))
+        self.assertEqual(
+            ['executions.update', 'executions.delete'], self.mistral.changes()
+        )
+        self.assertEqual({}, self.executions.rows)
+        # Letting go of it would have cancelled the run, too.
+        del runner
+
+
+class OutageTest(ExecutionTest):
+    def test_passing_errors_are_ridden_out_and_nothing_runs_twice(self):
+        for call in ('create', 'get', 'update', 'delete'):
+            for effect in (False, True):
+                for error in (fake_mistral.DOWN, fake_mistral.UNAVAILABLE):
+                    self.mistral.fail(
+                        f'executions.{call}', error, error, effect=effect
+                    )
+                    self.mistral.fail('tasks.list', error)
+                    self.make()
+                    self.assertEqual(['CREATE'], self.actions())
+                    self.heat.delete(self.stack)
+                    self.assertEqual({}, self.executions.rows)
+                    self.mistral.faults.clear()
