@@ -71,6 +71,9 @@ class KeystoneTransport:
 
     def send(self, request: store.Request) -> store.Response:
         """See `store.Transport.send`."""
+        more: dict[str, Any] = dict(self._tls)
+        if request.body is not None:
+            more['data'] = request.body
         try:
             answer = self._session.request(
                 request.url,
@@ -83,7 +86,7 @@ class KeystoneTransport:
                 log=False,
                 stream=True,
                 timeout=_TIMEOUT,
-                **self._tls,
+                **more,
             )
         except exceptions.ClientException as exc:
             raise _translated(exc) from exc

@@ -34,6 +34,7 @@ class Request:
     :ivar headers: the request's headers.
     :ivar authenticated: whether to send a token with it.
     :ivar limit: the most bytes of the answer's body to read.
+    :ivar body: what to send; None for nothing.
     """
 
     method: str
@@ -41,6 +42,7 @@ class Request:
     headers: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
     authenticated: bool = True
     limit: int = 64 * 1024 * 1024
+    body: bytes | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -222,6 +224,13 @@ class ObjectStore:
             raise errors.BadSignal(f'it is larger than {limit} bytes')
         return response.body
 
+    def put_object(self, container: str, name: str, body: bytes) -> None:
+        """Write an object, over one that is there.
+
+        :raises errors.NotFound: there is no such container.
+        """
+        self._call('PUT', container, name, body=body)
+
     def delete_object(self, container: str, name: str) -> None:
         """Delete an object, if it is there."""
         with contextlib.suppress(errors.NotFound):
@@ -248,13 +257,20 @@ class ObjectStore:
         *,
         headers: abc.Mapping[str, str] | None = None,
         limit: int = 64 * 1024 * 1024,
+        body: bytes | None = None,
     ) -> Response:
         path = '/'.join(part for part in (container, name) if part)
         url = f'{self.url}/{parse.quote(path)}' if path else self.url
         if query:
             url = f'{url}?{parse.urlencode(query)}'
         response = self._transport.send(
-            Request(method=method, url=url, headers=headers or {}, limit=limit)
+            Request(
+                method=method,
+                url=url,
+                headers=headers or {},
+                limit=limit,
+                body=body,
+            )
         )
         if response.status >= 300:
             raise self._error(method, path or 'the account', response)

@@ -54,7 +54,7 @@ _KEYS = ('temp-url-key', 'temp-url-key-2')
 _VERBS = {
     'account': {'HEAD', 'POST'},
     'container': {'HEAD', 'PUT', 'POST', 'DELETE', 'GET'},
-    'object': {'GET', 'DELETE'},
+    'object': {'GET', 'DELETE', 'PUT'},
     'signed': {'HEAD', 'PUT'},
 }
 _LISTING = {'format', 'prefix', 'limit', 'marker'}
@@ -209,6 +209,8 @@ class Cluster:
     def serve(self, project_id, request, body=b''):
         """Answer a request; `project_id` is that of its token."""
         self.before(request)
+        assert (request.body is None) or request.method == 'PUT'
+        body = body if request.body is None else request.body
         with self._lock:
             where, query = self._split(request, project_id)
             signed = 'temp_url_sig' in query
@@ -398,6 +400,10 @@ class Cluster:
 
     def _object(self, project_id, request, container, name, query):
         there = self._containers.get(self._place(project_id, container))
+        if request.method == 'PUT' and there and there.owner == project_id:
+            assert request.body is not None, 'an object without content'
+            there.objects[name] = request.body
+            return _status(201)
         if there is None or name not in there.objects:
             return _status(404)
         if there.owner != project_id:

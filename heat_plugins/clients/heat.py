@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Heat over a Keystone session, for runs.
+
+It speaks Heat's REST API itself. heatclient would do as well, but it turns
+every answer into objects of its own, and follows redirects by its own rules.
+"""
+
+from collections import abc
+import contextlib
+from typing import Any
+from urllib import parse
+
+from keystoneauth1 import adapter
+from keystoneauth1 import exceptions
+from keystoneauth1 import session as ks_session
+
+from heat_plugins.runs import errors
+from heat_plugins.runs import orchestration
+
+SERVICE_TYPE = 'orchestration'
+
+# Nobody waits longer than this for the first byte of an answer.
+_TIMEOUT = 60.0
+
+# More than Heat allows; it takes its own limit then.
+_NESTED_DEPTH = 50
+
+
+class Heat:
+    """Heat, as `orchestration.Orchestration` has it.
+
+    :param session: a session with an auth plugin.
+    :param interface: which of the catalogue's endpoints to use.
+    :param region_name: the region; None for the only one.
+    """
+
+    def __init__(
+        self,
+        session: ks_session.Session,
+        *,
+        interface: str = 'public',
+        region_name: str | None = None,
+    ) -> None:
+        self._adapter = adapter.Adapter(
+            session,
+            service_type=SERVICE_TYPE,
+            interface=interface,
+            region_name=region_name,
+        )
+
+    def stack(self, name_or_id: str) -> orchestration.Stack:
+        found = self._get(
+            f'/stacks/{_quoted(name_or_id)}', 'stack', name_or_id
+        )['stack']
+        return orchestration.Stack(
+            id=found['id'],
+            name=found['stack_name'],
+            status=found['stack_status'],
+            parent=found.get('parent') or None,
+            parameters=found.get('parameters') or {},
+        )
+
+    def template(self, stack: orchestration.Stack) -> abc.Mapping[str, Any]:
+        path = f'/stacks/{_quoted(stack.name)}/{stack.id}/template'
+        found = self._get(path, 'template of stack', stack.name)
+        return found if isinstance(found, dict) else {}
+
+    def resources(
+        self, stack: orchestration.Stack
+    ) -> list[orchestration.Resource]:
+        path = (
+            f'/stacks/{_quoted(stack.name)}/{stack.id}/resources'
+            f'?nested_depth={_NESTED_DEPTH}'
+        )
+        found = self._get(path, 'resources of stack', stack.name)
+        return [_resource(one) for one in found['resources']]
+
+    def config(self, config_id: str) -> orchestration.Config:
+        path = f'/software_configs/{_quoted(config_id)}'
+        found = self._get(path, 'software config', config_id)[
+            'software_config'
+        ]
+        return orchestration.Config(
+            id=found['id'],
+            name=found.get('name'),
+            group=found.get('group'),
+            config=found.get('config'),
+            inputs=found.get('inputs') or [],
+            outputs=found.get('outputs') or [],
+            options=found.get('options') or {},
+        )
+
+    def create_config(self, draft: orchestration.Draft) -> str:
+        answer = self._call(
+            'POST',
+            '/software_configs',
+            'software config',
+            draft.name,
+            json={
+                'name': draft.name,
+                'group': draft.group,
+                'config': draft.config,
+                'inputs': list(draft.inputs),
+                'outputs': list(draft.outputs),
+                'options': dict(draft.options),
+            },
+        )
+        return str(answer['software_config']['id'])
+
+    def delete_config(self, config_id: str) -> None:
+        self._delete(f'/software_configs/{_quoted(config_id)}', config_id)
+
+    def deployment(self, deployment_id: str) -> orchestration.Deployment:
+        if not deployment_id:
+            raise errors.NotFound('Heat has no deployment without an id')
+        path = f'/software_deployments/{_quoted(deployment_id)}'
+        found = self._get(path, 'software deployment', deployment_id)
+        return _deployment(found['software_deployment'])
+
+    def deployments(self, server_id: str) -> list[orchestration.Deployment]:
+        query = parse.urlencode({'server_id': server_id})
+        found = self._get(
+            f'/software_deployments?{query}', 'deployments of', server_id
+        )
+        return [_deployment(one) for one in found['software_deployments']]
+
+    def create_deployment(
+        self, *, config_id: str, server_id: str, action: str, reason: str
+    ) -> str:
+        answer = self._call(
+            'POST',
+            '/software_deployments',
+            'software deployment for server',
+            server_id,
+            json={
+                'config_id': config_id,
+                'server_id': server_id,
+                'action': action,
+                'status': 'IN_PROGRESS',
+                'status_reason': reason,
+            },
+        )
+        return str(answer['software_deployment']['id'])
+
+    def delete_deployment(self, deployment_id: str) -> None:
+        path = f'/software_deployments/{_quoted(deployment_id)}'
+        self._delete(path, deployment_id)
+
+    def _delete(self, path: str, name: str) -> None:
+        with contextlib.suppress(errors.NotFound):
+            self._call('DELETE', path, '', name)
+
+    def _get(self, path: str, kind: str, name: str) -> Any:
+        return self._call('GET', path, kind, name)
+
+    def _call(
+        self, method: str, path: str, kind: str, name: str, **more: Any
+    ) -> Any:
+        try:
+            answer = self._adapter.request(
+                path,
+                method,
+                headers={'Accept': 'application/json'},
+                raise_exc=False,
+                # The session would log the inputs, secrets and all.
+                log=False,
+                timeout=_TIMEOUT,
+                **more,
+            )
+        except exceptions.ClientException as exc:
+            raise _translated(exc) from exc
+        if answer.status_code == 404:
+            raise errors.NotFound(f'Heat has no {kind} {name} in this project')
+        if answer.status_code >= 300:
+            raise _refused(method, kind, name, answer)
+        if not answer.content:
+            return None
+        try:
+            return answer.json()
+        except ValueError as exc:
+            raise errors.OrchestrationError(
+                f'Heat answered {method} of {kind} {name} with what is not '
+                'JSON',
+                answer.status_code,
+            ) from exc
+
+
+def _resource(found: abc.Mapping[str, Any]) -> orchestration.Resource:
+    links = {
+        link['rel']: link['href'].partition('?')[0].rstrip('/')
+        for link in found.get('links') or ()
+    }
+    nested = links.get('nested')
+    return orchestration.Resource(
+        name=found['resource_name'],
+        type=found['resource_type'],
+        physical_id=found.get('physical_resource_id') or '',
+        status=found['resource_status'],
+        stack_id=links['stack'].rpartition('/')[2],
+        nested_id=nested.rpartition('/')[2] if nested else None,
+    )
+
+
+def _deployment(found: abc.Mapping[str, Any]) -> orchestration.Deployment:
+    return orchestration.Deployment(
+        id=found['id'],
+        server_id=found['server_id'],
+        config_id=found['config_id'],
+        action=found.get('action'),
+        status=found.get('status'),
+        reason=found.get('status_reason'),
+    )
+
+
+def _refused(
+    method: str, kind: str, name: str, answer: Any
+) -> errors.OrchestrationError:
+    status = int(answer.status_code)
+    said = ''
+    try:
+        # Heat may quote what it was given, so the answer to a POST is not
+        # passed on.
+        if method != 'POST':
+            said = f': {answer.json()["error"]["message"]}'
+    except (ValueError, KeyError, TypeError):
+        pass
+    wrong = errors.OrchestrationError
+    if status in (401, 403):
+        wrong = errors.Denied
+    elif status >= 500 or status in (408, 429):
+        wrong = errors.Unavailable
+    what = f'{kind} {name}'.strip()
+    return wrong(f'Heat answered {status} to {method} of {what}{said}', status)
+
+
+def _translated(exc: exceptions.ClientException) -> errors.RunError:
+    """Say what a failure of the session means to us."""
+    name = type(exc).__name__
+    if isinstance(exc, exceptions.EndpointNotFound):
+        return errors.OrchestrationError(
+            'The catalogue has no Heat (service type "orchestration") in '
+            'this region'
+        )
+    if isinstance(
+        exc,
+        (
+            exceptions.Unauthorized,
+            exceptions.Forbidden,
+            exceptions.NotFound,
+            exceptions.AuthorizationFailure,
+            exceptions.MissingAuthPlugin,
+        ),
+    ):
+        return errors.Denied(f'Keystone gives no token for it: {name}')
+    return errors.Unavailable(f'Heat cannot be reached: {name}')
+
+
+def _quoted(text: str) -> str:
+    return parse.quote(text, safe='')

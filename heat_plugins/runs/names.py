@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where runs lie in the container of a root stack.
+
+::
+
+    runs/open/<deployment>/<action>/<run>       until all is cleaned up
+    runs/records/<run>/<deployment>/<action>    what is known of it
+    runs/outputs/<run>                          outputs too large for that
+    signals/<deployment>/<run>                  what the server sends
+    signals/<deployment>/<run>.progress         what it sends meanwhile
+
+So one listing of ``runs/open/`` and one of ``signals/`` say what has changed
+for all runs of a stack, and a record is only fetched when it is wanted. The
+signals lie below the deployment's folder: they go with it.
+"""
+
+import dataclasses
+import datetime
+import re
+import secrets
+from urllib import parse
+
+from heat_plugins.signals import names
+
+RUNS = 'runs/'
+OPEN = 'runs/open/'
+RECORDS = 'runs/records/'
+OUTPUTS = 'runs/outputs/'
+
+_RUN_ID = re.compile(r'[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}')
+_TIME = '%Y%m%dT%H%M%SZ'
+_PROGRESS = '.progress'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Key:
+    """What the name of a record says."""
+
+    run_id: str
+    deployment_id: str
+    action: str
+
+
+def new_run_id(now: float) -> str:
+    """Return an id that nobody has; those of later runs sort after it."""
+    when = datetime.datetime.fromtimestamp(now, datetime.UTC)
+    return f'{when.strftime(_TIME)}-{secrets.token_hex(4)}'
+
+
+def is_run_id(text: str) -> bool:
+    return _RUN_ID.fullmatch(text) is not None
+
+
+def started_at(run_id: str) -> int:
+    """Return when a run was started, by its id."""
+    when = datetime.datetime.strptime(run_id.partition('-')[0], _TIME)
+    return int(when.replace(tzinfo=datetime.UTC).timestamp())
+
+
+def open_prefix(deployment_id: str, action: str) -> str:
+    return f'{OPEN}{deployment_id}/{_quoted(action)}/'
+
+
+def open_name(key: Key) -> str:
+    return open_prefix(key.deployment_id, key.action) + key.run_id
+
+
+def record_name(key: Key) -> str:
+    action = _quoted(key.action)
+    return f'{RECORDS}{key.run_id}/{key.deployment_id}/{action}'
+
+
+def outputs_name(run_id: str) -> str:
+    return f'{OUTPUTS}{run_id}'
+
+
+def progress_name(key: Key) -> str:
+    return names.signal(key.deployment_id, key.run_id) + _PROGRESS
+
+
+def parse_open(name: str) -> Key | None:
+    """Return what an object below `OPEN` stands for."""
+    parts = name.removeprefix(OPEN).split('/')
+    if len(parts) != 3 or not is_run_id(parts[2]):
+        return None
+    return Key(
+        run_id=parts[2],
+        deployment_id=parts[0],
+        action=parse.unquote(parts[1]),
+    )
+
+
+def parse_record(name: str) -> Key | None:
+    """Return what an object below `RECORDS` stands for."""
+    parts = name.removeprefix(RECORDS).split('/')
+    if len(parts) != 3 or not is_run_id(parts[0]):
+        return None
+    return Key(
+        run_id=parts[0],
+        deployment_id=parts[1],
+        action=parse.unquote(parts[2]),
+    )
+
+
+def signal_of_run(name: str) -> str | None:
+    """Return the id of the run that a signal belongs to, if to one."""
+    last = name.rpartition('/')[2].removesuffix(_PROGRESS)
+    return last if is_run_id(last) else None
+
+
+def _quoted(action: str) -> str:
+    return parse.quote(action, safe='')

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way to Heat: what runs need of it, as a protocol.
+
+The real one is `heat_plugins.clients.heat`, over REST, so that it works with
+any Heat; the strict fake is in ``tests/unit/runs/fake_heat.py``.
+"""
+
+from collections import abc
+import dataclasses
+from typing import Any, Protocol
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Stack:
+    """A stack.
+
+    :ivar parent: the id of the stack that it is nested in.
+    :ivar parameters: their values; hidden ones are masked.
+    """
+
+    id: str
+    name: str
+    status: str
+    parent: str | None
+    parameters: abc.Mapping[str, Any] = dataclasses.field(
+        default_factory=dict, repr=False
+    )
+
+    @property
+    def gone(self) -> bool:
+        """Whether it is deleted, or on its way there."""
+        return self.status.startswith('DELETE')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Resource:
+    """A resource of a stack or of one nested in it.
+
+    :ivar stack_id: the stack that it stands in.
+    :ivar nested_id: the stack that it is.
+    """
+
+    name: str
+    type: str
+    physical_id: str
+    status: str
+    stack_id: str
+    nested_id: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Config:
+    """A software config."""
+
+    id: str
+    name: str | None
+    group: str | None
+    config: Any
+    inputs: abc.Sequence[abc.Mapping[str, Any]] = dataclasses.field(repr=False)
+    outputs: abc.Sequence[abc.Mapping[str, Any]]
+    options: abc.Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Draft:
+    """A software config to be made."""
+
+    name: str
+    group: str | None
+    config: Any
+    inputs: abc.Sequence[abc.Mapping[str, Any]] = dataclasses.field(repr=False)
+    outputs: abc.Sequence[abc.Mapping[str, Any]]
+    options: abc.Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """A software deployment: a config that a server has been given."""
+
+    id: str
+    server_id: str
+    config_id: str
+    action: str | None
+    status: str | None
+    reason: str | None
+
+
+class Withdrawal(Protocol):
+    """What taking a run back from its server needs of Heat."""
+
+    def delete_deployment(self, deployment_id: str) -> None:
+        """Take a config from its server; it may be gone already."""
+
+    def delete_config(self, config_id: str) -> None:
+        """Delete a config; it may be gone already."""
+
+
+class Orchestration(Withdrawal, Protocol):
+    """What runs need of Heat.
+
+    Each may raise `errors.NotFound`, `errors.Denied`, `errors.Unavailable`
+    or another `errors.OrchestrationError`.
+    """
+
+    def stack(self, name_or_id: str) -> Stack:
+        """Return a stack of this project."""
+
+    def template(self, stack: Stack) -> abc.Mapping[str, Any]:
+        """Return the template of a stack."""
+
+    def resources(self, stack: Stack) -> list[Resource]:
+        """Return the resources of a stack, nested ones included."""
+
+    def config(self, config_id: str) -> Config:
+        """Return a config."""
+
+    def create_config(self, draft: Draft) -> str:
+        """Make a config; return its id."""
+
+    def deployment(self, deployment_id: str) -> Deployment:
+        """Return a deployment."""
+
+    def deployments(self, server_id: str) -> list[Deployment]:
+        """Return the deployments of a server."""
+
+    def create_deployment(
+        self, *, config_id: str, server_id: str, action: str, reason: str
+    ) -> str:
+        """Give a config to a server; return the deployment's id."""

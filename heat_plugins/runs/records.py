@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The records of the runs of one root stack, in its container."""
+
+from collections import abc
+import contextlib
+import json
+from typing import Any
+
+from heat_plugins.runs import errors
+from heat_plugins.runs import names
+from heat_plugins.runs import run as runs
+from heat_plugins.signals import errors as store_errors
+from heat_plugins.signals import names as signal_names
+from heat_plugins.signals import store as store_module
+
+# Outputs as an agent may send them, escaped once more.
+_LIMIT = 16 * 1024 * 1024
+
+
+class Records:
+    """The records of one root stack.
+
+    :ivar container: the container that they lie in; it may not be there.
+    """
+
+    def __init__(
+        self, store: store_module.ObjectStore, root_stack_id: str
+    ) -> None:
+        self.store = store
+        self.container = signal_names.container(root_stack_id)
+
+    def opened(self, prefix: str = names.OPEN) -> list[names.Key]:
+        """List the runs that are not over and cleaned up.
+
+        :raises store_errors.NotFound: there is no container.
+        """
+        found = self.store.list_objects(self.container, prefix)
+        return _parsed(names.parse_open(entry.name) for entry in found)
+
+    def arrivals(self) -> set[str]:
+        """List what servers have sent.
+
+        :raises store_errors.NotFound: there is no container.
+        """
+        found = self.store.list_objects(self.container, signal_names.SIGNALS)
+        return {entry.name for entry in found}
+
+    def keys(self, run_id: str = '') -> list[names.Key]:
+        """List the runs there are, the oldest first.
+
+        :param run_id: how their ids begin.
+        """
+        try:
+            found = self.store.list_objects(
+                self.container, names.RECORDS + run_id
+            )
+        except store_errors.NotFound:
+            return []
+        return _parsed(names.parse_record(entry.name) for entry in found)
+
+    def find(self, run_id: str) -> names.Key:
+        """Return the one run whose id begins, or ends, like that.
+
+        :raises errors.NotFound: there is none, or more than one.
+        """
+        found = self.keys(run_id) if run_id[:1].isdigit() else []
+        if not found and run_id:
+            # The random end of an id is what people can remember.
+            found = [key for key in self.keys() if key.run_id.endswith(run_id)]
+        if not found:
+            raise errors.NotFound(f'There is no run {run_id} of this stack')
+        if len(found) > 1:
+            raise errors.NotFound(
+                f'{run_id} may be any of '
+                + ', '.join(key.run_id for key in found[-5:])
+            )
+        return found[0]
+
+    def read(self, key: names.Key) -> runs.Run | None:
+        """Return a run; None if there is no record of it."""
+        try:
+            content = self.store.get_object(
+                self.container, names.record_name(key), _LIMIT
+            )
+            return runs.Run.load(content)
+        except store_errors.NotFound:
+            return None
+        except (ValueError, store_errors.BadSignal) as exc:
+            raise errors.RunError(
+                f'The record of run {key.run_id} cannot be read: {exc}'
+            ) from exc
+
+    def write(self, run: runs.Run) -> None:
+        self.store.put_object(
+            self.container, names.record_name(run.key), run.dump()
+        )
+
+    def open(self, key: names.Key) -> None:
+        """Announce a run; see `claims`."""
+        self.store.put_object(self.container, names.open_name(key), b'{}')
+
+    def close(self, key: names.Key) -> None:
+        """Say that there is nothing left to be done for a run."""
+        self.store.delete_object(self.container, names.open_name(key))
+
+    def remove(self, key: names.Key) -> None:
+        """Delete what is known of a run."""
+        for name in (names.outputs_name(key.run_id), names.record_name(key)):
+            self.store.delete_object(self.container, name)
+
+    def keep_outputs(self, run_id: str, whole: bytes) -> None:
+        self.store.put_object(
+            self.container, names.outputs_name(run_id), whole
+        )
+
+    def outputs(self, run: runs.Run) -> abc.Mapping[str, Any]:
+        """Return the outputs of a run, long ones whole."""
+        if not run.cut:
+            return run.outputs
+        try:
+            content = self.store.get_object(
+                self.container, names.outputs_name(run.id), _LIMIT
+            )
+        except store_errors.NotFound:
+            return run.outputs
+        outputs: dict[str, Any] = json.loads(content)
+        return outputs
+
+    def fetch(self, name: str, limit: int) -> bytes:
+        """Fetch what a server has sent; see `ObjectStore.get_object`."""
+        return self.store.get_object(self.container, name, limit)
+
+    def discard(self, name: str) -> None:
+        """Delete what a server has sent."""
+        self.store.delete_object(self.container, name)
+
+    def drop(self) -> None:
+        """Delete the container, unless something is left in it."""
+        with contextlib.suppress(store_errors.NotFound, store_errors.Conflict):
+            self.store.delete_container(self.container)
+
+
+def _parsed(found: abc.Iterable[names.Key | None]) -> list[names.Key]:
+    return [key for key in found if key is not None]

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a server says while it is at a run.
+
+A script may PUT JSON to the URL in its input ``deploy_progress_url``, as
+often as it likes::
+
+    {'progress': 40, 'message': 'dumping table 4 of 10'}
+"""
+
+import dataclasses
+import math
+
+from heat_plugins.signals import body
+from heat_plugins.signals import tempurl
+
+#: The most bytes of a report.
+LIMIT = 16 * 1024
+
+_MESSAGE = 200
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Report:
+    """A report.
+
+    :ivar progress: percent; None if it does not say.
+    :ivar message: short, and on one line.
+    """
+
+    progress: float | None = None
+    message: str | None = None
+
+
+def parse(content: bytes) -> Report:
+    """Read a report; what cannot be used of it is left out.
+
+    :raises errors.BadSignal: it is no JSON map.
+    """
+    details = body.parse(content)
+    return Report(
+        progress=_percent(details.get('progress')),
+        message=_line(details.get('message')),
+    )
+
+
+def _percent(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    number = float(value)
+    if not math.isfinite(number):
+        return None
+    return min(100.0, max(0.0, number))
+
+
+def _line(value: object) -> str | None:
+    if not isinstance(value, str):
+        return None
+    # It is shown on a terminal, which control characters would command.
+    text = ''.join(c if c.isprintable() else ' ' for c in value)
+    return tempurl.redact(' '.join(text.split()))[:_MESSAGE] or None

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many finished runs are kept, and for how long."""
+
+from collections import abc
+import dataclasses
+
+from heat_plugins.runs import names
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Retention:
+    """What is kept of the finished runs.
+
+    :ivar number: the most of an action on a deployment.
+    :ivar days: the most days.
+    """
+
+    number: int = 20
+    days: int = 90
+
+    def surplus(
+        self,
+        keys: abc.Iterable[names.Key],
+        opened: abc.Collection[str],
+        now: float,
+    ) -> list[names.Key]:
+        """Return the runs to be forgotten.
+
+        :param opened: the ids of those that are not over.
+        """
+        oldest = now - self.days * 86400
+        kept: dict[tuple[str, str], int] = {}
+        surplus = []
+        for key in sorted(keys, key=lambda k: k.run_id, reverse=True):
+            if key.run_id in opened:
+                continue
+            place = key.deployment_id, key.action
+            kept[place] = kept.get(place, 0) + 1
+            too_old = names.started_at(key.run_id) < oldest
+            if kept[place] > self.number or too_old:
+                surplus.append(key)
+        return surplus

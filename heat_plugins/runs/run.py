@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of one run."""
+
+from collections import abc
+import dataclasses
+import enum
+import json
+from typing import Any
+
+from heat_plugins.runs import names
+from heat_plugins.signals import body
+from heat_plugins.signals import names as signal_names
+from heat_plugins.signals import tempurl
+
+#: How much of an output a record holds: its end, where errors are told.
+TAIL = 4096
+
+
+class State(enum.Enum):
+    """What a run is doing, as a person would tell it."""
+
+    #: It is being made; the server has not been given anything yet.
+    STARTING = 'starting'
+    #: The server was given it and has not answered. An agent that knows
+    #: nothing of progress keeps silent until the end.
+    WAITING = 'waiting'
+    #: The server has said that it is at it.
+    RUNNING = 'running'
+    COMPLETE = 'complete'
+    FAILED = 'failed'
+    TIMED_OUT = 'timed-out'
+    CANCELLED = 'cancelled'
+
+    @property
+    def ended(self) -> bool:
+        return self in _ENDED
+
+
+_ENDED = (State.COMPLETE, State.FAILED, State.TIMED_OUT, State.CANCELLED)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Late:
+    """A result that came after its run had ended: no success any more."""
+
+    at: int
+    status: str
+    reason: str
+    outputs: abc.Mapping[str, Any] = dataclasses.field(repr=False)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run; times are seconds since the epoch.
+
+    :ivar stack_id: the root stack, whose container holds the record.
+    :ivar resource: the path of the deployment's resource in that stack.
+    :ivar deployment_id: the stack's deployment, whose config is run.
+    :ivar row_id: the deployment that was made for this run.
+    :ivar config_id: the config that was made for it.
+    :ivar inputs: what was asked for beyond the stack's own values. They may
+        be secrets: never to be shown.
+    :ivar declared: the outputs that the config declares.
+    :ivar delivery_timeout: seconds until the server must have reported.
+    :ivar reported_at: when a report of the server was first seen.
+    :ivar outputs: by name; of long ones the end.
+    :ivar cut: how long they are, for those that are whole elsewhere.
+    :ivar repeats: the run that this one repeats.
+    """
+
+    id: str
+    stack_id: str
+    stack_name: str
+    resource: str
+    deployment_id: str
+    server_id: str
+    action: str
+    state: State
+    reason: str
+    started_at: int
+    started_by: str
+    timeout: int
+    delivery_timeout: int | None = None
+    inputs: abc.Mapping[str, Any] = dataclasses.field(
+        default_factory=dict, repr=False
+    )
+    declared: abc.Sequence[abc.Mapping[str, Any]] = ()
+    row_id: str | None = None
+    config_id: str | None = None
+    reported_at: int | None = None
+    progress: float | None = None
+    message: str | None = None
+    ended_at: int | None = None
+    outputs: abc.Mapping[str, Any] = dataclasses.field(
+        default_factory=dict, repr=False
+    )
+    cut: abc.Mapping[str, int] = dataclasses.field(default_factory=dict)
+    cancelled_by: str | None = None
+    late: Late | None = None
+    repeats: str | None = None
+
+    @property
+    def key(self) -> names.Key:
+        return names.Key(
+            run_id=self.id,
+            deployment_id=self.deployment_id,
+            action=self.action,
+        )
+
+    @property
+    def ended(self) -> bool:
+        return self.state.ended
+
+    @property
+    def deadline(self) -> int:
+        return self.started_at + self.timeout
+
+    @property
+    def signal(self) -> str:
+        """The object that is its result."""
+        return signal_names.signal(self.deployment_id, self.id)
+
+    @property
+    def progress_signal(self) -> str:
+        return names.progress_name(self.key)
+
+    @property
+    def mark(self) -> str:
+        """What the row that was made for it says, to find it by."""
+        return f'heat-plugins run {self.id}'
+
+    def dump(self) -> bytes:
+        """Return the record of it."""
+        values = dataclasses.asdict(self)
+        values['state'] = self.state.value
+        return json.dumps(values, sort_keys=True).encode()
+
+    @classmethod
+    def load(cls, record: bytes) -> 'Run':
+        """Read a record; what a later release has added is left out.
+
+        :raises ValueError: it is none.
+        """
+        try:
+            values = json.loads(record)
+            known = {field.name for field in dataclasses.fields(cls)}
+            kept = {k: v for k, v in values.items() if k in known}
+            kept['state'] = State(kept['state'])
+            if kept.get('late') is not None:
+                kept['late'] = Late(**kept['late'])
+            return cls(**kept)
+        except (AttributeError, KeyError, TypeError) as exc:
+            raise ValueError(f'it is no record of a run: {exc}') from exc
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Kept:
+    """Outputs as a record holds them, and whole where that is not all."""
+
+    outputs: abc.Mapping[str, Any]
+    cut: abc.Mapping[str, int]
+    whole: bytes | None
+
+
+def keep(outcome: body.Outcome) -> Kept:
+    """Divide the outputs of a run.
+
+    A hook that crashes may send back all that it was given, the URL of its
+    own signal too; its signature is blotted out.
+    """
+    text = tempurl.redact(json.dumps(outcome.outputs))
+    outputs: dict[str, Any] = json.loads(text)
+    cut: dict[str, int] = {}
+    for name, value in outputs.items():
+        shown = value if isinstance(value, str) else json.dumps(value)
+        if len(shown) > TAIL:
+            outputs[name] = shown[-TAIL:]
+            cut[name] = len(shown)
+    return Kept(outputs=outputs, cut=cut, whole=text.encode() if cut else None)

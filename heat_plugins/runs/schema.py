@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the inputs of a run fit what its config declares."""
+
+from collections import abc
+import difflib
+import json
+import math
+from typing import Any
+
+from heat_plugins.runs import errors
+
+#: What Heat and its classes add to the inputs of a derived config.
+RESERVED = frozenset(
+    {
+        'deploy_server_id',
+        'deploy_action',
+        'deploy_signal_id',
+        'deploy_stack_id',
+        'deploy_resource_name',
+        'deploy_auth_url',
+        'deploy_username',
+        'deploy_password',
+        'deploy_project_id',
+        'deploy_user_id',
+        'deploy_signal_verb',
+        'deploy_signal_transport',
+        'deploy_queue_id',
+        'deploy_region_name',
+    }
+)
+
+_TRUE = ('true', 't', 'yes', 'y', 'on', '1')
+_FALSE = ('false', 'f', 'no', 'n', 'off', '0')
+
+_KINDS = {
+    'Number': 'a number',
+    'Boolean': 'true or false',
+    'Json': 'a map or a list, in JSON',
+    'CommaDelimitedList': 'a list, or a text with commas',
+    'String': 'a text',
+}
+
+
+def values(
+    declared: abc.Iterable[abc.Mapping[str, Any]],
+    given: abc.Mapping[str, Any],
+    current: abc.Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the values of the declared inputs for a run.
+
+    :param declared: the inputs, maps with ``name`` and perhaps ``type`` and
+        ``default``.
+    :param given: what was asked for; a text where a person has typed it.
+    :param current: the values that the stack gave its deployment.
+    :raises errors.Refused: an input is unknown, of another type, or missing;
+        all that is wrong is told at once, and never a value.
+    """
+    known = {
+        str(one['name']): one
+        for one in declared
+        if one['name'] not in RESERVED
+    }
+    wrong = [_unknown(name, known) for name in given if name not in known]
+    result: dict[str, Any] = {}
+    for name, one in known.items():
+        if name in given:
+            kind = str(one.get('type') or 'String')
+            try:
+                result[name] = converted(given[name], kind)
+            except ValueError:
+                wrong.append(
+                    f'input "{name}" should be {_KINDS.get(kind, kind)} '
+                    f'({kind})'
+                )
+            continue
+        result[name] = current.get(name, one.get('default'))
+        if result[name] is None:
+            wrong.append(
+                f'input "{name}" has no value, neither in the stack nor by '
+                'default; give one'
+            )
+    if wrong:
+        raise errors.Refused('; '.join(wrong))
+    return result
+
+
+def converted(value: Any, kind: str) -> Any:
+    """Return a value as its type has it.
+
+    :raises ValueError: it cannot be one.
+    """
+    if value is None:
+        raise ValueError
+    if kind == 'Number':
+        return _number(value)
+    if kind == 'Boolean':
+        return _boolean(value)
+    if kind == 'Json':
+        return _map_or_list(value)
+    if kind == 'CommaDelimitedList':
+        if isinstance(value, str):
+            return [part.strip() for part in value.split(',') if part.strip()]
+        if not isinstance(value, list):
+            raise ValueError
+        return value
+    if isinstance(value, (dict, list)):
+        raise ValueError
+    if isinstance(value, bool):
+        return 'true' if value else 'false'
+    return str(value)
+
+
+def _number(value: Any) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise ValueError
+    try:
+        return int(value) if not isinstance(value, float) else value
+    except ValueError:
+        number = float(value)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
+def _boolean(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = str(value).strip().lower()
+    if text not in _TRUE + _FALSE:
+        raise ValueError
+    return text in _TRUE
+
+
+def _map_or_list(value: Any) -> Any:
+    found = json.loads(value) if isinstance(value, str) else value
+    if not isinstance(found, (dict, list)):
+        raise ValueError
+    return found
+
+
+def _unknown(name: str, known: abc.Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), 1)
+    hint = f'; did you mean "{close[0]}"?' if close else ''
+    names = ', '.join(sorted(known)) or 'none'
+    return f'there is no input "{name}" (there are: {names}){hint}'

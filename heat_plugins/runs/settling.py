@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What has become of a run.
+
+Whoever looks settles it: a command, a workflow, an engine. Doing so twice, or
+two at a time, comes to the same. First the record says how it ended, then
+what was made for it goes, and its mark under ``runs/open/`` goes last: as
+long as that is there, something is left to be done.
+"""
+
+from collections import abc
+import contextlib
+import dataclasses
+import logging
+import time
+
+from heat_plugins.runs import errors
+from heat_plugins.runs import orchestration
+from heat_plugins.runs import records
+from heat_plugins.runs import reports
+from heat_plugins.runs import run as runs
+from heat_plugins.runs import starting
+from heat_plugins.signals import body
+from heat_plugins.signals import errors as store_errors
+
+LOG = logging.getLogger(__name__)
+
+#: The most bytes of a result; agents send none above 950000.
+BODY_LIMIT = 1_000_000
+
+# The most seconds between the announcement of a run and its hand-over.
+_START_LIMIT = 180
+
+_STATES = {body.COMPLETE: runs.State.COMPLETE, body.FAILED: runs.State.FAILED}
+
+
+class Settler:
+    """Settles the runs of one root stack.
+
+    :param who: the user in whose name it looks.
+    """
+
+    def __init__(
+        self,
+        heat: orchestration.Orchestration,
+        found: records.Records,
+        *,
+        who: str,
+        clock: abc.Callable[[], float] = time.time,
+    ) -> None:
+        self._heat = heat
+        self._records = found
+        self._who = who
+        self._clock = clock
+
+    def settle(
+        self,
+        run: runs.Run,
+        arrivals: abc.Collection[str],
+        *,
+        deep: bool = True,
+    ) -> runs.Run:
+        """Return a run as it stands now.
+
+        :param arrivals: what `records.Records.arrivals` has listed.
+        :param deep: whether to ask Heat, too, if the run is still there.
+        """
+        if run.ended:
+            if run.signal in arrivals:
+                return self._take_late(run)
+            return run
+        if run.signal in arrivals:
+            return self._take(run)
+        run = self._report(run, arrivals)
+        now = self._clock()
+        if run.state is runs.State.STARTING:
+            if now - run.started_at > _START_LIMIT:
+                return self._end(
+                    run,
+                    runs.State.FAILED,
+                    'Whoever started it did not come to the end of that',
+                )
+            return run
+        if now >= run.deadline:
+            # The listing may lag behind.
+            return self._take(
+                run, f'There was no result within {run.timeout} s'
+            )
+        if self._undelivered(run, now):
+            return self._take(
+                run,
+                'The server did not report that it has begun within '
+                f'{run.delivery_timeout} s',
+            )
+        return self._check_heat(run) if deep else run
+
+    def cancel(self, run: runs.Run, arrivals: abc.Collection[str]) -> runs.Run:
+        """Take a run back from its server.
+
+        :raises errors.Ended: it has ended.
+        """
+        run = self.settle(run, arrivals, deep=False)
+        if run.ended:
+            raise errors.Ended(f'Run {run.id} has ended: {run.state.value}')
+        begun = run.state is runs.State.RUNNING
+        return self._end(
+            run,
+            runs.State.CANCELLED,
+            f'Cancelled by {self._who}'
+            + (' after the server had begun' if begun else ''),
+            cancelled_by=self._who,
+        )
+
+    def lost(self, run: runs.Run) -> runs.Run:
+        """Return a run whose records are gone, container and all."""
+        starting.withdraw(self._heat, run)
+        reason = self._stack_gone(run)
+        return dataclasses.replace(
+            run,
+            state=runs.State.CANCELLED,
+            reason=reason or 'Somebody has deleted its records',
+            ended_at=int(self._clock()),
+        )
+
+    def clean_up(self, run: runs.Run) -> None:
+        """Remove what a run that has ended needs no more."""
+        starting.withdraw(self._heat, run)
+        self._records.discard(run.progress_signal)
+        self._records.close(run.key)
+
+    def _undelivered(self, run: runs.Run, now: float) -> bool:
+        return (
+            run.delivery_timeout is not None
+            and run.reported_at is None
+            and now >= run.started_at + run.delivery_timeout
+        )
+
+    def _report(
+        self, run: runs.Run, arrivals: abc.Collection[str]
+    ) -> runs.Run:
+        """Take notice of what the server says of its progress."""
+        if run.progress_signal not in arrivals:
+            return run
+        try:
+            content = self._records.fetch(run.progress_signal, reports.LIMIT)
+            report = reports.parse(content)
+        except store_errors.NotFound:
+            return run
+        except store_errors.BadSignal as exc:
+            report = reports.Report(message=f'(its report: {exc})')
+        first = run.reported_at is None
+        run = dataclasses.replace(
+            run,
+            state=runs.State.RUNNING,
+            reason='The server is at it',
+            reported_at=run.reported_at or int(self._clock()),
+            progress=report.progress,
+            message=report.message,
+        )
+        if first:
+            fresh = self._records.read(run.key)
+            if fresh is not None and not fresh.ended:
+                self._records.write(run)
+        return run
+
+    def _take(self, run: runs.Run, otherwise: str | None = None) -> runs.Run:
+        """End a run by its result.
+
+        :param otherwise: why it has timed out if there is none.
+        """
+        try:
+            outcome = self._outcome(run)
+        except store_errors.NotFound:
+            # Whoever took it has written what it was.
+            fresh = self._records.read(run.key)
+            if fresh is None or fresh.ended or otherwise is None:
+                return self.lost(run) if fresh is None else fresh
+            return self._end(run, runs.State.TIMED_OUT, otherwise)
+        return self._end(run, _STATES[outcome.status], outcome.reason, outcome)
+
+    def _outcome(self, run: runs.Run) -> body.Outcome:
+        try:
+            content = self._records.fetch(run.signal, BODY_LIMIT)
+            return body.outcome(body.parse(content), run.declared)
+        except store_errors.BadSignal as exc:
+            return body.failure(str(exc))
+
+    def _end(
+        self,
+        run: runs.Run,
+        state: runs.State,
+        reason: str,
+        outcome: body.Outcome | None = None,
+        *,
+        cancelled_by: str | None = None,
+    ) -> runs.Run:
+        ended = dataclasses.replace(
+            run,
+            state=state,
+            reason=reason,
+            ended_at=int(self._clock()),
+            cancelled_by=cancelled_by,
+        )
+        if outcome is not None:
+            kept = runs.keep(outcome)
+            if kept.whole is not None:
+                self._records.keep_outputs(run.id, kept.whole)
+            ended = dataclasses.replace(
+                ended, outputs=kept.outputs, cut=kept.cut
+            )
+        fresh = self._records.read(run.key)
+        if fresh is not None and fresh.ended:
+            ended = fresh
+        else:
+            self._records.write(ended)
+        self.clean_up(ended)
+        if outcome is not None:
+            self._records.discard(run.signal)
+        return ended
+
+    def _take_late(self, run: runs.Run) -> runs.Run:
+        """Note the result of a run that had ended without it."""
+        try:
+            outcome = self._outcome(run)
+        except store_errors.NotFound:
+            return self._records.read(run.key) or run
+        if run.state in _STATES.values() or run.late is not None:
+            # It was taken, and could not be deleted at the time; or the
+            # server has sent it twice.
+            self._records.discard(run.signal)
+            return run
+        run = dataclasses.replace(
+            run,
+            late=runs.Late(
+                at=int(self._clock()),
+                status=_STATES[outcome.status].value,
+                reason=outcome.reason,
+                outputs=runs.keep(outcome).outputs,
+            ),
+        )
+        self._records.write(run)
+        self._records.discard(run.signal)
+        return run
+
+    def _check_heat(self, run: runs.Run) -> runs.Run:
+        """End a run whose stack or deployment is gone from Heat."""
+        gone = self._stack_gone(run)
+        if gone:
+            return self._end(run, runs.State.CANCELLED, gone)
+        with contextlib.suppress(errors.NotFound):
+            self._heat.deployment(run.row_id or '')
+            return run
+        fresh = self._records.read(run.key)
+        if fresh is None or fresh.ended:
+            return fresh or self.lost(run)
+        return self._take_or_fail(run)
+
+    def _take_or_fail(self, run: runs.Run) -> runs.Run:
+        with contextlib.suppress(store_errors.NotFound):
+            outcome = self._outcome(run)
+            return self._end(
+                run, _STATES[outcome.status], outcome.reason, outcome
+            )
+        return self._end(
+            run,
+            runs.State.CANCELLED,
+            'Somebody has deleted its deployment in Heat',
+        )
+
+    def _stack_gone(self, run: runs.Run) -> str | None:
+        gone = f'Stack {run.stack_name} was deleted'
+        try:
+            if self._heat.stack(run.stack_id).gone:
+                return gone
+        except errors.NotFound:
+            return gone
+        try:
+            self._heat.deployment(run.deployment_id)
+        except errors.NotFound:
+            return (
+                f'Deployment {run.resource} of stack {run.stack_name} was '
+                'deleted, or taken back from its server'
+            )
+        return None

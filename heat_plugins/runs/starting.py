@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Handing a run to its server; what was made is unmade if a step fails."""
+
+from collections import abc
+import dataclasses
+import logging
+import time
+from typing import Any
+
+from heat_plugins.runs import claims
+from heat_plugins.runs import derived
+from heat_plugins.runs import names
+from heat_plugins.runs import orchestration
+from heat_plugins.runs import records
+from heat_plugins.runs import run as runs
+from heat_plugins.runs import schema
+from heat_plugins.runs import targets
+from heat_plugins.signals import keys
+from heat_plugins.signals import store as store_module
+
+LOG = logging.getLogger(__name__)
+
+#: Seconds for which a run's URL outlives its time limit: clocks differ, and
+#: a result that comes late is worth knowing.
+MARGIN = 3600
+
+DEFAULT_TIMEOUT = 3600
+
+_DIGESTS = ('sha256', 'sha512', 'sha1')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Order:
+    """What is to be run.
+
+    :ivar inputs: what differs from the stack's own values.
+    :ivar timeout: seconds for the whole of it.
+    :ivar delivery_timeout: seconds until the server must have reported; for
+        those that do.
+    :ivar repeats: the id of the run that is repeated.
+    """
+
+    action: str
+    inputs: abc.Mapping[str, Any] = dataclasses.field(
+        default_factory=dict, repr=False
+    )
+    timeout: int = DEFAULT_TIMEOUT
+    delivery_timeout: int | None = None
+    repeats: str | None = None
+
+
+def check(
+    target: targets.Target, order: Order
+) -> tuple[targets.Action, dict[str, Any]]:
+    """Return the action that is wanted, and the values of its inputs.
+
+    :raises errors.Refused: there is no such action, or the inputs do not
+        fit.
+    """
+    action = target.action(order.action)
+    values = schema.values(target.declared, order.inputs, target.current)
+    return action, values
+
+
+class Starter:
+    """Starts runs.
+
+    :param who: the user in whose name it is, for people to read.
+    """
+
+    def __init__(
+        self,
+        heat: orchestration.Orchestration,
+        store: store_module.ObjectStore,
+        *,
+        who: str,
+        clock: abc.Callable[[], float] = time.time,
+        sleep: abc.Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._heat = heat
+        self._store = store
+        self._who = who
+        self._clock = clock
+        self._sleep = sleep
+
+    def start(self, target: targets.Target, order: Order) -> runs.Run:
+        """Start a run.
+
+        :raises errors.Refused: there is no such action, its inputs do not
+            fit, or it runs already.
+        :raises errors.RunError: Heat did not take it.
+        :raises heat_plugins.signals.errors.SignalError: the object store
+            did not.
+        """
+        action, values = check(target, order)
+        now = self._clock()
+        found = records.Records(self._store, target.root.id)
+        run = runs.Run(
+            id=names.new_run_id(now),
+            stack_id=target.root.id,
+            stack_name=target.root.name,
+            resource=target.path,
+            deployment_id=target.deployment.id,
+            server_id=target.deployment.server_id,
+            action=action.name,
+            state=runs.State.STARTING,
+            reason='It is being handed to the server',
+            started_at=int(now),
+            started_by=self._who,
+            timeout=order.timeout,
+            delivery_timeout=order.delivery_timeout,
+            inputs=derived.given(order.inputs),
+            declared=[_declared(one) for one in target.config.outputs],
+            repeats=order.repeats,
+        )
+        # The container may have a key already, such as the engine's: that
+        # one is used.
+        signer = keys.KeyKeeper(
+            self._store, secret=None, digests=_DIGESTS, overlap=None
+        ).ensure(found.container)
+        claims.Claims(found, clock=time.monotonic, sleep=self._sleep).claim(
+            run
+        )
+        expires = run.deadline + MARGIN
+        draft = derived.draft(
+            target,
+            action,
+            values,
+            signal_url=signer.url(run.signal, expires),
+            progress_url=signer.url(run.progress_signal, expires),
+        )
+        return self._hand_over(found, run, draft)
+
+    def _hand_over(
+        self,
+        found: records.Records,
+        run: runs.Run,
+        draft: orchestration.Draft,
+    ) -> runs.Run:
+        try:
+            config_id = self._heat.create_config(draft)
+            run = dataclasses.replace(run, config_id=config_id)
+            row_id = self._heat.create_deployment(
+                config_id=config_id,
+                server_id=run.server_id,
+                action=run.action,
+                # By this it is found again if we die before the next line.
+                reason=run.mark,
+            )
+            run = dataclasses.replace(
+                run,
+                row_id=row_id,
+                state=runs.State.WAITING,
+                reason='The server has not answered so far',
+            )
+            found.write(run)
+        except BaseException:
+            self._undo(found, run)
+            raise
+        return run
+
+    def _undo(self, found: records.Records, run: runs.Run) -> None:
+        """Unmake a run that was not handed over, as far as that goes."""
+        try:
+            withdraw(self._heat, run)
+            found.remove(run.key)
+            found.close(run.key)
+        except Exception as exc:
+            # Its record says that it is starting, and whoever looks next
+            # cleans up after it.
+            LOG.warning(
+                'Run %(run)s was not started, and not all that was made for '
+                'it could be unmade: %(error)s',
+                {'run': run.id, 'error': exc},
+            )
+
+
+def withdraw(heat: orchestration.Orchestration, run: runs.Run) -> None:
+    """Take a run from its server, and delete what was made in Heat."""
+    row_id, config_id = run.row_id, run.config_id
+    if row_id is None:
+        for row in heat.deployments(run.server_id):
+            if row.reason == run.mark:
+                row_id, config_id = row.id, row.config_id
+    withdraw_known(heat, row_id, config_id)
+
+
+def withdraw_known(
+    heat: orchestration.Withdrawal, row_id: str | None, config_id: str | None
+) -> None:
+    if row_id is not None:
+        heat.delete_deployment(row_id)
+    if config_id is not None:
+        heat.delete_config(config_id)
+
+
+def _declared(output: abc.Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        'name': output['name'],
+        'error_output': bool(output.get('error_output')),
+    }

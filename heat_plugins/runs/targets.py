@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding what a run is to run: a deployment of a stack, and its config."""
+
+from collections import abc
+import contextlib
+import dataclasses
+from typing import Any
+
+from heat_plugins.configs import actions
+from heat_plugins.runs import errors
+from heat_plugins.runs import orchestration
+from heat_plugins.runs import schema
+
+_KINDS = (
+    'OS::Heat::SoftwareDeployment',
+    'OS::Heat::StructuredDeployment',
+)
+_PATH = '.'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Place:
+    """A resource, and where it is.
+
+    :ivar path: its name after those of the resources that it is nested in.
+    """
+
+    path: str
+    resource: orchestration.Resource
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Action:
+    """An action of a deployment.
+
+    :ivar tool: the hook that runs it on the server.
+    """
+
+    resource: str
+    server_id: str
+    name: str
+    tool: str | None
+    inputs: abc.Sequence[abc.Mapping[str, Any]] = dataclasses.field(repr=False)
+
+    @property
+    def lifecycle(self) -> bool:
+        """Whether Heat starts it by itself."""
+        return self.name in actions.LIFECYCLE
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Target:
+    """A deployment on a server.
+
+    :ivar root: the stack at the top, whose container is used.
+    :ivar config: what the server was given last: the config with the
+        stack's own values.
+    :ivar declared: the inputs as the template's config declares them.
+    """
+
+    root: orchestration.Stack
+    path: str
+    resource: orchestration.Resource
+    deployment: orchestration.Deployment
+    config: orchestration.Config
+    declared: abc.Sequence[abc.Mapping[str, Any]] = dataclasses.field(
+        repr=False
+    )
+
+    @property
+    def current(self) -> dict[str, Any]:
+        """The values that the stack gave it."""
+        return {
+            str(one['name']): one.get('value') for one in self.config.inputs
+        }
+
+    def actions(self) -> list[Action]:
+        """Return the actions that its config names, in its order."""
+        offered = actions.actions(self.config.group, self.config.config)
+        return [self._action(name) for name in offered]
+
+    def action(self, name: str) -> Action:
+        """Return an action that may be run.
+
+        :raises errors.Refused: there is none of that name, or it is Heat's
+            to run.
+        """
+        own = [one.name for one in self.actions() if not one.lifecycle]
+        if name in own:
+            return self._action(name)
+        if name in actions.LIFECYCLE:
+            raise errors.Refused(
+                f'{name} belongs to the life of the stack, and Heat runs it; '
+                f'{self.path} offers {", ".join(own) or "no other action"}'
+            )
+        if self.config.group != actions.COMPONENT:
+            raise errors.Refused(
+                f'The config of {self.path} is no OS::Heat::SoftwareComponent '
+                f'(its group is "{self.config.group}"), so it has no actions '
+                'by name'
+            )
+        raise errors.Refused(
+            f'{self.path} has no action {name}; it offers '
+            f'{", ".join(own) or "none"} (they are compared letter by letter)'
+        )
+
+    def _action(self, name: str) -> Action:
+        entry = actions.entry(self.config.config, name) or {}
+        return Action(
+            resource=self.path,
+            server_id=self.deployment.server_id,
+            name=name,
+            tool=entry.get('tool'),
+            inputs=[
+                one
+                for one in self.declared
+                if one['name'] not in schema.RESERVED
+            ],
+        )
+
+
+class Finder:
+    """Finds deployments in stacks."""
+
+    def __init__(self, heat: orchestration.Orchestration) -> None:
+        self._heat = heat
+
+    def root(self, name_or_id: str) -> orchestration.Stack:
+        """Return a stack, or the one at the top if it is nested."""
+        stack = self._heat.stack(name_or_id)
+        while stack.parent:
+            stack = self._heat.stack(stack.parent)
+        return stack
+
+    def places(self, stack: orchestration.Stack) -> list[Place]:
+        """Return all resources of a stack with their paths from there."""
+        found = self._heat.resources(stack)
+        owners = {one.nested_id: one for one in found if one.nested_id}
+
+        def path(one: orchestration.Resource) -> str:
+            owner = owners.get(one.stack_id)
+            return f'{path(owner)}{_PATH}{one.name}' if owner else one.name
+
+        return [Place(path=path(one), resource=one) for one in found]
+
+    def targets(self, name_or_id: str, resource: str | None) -> list[Target]:
+        """Return the deployment that a resource is, or those inside of it.
+
+        :param name_or_id: a stack.
+        :param resource: a name, a path such as ``parent.child``, or a
+            physical id; None for all deployments of the stack.
+        :raises errors.NotFound: there is none.
+        """
+        stack = self._heat.stack(name_or_id)
+        root = self.root(stack.parent) if stack.parent else stack
+        places = self.places(stack)
+        chosen = places if resource is None else _named(places, resource)
+        if resource is not None and not chosen:
+            raise errors.NotFound(
+                f'Stack {stack.name} has no resource {resource}; those of '
+                'nested stacks are named parent.child'
+            )
+        below = _below(places, chosen)
+        deployments = [
+            place
+            for place in below
+            if place.resource.type in _KINDS and place.resource.physical_id
+        ]
+        if not deployments and len(chosen) == 1:
+            # A type of the stack's own environment may be one as well.
+            deployments = chosen
+        found = self._targets(root, deployments)
+        if resource is not None and not found:
+            raise errors.NotFound(
+                f'Resource {resource} of stack {stack.name} is no software '
+                'deployment that a server has been given, and holds none'
+            )
+        return found
+
+    def _targets(
+        self, root: orchestration.Stack, places: abc.Iterable[Place]
+    ) -> list[Target]:
+        configs: dict[str, orchestration.Config] = {}
+        declared: dict[str, orchestration.Config | None] = {}
+        sources = _Sources(self._heat)
+        found = []
+        for place in places:
+            if place.resource.status.startswith('DELETE'):
+                continue
+            try:
+                deployment = self._heat.deployment(place.resource.physical_id)
+                config_id = deployment.config_id
+                if config_id not in configs:
+                    configs[config_id] = self._heat.config(config_id)
+            except errors.NotFound:
+                continue
+            source_id = sources.config_of(place.resource)
+            if source_id and source_id not in declared:
+                declared[source_id] = None
+                with contextlib.suppress(errors.RunError):
+                    declared[source_id] = self._heat.config(source_id)
+            source = declared.get(source_id or '')
+            config = configs[config_id]
+            found.append(
+                Target(
+                    root=root,
+                    path=place.path,
+                    resource=place.resource,
+                    deployment=deployment,
+                    config=config,
+                    declared=(source or config).inputs,
+                )
+            )
+        return found
+
+
+class _Sources:
+    """Finds the config that a template names for a deployment.
+
+    What a server is given has lost the types of some inputs. Where the
+    template says something that only Heat can work out, there is none.
+    """
+
+    def __init__(self, heat: orchestration.Orchestration) -> None:
+        self._heat = heat
+        self._stacks: dict[str, tuple[Any, Any, dict[str, str]]] = {}
+
+    def config_of(self, resource: orchestration.Resource) -> str | None:
+        try:
+            stack, template, ids = self._read(resource.stack_id)
+        except errors.RunError:
+            return None
+        named = (template.get('resources') or {}).get(resource.name) or {}
+        value = (named.get('properties') or {}).get('config')
+        if isinstance(value, dict) and len(value) == 1:
+            if 'get_resource' in value:
+                return ids.get(str(value['get_resource']))
+            if 'get_param' in value:
+                value = stack.parameters.get(str(value['get_param']))
+        return value if isinstance(value, str) and value else None
+
+    def _read(self, stack_id: str) -> tuple[Any, Any, dict[str, str]]:
+        if stack_id not in self._stacks:
+            stack = self._heat.stack(stack_id)
+            self._stacks[stack_id] = (
+                stack,
+                self._heat.template(stack),
+                {
+                    one.name: one.physical_id
+                    for one in self._heat.resources(stack)
+                    if one.stack_id == stack.id
+                },
+            )
+        return self._stacks[stack_id]
+
+
+def _named(places: list[Place], resource: str) -> list[Place]:
+    return [
+        place
+        for place in places
+        if resource in (place.path, place.resource.physical_id)
+    ]
+
+
+def _below(places: list[Place], chosen: list[Place]) -> list[Place]:
+    """Return what was chosen and what is nested in it."""
+    paths = [place.path for place in chosen]
+    return [
+        place
+        for place in places
+        if any(
+            place.path == path or place.path.startswith(path + _PATH)
+            for path in paths
+        )
+    ]

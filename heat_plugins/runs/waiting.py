@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waiting for runs, with one look for all of a stack at a time."""
+
+from collections import abc
+import time
+
+from heat_plugins.runs import errors
+from heat_plugins.runs import records
+from heat_plugins.runs import run as runs
+from heat_plugins.runs import settling
+from heat_plugins.signals import errors as store_errors
+
+#: Called with a run when something about it has changed.
+Watch = abc.Callable[[runs.Run], None]
+
+# Seconds between two looks, at first and at most, and how they grow. Agents
+# ask for their configs every 30 s, so a quicker look finds nothing sooner.
+_FIRST, _MOST, _GROWTH = 1.0, 5.0, 1.5
+
+# Seconds between two looks whether Heat still has the runs.
+_DEEP = 15.0
+
+# Seconds for which Heat or the object store may be out of order.
+_BUDGET = 300.0
+
+
+class Waiter:
+    """Waits for runs of one root stack.
+
+    :param tick: called about once a second, to show that time goes by.
+    """
+
+    def __init__(
+        self,
+        settler: settling.Settler,
+        found: records.Records,
+        *,
+        watch: Watch,
+        tick: abc.Callable[[], None] = lambda: None,
+        clock: abc.Callable[[], float] = time.monotonic,
+        sleep: abc.Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._settler = settler
+        self._records = found
+        self._watch = watch
+        self._tick = tick
+        self._clock = clock
+        self._sleep = sleep
+        self._pause = _FIRST
+        self._next_look = clock()
+        self._next_deep = clock()
+        self._trouble: float | None = None
+        self._runs: dict[str, runs.Run] = {}
+
+    def add(self, run: runs.Run) -> None:
+        self._runs[run.id] = run
+        self._pause = _FIRST
+
+    @property
+    def pending(self) -> list[runs.Run]:
+        return [run for run in self._runs.values() if not run.ended]
+
+    @property
+    def all(self) -> list[runs.Run]:
+        return list(self._runs.values())
+
+    def step(self) -> None:
+        """Wait a second at most, and look if it is time to.
+
+        :raises errors.RunError: Heat has been out of order for too long.
+        :raises store_errors.SignalError: the object store has.
+        """
+        now = self._clock()
+        if now >= self._next_look:
+            self._try_to_look(now)
+            self._next_look = self._clock() + self._pause
+            self._pause = min(self._pause * _GROWTH, _MOST)
+        self._tick()
+        if self.pending:
+            rest = self._next_look - self._clock()
+            self._sleep(max(0.05, min(1.0, rest)))
+
+    def _try_to_look(self, now: float) -> None:
+        try:
+            self._look(deep=now >= self._next_deep)
+        except (errors.Unavailable, store_errors.Unavailable):
+            self._trouble = now if self._trouble is None else self._trouble
+            if now - self._trouble > _BUDGET:
+                raise
+            return
+        self._trouble = None
+        if now >= self._next_deep:
+            self._next_deep = now + _DEEP
+
+    def _look(self, *, deep: bool) -> None:
+        try:
+            opened = {key.run_id for key in self._records.opened()}
+            arrivals = self._records.arrivals()
+        except store_errors.NotFound:
+            for run in self.pending:
+                self._note(self._settler.lost(run))
+            return
+        for run in self.pending:
+            if run.id in opened:
+                self._note(self._settler.settle(run, arrivals, deep=deep))
+                continue
+            # Somebody else has settled it.
+            fresh = self._records.read(run.key)
+            if fresh is None:
+                self._note(self._settler.lost(run))
+            else:
+                self._note(self._settler.settle(fresh, arrivals, deep=deep))
+
+    def _note(self, run: runs.Run) -> None:
+        before = self._runs[run.id]
+        self._runs[run.id] = run
+        if run != before:
+            self._pause = _FIRST
+            self._watch(run)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stack with a deployment, its object store, and a clock to turn."""
+
+import json
+
+import testtools
+
+from heat_plugins.runs import records
+from heat_plugins.runs import service
+from heat_plugins.runs import starting
+from heat_plugins.signals import keys
+from tests.unit import fake_swift
+from tests.unit.runs import fake_heat
+
+
+class RunsTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        keys.KeyKeeper.forget_abilities()
+        self.addCleanup(keys.KeyKeeper.forget_abilities)
+        self.now = 1_800_000_000.0
+        self.cluster = fake_swift.Cluster(clock=lambda: 0)
+        self.heat = fake_heat.Heat()
+        self.stack = self.heat.add_stack('shop')
+        self.row = self.heat.add_deployment(self.stack)
+        self.runs = self.service()
+        self.records = records.Records(self.cluster.store(), self.stack.id)
+
+    def service(self, who='ann', **more):
+        return service.Runs(
+            self.heat,
+            self.cluster.store(),
+            who=who,
+            clock=lambda: self.now,
+            sleep=self.sleep,
+            **more,
+        )
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+    def start(self, action='BACKUP', runs=None, **order):
+        (target,) = self.runs.find('shop', 'db')
+        order = starting.Order(action=action, **order)
+        return (runs or self.runs).start(target, order)
+
+    def inputs(self, server='server-1'):
+        """Return the inputs of the one config that a server is given."""
+        (config,) = self.heat.given(server)
+        return {one['name']: one['value'] for one in config.inputs}
+
+    def answer(self, **outputs):
+        """Signal as the server would."""
+        url = self.inputs()['deploy_signal_id']
+        return self.put(url, {'deploy_status_code': 0, **outputs})
+
+    def put(self, url, body):
+        return self.cluster.put_signed(url, json.dumps(body).encode())
+
+    def objects(self, prefix=''):
+        container = self.cluster.container(self.records.container)
+        if container is None:
+            return []
+        return sorted(n for n in container.objects if n.startswith(prefix))
+
+    def show(self, run):
+        return self.runs.show('shop', run.id)

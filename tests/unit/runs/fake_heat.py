@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Heat in memory, behind the protocol `orchestration.Orchestration`.
+
+It holds what a test has told it, gives ids of its own to what is made, and
+refuses what no Heat would take: a config whose inputs agents cannot read, a
+deployment of a config that is not there, an id of another project. What goes
+wrong is asked for with ``failing``, by the name of a method.
+"""
+
+import uuid
+
+from heat_plugins.runs import errors
+from heat_plugins.runs import orchestration
+
+COMPONENT = {
+    'configs': [
+        {'actions': ['CREATE'], 'tool': 'script', 'config': '#!/bin/sh\n'},
+        {'actions': ['BACKUP'], 'tool': 'script', 'config': '#!/bin/sh\n'},
+        {'actions': ['FAIL/OVER'], 'tool': 'ansible', 'config': '- x'},
+    ]
+}
+INPUTS = [
+    {'name': 'database', 'type': 'String', 'default': 'shop'},
+    {'name': 'level', 'type': 'Number', 'default': 3},
+    {'name': 'password', 'type': 'String'},
+    {'name': 'options', 'type': 'Json', 'default': {}},
+]
+
+
+def new_id():
+    return str(uuid.uuid4())
+
+
+class Heat:
+    """A Heat with the stacks of one project."""
+
+    def __init__(self):
+        self.stacks = {}
+        self.members = {}
+        self.templates = {}
+        self.configs = {}
+        self.rows = {}
+        #: Method name to what it raises, until it is taken away.
+        self.failing = {}
+        self.asked = []
+
+    # What tests tell it
+
+    def add_stack(self, name, parent=None, **parameters):
+        stack = orchestration.Stack(
+            id=new_id(),
+            name=name,
+            status='CREATE_COMPLETE',
+            parent=parent,
+            parameters=parameters,
+        )
+        self.stacks[stack.id] = stack
+        self.members[stack.id] = []
+        self.templates[stack.id] = {'resources': {}}
+        return stack
+
+    def add_resource(
+        self, stack, name, kind, physical_id, nested=None, **properties
+    ):
+        self.members[stack.id].append(
+            orchestration.Resource(
+                name=name,
+                type=kind,
+                physical_id=physical_id,
+                status='CREATE_COMPLETE',
+                stack_id=stack.id,
+                nested_id=nested,
+            )
+        )
+        self.templates[stack.id]['resources'][name] = {
+            'type': kind,
+            'properties': properties,
+        }
+
+    def add_config(self, name='db', group='component', **more):
+        values = {
+            'config': COMPONENT,
+            'inputs': INPUTS,
+            'outputs': [{'name': 'size', 'type': 'String'}],
+            'options': {},
+            **more,
+        }
+        config = orchestration.Config(
+            id=new_id(), name=name, group=group, **values
+        )
+        self.configs[config.id] = config
+        return config
+
+    def add_deployment(self, stack, name='db', server='server-1', **more):
+        """Add a component, and a deployment of it as Heat makes one."""
+        kind = more.pop('kind', 'OS::Heat::SoftwareDeployment')
+        source = self.add_config(**more)
+        self.add_resource(
+            stack, f'{name}_config', 'OS::Heat::SoftwareComponent', source.id
+        )
+        values = {'password': 'hunter2', 'level': '3', 'deploy_action': 'X'}
+        inputs = [
+            {'name': one['name'], 'value': one.get('default')}
+            for one in source.inputs
+            if one['name'] not in values
+        ]
+        inputs += [
+            {'name': n, 'value': v, 'type': 'String'}
+            for n, v in values.items()
+        ]
+        inputs.append({'name': 'deploy_password', 'value': 'of-the-server'})
+        derived = self.add_config(
+            name=name,
+            group=source.group,
+            config=source.config,
+            inputs=inputs,
+        )
+        row = self._row(derived.id, server, 'CREATE', 'COMPLETE', '')
+        self.add_resource(
+            stack,
+            name,
+            kind,
+            row.id,
+            config={'get_resource': f'{name}_config'},
+        )
+        return row
+
+    def delete_stack(self, stack):
+        for one in self.members.pop(stack.id):
+            self.rows.pop(one.physical_id, None)
+        del self.stacks[stack.id]
+
+    def given(self, server='server-1'):
+        """Return the configs that a server is given, beyond CREATE's."""
+        return [
+            self.configs[row.config_id]
+            for row in self.rows.values()
+            if row.server_id == server and row.action != 'CREATE'
+        ]
+
+    # orchestration.Orchestration
+
+    def stack(self, name_or_id):
+        self._ask('stack', name_or_id)
+        for stack in self.stacks.values():
+            if name_or_id in (stack.name, stack.id):
+                return stack
+        raise errors.NotFound(f'Heat has no stack {name_or_id}')
+
+    def template(self, stack):
+        self._ask('template', stack.id)
+        return self.templates[stack.id]
+
+    def resources(self, stack):
+        self._ask('resources', stack.id)
+        found = list(self.members[stack.id])
+        for one in self.members[stack.id]:
+            if one.nested_id:
+                found += self.resources(self.stacks[one.nested_id])
+        return found
+
+    def config(self, config_id):
+        self._ask('config', config_id)
+        return self._found(self.configs, config_id)
+
+    def create_config(self, draft):
+        self._ask('create_config', draft.name)
+        assert isinstance(draft.name, str) and draft.name
+        for one in draft.inputs:
+            assert one['value'] is not None, f'{one["name"]} is null'
+            assert one['type'], f'{one["name"]} has no type'
+        names = [one['name'] for one in draft.inputs]
+        assert len(set(names)) == len(names), 'an input comes twice'
+        config = orchestration.Config(
+            id=new_id(),
+            name=draft.name,
+            group=draft.group,
+            config=draft.config,
+            inputs=draft.inputs,
+            outputs=draft.outputs,
+            options=draft.options,
+        )
+        self.configs[config.id] = config
+        return config.id
+
+    def delete_config(self, config_id):
+        self._ask('delete_config', config_id)
+        in_use = [r for r in self.rows.values() if r.config_id == config_id]
+        assert not in_use, 'Heat refuses to delete a config in use'
+        self.configs.pop(config_id, None)
+
+    def deployment(self, deployment_id):
+        self._ask('deployment', deployment_id)
+        return self._found(self.rows, deployment_id)
+
+    def deployments(self, server_id):
+        self._ask('deployments', server_id)
+        return [r for r in self.rows.values() if r.server_id == server_id]
+
+    def create_deployment(self, *, config_id, server_id, action, reason):
+        self._ask('create_deployment', config_id)
+        assert config_id in self.configs
+        return self._row(
+            config_id, server_id, action, 'IN_PROGRESS', reason
+        ).id
+
+    def delete_deployment(self, deployment_id):
+        self._ask('delete_deployment', deployment_id)
+        self.rows.pop(deployment_id, None)
+
+    def _row(self, config_id, server_id, action, status, reason):
+        row = orchestration.Deployment(
+            id=new_id(),
+            server_id=server_id,
+            config_id=config_id,
+            action=action,
+            status=status,
+            reason=reason,
+        )
+        self.rows[row.id] = row
+        return row
+
+    def _ask(self, method, what):
+        self.asked.append(f'{method} {what}')
+        failure = self.failing.get(method)
+        if failure is not None:
+            raise failure
+
+    @staticmethod
+    def _found(things, name):
+        if name not in things:
+            raise errors.NotFound(f'Heat has no {name}')
+        return things[name]

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of a run, whoever looks."""
+
+import json
+
+from heat_plugins.runs import errors
+from heat_plugins.runs import names
+from heat_plugins.runs import run as runs
+from heat_plugins.runs import service
+from heat_plugins.signals import names as signal_names
+from tests.unit.runs import base
+
+State = runs.State
+
+
+class SettleTest(base.RunsTestCase):
+    def setUp(self):
+        super().setUp()
+        self.run_ = self.start(timeout=600)
+        self.url = self.inputs()['deploy_signal_id']
+
+    def assert_clean(self):
+        """Nothing but records is left, and the server has nothing."""
+        self.assertEqual([], self.heat.given())
+        self.assertEqual([], self.objects(names.OPEN))
+        self.assertEqual([], self.objects(signal_names.SIGNALS))
+
+    def test_without_an_answer_it_waits_for_the_server(self):
+        run = self.show(self.run_)
+        self.assertEqual(State.WAITING, run.state)
+        self.assertEqual(self.run_, run)
+
+    def test_success(self):
+        self.now += 5
+        self.answer(size='12 MB', deploy_stdout='done\n')
+        run = self.show(self.run_)
+        self.assertEqual(State.COMPLETE, run.state)
+        self.assertEqual('12 MB', run.outputs['size'])
+        self.assertEqual('done\n', run.outputs['deploy_stdout'])
+        self.assertEqual(5, run.ended_at - run.started_at)
+        self.assert_clean()
+
+    def test_failure(self):
+        self.answer(deploy_status_code=3, deploy_stderr='disk full')
+        run = self.show(self.run_)
+        self.assertEqual(State.FAILED, run.state)
+        self.assertIn('is 3', run.reason)
+        self.assertEqual('disk full', run.outputs['deploy_stderr'])
+        self.assert_clean()
+
+    def test_what_is_no_result_is_a_failure(self):
+        self.cluster.put_signed(self.url, b'<html>')
+        run = self.show(self.run_)
+        self.assertEqual(State.FAILED, run.state)
+        self.assertIn('not JSON', run.reason)
+        self.assert_clean()
+
+    def test_it_times_out(self):
+        self.now += 601
+        run = self.show(self.run_)
+        self.assertEqual(State.TIMED_OUT, run.state)
+        self.assertIn('600 s', run.reason)
+        self.assert_clean()
+
+    def test_a_result_that_no_listing_shows_is_found_in_the_end(self):
+        self.answer()
+        name = self.run_.signal
+        self.cluster.lagging.add((self.records.container, name))
+        self.assertEqual(State.WAITING, self.show(self.run_).state)
+        self.now += 601
+        self.assertEqual(State.COMPLETE, self.show(self.run_).state)
+
+    def test_looking_twice_changes_nothing(self):
+        self.answer(size='1')
+        run = self.show(self.run_)
+        before = self.objects()
+        self.now += 1000
+        self.assertEqual(run, self.show(self.run_))
+        self.assertEqual(before, self.objects())
+
+    def test_two_that_look_at_once_agree(self):
+        self.answer(size='1')
+        seen = []
+
+        def before(request):
+            if request.method == 'GET' and self.run_.signal in request.url:
+                self.cluster.before = lambda request: None
+                seen.append(self.show(self.run_))
+
+        self.cluster.before = before
+        run = self.show(self.run_)
+        self.assertEqual(seen, [run])
+        self.assertEqual(State.COMPLETE, run.state)
+        self.assert_clean()
+
+    def test_what_could_not_be_cleaned_up_is_done_by_who_looks_next(self):
+        self.answer()
+        self.heat.failing = {'delete_deployment': errors.Unavailable('no')}
+        self.assertRaises(errors.Unavailable, self.show, self.run_)
+        self.heat.failing = {}
+        self.assertEqual(State.COMPLETE, self.show(self.run_).state)
+        self.assert_clean()
+
+    def test_outputs_without_end_are_kept_whole_and_shown_by_their_tail(self):
+        text = 'x' * 10000 + 'the end'
+        self.answer(deploy_stdout=text, size='1')
+        run = self.show(self.run_)
+        self.assertEqual(text[-runs.TAIL :], run.outputs['deploy_stdout'])
+        self.assertEqual({'deploy_stdout': len(text)}, dict(run.cut))
+        whole = self.runs.outputs(run)
+        self.assertEqual(text, whole['deploy_stdout'])
+        self.assertEqual('1', whole['size'])
+
+    def test_the_url_does_not_come_back_with_the_outputs(self):
+        self.answer(deploy_stderr=f'crashed with {self.url}')
+        shown = self.show(self.run_).outputs['deploy_stderr']
+        signature = self.url.partition('temp_url_sig=')[2].partition('&')[0]
+        self.assertNotIn(signature, shown)
+
+    def test_progress(self):
+        url = self.inputs()['deploy_progress_url']
+        self.put(url, {'progress': 40, 'message': 'table 4\x1b[2J\nof 10'})
+        run = self.show(self.run_)
+        self.assertEqual(State.RUNNING, run.state)
+        self.assertEqual(40, run.progress)
+        self.assertEqual('table 4 [2J of 10', run.message)
+        self.assertEqual(int(self.now), run.reported_at)
+        self.put(url, b'not a map'.decode())
+        self.assertEqual(State.RUNNING, self.show(self.run_).state)
+        self.answer()
+        self.assertEqual(State.COMPLETE, self.show(self.run_).state)
+        self.assert_clean()
+
+
+class DeliveryTest(base.RunsTestCase):
+    def test_a_server_that_should_report_and_does_not_has_time_out(self):
+        run = self.start(timeout=600, delivery_timeout=30)
+        self.now += 31
+        run = self.show(run)
+        self.assertEqual(State.TIMED_OUT, run.state)
+        self.assertIn('within 30 s', run.reason)
+
+    def test_one_that_has_reported_has_the_rest_of_the_time(self):
+        run = self.start(timeout=600, delivery_timeout=30)
+        self.put(self.inputs()['deploy_progress_url'], {})
+        self.now += 29
+        self.show(run)
+        self.now += 500
+        self.assertEqual(State.RUNNING, self.show(run).state)
+
+
+class CancelTest(base.RunsTestCase):
+    def setUp(self):
+        super().setUp()
+        self.run_ = self.start()
+        self.url = self.inputs()['deploy_signal_id']
+
+    def test_the_config_leaves_the_server(self):
+        run = self.service(who='bob').cancel('shop', self.run_.id)
+        self.assertEqual(State.CANCELLED, run.state)
+        self.assertEqual('bob', run.cancelled_by)
+        self.assertEqual([], self.heat.given())
+        self.assertEqual(run, self.show(run))
+
+    def test_a_late_result_is_noted_and_is_no_success(self):
+        self.runs.cancel('shop', self.run_.id)
+        self.now += 60
+        self.put(self.url, {'deploy_status_code': 0, 'size': '3'})
+        run = self.show(self.run_)
+        self.assertEqual(State.CANCELLED, run.state)
+        self.assertEqual('complete', run.late.status)
+        self.assertEqual(int(self.now), run.late.at)
+        self.assertEqual('3', run.late.outputs['size'])
+        self.assertEqual([], self.objects(signal_names.SIGNALS))
+        self.assertEqual(run, self.show(run))
+
+    def test_what_has_ended_cannot_be_cancelled(self):
+        self.put(self.url, {})
+        self.assertRaises(errors.Ended, self.runs.cancel, 'shop', self.run_.id)
+        self.assertEqual(State.COMPLETE, self.show(self.run_).state)
+
+    def test_a_result_for_a_run_that_was_deleted_is_swept_up(self):
+        self.runs.cancel('shop', self.run_.id)
+        self.runs.delete('shop', self.run_.id)
+        self.put(self.url, {})
+        self.assertEqual([], self.runs.history('shop', service.Filter()))
+        self.assertEqual([], self.objects())
+
+    def test_signals_of_the_stacks_own_actions_are_left_alone(self):
+        name = signal_names.signal(self.row.id, 'config-1')
+        self.cluster.store().put_object(self.records.container, name, b'{}')
+        self.runs.history('shop', service.Filter())
+        self.assertEqual([name], self.objects(signal_names.SIGNALS))
+
+
+class GoneTest(base.RunsTestCase):
+    def test_a_stack_that_is_deleted_ends_its_runs(self):
+        run = self.start()
+        self.heat.delete_stack(self.stack)
+        shown = self.runs.show(self.stack.id, run.id)
+        self.assertEqual(State.CANCELLED, shown.state)
+        self.assertIn('Stack shop was deleted', shown.reason)
+        self.assertEqual([], self.heat.given())
+
+    def test_the_records_of_a_deleted_stack_can_be_deleted_all(self):
+        run = self.start()
+        self.heat.delete_stack(self.stack)
+        self.runs.show(self.stack.id, run.id)
+        self.runs.delete(self.stack.id, run.id)
+        self.assertIsNone(self.cluster.container(self.records.container))
+
+    def test_the_container_of_a_stack_that_is_there_stays(self):
+        run = self.start()
+        self.answer()
+        self.runs.delete('shop', run.id)
+        self.assertIsNotNone(self.cluster.container(self.records.container))
+
+    def test_a_deployment_that_was_deleted_ends_its_runs(self):
+        run = self.start()
+        del self.heat.rows[self.row.id]
+        shown = self.show(run)
+        self.assertEqual(State.CANCELLED, shown.state)
+        self.assertIn('Deployment db', shown.reason)
+        self.assertEqual([], self.heat.given())
+
+    def test_a_row_that_somebody_has_deleted_ends_its_run(self):
+        run = self.start()
+        del self.heat.rows[run.row_id]
+        shown = self.show(run)
+        self.assertEqual(State.CANCELLED, shown.state)
+        self.assertIn('in Heat', shown.reason)
+
+
+class HistoryTest(base.RunsTestCase):
+    def setUp(self):
+        super().setUp()
+        self.heat.add_deployment(self.stack, 'web', 'server-2')
+        self.first = self.start()
+        self.answer()
+        self.show(self.first)
+        self.now += 10
+        self.second = self.start(action='FAIL/OVER')
+        self.now += 10
+        (target,) = self.runs.find('shop', 'web')
+        order = base.starting.Order(action='BACKUP')
+        self.third = self.runs.start(target, order)
+
+    def ids(self, **wanted):
+        found = self.runs.history('shop', service.Filter(**wanted))
+        return [run.id for run in found]
+
+    def test_the_newest_comes_first(self):
+        self.assertEqual(
+            [self.third.id, self.second.id, self.first.id], self.ids()
+        )
+
+    def test_it_can_be_narrowed(self):
+        self.assertEqual([self.third.id], self.ids(resource='web'))
+        self.assertEqual([self.second.id], self.ids(action='FAIL/OVER'))
+        self.assertEqual([self.first.id], self.ids(state=State.COMPLETE))
+        self.assertEqual([self.third.id], self.ids(limit=1))
+
+    def test_a_run_is_found_by_an_end_of_its_id(self):
+        for part in (self.first.id[:-3], self.first.id[-6:]):
+            shown = self.runs.show('shop', part)
+            self.assertEqual(self.first.id, shown.id)
+
+    def test_what_may_be_several_is_not_guessed(self):
+        exc = self.assertRaises(errors.NotFound, self.runs.show, 'shop', '20')
+        self.assertIn(self.first.id, str(exc))
+        self.assertRaises(errors.NotFound, self.runs.show, 'shop', 'zz')
+
+    def test_one_listing_of_each_kind_serves_all(self):
+        self.cluster.seen.clear()
+        self.ids()
+        listings = [s for s in self.cluster.seen if 'prefix' in s.query]
+        self.assertEqual(3, len(listings))
+
+    def test_a_run_is_repeated_with_the_same_inputs_or_others(self):
+        order = base.starting.Order(
+            action='BACKUP', inputs={'level': 4, 'password': 'other'}
+        )
+        run = self.runs.start(self.runs.find('shop', 'db')[0], order)
+        self.answer_of(run)
+        again = self.runs.repeat(
+            self.show(run),
+            base.starting.Order(action='BACKUP', inputs={'level': 5}),
+        )
+        self.assertEqual(run.id, again.repeats)
+        self.assertEqual({'level': 5, 'password': 'other'}, again.inputs)
+
+    def answer_of(self, run):
+        config = self.heat.configs[run.config_id]
+        values = {one['name']: one['value'] for one in config.inputs}
+        self.put(values['deploy_signal_id'], {})
+        self.show(run)
+
+
+class RecordTest(base.RunsTestCase):
+    def test_what_a_later_release_has_written_can_be_read(self):
+        run = self.start()
+        values = {**json.loads(run.dump()), 'mood': 'good'}
+        self.assertEqual(run, runs.Run.load(json.dumps(values).encode()))
+
+    def test_what_is_no_record_is_named(self):
+        run = self.start()
+        name = names.record_name(run.key)
+        self.cluster.store().put_object(self.records.container, name, b'[]')
+        exc = self.assertRaises(errors.RunError, self.show, run)
+        self.assertIn(run.id, str(exc))

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run begins, or leaves nothing behind."""
+
+import dataclasses
+
+from heat_plugins.runs import claims
+from heat_plugins.runs import errors
+from heat_plugins.runs import names
+from heat_plugins.runs import run as runs
+from heat_plugins.signals import errors as store_errors
+from tests.unit.runs import base
+
+
+class StartTest(base.RunsTestCase):
+    def test_the_server_is_given_a_config_of_its_own(self):
+        before = dict(self.heat.configs)
+        run = self.start(inputs={'level': '9', 'database': 'stock'})
+        self.assertEqual(runs.State.WAITING, run.state)
+        (config,) = self.heat.given()
+        self.assertEqual('db-BACKUP', config.name)
+        self.assertEqual('component', config.group)
+        self.assertEqual(
+            {**before, config.id: config}, dict(self.heat.configs)
+        )
+        inputs = self.inputs()
+        # The hook for scripts takes nothing but text.
+        self.assertEqual('9', inputs['level'])
+        self.assertEqual('stock', inputs['database'])
+        self.assertEqual('hunter2', inputs['password'])
+        self.assertEqual('BACKUP', inputs['deploy_action'])
+        self.assertEqual('server-1', inputs['deploy_server_id'])
+        self.assertEqual('TEMP_URL_POLL', inputs['deploy_signal_transport'])
+        self.assertEqual('PUT', inputs['deploy_signal_verb'])
+
+    def test_the_servers_credentials_are_not_handed_on(self):
+        self.start()
+        self.assertNotIn('deploy_password', self.inputs())
+
+    def test_the_url_runs_out(self):
+        run = self.start(timeout=60)
+        url = self.inputs()['deploy_signal_id']
+        self.assertIn(f'temp_url_expires={run.started_at + 60 + 3600}', url)
+
+    def test_the_record_shows_no_inputs_when_printed(self):
+        run = self.start(inputs={'password': 's3cret'})
+        self.assertNotIn('s3cret', repr(run))
+        self.assertEqual({'password': 's3cret'}, self.show(run).inputs)
+
+    def test_the_key_of_the_engine_is_used_where_there_is_one(self):
+        key = {'x-container-meta-temp-url-key': 'the-engines'}
+        self.cluster.store().put_container(self.records.container, key)
+        self.start()
+        self.assertEqual(201, self.answer())
+        there = self.cluster.container(self.records.container)
+        self.assertEqual(key, there.meta)
+
+    def test_what_was_made_is_unmade_if_the_server_cannot_be_given_it(self):
+        for method in ('create_config', 'create_deployment'):
+            before = dict(self.heat.configs)
+            self.heat.failing = {method: errors.Unavailable('no')}
+            self.assertRaises(errors.Unavailable, self.start)
+            self.heat.failing = {}
+            self.assertEqual(before, self.heat.configs)
+            self.assertEqual([], self.heat.given())
+            self.assertEqual([], self.objects())
+
+    def test_a_row_that_was_made_without_an_answer_is_found_and_unmade(self):
+        create = self.heat.create_deployment
+
+        def lose(**values):
+            create(**values)
+            raise errors.Unavailable('The answer was lost')
+
+        self.heat.create_deployment = lose
+        self.assertRaises(errors.Unavailable, self.start)
+        self.assertEqual([], self.heat.given())
+        self.assertEqual([], self.objects())
+
+    def test_what_could_not_be_unmade_is_settled_by_who_looks_next(self):
+        self.heat.failing = {
+            'create_deployment': errors.Unavailable('no'),
+            'deployments': errors.Unavailable('no'),
+        }
+        self.assertRaises(errors.Unavailable, self.start)
+        self.heat.failing = {}
+        (key,) = self.records.keys()
+        shown = self.runs.show('shop', key.run_id)
+        self.assertEqual(runs.State.STARTING, shown.state)
+        self.now += 200
+        shown = self.runs.show('shop', key.run_id)
+        self.assertEqual(runs.State.FAILED, shown.state)
+        self.assertEqual([], self.objects(names.OPEN))
+
+    def test_without_a_role_in_the_object_store_nothing_is_made(self):
+        self.cluster.denied.add('project-1')
+        before = dict(self.heat.configs)
+        self.assertRaises(store_errors.SignalError, self.start)
+        self.assertEqual(before, self.heat.configs)
+
+
+class RefusalTest(base.RunsTestCase):
+    def refused(self, **order):
+        exc = self.assertRaises(errors.Refused, self.start, **order)
+        self.assertEqual([], self.heat.given())
+        self.assertEqual([], self.cluster.seen)
+        return str(exc)
+
+    def test_an_action_that_is_not_there(self):
+        message = self.refused(action='BAKCUP')
+        self.assertIn('BACKUP, FAIL/OVER', message)
+
+    def test_an_action_of_the_stacks_life(self):
+        self.assertIn('Heat runs it', self.refused(action='CREATE'))
+
+    def test_a_config_that_is_no_component(self):
+        self.heat.add_deployment(
+            self.stack, 'plain', group='script', config='#!/bin/sh'
+        )
+        (target,) = self.runs.find('shop', 'plain')
+        self.assertRaises(errors.Refused, target.action, 'BACKUP')
+
+    def test_all_that_is_wrong_with_the_inputs_is_told_at_once(self):
+        message = self.refused(
+            inputs={'level': 's3cret', 'datbase': 'x', 'options': '[1'}
+        )
+        self.assertIn('"level" should be a number', message)
+        self.assertIn('did you mean "database"?', message)
+        self.assertIn('"options" should be a map or a list', message)
+        self.assertNotIn('s3cret', message)
+
+
+class OneAtATimeTest(base.RunsTestCase):
+    def test_a_second_is_refused_and_the_first_is_named(self):
+        first = self.start()
+        exc = self.assertRaises(errors.AlreadyRunning, self.start)
+        self.assertEqual(first.id, exc.run_id)
+        self.assertIn(first.id, str(exc))
+        self.assertEqual(1, len(self.heat.given()))
+
+    def test_another_action_may_run_beside_it(self):
+        self.start()
+        self.start(action='FAIL/OVER')
+        self.assertEqual(2, len(self.heat.given()))
+
+    def test_one_that_has_ended_unseen_is_not_in_the_way(self):
+        first = self.start()
+        self.answer()
+        second = self.start()
+        self.assertNotEqual(first.id, second.id)
+        self.assertEqual(runs.State.COMPLETE, self.show(first).state)
+
+    def announce(self, run_id):
+        key = names.Key(
+            run_id=run_id, deployment_id=self.row.id, action='BACKUP'
+        )
+        self.records.open(key)
+        return key
+
+    def other_comes(self, run_id):
+        """Let another announce itself just before we do."""
+        done = []
+
+        def before(request):
+            if request.method == 'PUT' and names.OPEN in request.url:
+                self.cluster.before = lambda request: None
+                done.append(self.announce(run_id))
+
+        self.cluster.before = before
+        return done
+
+    def test_of_two_at_once_the_first_by_name_goes_on(self):
+        self.other_comes(names.new_run_id(self.now - 1))
+        self.assertRaises(errors.AlreadyRunning, self.start)
+        self.assertEqual([], self.heat.given())
+        self.assertEqual(1, len(self.objects(names.OPEN)))
+        self.assertEqual([], self.objects(names.RECORDS))
+
+    def test_the_first_by_name_waits_until_the_other_has_given_way(self):
+        came = self.other_comes(names.new_run_id(self.now + 5))
+        slept = []
+
+        def sleep(seconds):
+            slept.append(seconds)
+            self.records.close(came[0])
+
+        self.sleep = sleep
+        self.runs = self.service()
+        run = self.start()
+        self.assertEqual(1, len(slept))
+        self.assertEqual([run.id], [k.run_id for k in self.records.opened()])
+
+    def test_the_first_by_name_gives_way_to_one_that_has_gone_on(self):
+        came = self.other_comes(names.new_run_id(self.now + 5))
+
+        def sleep(seconds):
+            # It had read its listing before we came.
+            template = runs.Run.load(
+                self.cluster.store().get_object(
+                    self.records.container, 'template', 65536
+                )
+            )
+            self.records.write(
+                dataclasses.replace(template, id=came[0].run_id)
+            )
+
+        self.cluster.store().put_container(self.records.container, {})
+        self.cluster.store().put_object(
+            self.records.container, 'template', a_run(self.row.id).dump()
+        )
+        self.sleep = sleep
+        self.runs = self.service()
+        exc = self.assertRaises(errors.AlreadyRunning, self.start)
+        self.assertEqual(came[0].run_id, exc.run_id)
+        self.assertEqual([], self.heat.given())
+
+    def test_an_announcement_of_the_dead_is_not_in_the_way(self):
+        self.cluster.store().put_container(self.records.container, {})
+        self.announce(names.new_run_id(self.now - 3600))
+        self.start()
+        self.assertEqual(1, len(self.objects(names.OPEN)))
+
+    def test_who_stands_still_for_too_long_gives_way(self):
+        self.patch(claims, 'PATIENCE', -1.0)
+        self.assertRaises(errors.Refused, self.start)
+        self.assertEqual([], self.objects())
+        self.assertEqual([], self.heat.given())
+
+
+def a_run(deployment_id, **more):
+    return runs.Run(
+        **{
+            'id': '20270115T080000Z-00000000',
+            'stack_id': 's',
+            'stack_name': 'shop',
+            'resource': 'db',
+            'deployment_id': deployment_id,
+            'server_id': 'server-1',
+            'action': 'BACKUP',
+            'state': runs.State.WAITING,
+            'reason': '',
+            'started_at': 1,
+            'started_by': 'bob',
+            'timeout': 60,
+            **more,
+        }
+    )

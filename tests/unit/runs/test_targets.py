@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding deployments in stacks and in those nested in them."""
+
+from heat_plugins.runs import errors
+from tests.unit.runs import base
+from tests.unit.runs import fake_heat
+
+
+class FindTest(base.RunsTestCase):
+    def setUp(self):
+        super().setUp()
+        self.nested = self.heat.add_stack('shop-tier', parent=self.stack.id)
+        self.heat.add_resource(
+            self.stack,
+            'tier.one',
+            'OS::Heat::SoftwareDeploymentGroup',
+            self.nested.id,
+            self.nested.id,
+        )
+        self.heat.add_deployment(self.nested, '0', 'server-2')
+        self.heat.add_deployment(self.nested, '1', 'server-3')
+
+    def paths(self, resource=None, stack='shop'):
+        return [one.path for one in self.runs.find(stack, resource)]
+
+    def test_by_name(self):
+        self.assertEqual(['db'], self.paths('db'))
+
+    def test_by_path_through_nested_stacks(self):
+        (target,) = self.runs.find('shop', 'tier.one.1')
+        self.assertEqual('server-3', target.deployment.server_id)
+        self.assertEqual(self.stack.id, target.root.id)
+
+    def test_by_physical_id(self):
+        self.assertEqual(['db'], self.paths(self.row.id))
+
+    def test_what_holds_several_stands_for_all_of_them(self):
+        self.assertEqual(['tier.one.0', 'tier.one.1'], self.paths('tier.one'))
+
+    def test_all_of_a_stack(self):
+        self.assertEqual(['db', 'tier.one.0', 'tier.one.1'], self.paths())
+
+    def test_a_nested_stack_leads_to_the_root(self):
+        (target,) = self.runs.find(self.nested.id, '0')
+        self.assertEqual(self.stack.id, target.root.id)
+
+    def test_a_type_of_the_stacks_own_environment(self):
+        self.heat.add_deployment(
+            self.stack, 'own', 'server-4', kind='My::Deployment'
+        )
+        self.assertEqual(['own'], self.paths('own'))
+
+    def test_what_is_not_there(self):
+        for stack, resource in (
+            ('shop', 'nothing'),
+            ('shop', 'db_config'),
+            ('of-another-project', 'db'),
+        ):
+            self.assertRaises(errors.NotFound, self.runs.find, stack, resource)
+
+    def test_actions_and_their_inputs(self):
+        (target,) = self.runs.find('shop', 'db')
+        found = {one.name: one for one in target.actions()}
+        self.assertEqual(['CREATE', 'BACKUP', 'FAIL/OVER'], list(found))
+        self.assertTrue(found['CREATE'].lifecycle)
+        self.assertEqual('ansible', found['FAIL/OVER'].tool)
+        self.assertEqual(fake_heat.INPUTS, list(found['BACKUP'].inputs))
+
+    def test_types_are_the_templates_where_it_can_be_read(self):
+        (target,) = self.runs.find('shop', 'db')
+        self.assertEqual(fake_heat.INPUTS, list(target.declared))
+
+    def test_without_the_template_the_servers_config_has_to_do(self):
+        self.heat.failing = {'template': errors.Denied('no')}
+        (target,) = self.runs.find('shop', 'db')
+        self.assertEqual(target.config.inputs, target.declared)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waiting for runs."""
+
+from heat_plugins.runs import errors
+from heat_plugins.runs import run as runs
+from heat_plugins.runs import waiting
+from tests.unit.runs import base
+
+State = runs.State
+
+
+class WaitTest(base.RunsTestCase):
+    def setUp(self):
+        super().setUp()
+        self.run_ = self.start(timeout=600)
+        self.states = []
+        self.plan = []
+        settler = self.runs._settler(self.records)
+        self.waiter = waiting.Waiter(
+            settler,
+            self.records,
+            watch=lambda run: self.states.append(run.state),
+            clock=lambda: self.now,
+            sleep=self.sleep_and_act,
+        )
+        self.waiter.add(self.run_)
+
+    def sleep_and_act(self, seconds):
+        self.now += seconds
+        for act in [a for at, a in self.plan if at <= self.now]:
+            act()
+        self.plan = [(at, a) for at, a in self.plan if at > self.now]
+
+    def wait(self):
+        while self.waiter.pending:
+            self.waiter.step()
+        return self.waiter.all
+
+    def test_it_ends_with_the_run(self):
+        self.plan = [(self.now + 30, self.answer)]
+        (run,) = self.wait()
+        self.assertEqual(State.COMPLETE, run.state)
+        self.assertEqual([State.COMPLETE], self.states)
+
+    def test_it_looks_less_often_as_time_goes_by(self):
+        self.plan = [(self.now + 100, self.answer)]
+        self.cluster.seen.clear()
+        self.heat.asked.clear()
+        self.wait()
+        listings = [s for s in self.cluster.seen if 'prefix' in s.query]
+        self.assertLess(len(listings), 60)
+        self.assertLess(len(self.heat.asked), 30)
+
+    def test_one_look_serves_all(self):
+        self.heat.add_deployment(self.stack, 'web', 'server-2')
+        (target,) = self.runs.find('shop', 'web')
+        other = self.runs.start(target, base.starting.Order(action='BACKUP'))
+        self.waiter.add(other)
+        self.cluster.seen.clear()
+        self.waiter.step()
+        self.assertEqual(2, len(self.cluster.seen))
+
+    def test_it_sees_that_somebody_else_has_settled_it(self):
+        def settle():
+            self.answer()
+            self.show(self.run_)
+
+        self.plan = [(self.now + 5, settle)]
+        self.assertEqual(State.COMPLETE, self.wait()[0].state)
+
+    def test_the_engine_drops_the_container_as_the_stack_goes(self):
+        def delete():
+            store = self.cluster.store()
+            for name in self.objects():
+                store.delete_object(self.records.container, name)
+            store.delete_container(self.records.container)
+            self.heat.delete_stack(self.stack)
+
+        self.plan = [(self.now + 5, delete)]
+        (run,) = self.wait()
+        self.assertEqual(State.CANCELLED, run.state)
+        self.assertIn('Stack shop was deleted', run.reason)
+        self.assertEqual([], self.heat.given())
+
+    def test_passing_faults_are_ridden_out(self):
+        self.cluster.fail(6)
+        self.plan = [(self.now + 60, self.answer)]
+        self.assertEqual(State.COMPLETE, self.wait()[0].state)
+
+    def test_faults_that_do_not_pass_are_told(self):
+        self.heat.failing = {'stack': errors.Unavailable('no')}
+        self.assertRaises(errors.Unavailable, self.wait)
