@@ -257,6 +257,9 @@ class Hub:
                 self._traversals[stack.id] = now, found
         if found is None or found.id == stack.current_traversal:
             return False
+        if not found.id:
+            # Something else in the stack has failed; what goes on may end.
+            return False
         return found.status == stack.FAILED or found.action == stack.ROLLBACK
 
     def sweep(self, container: str, prefix: str) -> None:
