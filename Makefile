@@ -15,6 +15,9 @@ DEMO ?= contrib/demo/run
 # The versions that the mini cloud is known to work with.
 CONSTRAINTS := $(wildcard contrib/minicloud/constraints.txt)
 
+# How many processes run the tests; each has mini clouds of its own.
+JOBS ?= 3
+
 # For pytest, such as ARGS='-k registry'.
 ARGS ?=
 
@@ -49,9 +52,11 @@ lint: $(STAMP)
 unit functional: %: $(STAMP)
 	$(PYTHON) -m pytest tests/$@ $(ARGS)
 
-# One run of pytest, so that its last line counts every test.
+# One run of pytest, so that its last line counts every test. Most of the time
+# is spent waiting for agents, so several files run side by side.
 test: lint
-	$(PYTHON) -m pytest $(wildcard tests/unit tests/functional) $(ARGS)
+	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \
+	    tests/functional tests/unit $(ARGS)
 
 demo: $(STAMP)
 	$(DEMO)

@@ -42,6 +42,9 @@ def _cloud(
     request: pytest.FixtureRequest, name: str, **options: Any
 ) -> Iterator[base.minicloud_client.Cloud]:
     prefix = os.environ.get('FUNCTIONAL_PREFIX', '')
+    # Each process of pytest-xdist has clouds of its own.
+    if worker := os.environ.get('PYTEST_XDIST_WORKER'):
+        prefix += f'{worker}-'
     found = base.minicloud_client.Cloud(prefix + name)
     found.down(purge=True)
     failed_before = request.session.testsfailed
