@@ -112,7 +112,7 @@ def test_5_cancelled_action_is_taken_from_the_server(either):
         lambda: (
             waiting.config['id'] not in [one['id'] for one in stack.metadata()]
         ),
-        10,
+        15,
     )
 
 
