@@ -113,7 +113,7 @@ class Workflows:
         http = self._client.executions.http_client
         answer = _ask(http.post, '/executions', json.dumps(body))
         if answer.status_code >= 400:
-            raise _error(answer.status_code, answer.text)
+            raise _error(answer.status_code, _fault(answer))
 
     def executions(
         self, names: Collection[str], limit: int
@@ -126,14 +126,17 @@ class Workflows:
                 workflow_name=value,
                 nulls='task_execution_id',
                 include_output=True,
-                sort_keys='created_at',
-                sort_dirs='desc',
+                sort_keys='created_at,id',
+                sort_dirs='desc,desc',
                 limit=limit,
             )
             if (getattr(row, 'workflow_namespace', '') or '')
             == self._namespace
         ]
-        found.sort(key=lambda row: str(row.get('created_at')), reverse=True)
+        found.sort(
+            key=lambda row: (str(row.get('created_at')), str(row.get('id'))),
+            reverse=True,
+        )
         return found[:limit]
 
     def begun(self, names: Collection[str]) -> list[service.Begun]:
@@ -203,6 +206,13 @@ def _ask(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         raise service.ServiceError(
             f'Mistral cannot be used: {error}'
         ) from error
+
+
+def _fault(answer: Any) -> Any:
+    try:
+        return answer.json().get('faultstring')
+    except (ValueError, AttributeError):
+        return answer.text
 
 
 def _error(status: int | None, said: Any) -> service.ServiceError:
