@@ -4,6 +4,7 @@
 from heat.engine.resources.openstack.heat import software_deployment as base
 
 from heat_plugins.resources import deployment
+from heat_plugins.resources import deployment_schema
 
 
 class SoftwareDeployment(deployment.DeploymentMixin, base.SoftwareDeployment):
@@ -22,10 +23,10 @@ class SoftwareDeployment(deployment.DeploymentMixin, base.SoftwareDeployment):
     none until the next.
     """
 
-    properties_schema = deployment.properties_schema(
+    properties_schema = deployment_schema.properties_schema(
         base.SoftwareDeployment.properties_schema
     )
 
-    attributes_schema = deployment.attributes_schema(
+    attributes_schema = deployment_schema.attributes_schema(
         base.SoftwareDeployment.attributes_schema
     )

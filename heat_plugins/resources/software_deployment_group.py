@@ -3,8 +3,8 @@
 
 from heat.engine.resources.openstack.heat import software_deployment as base
 
-from heat_plugins.resources import deployment
 from heat_plugins.resources import deployment_group
+from heat_plugins.resources import deployment_schema
 
 
 class SoftwareDeploymentGroup(
@@ -16,7 +16,7 @@ class SoftwareDeploymentGroup(
     group.
     """
 
-    properties_schema = deployment.properties_schema(
+    properties_schema = deployment_schema.properties_schema(
         base.SoftwareDeploymentGroup.properties_schema
     )
 

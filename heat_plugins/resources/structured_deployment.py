@@ -5,6 +5,7 @@ from heat.engine.resources.openstack.heat import structured_config as base
 
 from heat_plugins.resources import deployment
 from heat_plugins.resources import deployment_group
+from heat_plugins.resources import deployment_schema
 
 
 class StructuredDeployment(
@@ -16,11 +17,11 @@ class StructuredDeployment(
     server, each ``{get_input: NAME}`` in it is replaced by the input's value.
     """
 
-    properties_schema = deployment.properties_schema(
+    properties_schema = deployment_schema.properties_schema(
         base.StructuredDeployment.properties_schema
     )
 
-    attributes_schema = deployment.attributes_schema(
+    attributes_schema = deployment_schema.attributes_schema(
         base.StructuredDeployment.attributes_schema
     )
 
@@ -34,7 +35,7 @@ class StructuredDeploymentGroup(
     the group.
     """
 
-    properties_schema = deployment.properties_schema(
+    properties_schema = deployment_schema.properties_schema(
         base.StructuredDeploymentGroup.properties_schema
     )
 

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How an action is handed to a server."""
+
+import time
+import uuid
+
+from heat.db import api as db_api
+from heat.engine import resource
+from heat.objects import software_config as config_objects
+from heat.rpc import api as rpc_api
+from oslo_log import log as logging
+
+from heat_plugins.configs import actions
+from heat_plugins.configs import handover
+from heat_plugins.resources import deployment_schema
+from heat_plugins.resources import deployment_waiting
+from heat_plugins.resources import transports
+from heat_plugins.signals import body
+from heat_plugins.signals import errors
+
+LOG = logging.getLogger(__name__)
+
+
+class HandOver:
+    """The part of a deployment that gives a config to its server."""
+
+    # What `transports` chose for the action at hand.
+    _signalling: transports.Signalling | None = None
+
+    # Heat's class asks these when it builds the inputs of a config.
+
+    def _signal_transport_cfn(self):
+        return self._transport() == transports.CFN_SIGNAL
+
+    def _signal_transport_heat(self):
+        return self._transport() == transports.HEAT_SIGNAL
+
+    def _signal_transport_none(self):
+        return self._transport() == transports.NO_SIGNAL
+
+    def _signal_transport_zaqar(self):
+        return self._transport() == transports.ZAQAR_SIGNAL
+
+    def _signal_transport_temp_url(self):
+        return self._transport() == transports.TEMP_URL_POLL
+
+    def _transport(self):
+        if self._signalling is not None:
+            return self._signalling.transport
+        return transports.canonical(
+            self.properties[deployment_schema.SIGNAL_TRANSPORT]
+        )
+
+    def _get_swift_signal_url(self, multiple_signals=False):
+        """Return the TempURL of the action at hand."""
+        return None if self._signalling is None else self._signalling.url
+
+    def _handle_action(self, action, config=None, prev_derived_config=None):
+        """Hand a config to the server; return what there is to wait for."""
+        if config is None:
+            config = self._load_config()
+        if not self._runs(action, config):
+            return None
+        if self.resource_id is None:
+            self.resource_id_set(str(uuid.uuid4()))
+        now = time.monotonic()
+        limit = self.properties[deployment_schema.TIMEOUT]
+        wait = deployment_waiting.Wait(
+            action=action,
+            config=config,
+            config_id=str(uuid.uuid4()),
+            server_id=self.properties[self.SERVER],
+            begun=now,
+            deadline=now + limit if limit else None,
+            next_server_look=now + deployment_waiting.SERVER_LOOK,
+        )
+        self._wait = wait
+        return None if self._begin(wait) else wait
+
+    def _begin(self, wait):
+        """Hand a config to the server, if its transport can be had by now.
+
+        :returns: whether there is nothing to wait for.
+        """
+        try:
+            self._signalling = transports.choose(self, wait.config_id)
+        except errors.Unavailable as exc:
+            wait.trouble = deployment_waiting.trouble(exc, wait.trouble)
+            LOG.info(
+                'Deployment %(id)s has to wait for its signal URL: %(error)s',
+                {'id': self.resource_id, 'error': exc},
+            )
+            return False
+        row = self._row()
+        former = self._made_configs(row)
+        # Before anything is made, so that whatever happens now is found
+        # and cleaned up when the resource is deleted.
+        self._note_configs([*former, wait.config_id])
+        try:
+            self._hand_over(wait.action, wait.config, wait.config_id, row)
+        except Exception:
+            self._undo_hand_over(wait.config_id, former)
+            raise
+        finally:
+            signalling, self._signalling = self._signalling, None
+        if former:
+            self._note_configs([*self._delete_configs(former), wait.config_id])
+        if signalling.transport == transports.NO_SIGNAL:
+            self._wait = None
+            return True
+        self._begin_wait(wait, signalling)
+        return False
+
+    def _runs(self, action, config):
+        group = config.get(rpc_api.SOFTWARE_CONFIG_GROUP)
+        if group == actions.COMPONENT:
+            return actions.serves(
+                group, config[rpc_api.SOFTWARE_CONFIG_CONFIG], action
+            )
+        return action in self.properties[self.DEPLOY_ACTIONS]
+
+    def _hand_over(self, action, config, config_id, row):
+        """Make the derived config, and give it to the server.
+
+        :param row: what the server was given before, or None.
+        """
+        params = self._build_derived_config_params(action, config)
+        config_objects.SoftwareConfig.create(
+            self.context,
+            {
+                'id': config_id,
+                'group': params[rpc_api.SOFTWARE_CONFIG_GROUP],
+                'name': params[rpc_api.SOFTWARE_CONFIG_NAME],
+                'config': {
+                    key: params[key]
+                    for key in (
+                        rpc_api.SOFTWARE_CONFIG_INPUTS,
+                        rpc_api.SOFTWARE_CONFIG_OUTPUTS,
+                        rpc_api.SOFTWARE_CONFIG_OPTIONS,
+                        rpc_api.SOFTWARE_CONFIG_CONFIG,
+                    )
+                },
+                'tenant': self.context.project_id,
+            },
+        )
+        values = self._build_properties(config_id, action)
+        if row is not None:
+            self.rpc_client().update_software_deployment(
+                self.context,
+                deployment_id=self.resource_id,
+                # An empty map would leave those of the former action.
+                output_values=dict.fromkeys(body.STANDARD_OUTPUTS),
+                **values,
+            )
+            return
+        self.rpc_client().create_software_deployment(
+            self.context,
+            deployment_id=self.resource_id,
+            server_id=self.properties[self.SERVER],
+            stack_user_project_id=self._reading_project(),
+            **values,
+        )
+
+    def _undo_hand_over(self, config_id, former):
+        """Take back a config that was made but perhaps not handed over."""
+        try:
+            row = self._row()
+            if row is not None and row.config_id == config_id:
+                self._delete_row()
+            self._delete_derived_config(config_id)
+            self._note_configs(former)
+        except Exception:
+            LOG.exception(
+                'Deployment %(name)s of stack %(stack)s was not handed to '
+                'its server, and not all of it could be taken back',
+                {'name': self.name, 'stack': self.stack.name},
+            )
+
+    def _reading_project(self):
+        """Return the project whose users may read the row, if any.
+
+        Every stack user in that project could read the URL with which this
+        server answers. Only Zaqar needs it: Heat takes the server's queue
+        and the signal's queue in that project.
+        """
+        if self._transport() == transports.ZAQAR_SIGNAL:
+            return self.stack.stack_user_project_id
+        server = db_api.resource_get_by_physical_resource_id(
+            self.context, self.properties[self.SERVER]
+        )
+        if server is not None and any(
+            item.key == 'metadata_queue_id' for item in server.data
+        ):
+            return self.stack.stack_user_project_id
+        return None
+
+    def _build_derived_config_params(self, action, source):
+        """Build the derived config in the form that agents can take."""
+        params = super()._build_derived_config_params(action, source)
+        inputs = params[rpc_api.SOFTWARE_CONFIG_INPUTS]
+        for each in inputs:
+            if each['name'] == self.DEPLOY_SIGNAL_TRANSPORT:
+                each['value'] = self._transport()
+        params[rpc_api.SOFTWARE_CONFIG_INPUTS] = handover.inputs(
+            inputs, self._tool(action, params)
+        )
+        params[rpc_api.SOFTWARE_CONFIG_OPTIONS] = (
+            params[rpc_api.SOFTWARE_CONFIG_OPTIONS] or {}
+        )
+        params[rpc_api.SOFTWARE_CONFIG_CONFIG] = actions.for_server(
+            params[rpc_api.SOFTWARE_CONFIG_GROUP],
+            params[rpc_api.SOFTWARE_CONFIG_CONFIG],
+        )
+        return params
+
+    def handle_update(self, json_snippet, tmpl_diff, prop_diff):
+        self.properties = json_snippet.properties(
+            self.properties_schema, self.context
+        )
+        config = self._load_config()
+        if self._must_replace(config):
+            raise resource.UpdateReplace(self.name)
+        return self._handle_action(self.UPDATE, config=config)
+
+    def _must_replace(self, config):
+        """Say whether an input changes that is not to change in place."""
+        before = self._inputs_before()
+        # What it takes to be signalled is not made before it is needed.
+        self._signalling = transports.NOTHING
+        try:
+            derived = self._build_derived_inputs(self.UPDATE, config)
+        finally:
+            self._signalling = None
+        after = handover.inputs(
+            [each.as_dict() for each in derived if each.replace_on_change()],
+            self._tool(self.UPDATE, config),
+        )
+        return any(
+            each['name'] in before and before[each['name']] != each['value']
+            for each in after
+        )
+
+    def _tool(self, action, config):
+        return handover.tool(
+            config.get(rpc_api.SOFTWARE_CONFIG_GROUP),
+            config.get(rpc_api.SOFTWARE_CONFIG_CONFIG),
+            action,
+        )

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a template may say of a deployment, and ask of it."""
+
+import copy
+
+from heat.common.i18n import _
+from heat.engine import attributes
+from heat.engine import constraints
+from heat.engine import properties
+from heat.engine.resources.openstack.heat import software_deployment as base
+
+from heat_plugins.resources import transports
+from heat_plugins.signals import tempurl
+
+TIMEOUT, SIGNAL_URL_LIFETIME = 'timeout', 'signal_url_lifetime'
+SIGNAL_TRANSPORT = base.SoftwareDeployment.SIGNAL_TRANSPORT
+TRANSPORT_ATTR = 'signal_transport'
+
+
+def properties_schema(heats):
+    """Return the properties of one of Heat's deployment classes with ours.
+
+    :param heats: the `properties_schema` of the class.
+    """
+    transport = copy.copy(heats[SIGNAL_TRANSPORT])
+    transport.description = _(
+        'How the server sends back the result. TEMP_URL_POLL: it PUTs it to '
+        'a Swift TempURL, without credentials, and the engine looks for it '
+        'there; TEMP_URL_SIGNAL means the same. CFN_SIGNAL: it POSTs it to '
+        'a URL of heat-api-cfn, signed with a key pair. HEAT_SIGNAL: it '
+        'signals the resource through heat-api, with Keystone credentials. '
+        'ZAQAR_SIGNAL: it sends it to a Zaqar queue, with Keystone '
+        'credentials. NO_SIGNAL: the resource is complete without one. '
+        'AUTO: the first of TEMP_URL_POLL, ZAQAR_SIGNAL, CFN_SIGNAL and '
+        'HEAT_SIGNAL that can really be used, chosen for each action.'
+    )
+    transport.default = transports.default()
+    transport.constraints = [constraints.AllowedValues(transports.NAMES)]
+    transport.update_allowed = True
+    schema = dict(heats)
+    schema[SIGNAL_TRANSPORT] = transport
+    schema[TIMEOUT] = properties.Schema(
+        properties.Schema.INTEGER,
+        _(
+            'The most seconds that one action may take, from when it is '
+            "handed to the server until its signal. The stack's own timeout "
+            'counts as well.'
+        ),
+        constraints=[constraints.Range(min=1)],
+        update_allowed=True,
+    )
+    schema[SIGNAL_URL_LIFETIME] = properties.Schema(
+        properties.Schema.INTEGER,
+        _(
+            'For how many seconds the TempURL of an action stays valid, if '
+            'longer than the action may take. A server may use it for as '
+            'long, though no result counts after the action has ended.'
+        ),
+        constraints=[constraints.Range(min=60, max=tempurl.MAX_EXPIRES)],
+        update_allowed=True,
+    )
+    return schema
+
+
+def attributes_schema(heats):
+    """Return the attributes of one of Heat's deployment classes with ours.
+
+    :param heats: the `attributes_schema` of the class.
+    """
+    schema = dict(heats)
+    schema[TRANSPORT_ATTR] = attributes.Schema(
+        _('How the last action was to be signalled: what AUTO chose.'),
+        type=attributes.Schema.STRING,
+    )
+    return schema

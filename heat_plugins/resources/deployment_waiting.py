@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a deployment waits for its server, and takes an action back from it."""
+
+from collections import abc
+import dataclasses
+import time
+from typing import Any
+
+from heat.common import exception
+from heat.common.i18n import _
+from heat.engine import resource
+from heat.rpc import api as rpc_api
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from heat_plugins.engine import hub as hubs
+from heat_plugins.engine import rows
+from heat_plugins.resources import deployment_records
+from heat_plugins.signals import body
+from heat_plugins.signals import errors
+from heat_plugins.signals import watcher
+
+LOG = logging.getLogger(__name__)
+
+# How often to ask whether the server of a DELETE is still there, in seconds.
+SERVER_LOOK = 30
+
+# How long to leave an object store alone that does not answer, in seconds.
+STORE_DELAY = 5
+
+
+@dataclasses.dataclass(kw_only=True)
+class Wait:
+    """An action that was handed to a server, or is going to be.
+
+    :ivar config: the config to run, as Heat's API shows it.
+    :ivar config_id: the id of what is derived from it.
+    :ivar ticket: for the signal; None until the server has the config.
+    :ivar hub: who looks for the signal; None where Heat's own class does.
+    :ivar begun: by `time.monotonic`, like the other times.
+    :ivar deadline: None where the stack's counts alone.
+    :ivar next_server_look: when to ask whether the server is still there.
+    :ivar trouble: since when the object store keeps this action from going
+        on: its URL cannot be made, or its signal cannot be fetched.
+    """
+
+    action: str
+    config: abc.Mapping[str, Any]
+    config_id: str
+    server_id: str
+    begun: float
+    deadline: float | None
+    next_server_look: float
+    ticket: watcher.Ticket | None = None
+    hub: hubs.Hub | None = None
+    trouble: watcher.Trouble | None = None
+
+    @property
+    def declared(self) -> abc.Sequence[abc.Mapping[str, Any]]:
+        """The outputs that the config declares."""
+        outputs = self.config[rpc_api.SOFTWARE_CONFIG_OUTPUTS]
+        return [each.as_dict() for each in outputs]
+
+
+class Waiting:
+    """The part of a deployment that waits for a signal."""
+
+    # The action that has begun and not ended.
+    _wait: Wait | None = None
+
+    def _begin_wait(self, wait, signalling):
+        wait.trouble = None
+        wait.hub = signalling.hub
+        wait.ticket = watcher.Ticket(
+            deployment_id=self.resource_id,
+            config_id=wait.config_id,
+            object_name=signalling.object_name,
+        )
+        if wait.hub is not None:
+            wait.hub.watcher.join(wait.ticket)
+        LOG.info(
+            'Deployment %(id)s (%(name)s of stack %(stack)s) waits for a '
+            'signal of %(action)s from server %(server)s by %(transport)s',
+            {
+                'id': self.resource_id,
+                'name': self.name,
+                'stack': self.stack.name,
+                'action': wait.action,
+                'server': wait.server_id,
+                'transport': signalling.transport,
+            },
+        )
+
+    def check_create_complete(self, wait):
+        return self._await(wait)
+
+    def check_update_complete(self, wait):
+        return self._await(wait)
+
+    def check_suspend_complete(self, wait):
+        return self._await(wait)
+
+    def check_resume_complete(self, wait):
+        return self._await(wait)
+
+    def _await(self, wait):
+        """Say whether an action has ended; raise if it has failed."""
+        if not wait:
+            return True
+        if not self._look(wait):
+            return False
+        self._wait = None
+        if wait.hub is not None:
+            wait.hub.watcher.leave(wait.ticket)
+        return True
+
+    def _look(self, wait):
+        if wait.ticket is None:
+            done = self._begin(wait)
+            if wait.ticket is None and not done:
+                self._check_trouble(wait)
+        elif wait.hub is None:
+            # Zaqar: Heat's own show reads the queue.
+            done = self._check_complete()
+        else:
+            done = self._look_for_signal(wait)
+        if not done and wait.hub is not None:
+            self._check_cancelled(wait)
+        if not done and wait.deadline is not None:
+            done = self._check_deadline(wait)
+        if wait.ticket is None and not done:
+            raise resource.PollDelay(STORE_DELAY)
+        return done
+
+    def _look_for_signal(self, wait):
+        sight = wait.hub.watcher.look(wait.ticket)
+        if sight is watcher.Sight.WAITING:
+            # Whatever could not be fetched was not listed any more.
+            wait.trouble = None
+            self._check_trouble(wait)
+            return False
+        if sight in (watcher.Sight.ARRIVED, watcher.Sight.PEEK):
+            outcome = self._take_signal(wait)
+            if outcome is None:
+                if sight is watcher.Sight.ARRIVED and wait.trouble is None:
+                    wait.hub.watcher.absent(wait.ticket)
+                self._check_trouble(wait)
+                return False
+        else:
+            outcome = self._settled(wait)
+        if self._is_complete(outcome):
+            return True
+        # The watcher has forgotten about it, and nobody has settled it.
+        wait.hub.watcher.join(wait.ticket)
+        return False
+
+    @staticmethod
+    def _is_complete(outcome):
+        if outcome.status == body.FAILED:
+            raise exception.Error(
+                _('Deployment to server failed: %s') % outcome.reason
+            )
+        return outcome.status == body.COMPLETE
+
+    def _settled(self, wait):
+        """Return how somebody else has ended what is waited for."""
+        row = self._row()
+        if row is None or row.config_id != wait.config_id:
+            raise exception.Error(
+                _(
+                    'The deployment was withdrawn by somebody else while it '
+                    'waited for the signal of %s'
+                )
+                % wait.action
+            )
+        return body.Outcome(
+            status=row.status,
+            reason=row.status_reason,
+            outputs=row.output_values or {},
+        )
+
+    def _take_signal(self, wait):
+        """Fetch a signal and settle the row by it.
+
+        :returns: how the action has ended; None if there is no signal.
+        """
+        hub, ticket = wait.hub, wait.ticket
+        limit = cfg.CONF.heat_plugins.signal_body_limit
+        try:
+            content = hub.fetch(ticket.object_name, limit)
+            outcome = body.outcome(body.parse(content), wait.declared)
+        except errors.BadSignal as exc:
+            outcome = body.failure(str(exc))
+        except errors.NotFound:
+            wait.trouble = None
+            return None
+        except errors.SignalError as exc:
+            wait.trouble = trouble(exc, wait.trouble)
+            return None
+        wait.trouble = None
+        counts = rows.settle(
+            self.context, ticket.deployment_id, ticket.config_id, outcome
+        )
+        try:
+            # It may hold secrets, and nobody will ask for it again.
+            hub.discard(ticket.object_name)
+        except errors.SignalError as exc:
+            LOG.info(
+                'Signal %(name)s was taken, and stays in container '
+                '%(container)s until its deployment is deleted: %(error)s',
+                {
+                    'name': ticket.object_name,
+                    'container': hub.container,
+                    'error': exc,
+                },
+            )
+        return outcome if counts else self._settled(wait)
+
+    def _check_cancelled(self, wait):
+        """Fail if the stack's action was cancelled or is rolled back."""
+        if wait.hub.cancelled(self.stack, since=wait.begun):
+            self._withdraw(wait)
+            raise exception.Error(
+                _('%(action)s was cancelled before server %(server)s answered')
+                % {'action': wait.action, 'server': wait.server_id}
+            )
+
+    def _check_trouble(self, wait):
+        """Fail if the object store has been out of order for too long."""
+        trouble = wait.trouble
+        # What the object store does is nothing to the other transports.
+        if wait.ticket is not None and wait.ticket.object_name is not None:
+            trouble = trouble or wait.hub.watcher.trouble
+            wait.hub.adopt(self.stack)
+        if trouble is not None and over_budget(trouble):
+            raise exception.Error(
+                _(
+                    '%(action)s could not be handed over, or its signal not '
+                    'be looked for, in the last %(seconds)d s: %(error)s'
+                )
+                % {
+                    'action': wait.action,
+                    'seconds': trouble.seconds,
+                    'error': trouble.error,
+                }
+            )
+
+    def _check_deadline(self, wait):
+        """Look for the last time; fail if there is nothing by now."""
+        now = time.monotonic()
+        if now < wait.deadline:
+            return False
+        if wait.ticket is not None:
+            outcome = None
+            if wait.ticket.object_name is not None:
+                outcome = self._take_signal(wait)
+            if self._is_complete(outcome or self._settled(wait)):
+                return True
+        raise exception.Error(
+            _(
+                'Server %(server)s has not signalled %(action)s within '
+                '%(seconds)d s (property "timeout")'
+            )
+            % {
+                'server': wait.server_id,
+                'action': wait.action,
+                'seconds': now - wait.begun,
+            }
+        )
+
+    def handle_signal(self, details):
+        """Take a signal that came through Heat's APIs."""
+        row = self._row()
+        if row is None or row.status != self.IN_PROGRESS:
+            # Nobody waits for it, or not any more.
+            return None
+        try:
+            outcome = body.outcome(
+                body.as_map(details),
+                deployment_records.declared_outputs(row.config),
+            )
+        except errors.BadSignal as exc:
+            outcome = body.failure(str(exc))
+        if not rows.settle(
+            self.context, self.resource_id, row.config_id, outcome
+        ):
+            return None
+        verb = 'succeeded' if outcome.status == body.COMPLETE else 'failed'
+        return f'deployment {self.resource_id} {verb}'
+
+    def action_handler_task(self, action, args=None, action_prefix=None):
+        """Run an action; if it ends before its signal, take it back.
+
+        Heat tells a resource of a cancellation only once it has begun to
+        look whether the action is complete.
+        """
+        try:
+            yield from super().action_handler_task(
+                action, args=args, action_prefix=action_prefix
+            )
+        finally:
+            try:
+                self._handle_cancel()
+            except Exception:
+                LOG.exception(
+                    'Deployment %s could not be taken back from its server',
+                    self.resource_id,
+                )
+
+    def _handle_cancel(self):
+        wait, self._wait = self._wait, None
+        if wait is not None:
+            self._withdraw(wait)
+
+    def _withdraw(self, wait):
+        """Take an action back from its server, unless it has ended.
+
+        The row goes, and with it the config from the server's metadata: an
+        agent that has not fetched it never runs it. The row comes back, with
+        the same id, at the next action.
+        """
+        if wait.hub is not None:
+            wait.hub.watcher.leave(wait.ticket)
+        row = self._row()
+        if row is None or row.config_id != wait.config_id:
+            return
+        self._take_back(row)
+
+
+def over_budget(trouble):
+    return trouble.seconds > cfg.CONF.heat_plugins.swift_error_budget
+
+
+def trouble(error, before):
+    return watcher.Trouble.of(error, before, time.monotonic)
