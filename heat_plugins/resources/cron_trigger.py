@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import constraints
+from heat.engine import function
 from heat.engine import properties
 from heat.engine.resources.openstack.mistral import cron_trigger
 
@@ -220,10 +221,27 @@ class CronTrigger(mistral_calls.MistralCalls, _Base):
             count=found[self.COUNT],
         )
 
+    def _defaults(self, found):
+        """Return the input of the workflow resource that is referred to.
+
+        That resource has it as the default of every run, and a run by the
+        clock is one.
+        """
+        value = found.data.get(self.WORKFLOW)
+        for needed in function.dependencies(value):
+            other = self.stack[needed.name]
+            if other.type() == 'OS::Mistral::Workflow':
+                return dict(other.properties.get('input') or {})
+        return {}
+
     # What is done ---------------------------------------------------------
 
     def handle_create(self):
-        return trigger_steps.Change(self, self._wanted(self.properties))
+        return trigger_steps.Change(
+            self,
+            self._wanted(self.properties),
+            defaults=self._defaults(self.properties),
+        )
 
     def check_create_complete(self, change):
         return change.step()
@@ -238,6 +256,7 @@ class CronTrigger(mistral_calls.MistralCalls, _Base):
             self._wanted(after),
             before=self._before(),
             anew=self._check_failed,
+            defaults=self._defaults(after),
         )
 
     def check_update_complete(self, change):

@@ -195,15 +195,10 @@ class Removal:
             self._run.cancel()
 
 
-class _Impatience(mistral_calls.Patience):
-    def delay(self, fault):
-        return None
-
-
 def _cancel(resource, identifier):
     """Cancel an execution if it has not ended; one try."""
     executions = resource.client().executions
-    patience = _Impatience()
+    patience = mistral_calls.Impatience()
     try:
         row = resource.look(
             patience, 'cannot see the execution', executions.get, identifier
@@ -239,7 +234,7 @@ def _result(resource, patience, row):
 def look(resource):
     """Return the attributes; what cannot be seen is not among them."""
     stored = json.loads(resource.data().get(_RESULT, '{}'))
-    patience = _Impatience()
+    patience = mistral_calls.Impatience()
     try:
         row = resource.look(
             patience,

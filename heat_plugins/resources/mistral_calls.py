@@ -63,6 +63,13 @@ class Patience:
         return backoff(failing)
 
 
+class Impatience(Patience):
+    """For a single try."""
+
+    def delay(self, fault: mistral_errors.Fault) -> int | None:
+        return None
+
+
 def backoff(waited: float, longest: int = _LONGEST_DELAY) -> int:
     """Return how many seconds to wait after so many seconds of waiting."""
     return max(1, min(int(waited / 4), longest))

@@ -180,15 +180,20 @@ class _Steps:
 class Change(_Steps):
     """Makes a trigger, or makes it again."""
 
-    def __init__(self, resource, wanted, before=None, anew=False):
+    def __init__(
+        self, resource, wanted, before=None, anew=False, defaults=None
+    ):
         """Begin.
 
         :param wanted: what the template says now.
+        :param defaults: input that is not given, as far as the workflow
+            takes it.
         :param anew: make it again even if nothing has changed.
         """
         super().__init__(resource, before)
         self._wanted = wanted
         self._anew = anew
+        self._defaults = defaults or {}
         self._stage = self._begin
         self._error = None
 
@@ -203,7 +208,7 @@ class Change(_Steps):
         if self.note is None or self.note.old is None:
             return
         if self._stage in (self._make, self._restore):
-            self._patience = _Impatience()
+            self._patience = mistral_calls.Impatience()
             self._recover()
 
     def _begin(self):
@@ -257,7 +262,9 @@ class Change(_Steps):
         )
         if workflow is None:
             raise triggers.Refused(f'there is no workflow "{order.workflow}".')
-        triggers.check_input(order.workflow, _declared(workflow), order.input)
+        declared = _declared(workflow)
+        order = order.filled(declared, self._defaults)
+        triggers.check_input(order.workflow, declared, order.input)
         ours = live is not None and live.name == order.name
         if not ours and self._by_name(order.name) is not None:
             raise triggers.Refused(_taken(order.name))
@@ -317,7 +324,7 @@ class Change(_Steps):
             raise error
         if passing:
             # It has been waited for long enough.
-            self._patience = _Impatience()
+            self._patience = mistral_calls.Impatience()
         try:
             self._put_back()
         except mistral_calls.MistralError as exc:
@@ -381,17 +388,10 @@ class Removal(_Steps):
         )
 
 
-class _Impatience(mistral_calls.Patience):
-    """For a last try."""
-
-    def delay(self, fault):
-        return None
-
-
 def look(resource, before):
     """Return the trigger and whether it ran out; None: cannot be told."""
     steps = Check(resource, before)
-    steps._patience = _Impatience()
+    steps._patience = mistral_calls.Impatience()
     try:
         return steps._known(), steps.has_run_out()
     except mistral_calls.MistralError as exc:

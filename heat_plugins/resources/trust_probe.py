@@ -44,7 +44,7 @@ def _probe(resource):
     context = resource.context
     session = context.keystone_session
     access = context.auth_plugin.get_access(session)
-    trusts = resource.client('keystone').client.trusts
+    trusts = _trusts(resource)
     trust = trusts.create(
         trustor_user=access.user_id,
         # Whom it is for makes no difference to Keystone.
@@ -55,3 +55,7 @@ def _probe(resource):
         expires_at=schedule.now() + _LIFETIME,
     )
     trusts.delete(trust.id)
+
+
+def _trusts(resource):
+    return resource.client('keystone').client.trusts

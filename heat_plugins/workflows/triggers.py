@@ -139,6 +139,21 @@ class Order:
     first_time: str | None
     count: int | None
 
+    def filled(self, declared: Any, defaults: Mapping[str, Any]) -> 'Order':
+        """Return the order with the defaults of what is not given.
+
+        :param declared: as for :func:`check_input`.
+        """
+        if not isinstance(declared, list):
+            return self
+        names = {
+            name
+            for one in declared
+            for name in (one if isinstance(one, Mapping) else [one])
+        }
+        known = {k: v for k, v in defaults.items() if k in names}
+        return dataclasses.replace(self, input={**known, **self.input})
+
     def matches(self, trigger: Trigger) -> bool:
         """Say whether a trigger can be what came of this order.
 

@@ -14,6 +14,7 @@ import uuid
 from heat.objects import event
 from keystoneauth1 import exceptions
 from mistralclient.api import base
+import yaml
 
 from heat_plugins.clients import heat_mistral
 from heat_plugins.workflows import schedule
@@ -49,6 +50,8 @@ class Mistral:
         self.cron_triggers = CronTriggers(self)
         self.executions = Executions(self)
         self.tasks = Tasks(self)
+        self.environments = Environments(self)
+        self.actions = Actions(self)
 
     def fail(self, call, *errors, effect=False):
         """Let the next such calls fail, one for each error."""
@@ -289,6 +292,77 @@ class CronTriggers(Manager):
         """Return the one trigger that there is."""
         (row,) = self.rows.values()
         return row
+
+
+class Environments(Manager):
+    """The environments."""
+
+    NAME = 'environments'
+
+    def create(self, **row):
+        return self._do('create', lambda: shown(self.add(row)))
+
+    def add(self, row):
+        """Make an environment."""
+        if self.find(row['name']):
+            raise refused(409, f'Duplicate entry: {row["name"]}')
+        row = {'id': str(uuid.uuid4()), **row}
+        self.rows[row['id']] = row
+        return row
+
+    def update(self, **row):
+        return self._do(
+            'update', lambda: self.require(row['name']).update(row)
+        )
+
+
+class Actions(Manager):
+    """The actions; ``std.echo`` is there."""
+
+    NAME = 'actions'
+
+    def __init__(self, mistral):
+        super().__init__(mistral)
+        self.rows['std.echo'] = {'id': 'std.echo', 'name': 'std.echo'}
+
+    def validate(self, definition):
+        def work():
+            ((_, spec),) = self._read(definition)
+            if '<% $.' in str(spec) and ' %>' not in str(spec):
+                return {'valid': False, 'error': 'Parse error'}
+            return {'valid': True}
+
+        return self._do('validate', work)
+
+    @staticmethod
+    def _read(definition):
+        found = yaml.safe_load(definition)
+        assert found.pop('version') == '2.0'
+        return found.items()
+
+    def create(self, definition, scope='private'):
+        return self._do('create', lambda: [shown(self.add(definition))])
+
+    def add(self, definition):
+        """Make an action."""
+        ((name, spec),) = self._read(definition)
+        if self.find(name):
+            raise refused(409, f'Duplicate entry: {name}')
+        row = {
+            'id': str(uuid.uuid4()),
+            'name': name,
+            'definition': definition,
+            'input': ', '.join(map(str, spec.get('input', []))),
+        }
+        self.rows[row['id']] = row
+        return row
+
+    def update(self, definition, scope='private'):
+        def work():
+            ((name, _spec),) = self._read(definition)
+            self.require(name).update(definition=definition)
+
+        return self._do('update', work)
 
 
 class MistralTestCase(heat_fixture.HeatTestCase):

@@ -4,13 +4,19 @@
 import copy
 import datetime
 import json
+from unittest import mock
 import uuid
 
 from heat.common import exception
+from heat.engine import attributes
+from heat.engine import properties as heat_properties
+from heat.engine import resource
 from heat.engine.resources.openstack.mistral import cron_trigger as heats_own
+from keystoneauth1 import exceptions
 from oslo_config import cfg
 
 from heat_plugins.resources import cron_trigger
+from heat_plugins.resources import trust_probe
 from tests.unit.resources import fake_mistral
 
 
@@ -139,6 +145,54 @@ class MakingTest(CronTriggerTest):
     def test_a_first_time_alone_runs_once(self):
         self.make(pattern=None, first_time='2030-01-02 00:00')
         self.assertEqual(1, self.triggers.only()['remaining_executions'])
+
+
+class Workflow(resource.Resource):
+    """Stands for OS::Mistral::Workflow; its workflow is there already."""
+
+    properties_schema = {
+        'input': heat_properties.Schema(heat_properties.Schema.MAP),
+    }
+    attributes_schema = {
+        'available_workflows': attributes.Schema(
+            type=attributes.Schema.MAP,
+        ),
+    }
+
+    def _resolve_attribute(self, name):
+        return {'short': 'tidy'}
+
+
+class OfTheStackTest(CronTriggerTest):
+    TYPES = {**CronTriggerTest.TYPES, 'OS::Mistral::Workflow': Workflow}
+
+    def with_workflow(self, **given):
+        found = template(
+            workflow={'get_attr': ['workflow', 'available_workflows', 'short']}
+        )
+        found['resources']['workflow'] = {
+            'type': 'OS::Mistral::Workflow',
+            'properties': {'input': given},
+        }
+        return found
+
+    def test_a_workflow_of_the_stack_lends_its_input(self):
+        self.heat.create(self.with_workflow(what='lent', other='unknown'))
+        row = self.triggers.only()
+        self.assertEqual('tidy', row['workflow_name'])
+        self.assertEqual({'what': 'lent'}, json.loads(row['workflow_input']))
+
+    def test_what_the_trigger_says_itself_counts_more(self):
+        found = self.with_workflow(what='lent', where='there')
+        found['resources']['trigger']['properties']['workflow'] = {
+            'name': found['resources']['trigger']['properties']['workflow'],
+            'input': {'what': 'given'},
+        }
+        self.heat.create(found)
+        self.assertEqual(
+            {'what': 'given', 'where': 'there'},
+            json.loads(self.triggers.only()['workflow_input']),
+        )
 
 
 class RefusingTest(CronTriggerTest):
@@ -351,6 +405,46 @@ class UpdatingTest(CronTriggerTest):
         self.triggers.fire('nightly', 2)
         self.update(count=5, pattern='5 * * * *')
         self.assertEqual(3, self.triggers.only()['remaining_executions'])
+        self.assertEqual('5 * * * *', self.triggers.only()['pattern'])
+
+
+class TrustTest(CronTriggerTest):
+    """Keystone is asked for a trust before the old trigger goes."""
+
+    def keystone(self, error=None):
+        made = mock.Mock(id='probe')
+        trusts = mock.Mock()
+        trusts.create.side_effect = error
+        trusts.create.return_value = made
+        self.patch(trust_probe, '_trusts', lambda resource: trusts)
+        return trusts
+
+    def test_a_trust_for_a_try_is_given_back(self):
+        self.make()
+        trusts = self.keystone()
+        self.update(pattern='5 * * * *')
+        trusts.delete.assert_called_once_with('probe')
+        arguments = trusts.create.call_args[1]
+        self.assertEqual(
+            datetime.timedelta(minutes=2),
+            arguments['expires_at'] - self.mistral.now,
+        )
+        self.assertTrue(arguments['impersonation'])
+
+    def test_a_refused_one_leaves_the_old_trigger(self):
+        self.make()
+        self.keystone(
+            exceptions.Forbidden(
+                'Delegated tokens cannot manage trusts.', http_status=403
+            )
+        )
+        self.assertIn('application credential', self.refused_update(count=4))
+        self.assertEqual([], self.mistral.changes())
+
+    def test_a_keystone_that_is_away_decides_nothing(self):
+        self.make()
+        self.keystone(exceptions.ServiceUnavailable())
+        self.update(pattern='5 * * * *')
         self.assertEqual('5 * * * *', self.triggers.only()['pattern'])
 
 

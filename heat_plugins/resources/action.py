@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OS::Mistral::Action."""
+
+from heat.common import exception
+from heat.common.i18n import _
+from heat.engine import attributes
+from heat.engine import constraints
+from heat.engine import properties
+from heat.engine import support
+from oslo_log import log as logging
+
+from heat_plugins.clients import mistral_errors
+from heat_plugins.resources import mistral_calls
+from heat_plugins.resources import mistral_named
+from heat_plugins.workflows import adhoc
+
+LOG = logging.getLogger(__name__)
+
+
+class Action(mistral_named.MistralNamed):
+    """An ad-hoc action: another action with a part of its input filled in.
+
+    Workflows use it by its name, which ``get_resource`` gives. It is told
+    either by ``base`` and the properties that belong to it, or by a
+    ``definition`` in Mistral's language, whose own name for the action
+    counts for nothing.
+    """
+
+    support_status = support.SupportStatus(
+        status=support.UNSUPPORTED,
+        message=_('Not a part of Heat; heat-plugins brings it.'),
+    )
+
+    entity = 'actions'
+
+    KIND = 'an action'
+
+    PROPERTIES = (
+        NAME,
+        DEFINITION,
+        BASE,
+        BASE_INPUT,
+        INPUT,
+        OUTPUT,
+        DESCRIPTION,
+        TAGS,
+        SCOPE,
+    ) = (
+        'name',
+        'definition',
+        'base',
+        'base_input',
+        'input',
+        'output',
+        'description',
+        'tags',
+        'scope',
+    )
+
+    # What only goes with a base.
+    _PARTS = (BASE, BASE_INPUT, INPUT, OUTPUT, DESCRIPTION, TAGS)
+
+    ATTRIBUTES = (INPUT_ATTR,) = ('input',)
+
+    properties_schema = {
+        NAME: properties.Schema(
+            properties.Schema.STRING,
+            _(
+                'Name of the action; no other one of the project may have '
+                'it. Without it the action gets a name of its own.'
+            ),
+            constraints=[constraints.AllowedPattern(r'([A-Za-z_][\w.-]*)?')],
+            update_allowed=True,
+        ),
+        DEFINITION: properties.Schema(
+            properties.Schema.STRING,
+            _("Definition of one ad-hoc action in Mistral's language, v2."),
+            update_allowed=True,
+        ),
+        BASE: properties.Schema(
+            properties.Schema.STRING,
+            _('The action that this one stands on, such as std.http.'),
+            update_allowed=True,
+        ),
+        BASE_INPUT: properties.Schema(
+            properties.Schema.MAP,
+            _(
+                'What the base gets: values, or expressions on the input of '
+                'this action, such as "<% $.url %>".'
+            ),
+            update_allowed=True,
+        ),
+        INPUT: properties.Schema(
+            properties.Schema.LIST,
+            _(
+                'What this action takes: names, or maps from a name to a '
+                'default.'
+            ),
+            update_allowed=True,
+        ),
+        OUTPUT: properties.Schema(
+            properties.Schema.ANY,
+            _(
+                'What this action returns: an expression on the result of '
+                'the base, which is "$".'
+            ),
+            update_allowed=True,
+        ),
+        DESCRIPTION: properties.Schema(
+            properties.Schema.STRING,
+            _('Description of the action.'),
+            update_allowed=True,
+        ),
+        TAGS: properties.Schema(
+            properties.Schema.LIST,
+            _('Tags of the action.'),
+            update_allowed=True,
+        ),
+        SCOPE: properties.Schema(
+            properties.Schema.STRING,
+            _('Who may use it: this project alone, or every project.'),
+            default='private',
+            constraints=[constraints.AllowedValues(['private', 'public'])],
+            update_allowed=True,
+        ),
+    }
+
+    attributes_schema = {
+        INPUT_ATTR: attributes.Schema(
+            _('What the action takes, as Mistral writes it.'),
+            type=attributes.Schema.STRING,
+        ),
+    }
+
+    def validate(self):
+        """Validate as Heat does, then let Mistral look at the definition.
+
+        :raises StackValidationFailed: if no action can be made of it.
+        """
+        super().validate()
+        definition = self.properties[self.DEFINITION]
+        waits = self.pending(self.DEFINITION, *self._PARTS)
+        if self.DEFINITION in self.properties.data:
+            # A description of the resource is one of the action as well.
+            for name in self._PARTS:
+                if name in self.properties.data:
+                    raise exception.ResourcePropertyConflict(
+                        self.DEFINITION, name
+                    )
+        elif self.BASE not in self.properties.data:
+            raise exception.PropertyUnspecifiedError(
+                self.DEFINITION, self.BASE
+            )
+        if waits:
+            return
+        try:
+            text = adhoc.write('action', self._spec(self.properties))
+        except adhoc.AdhocError as exc:
+            raise self.invalid(self.DEFINITION, exc) from exc
+        self._ask_mistral(text, self.DEFINITION if definition else self.BASE)
+
+    def _ask_mistral(self, text, prop):
+        try:
+            found = self.client().actions.validate(text)
+        except Exception as exc:
+            if mistral_errors.judge(exc) is None:
+                raise
+            LOG.warning('Action "%s" is not checked: %s', self.name, exc)
+            return
+        if not found.get('valid', True):
+            raise self.invalid(prop, ' '.join(str(found['error']).split()))
+
+    def _spec(self, found):
+        if found[self.DEFINITION]:
+            return adhoc.read(found[self.DEFINITION])
+        return {name.replace('_', '-'): found[name] for name in self._PARTS}
+
+    # What is done ---------------------------------------------------------
+
+    @property
+    def _calls(self):
+        return self.client().actions
+
+    def precheck(self, patience, found):
+        """See whether the base is there: Mistral tells only as it runs."""
+        base = adhoc.base_name(self._spec(found))
+        if self.see(patience, base) is None:
+            raise mistral_calls.MistralError(f'there is no action "{base}".')
+
+    def see(self, patience, name):
+        return self.look(
+            patience, 'cannot see the action', self._calls.get, name
+        )
+
+    def make(self, patience, name, found):
+        (row,) = self.ask(
+            patience,
+            'cannot make the action',
+            self._calls.create,
+            adhoc.write(name, self._spec(found)),
+            scope=found[self.SCOPE],
+        )
+        return row
+
+    def change(self, patience, name, found):
+        self.ask(
+            patience,
+            'cannot change the action',
+            self._calls.update,
+            adhoc.write(name, self._spec(found)),
+            scope=found[self.SCOPE],
+        )
+
+    def remove(self, patience, name):
+        self.look(
+            patience, 'cannot delete the action', self._calls.delete, name
+        )
+
+    def matches(self, row, found):
+        return row.definition == adhoc.write(row.name, self._spec(found))
+
+    def _resolve_attribute(self, name):
+        row = self.glance()
+        return None if row is None else row.input

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OS::Mistral::Environment."""
+
+import json
+
+from heat.common.i18n import _
+from heat.engine import attributes
+from heat.engine import constraints
+from heat.engine import properties
+from heat.engine import support
+
+from heat_plugins.resources import mistral_named
+from heat_plugins.workflows import outcome
+
+
+class Environment(mistral_named.MistralNamed):
+    """A set of variables for workflows, stored in Mistral.
+
+    An execution that is started with the params ``{"env": NAME}`` finds
+    them under ``env()``; ``get_resource`` gives the name.
+    """
+
+    support_status = support.SupportStatus(
+        status=support.UNSUPPORTED,
+        message=_('Not a part of Heat; heat-plugins brings it.'),
+    )
+
+    entity = 'environments'
+
+    KIND = 'an environment'
+
+    PROPERTIES = (NAME, VARIABLES, DESCRIPTION, SCOPE) = (
+        'name',
+        'variables',
+        'description',
+        'scope',
+    )
+
+    ATTRIBUTES = (VARIABLES_ATTR,) = ('variables',)
+
+    properties_schema = {
+        NAME: properties.Schema(
+            properties.Schema.STRING,
+            _(
+                'Name of the environment; no other one of the project may '
+                'have it. Without it the environment gets a name of its own.'
+            ),
+            update_allowed=True,
+        ),
+        VARIABLES: properties.Schema(
+            properties.Schema.MAP,
+            _('The variables: value by name.'),
+            required=True,
+            update_allowed=True,
+        ),
+        DESCRIPTION: properties.Schema(
+            properties.Schema.STRING,
+            _('Description of the environment.'),
+            default='',
+            update_allowed=True,
+        ),
+        SCOPE: properties.Schema(
+            properties.Schema.STRING,
+            _('Who may use it: this project alone, or every project.'),
+            default='private',
+            constraints=[constraints.AllowedValues(['private', 'public'])],
+            update_allowed=True,
+        ),
+    }
+
+    attributes_schema = {
+        VARIABLES_ATTR: attributes.Schema(
+            _('The variables, as they are in Mistral now.'),
+            type=attributes.Schema.MAP,
+            cache_mode=attributes.Schema.CACHE_NONE,
+        ),
+    }
+
+    @property
+    def _calls(self):
+        return self.client().environments
+
+    def _body(self, name, found):
+        return {
+            'name': name,
+            # mistralclient sends an empty map as none.
+            'variables': json.dumps(found[self.VARIABLES] or {}),
+            'description': found[self.DESCRIPTION] or '',
+            'scope': found[self.SCOPE],
+        }
+
+    def see(self, patience, name):
+        return self.look(
+            patience, 'cannot see the environment', self._calls.get, name
+        )
+
+    def make(self, patience, name, found):
+        return self.ask(
+            patience,
+            'cannot make the environment',
+            self._calls.create,
+            **self._body(name, found),
+        )
+
+    def change(self, patience, name, found):
+        self.ask(
+            patience,
+            'cannot change the environment',
+            self._calls.update,
+            **self._body(name, found),
+        )
+
+    def remove(self, patience, name):
+        self.look(
+            patience, 'cannot delete the environment', self._calls.delete, name
+        )
+
+    def matches(self, row, found):
+        return outcome.mapping(row.variables) == (found[self.VARIABLES] or {})
+
+    def _resolve_attribute(self, name):
+        row = self.glance()
+        return None if row is None else outcome.mapping(row.variables)

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What has a name in Mistral that no other may have, and can be changed."""
+
+from heat.engine import resource
+
+from heat_plugins.resources import mistral_calls
+
+# The name that Mistral was asked for, before it has answered.
+_BEGUN = 'begun'
+_ID = 'id'
+
+
+class Taken(Exception):
+    """Somebody else has the name already."""
+
+
+class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
+    """Base of such types; nothing that others have made is touched.
+
+    A subclass has ``KIND``, for people, and ``see``, ``make``, ``change``,
+    ``remove`` and ``matches``.
+    """
+
+    NAME = 'name'
+
+    always_replace_on_check_failed = False
+
+    def needs_replace_failed(self):
+        return False
+
+    def _needs_update(self, *args, **kwargs):
+        # What has failed half-way is done again.
+        return super()._needs_update(*args, **kwargs) or (
+            self.status == self.FAILED
+        )
+
+    def needs_replace_with_prop_diff(
+        self, changed_properties_set, after_props, before_props
+    ):
+        # Under another name it is another one; the old one goes later,
+        # when nothing refers to it any more.
+        return self.NAME in changed_properties_set and bool(
+            after_props[self.NAME] or before_props[self.NAME]
+        )
+
+    def wanted_name(self, found):
+        """Return the name that properties ask for."""
+        return found[self.NAME] or self.physical_resource_name()
+
+    # What subclasses know ---------------------------------------------------
+
+    def see(self, patience, name):
+        """Return the one of that name, or None."""
+        raise NotImplementedError
+
+    def make(self, patience, name, found):
+        """Make it, and return it."""
+        raise NotImplementedError
+
+    def change(self, patience, name, found):
+        """Change it."""
+        raise NotImplementedError
+
+    def remove(self, patience, name):
+        """Take it away."""
+        raise NotImplementedError
+
+    def matches(self, row, found):
+        """Say whether it can be what was asked for."""
+        raise NotImplementedError
+
+    def precheck(self, patience, found):
+        """Check what can be before anything changes."""
+
+    # What is done -----------------------------------------------------------
+
+    def handle_create(self):
+        return mistral_calls.Patience()
+
+    def check_create_complete(self, patience):
+        return self._create(patience, self.properties)
+
+    def _create(self, patience, found):
+        name = self.wanted_name(found)
+        self.precheck(patience, found)
+        row = self.see(patience, name)
+        if row is not None:
+            # Ours, if it was made and the answer got lost.
+            begun = self.data().get(_BEGUN) == name
+            if not begun or not self.matches(row, found):
+                raise Taken(
+                    f'there is {self.KIND} "{name}" already; give this one '
+                    f'another name, or none.'
+                )
+        else:
+            self.data_set(_BEGUN, name)
+            try:
+                row = self.make(patience, name, found)
+            except mistral_calls.MistralError as exc:
+                if not exc.fault.passing:
+                    self.data_delete(_BEGUN)
+                raise
+        self.data_set(_ID, row.id)
+        self.resource_id_set(name)
+        self.data_delete(_BEGUN)
+        return True
+
+    def handle_update(self, json_snippet, tmpl_diff, prop_diff):
+        after = json_snippet.properties(self.properties_schema, self.context)
+        return mistral_calls.Patience(), after
+
+    def check_update_complete(self, begun):
+        patience, after = begun
+        if self._ours(patience) is None:
+            return self._create(patience, after)
+        self.precheck(patience, after)
+        self.change(patience, self.resource_id, after)
+        return True
+
+    def handle_delete(self):
+        return mistral_calls.Patience()
+
+    def check_delete_complete(self, patience):
+        if patience is None:
+            return True
+        name = self.data().get(_BEGUN)
+        if name and self.resource_id is None:
+            row = self.see(patience, name)
+            if row is not None and self.matches(row, self.properties):
+                self.remove(patience, name)
+        elif self._ours(patience) is not None:
+            self.remove(patience, self.resource_id)
+        return True
+
+    def _ours(self, patience):
+        """Return it, if it is there and is the one that was made here."""
+        if self.resource_id is None:
+            return None
+        row = self.see(patience, self.resource_id)
+        if row is None or row.id != self.data().get(_ID, row.id):
+            return None
+        return row
+
+    def handle_check(self):
+        return mistral_calls.Patience()
+
+    def check_check_complete(self, patience):
+        if self._ours(patience) is None:
+            raise mistral_calls.MistralError(
+                f'{self.KIND} "{self.resource_id}" is not in Mistral any '
+                f'more; an update of the stack makes it again.'
+            )
+        return True
+
+    def glance(self):
+        """Return it for an attribute; None if it cannot be seen."""
+        if self.resource_id is None:
+            return None
+        try:
+            return self._ours(mistral_calls.Impatience())
+        except mistral_calls.MistralError as exc:
+            mistral_calls.LOG.warning('%s: %s', self.name, exc)
+            return None

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OS::Mistral::Environment and OS::Mistral::Action."""
+
+import json
+
+from heat.common import exception
+import yaml
+
+from heat_plugins.resources import action
+from heat_plugins.resources import environment
+from tests.unit.resources import fake_mistral
+
+
+class NamedTest(fake_mistral.MistralTestCase):
+    TYPES = {
+        'OS::Mistral::Environment': environment.Environment,
+        'OS::Mistral::Action': action.Action,
+    }
+
+    def template(self, **properties):
+        return {
+            'heat_template_version': '2021-04-16',
+            'resources': {
+                'it': {
+                    'type': self.TYPE,
+                    'properties': {**self.PROPERTIES, **properties},
+                }
+            },
+        }
+
+    def make(self, **properties):
+        self.stack = self.heat.create(self.template(**properties))
+        self.mistral.calls.clear()
+        return self.stack['it']
+
+    def update(self, **properties):
+        self.heat.update(self.stack, self.template(**properties))
+
+    def refused(self, **properties):
+        self.stack = self.heat.stack(self.template(**properties))
+        self.stack.validate()
+        self.assertRaises(
+            AssertionError, self.heat.run, self.stack, self.stack.CREATE
+        )
+        return self.stack['it'].status_reason
+
+    def made(self):
+        """Return what is there, by name."""
+        return {
+            row['name']: row
+            for row in self.manager.rows.values()
+            if row['name'] != 'std.echo'
+        }
+
+    def attribute(self, name):
+        stack = self.heat.load(self.stack)
+        return stack['it'].FnGetAtt(name)
+
+
+class _Common:
+    """What holds for both."""
+
+    def test_without_a_name_it_gets_one_of_its_own(self):
+        found = self.make(name=None)
+        (name,) = self.made()
+        self.assertRegex(name, '^stack-it-')
+        self.assertEqual(name, found.FnGetRefId())
+
+    def test_a_change_is_an_update(self):
+        self.make()
+        before = self.made()['mine']['id']
+        self.update(**self.CHANGED)
+        self.assertEqual([f'{self.NAME}.update'], self.mistral.changes())
+        self.assertEqual(before, self.made()['mine']['id'])
+
+    def test_another_name_is_another_one(self):
+        self.make()
+        self.update(name='other')
+        self.assertEqual(['other'], list(self.made()))
+
+    def test_a_name_that_is_taken_is_left_alone(self):
+        self.add('mine')
+        self.assertIn('"mine" already', self.refused())
+        self.heat.delete(self.stack)
+        self.assertEqual(['mine'], list(self.made()))
+
+    def test_one_that_somebody_deleted_is_made_again(self):
+        self.make()
+        self.manager.remove('mine')
+        self.assertRaises(
+            AssertionError, self.heat.run, self.stack, self.stack.CHECK
+        )
+        self.update()
+        self.assertEqual(['mine'], list(self.made()))
+        self.heat.run(self.stack, self.stack.CHECK)
+
+    def test_one_that_somebody_put_in_its_place_is_not_deleted(self):
+        self.make()
+        self.manager.remove('mine')
+        self.add('mine')
+        self.heat.delete(self.stack)
+        self.assertEqual(['mine'], list(self.made()))
+
+    def test_passing_errors_are_ridden_out(self):
+        for call in ('get', 'create', 'update', 'delete'):
+            for effect in (False, True):
+                for error in (fake_mistral.DOWN, fake_mistral.UNAVAILABLE):
+                    name = f'{self.NAME}.{call}'
+                    self.mistral.fail(name, error, error, effect=effect)
+                    self.make()
+                    self.update(**self.CHANGED)
+                    self.assertEqual(['mine'], list(self.made()))
+                    self.heat.delete(self.stack)
+                    self.assertEqual({}, self.made())
+                    self.mistral.faults.clear()
+
+    def test_what_mistral_refuses_leaves_nothing(self):
+        self.mistral.fail(
+            f'{self.NAME}.create', fake_mistral.refused(400, 'not so')
+        )
+        self.assertIn('not so', self.refused())
+        self.heat.delete(self.stack)
+        self.assertEqual({}, self.made())
+
+    def test_an_update_mends_a_failed_create(self):
+        self.mistral.fail(
+            f'{self.NAME}.create', fake_mistral.refused(400, 'not so')
+        )
+        self.refused()
+        self.update()
+        self.assertEqual(['mine'], list(self.made()))
+
+
+class EnvironmentTest(_Common, NamedTest):
+    TYPE = 'OS::Mistral::Environment'
+    NAME = 'environments'
+    PROPERTIES = {'name': 'mine', 'variables': {'a': {'b': 1}}}
+    CHANGED = {'variables': {'a': 2}, 'description': 'new'}
+
+    def setUp(self):
+        super().setUp()
+        self.manager = self.mistral.environments
+
+    def add(self, name):
+        self.manager.add({'name': name, 'variables': '{}'})
+
+    def test_the_variables(self):
+        self.make()
+        row = self.made()['mine']
+        self.assertEqual({'a': {'b': 1}}, json.loads(row['variables']))
+        self.update(variables={})
+        self.assertEqual({}, json.loads(self.made()['mine']['variables']))
+        self.made()['mine']['variables'] = '{"x": 7}'
+        self.assertEqual({'x': 7}, self.attribute('variables'))
+
+
+class ActionTest(_Common, NamedTest):
+    TYPE = 'OS::Mistral::Action'
+    NAME = 'actions'
+    PROPERTIES = {
+        'name': 'mine',
+        'base': 'std.echo',
+        'base_input': {'output': '<% $.who %>'},
+        'input': ['who', {'times': 1}],
+    }
+    CHANGED = {'base_input': {'output': 'hello <% $.who %>'}}
+    DEFINITION = 'greet:\n  base: std.echo\n  base-input: {output: hi}\n'
+
+    def setUp(self):
+        super().setUp()
+        self.manager = self.mistral.actions
+
+    def add(self, name):
+        self.manager.add(f"version: '2.0'\n{name}: {{base: std.echo}}\n")
+
+    def invalid(self, **properties):
+        error = self.assertRaises(
+            (
+                exception.StackValidationFailed,
+                exception.ResourcePropertyConflict,
+                exception.PropertyUnspecifiedError,
+            ),
+            self.heat.create,
+            {
+                'heat_template_version': '2021-04-16',
+                'resources': {
+                    'it': {'type': self.TYPE, 'properties': properties}
+                },
+            },
+        )
+        return str(error)
+
+    def test_the_properties_make_a_definition(self):
+        self.make()
+        text = self.made()['mine']['definition']
+        self.assertEqual(
+            {
+                'version': '2.0',
+                'mine': {
+                    'base': 'std.echo',
+                    'base-input': {'output': '<% $.who %>'},
+                    'input': ['who', {'times': 1}],
+                },
+            },
+            yaml.safe_load(text),
+        )
+        self.assertIn('who', self.attribute('input'))
+
+    def test_a_definition_gets_the_name(self):
+        template = self.template()
+        template['resources']['it']['properties'] = {
+            'definition': self.DEFINITION
+        }
+        self.heat.create(template)
+        ((name, row),) = self.made().items()
+        self.assertRegex(name, '^stack-it-')
+        self.assertEqual(
+            {'base': 'std.echo', 'base-input': {'output': 'hi'}},
+            yaml.safe_load(row['definition'])[name],
+        )
+
+    def test_a_base_that_is_not_there(self):
+        self.assertIn(
+            'there is no action "std.no"', self.refused(base='std.no')
+        )
+
+    def test_either_a_definition_or_a_base(self):
+        self.assertIn(
+            'definition',
+            self.invalid(definition=self.DEFINITION, base='std.echo'),
+        )
+
+    def test_neither(self):
+        self.assertIn('definition', self.invalid(input=['a']))
+
+    def test_two_actions(self):
+        self.assertIn(
+            'has 2 actions',
+            self.invalid(definition='a: {base: b}\nc: {base: d}\n'),
+        )
+
+    def test_no_yaml(self):
+        self.assertIn('no YAML', self.invalid(definition='a: ['))
+
+    def test_an_unknown_key(self):
+        self.assertIn(
+            'has no "inputs"',
+            self.invalid(definition='a: {base: b, inputs: [c]}'),
+        )
+
+    def test_what_mistral_finds_wrong(self):
+        self.assertIn(
+            'Parse error',
+            self.invalid(base='std.echo', base_input={'output': '<% $. '}),
+        )
