@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack software deployment action list`` and ``… trigger``."""
+
+import json
+
+from cliff import columns as cliff_columns
+from osc_lib import exceptions
+
+from heat_plugins.osc import columns
+from heat_plugins.osc import common
+from heat_plugins.osc import following
+from heat_plugins.runs import batch as batches
+from heat_plugins.runs import errors
+from heat_plugins.runs import starting
+
+
+class Inputs(cliff_columns.FormattableColumn):
+    """Declared inputs, with types and defaults."""
+
+    def human_readable(self):
+        return '\n'.join(_input(one) for one in self._value)
+
+    def machine_readable(self):
+        return [
+            {
+                key: one.get(key)
+                for key in ('name', 'type', 'default', 'description')
+            }
+            for one in self._value
+        ]
+
+
+def _input(one):
+    shown = f'{one["name"]}: {one.get("type") or "String"}'
+    if one.get('default') is not None:
+        shown += f' = {json.dumps(one["default"])}'
+    return columns.text(shown)
+
+
+class ListActions(common.Report):
+    """List what can be run on the servers of a stack."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'stack', metavar='<stack>', help='Name or ID of the stack'
+        )
+        parser.add_argument(
+            'resource',
+            metavar='<resource>',
+            nargs='?',
+            help='A deployment of it, or a resource that holds some: name, '
+            'path in nested stacks (parent.child) or physical ID (default: '
+            'all)',
+        )
+        parser.add_argument(
+            '--lifecycle',
+            action='store_true',
+            help='Include those that Heat runs by itself, such as CREATE',
+        )
+        return parser
+
+    def take_action(self, parsed_args):
+        service = common.service(self.app.client_manager)
+        found = service.find(parsed_args.stack, parsed_args.resource)
+        rows = [
+            (
+                action.resource,
+                action.name,
+                action.tool,
+                action.server_id,
+                Inputs(action.inputs),
+            )
+            for target in found
+            for action in target.actions()
+            if parsed_args.lifecycle or not action.lifecycle
+        ]
+        return ('Resource', 'Action', 'Tool', 'Server', 'Inputs'), rows
+
+
+class Trigger(common.Report):
+    """Run an action on a server of a stack, or on several.
+
+    Exit codes with --wait: 0 success, 3 failed, 4 timed out, 5 cancelled,
+    1 not started or another error, 130 interrupted.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        # So that options may stand between the resources and the action.
+        parser.parse_args = parser.parse_intermixed_args
+        parser.add_argument(
+            'stack', metavar='<stack>', help='Name or ID of the stack'
+        )
+        parser.add_argument(
+            'resources',
+            metavar='<resource>',
+            nargs='*',
+            help='A deployment, or a resource that holds some, such as a '
+            'group: name, path in nested stacks (parent.child) or physical '
+            'ID; repeat for several',
+        )
+        parser.add_argument(
+            'action', metavar='<action>', help='The action, such as BACKUP'
+        )
+        parser.add_argument(
+            '--all',
+            action='store_true',
+            help='Run it on every deployment of the stack that has it',
+        )
+        common.add_input_options(parser)
+        common.add_time_options(parser)
+        parser.add_argument(
+            '--wait',
+            action='store_true',
+            help='Wait until it has ended, and show its outputs',
+        )
+        parser.add_argument(
+            '--max-concurrent',
+            metavar='<number>',
+            type=common.positive,
+            help='With --wait: run on that many servers at a time',
+        )
+        return parser
+
+    def take_action(self, parsed_args):
+        if bool(parsed_args.resources) == parsed_args.all:
+            raise exceptions.CommandError('Name a resource, or give --all')
+        if parsed_args.max_concurrent and not parsed_args.wait:
+            raise exceptions.CommandError('--max-concurrent needs --wait')
+        service = common.service(self.app.client_manager)
+        order = starting.Order(
+            action=parsed_args.action,
+            inputs=common.inputs(parsed_args),
+            timeout=parsed_args.timeout or starting.DEFAULT_TIMEOUT,
+            delivery_timeout=parsed_args.delivery_timeout,
+        )
+        found = _targets(service, parsed_args)
+        follower = following.Follower(self, service, parsed_args.stack)
+        batch = batches.Batch(
+            service,
+            found,
+            order,
+            concurrent=parsed_args.max_concurrent,
+            started=follower.progress.started,
+        )
+        batch.check()
+        if parsed_args.wait:
+            runs = follower.batch(batch, found[0].root.id)
+        else:
+            batch.start()
+            runs = batch.runs
+        for failure in batch.failures:
+            if len(found) == 1:
+                raise failure.error
+            self.log.error('%s: %s', failure.target.path, failure.error)
+            self.exit_code = self.exit_code or 1
+        return columns.one(runs[0]) if len(found) == 1 else columns.many(runs)
+
+
+def _targets(service, parsed_args):
+    if parsed_args.all:
+        found = [
+            target
+            for target in service.find(parsed_args.stack)
+            if parsed_args.action in [a.name for a in target.actions()]
+        ]
+        if not found:
+            raise errors.NotFound(
+                f'No deployment of stack {parsed_args.stack} has an action '
+                f'{parsed_args.action}'
+            )
+        return found
+    found = {
+        target.deployment.id: target
+        for resource in parsed_args.resources
+        for target in service.find(parsed_args.stack, resource)
+    }
+    return list(found.values())

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the commands share: the way to the core, output and exit codes."""
+
+import argparse
+import sys
+
+from cliff import columns
+from osc_lib import exceptions
+from osc_lib.command import command
+import yaml
+
+from heat_plugins.clients import heat
+from heat_plugins.clients import swift
+from heat_plugins.runs import errors
+from heat_plugins.runs import run as runs
+from heat_plugins.runs import service as services
+from heat_plugins.signals import errors as store_errors
+from heat_plugins.signals import store as store_module
+
+#: Exit codes beside 0 (success), 1 (an error) and 2 (a wrong command line).
+FAILED = 3
+TIMED_OUT = 4
+CANCELLED = 5
+STILL_RUNNING = 6
+INTERRUPTED = 130
+
+_CODES = {
+    runs.State.COMPLETE: 0,
+    runs.State.FAILED: FAILED,
+    runs.State.TIMED_OUT: TIMED_OUT,
+    runs.State.CANCELLED: CANCELLED,
+}
+
+
+def exit_code(found):
+    """Return the exit code for the ends of runs: the worst of them."""
+    return max(
+        (_CODES.get(run.state, STILL_RUNNING) for run in found), default=0
+    )
+
+
+def service(manager, **more):
+    """Return the core, with the session of a command.
+
+    :param manager: the command's client manager.
+    """
+    options = {
+        'interface': manager.interface or 'public',
+        'region_name': manager.region_name,
+    }
+    transport = swift.KeystoneTransport(manager.session, **options)
+    return services.Runs(
+        heat.Heat(manager.session, **options),
+        store_module.ObjectStore(transport),
+        who=_who(manager),
+        **more,
+    )
+
+
+def _who(manager):
+    found = manager.auth_ref
+    name = getattr(found, 'username', None)
+    return name or getattr(found, 'user_id', None) or 'unknown'
+
+
+class Report(command.Lister):
+    """A command that shows one thing or many, in every format.
+
+    cliff's formats for one thing leave csv out. `take_action` returns the
+    columns, and rows or a `One`.
+
+    :ivar exit_code: what the command ends with if all goes well.
+    """
+
+    exit_code = 0
+
+    def run(self, parsed_args):
+        try:
+            return super().run(parsed_args) or self.exit_code
+        except (errors.RunError, store_errors.SignalError) as exc:
+            raise exceptions.CommandError(str(exc)) from exc
+
+    def produce_output(self, parsed_args, column_names, data):
+        if not isinstance(data, One):
+            return super().produce_output(parsed_args, column_names, data)
+        if not hasattr(self.formatter, 'emit_one'):
+            return super().produce_output(
+                parsed_args, column_names, [tuple(data)]
+            )
+        names, selector = self._generate_columns_and_selector(
+            parsed_args, column_names
+        )
+        if selector:
+            data = self._compress_iterable(data, selector)
+        shown = list(zip(names, data, strict=True))
+        if parsed_args.formatter == 'table' and not selector:
+            # What there is nothing to say about is for scripts only.
+            shown = [(name, value) for name, value in shown if _says(value)]
+        self.formatter.emit_one(
+            [name for name, _ in shown],
+            [value for _, value in shown],
+            self.app.stdout,
+            parsed_args,
+        )
+        return 0
+
+
+def _says(value):
+    if isinstance(value, columns.FormattableColumn):
+        value = value.human_readable()
+    return value not in (None, '')
+
+
+class One(tuple):
+    """The values of the one thing that a command shows."""
+
+    __slots__ = ()
+
+
+class Input:
+    """An input from the command line; its value may be a secret.
+
+    With ``--debug`` the client logs what it has parsed.
+    """
+
+    def __init__(self, text):
+        self.name, separator, self.value = text.partition('=')
+        if not separator or not self.name:
+            # Whatever it is: not to be quoted.
+            raise argparse.ArgumentTypeError('expected <name>=<value>')
+
+    def __repr__(self):
+        return f'{self.name}=***'
+
+
+def add_input_options(parser):
+    parser.add_argument(
+        '--input',
+        dest='inputs',
+        metavar='<name>=<value>',
+        type=Input,
+        action='append',
+        default=[],
+        help='Give an input another value than the stack does (repeat '
+        'option to set several). What is on a command line can be seen by '
+        'others on this machine: give secrets with --inputs-file',
+    )
+    parser.add_argument(
+        '--inputs-file',
+        metavar='<file>',
+        help='Read inputs from a map in YAML or JSON; - for standard input. '
+        '--input goes over it',
+    )
+
+
+def inputs(parsed_args):
+    """Return the inputs that were given."""
+    found = {}
+    if parsed_args.inputs_file:
+        found = _from_file(parsed_args.inputs_file)
+    return found | {one.name: one.value for one in parsed_args.inputs}
+
+
+def _from_file(path):
+    try:
+        if path == '-':
+            text = sys.stdin.read()
+        else:
+            with open(path, encoding='utf-8') as file:
+                text = file.read()
+        found = yaml.safe_load(text)
+    except (OSError, UnicodeDecodeError) as exc:
+        raise exceptions.CommandError(
+            f'The inputs cannot be read from {path}: {exc}'
+        ) from exc
+    except yaml.YAMLError as exc:
+        # What it says quotes the place, secrets and all.
+        raise exceptions.CommandError(
+            f'{path} is neither YAML nor JSON'
+        ) from exc
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise exceptions.CommandError(
+            f'{path} should hold a map of inputs: name: value'
+        )
+    return {str(name): value for name, value in found.items()}
+
+
+def add_time_options(parser):
+    parser.add_argument(
+        '--timeout',
+        metavar='<seconds>',
+        type=positive,
+        help='The most that the run may take, from now on; then it is taken '
+        'back from the server (default: 3600)',
+    )
+    parser.add_argument(
+        '--delivery-timeout',
+        metavar='<seconds>',
+        type=positive,
+        help='The most until the server reports that it has begun; only for '
+        'actions that report (see the documentation)',
+    )
+
+
+def positive(text):
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError('must be at least 1')
+    return number

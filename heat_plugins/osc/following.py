@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Following runs to their end from a command."""
+
+import contextlib
+import shlex
+import sys
+import time
+
+from heat_plugins.osc import common
+from heat_plugins.osc import progress
+
+
+class _TooLong(Exception):
+    pass
+
+
+class Follower:
+    """Waits for runs in a command.
+
+    :param command: the command; its exit code is set.
+    :param stack: the stack as the user has named it, to name it again.
+    """
+
+    def __init__(self, command, service, stack, *, limit=None, stream=None):
+        self._command = command
+        self._service = service
+        self._stack = stack
+        self._until = None if limit is None else time.monotonic() + limit
+        self.progress = progress.Progress(stream or sys.stderr)
+
+    def batch(self, batch, root_stack_id):
+        """Start a batch and wait for all of it; return the runs."""
+        waiter = self._waiter(root_stack_id)
+        with self._patience(lambda: batch.runs):
+            batch.follow(waiter)
+        return batch.runs
+
+    def wait(self, found):
+        """Wait for runs of one root stack; return them as they end."""
+        if not found:
+            return []
+        waiter = self._waiter(found[0].stack_id)
+        for run in found:
+            waiter.add(run)
+            self.progress.changed(run)
+        with self._patience(lambda: waiter.all):
+            while waiter.pending:
+                waiter.step()
+        return waiter.all
+
+    def _waiter(self, root_stack_id):
+        return self._service.waiter(
+            root_stack_id, self.progress.changed, self._tick
+        )
+
+    def _tick(self):
+        self.progress.tick()
+        if self._until is not None and time.monotonic() > self._until:
+            raise _TooLong
+
+    @contextlib.contextmanager
+    def _patience(self, current):
+        """End with the code of the runs, or of why nobody waits for them."""
+        code = None
+        try:
+            yield
+        except KeyboardInterrupt:
+            code = common.INTERRUPTED
+        except _TooLong:
+            code = common.STILL_RUNNING
+        finally:
+            self.progress.end()
+        pending = [run for run in current() if not run.ended]
+        if code is not None and pending:
+            self._say_how_to_come_back(pending)
+        self._command.exit_code = (
+            common.exit_code(current()) if code is None else code
+        )
+
+    def _say_how_to_come_back(self, pending):
+        noun = 'run goes' if len(pending) == 1 else 'runs go'
+        ids = ' '.join(run.id for run in pending)
+        stack = shlex.quote(self._stack)
+        prefix = 'openstack software deployment run'
+        self.progress.say(
+            f'Stopped waiting; the {noun} on. Wait again, or cancel:\n'
+            f'  {prefix} wait {stack} {ids}\n'
+            f'  {prefix} cancel {stack} {ids}'
+        )

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack software deployment run …``."""
+
+from osc_lib import exceptions
+
+from heat_plugins.osc import columns
+from heat_plugins.osc import common
+from heat_plugins.osc import following
+from heat_plugins.runs import run as runs
+from heat_plugins.runs import service as services
+from heat_plugins.runs import starting
+
+
+class _RunCommand(common.Report):
+    """A command about runs of a stack."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'stack',
+            metavar='<stack>',
+            help='Name or ID of the stack; the ID if it was deleted',
+        )
+        return parser
+
+    def service(self):
+        return common.service(self.app.client_manager)
+
+
+def _add_run(parser, **more):
+    parser.add_argument(
+        'run',
+        metavar='<run>',
+        help='ID of the run, or how it begins or ends',
+        **more,
+    )
+
+
+class ListRuns(_RunCommand):
+    """List the runs of a stack, the newest first."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--resource',
+            metavar='<resource>',
+            help='Only those of a deployment, or in a nested stack (path)',
+        )
+        parser.add_argument(
+            '--action', metavar='<action>', help='Only those of an action'
+        )
+        parser.add_argument(
+            '--state',
+            choices=[state.value for state in runs.State],
+            help='Only those in a state',
+        )
+        parser.add_argument(
+            '--limit',
+            metavar='<number>',
+            type=common.positive,
+            default=50,
+            help='The most to list (default: 50)',
+        )
+        return parser
+
+    def take_action(self, parsed_args):
+        state = parsed_args.state
+        found = self.service().history(
+            parsed_args.stack,
+            services.Filter(
+                resource=parsed_args.resource,
+                action=parsed_args.action,
+                state=runs.State(state) if state else None,
+                limit=parsed_args.limit,
+            ),
+        )
+        return columns.many(found)
+
+
+class ShowRun(_RunCommand):
+    """Show what is known of a run."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        _add_run(parser)
+        parser.add_argument(
+            '--watch',
+            action='store_true',
+            help='Follow it until it has ended',
+        )
+        return parser
+
+    def take_action(self, parsed_args):
+        service = self.service()
+        run = service.show(parsed_args.stack, parsed_args.run)
+        if parsed_args.watch:
+            follower = following.Follower(self, service, parsed_args.stack)
+            (run,) = follower.wait([run])
+            if self.exit_code != common.INTERRUPTED:
+                # The question was what it does, not whether it succeeds.
+                self.exit_code = 0
+        return columns.one(run)
+
+
+class WaitRun(_RunCommand):
+    """Wait until runs have ended.
+
+    Exit codes: 0 success, 3 failed, 4 timed out, 5 cancelled, 6 not ended
+    when --timeout had passed, 130 interrupted; of several runs the largest.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        _add_run(parser, nargs='*')
+        parser.add_argument(
+            '--timeout',
+            metavar='<seconds>',
+            type=common.positive,
+            help='Stop waiting after that time; the run goes on',
+        )
+        return parser
+
+    def take_action(self, parsed_args):
+        service = self.service()
+        stack = parsed_args.stack
+        if parsed_args.run:
+            found = [service.show(stack, one) for one in parsed_args.run]
+        else:
+            every = service.history(stack, services.Filter())
+            found = [run for run in every if not run.ended]
+        follower = following.Follower(
+            self, service, stack, limit=parsed_args.timeout
+        )
+        ended = follower.wait(found)
+        return columns.one(*ended) if len(ended) == 1 else columns.many(ended)
+
+
+class ShowOutput(_RunCommand):
+    """Show the outputs of a run."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        _add_run(parser)
+        parser.add_argument(
+            'output',
+            metavar='<output>',
+            nargs='?',
+            help='One of them (default: all)',
+        )
+        parser.add_argument(
+            '--whole',
+            action='store_true',
+            help='Show all of a long output, not only its end',
+        )
+        return parser
+
+    def take_action(self, parsed_args):
+        service = self.service()
+        run = service.show(parsed_args.stack, parsed_args.run)
+        found = service.outputs(run) if parsed_args.whole else run.outputs
+        wanted = parsed_args.output
+        if wanted is not None and wanted not in found:
+            names = ', '.join(found) or 'none'
+            raise exceptions.CommandError(
+                f'Run {run.id} ({run.state.value}) has no output {wanted}; '
+                f'there are: {names}'
+            )
+        shown = dict(found) if wanted is None else {wanted: found[wanted]}
+        for name in shown:
+            if name in run.cut and not parsed_args.whole:
+                self.log.warning(
+                    'The last %(tail)d of %(all)d characters of %(name)s; '
+                    '--whole shows all',
+                    {'tail': runs.TAIL, 'all': run.cut[name], 'name': name},
+                )
+        return tuple(shown), common.One(shown.values())
+
+
+class CancelRun(_RunCommand):
+    """Take runs back from their servers.
+
+    A server that has not fetched the run never runs it. One that has is not
+    stopped: its agent cannot be reached. Its result is shown as late.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        _add_run(parser, nargs='+')
+        return parser
+
+    def take_action(self, parsed_args):
+        service = self.service()
+        found = [
+            service.cancel(parsed_args.stack, one) for one in parsed_args.run
+        ]
+        self.log.warning(
+            'A script that a server has begun already runs to its end; what '
+            'it sends is shown as "Late Result"'
+        )
+        return columns.many(found)
+
+
+class RepeatRun(_RunCommand):
+    """Run an action once more, with the same inputs or others."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        _add_run(parser)
+        common.add_input_options(parser)
+        common.add_time_options(parser)
+        parser.add_argument(
+            '--wait', action='store_true', help='Wait until it has ended'
+        )
+        return parser
+
+    def take_action(self, parsed_args):
+        service = self.service()
+        former = service.show(parsed_args.stack, parsed_args.run)
+        order = starting.Order(
+            action=former.action,
+            inputs=common.inputs(parsed_args),
+            timeout=parsed_args.timeout or former.timeout,
+            delivery_timeout=(
+                parsed_args.delivery_timeout or former.delivery_timeout
+            ),
+        )
+        follower = following.Follower(self, service, parsed_args.stack)
+        run = service.repeat(former, order)
+        follower.progress.started(run)
+        if parsed_args.wait:
+            (run,) = follower.wait([run])
+        return columns.one(run)
+
+
+class DeleteRun(_RunCommand):
+    """Forget runs that have ended."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        _add_run(parser, nargs='*')
+        parser.add_argument(
+            '--all', action='store_true', help='All that have ended'
+        )
+        return parser
+
+    def take_action(self, parsed_args):
+        if bool(parsed_args.run) == parsed_args.all:
+            raise exceptions.CommandError('Name a run, or give --all')
+        service = self.service()
+        stack = parsed_args.stack
+        wanted = parsed_args.run
+        if parsed_args.all:
+            every = service.history(stack, services.Filter())
+            wanted = [run.id for run in every if run.ended]
+        return columns.many([service.delete(stack, one) for one in wanted])

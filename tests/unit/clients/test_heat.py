@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Heat over REST, with answers as Heat gives them."""
+
+import io
+import json
+
+from keystoneauth1 import session as ks_session
+from keystoneauth1 import token_endpoint
+import requests
+from requests import adapters
+import testtools
+
+from heat_plugins.clients import heat
+from heat_plugins.runs import errors
+from heat_plugins.runs import orchestration
+
+URL = 'http://heat.example.com/v1/project-1'
+
+
+class Wire(adapters.BaseAdapter):
+    """Answers by method and path; an AssertionError for any other."""
+
+    def __init__(self):
+        super().__init__()
+        self.answers = {}
+        self.sent = {}
+
+    def send(self, request, **options):
+        asked = f'{request.method} {request.url.removeprefix(URL)}'
+        assert asked in self.answers, f'{asked} was not expected'
+        status, body, headers = self.answers[asked]
+        if isinstance(body, Exception):
+            raise body
+        self.sent[asked] = request
+        answer = requests.Response()
+        answer.status_code = status
+        answer.headers.update(headers)
+        content = b'' if body is None else json.dumps(body).encode()
+        answer.raw = io.BytesIO(content)
+        answer._content = content
+        answer.url = request.url
+        answer.request = request
+        return answer
+
+    def close(self):
+        pass
+
+
+class HeatTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.wire = Wire()
+        web = requests.Session()
+        web.mount('http://', self.wire)
+        self.heat = heat.Heat(
+            ks_session.Session(
+                auth=token_endpoint.Token(URL, 'token'), session=web
+            )
+        )
+
+    def answer(self, asked, body=None, status=200, **headers):
+        self.wire.answers[asked] = (status, body, headers)
+
+    def test_a_stack_by_name(self):
+        found = {
+            'id': 'id-1',
+            'stack_name': 'my shop',
+            'stack_status': 'DELETE_COMPLETE',
+            'parent': None,
+            'parameters': {'size': '3'},
+        }
+        there = f'{URL}/stacks/my%20shop/id-1'
+        self.answer('GET /stacks/my%20shop', status=302, location=there)
+        self.answer('GET /stacks/my%20shop/id-1', {'stack': found})
+        stack = self.heat.stack('my shop')
+        self.assertEqual('id-1', stack.id)
+        self.assertTrue(stack.gone)
+
+    def test_resources_with_those_of_nested_stacks(self):
+        stack = orchestration.Stack(
+            id='id-1', name='shop', status='CREATE_COMPLETE', parent=None
+        )
+        links = [
+            {'rel': 'self', 'href': f'{URL}/stacks/shop/id-1/resources/tier'},
+            {'rel': 'stack', 'href': f'{URL}/stacks/shop/id-1'},
+            {'rel': 'nested', 'href': f'{URL}/stacks/shop-tier/id-2'},
+        ]
+        self.answer(
+            'GET /stacks/shop/id-1/resources?nested_depth=50',
+            {
+                'resources': [
+                    {
+                        'resource_name': 'tier',
+                        'resource_type': 'OS::Heat::ResourceGroup',
+                        'physical_resource_id': 'id-2',
+                        'resource_status': 'CREATE_COMPLETE',
+                        'links': links,
+                    }
+                ]
+            },
+        )
+        (found,) = self.heat.resources(stack)
+        self.assertEqual(('id-1', 'id-2'), (found.stack_id, found.nested_id))
+
+    def test_a_config_is_made_with_all_that_agents_need(self):
+        self.answer('POST /software_configs', {'software_config': {'id': 'c'}})
+        draft = orchestration.Draft(
+            name='db-BACKUP',
+            group='component',
+            config={'configs': []},
+            inputs=[{'name': 'x', 'value': 'y', 'type': 'String'}],
+            outputs=[],
+            options={},
+        )
+        self.assertEqual('c', self.heat.create_config(draft))
+        sent = self.wire.sent['POST /software_configs']
+        self.assertEqual(
+            {'name', 'group', 'config', 'inputs', 'outputs', 'options'},
+            set(json.loads(sent.body)),
+        )
+        self.assertEqual('token', sent.headers['X-Auth-Token'])
+
+    def test_deployments(self):
+        row = {
+            'id': 'd',
+            'server_id': 's',
+            'config_id': 'c',
+            'action': 'BACKUP',
+            'status': 'IN_PROGRESS',
+            'status_reason': 'mark',
+        }
+        self.answer('POST /software_deployments', {'software_deployment': row})
+        self.answer(
+            'GET /software_deployments/d', {'software_deployment': row}
+        )
+        self.answer(
+            'GET /software_deployments?server_id=s',
+            {'software_deployments': [row]},
+        )
+        made = self.heat.create_deployment(
+            config_id='c', server_id='s', action='BACKUP', reason='mark'
+        )
+        self.assertEqual('d', made)
+        self.assertEqual('mark', self.heat.deployment('d').reason)
+        self.assertEqual(1, len(self.heat.deployments('s')))
+
+    def test_what_is_gone_is_deleted(self):
+        self.answer('DELETE /software_deployments/d', status=404)
+        self.answer('DELETE /software_configs/c', status=204)
+        self.heat.delete_deployment('d')
+        self.heat.delete_config('c')
+
+    def test_each_status_has_one_meaning(self):
+        for status, kind in (
+            (404, errors.NotFound),
+            (401, errors.Denied),
+            (403, errors.Denied),
+            (400, errors.OrchestrationError),
+            (503, errors.Unavailable),
+        ):
+            said = {'error': {'message': 'of no use'}}
+            self.answer('GET /software_configs/c', said, status=status)
+            exc = self.assertRaises(kind, self.heat.config, 'c')
+            self.assertIs(kind, type(exc))
+
+    def test_a_broken_connection_may_pass(self):
+        self.answer(
+            'GET /software_configs/c', requests.exceptions.ConnectionError()
+        )
+        self.assertRaises(errors.Unavailable, self.heat.config, 'c')
+
+    def test_what_heat_says_of_a_config_it_refuses_is_not_passed_on(self):
+        said = {'error': {'message': 'bad input s3cret'}}
+        self.answer('POST /software_configs', said, status=400)
+        draft = orchestration.Draft(
+            name='x',
+            group='script',
+            config='',
+            inputs=[],
+            outputs=[],
+            options={},
+        )
+        exc = self.assertRaises(
+            errors.OrchestrationError, self.heat.create_config, draft
+        )
+        self.assertNotIn('s3cret', str(exc))

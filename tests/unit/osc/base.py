@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands as ``openstack`` runs them, over the fakes of the core."""
+
+import contextlib
+import io
+import json
+import types
+
+from heat_plugins.osc import common
+from tests.unit.runs import base
+
+
+class Terminal(io.StringIO):
+    """A standard error that somebody looks at."""
+
+    def isatty(self):
+        return True
+
+
+class CommandTestCase(base.RunsTestCase):
+    def setUp(self):
+        super().setUp()
+        self.stderr = io.StringIO()
+        self.patch(common, 'service', lambda manager: self.service())
+
+    def run_command(self, command, *arguments):
+        """Run a command; return its exit code and what it printed."""
+        stdout = io.StringIO()
+        app = types.SimpleNamespace(client_manager=None, stdout=stdout)
+        made = command(app, None)
+        with contextlib.redirect_stderr(self.stderr):
+            parsed = made.get_parser('openstack').parse_args(list(arguments))
+            code = made.run(parsed)
+        return code, stdout.getvalue()
+
+    def json(self, command, *arguments):
+        code, output = self.run_command(command, *arguments, '-f', 'json')
+        return code, json.loads(output)
+
+    def soon(self, act):
+        """Let the server do something as soon as somebody waits."""
+
+        def sleep(seconds):
+            self.now += seconds
+            self.soon_done = getattr(self, 'soon_done', False) or act() or True
+
+        self.sleep = sleep

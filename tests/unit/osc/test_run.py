@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack software deployment run …``."""
+
+import configparser
+import pathlib
+import subprocess
+import sys
+
+from osc_lib import exceptions
+import testtools
+
+from heat_plugins.osc import common
+from heat_plugins.osc import run
+from tests.unit.osc import base
+
+ROOT = pathlib.Path(__file__).parents[3]
+
+# Whatever a laptop with the commands has no need of.
+_IMPORT = """
+import importlib, sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition('.')[0] in ('heat', 'mistral', 'mistral_lib'):
+            raise ImportError(f'{name} is not there')
+sys.meta_path.insert(0, Blocked())
+for name in sys.argv[1:]:
+    module, _, attribute = name.partition(':')
+    getattr(importlib.import_module(module), attribute)
+"""
+
+
+def commands():
+    """Return the commands of setup.cfg, by name."""
+    found = configparser.ConfigParser()
+    found.optionxform = str
+    found.read(ROOT / 'setup.cfg')
+    text = found['entry_points']['openstack.orchestration.v1']
+    lines = [line.partition('=') for line in text.strip().splitlines()]
+    return {name.strip(): target.strip() for name, _, target in lines}
+
+
+class EntryPointTest(testtools.TestCase):
+    def test_the_commands_import_without_heat(self):
+        targets = sorted(commands().values())
+        done = subprocess.run(
+            [sys.executable, '-c', _IMPORT, *targets],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual('', done.stderr)
+        self.assertEqual(0, done.returncode)
+
+    def test_no_name_is_one_of_heatclients(self):
+        theirs = {
+            'software_config_create',
+            'software_config_delete',
+            'software_config_list',
+            'software_config_show',
+            'software_deployment_create',
+            'software_deployment_delete',
+            'software_deployment_list',
+            'software_deployment_metadata_show',
+            'software_deployment_output_show',
+            'software_deployment_show',
+        }
+        self.assertEqual(set(), theirs & set(commands()))
+
+
+class RunTest(base.CommandTestCase):
+    def setUp(self):
+        super().setUp()
+        self.run_ = self.start(inputs={'password': 's3cret'})
+
+    def test_list(self):
+        code, (found,) = self.json(run.ListRuns, 'shop')
+        self.assertEqual(0, code)
+        self.assertEqual(self.run_.id, found['ID'])
+        self.assertEqual('waiting', found['State'])
+        _, found = self.json(run.ListRuns, 'shop', '--state', 'failed')
+        self.assertEqual([], found)
+
+    def test_every_format(self):
+        for form in ('json', 'yaml', 'csv', 'value', 'table'):
+            for arguments in (
+                (run.ListRuns, 'shop'),
+                (run.ShowRun, 'shop', self.run_.id),
+            ):
+                code, output = self.run_command(*arguments, '-f', form)
+                self.assertEqual(0, code)
+                self.assertIn(self.run_.id, output)
+                self.assertNotIn('s3cret', output)
+
+    def test_show_a_column(self):
+        _, output = self.run_command(
+            *(run.ShowRun, 'shop', self.run_.id, '-f', 'value'),
+            *('-c', 'state'),
+        )
+        self.assertEqual('waiting\n', output)
+
+    def test_a_table_leaves_out_what_there_is_nothing_to_say_about(self):
+        _, output = self.run_command(run.ShowRun, 'shop', self.run_.id)
+        self.assertNotIn('late_result', output)
+        self.assertNotIn('None', output)
+
+    def test_show_and_watch(self):
+        self.soon(lambda: self.answer(deploy_status_code=1) and None)
+        code, shown = self.json(run.ShowRun, 'shop', self.run_.id, '--watch')
+        self.assertEqual((0, 'failed'), (code, shown['state']))
+
+    def test_wait_for_all_that_go_on(self):
+        self.soon(lambda: self.answer() and None)
+        code, shown = self.json(run.WaitRun, 'shop')
+        self.assertEqual((0, self.run_.id), (code, shown['id']))
+        code, shown = self.json(run.WaitRun, 'shop')
+        self.assertEqual((0, []), (code, shown))
+
+    def test_wait_for_so_long_and_no_longer(self):
+        self.patch(run.following.time, 'monotonic', lambda: self.now)
+        code, shown = self.json(
+            run.WaitRun, 'shop', self.run_.id, '--timeout', '30'
+        )
+        self.assertEqual(common.STILL_RUNNING, code)
+        self.assertEqual('waiting', shown['state'])
+        self.assertIn('run wait shop', self.stderr.getvalue())
+
+    def test_output(self):
+        long = 'x' * 9000
+        self.answer(size='1 GB', deploy_stdout=long)
+        _, shown = self.json(run.ShowOutput, 'shop', self.run_.id)
+        self.assertEqual(4096, len(shown['deploy_stdout']))
+        _, shown = self.json(
+            *(run.ShowOutput, 'shop', self.run_.id, '--whole'),
+        )
+        self.assertEqual(long, shown['deploy_stdout'])
+        _, output = self.run_command(
+            *(run.ShowOutput, 'shop', self.run_.id, 'size', '-f', 'value'),
+        )
+        self.assertEqual('1 GB\n', output)
+        self.assertRaises(
+            exceptions.CommandError,
+            self.run_command,
+            *(run.ShowOutput, 'shop', self.run_.id, 'weight'),
+        )
+
+    def test_cancel(self):
+        code, (shown,) = self.json(run.CancelRun, 'shop', self.run_.id)
+        self.assertEqual((0, 'cancelled'), (code, shown['State']))
+        self.assertEqual([], self.heat.given())
+        _, shown = self.json(run.ShowRun, 'shop', self.run_.id)
+        self.assertEqual('ann', shown['cancelled_by'])
+
+    def test_rerun(self):
+        self.answer()
+        code, shown = self.json(
+            run.RepeatRun, 'shop', self.run_.id, '--input', 'level=5'
+        )
+        self.assertEqual((0, self.run_.id), (code, shown['repeats']))
+        self.assertEqual(['level', 'password'], shown['inputs'])
+        self.assertEqual('s3cret', self.inputs()['password'])
+
+    def test_delete(self):
+        self.assertRaises(
+            exceptions.CommandError,
+            *(self.run_command, run.DeleteRun, 'shop', self.run_.id),
+        )
+        self.answer()
+        self.json(run.DeleteRun, 'shop', '--all')
+        _, found = self.json(run.ListRuns, 'shop')
+        self.assertEqual([], found)

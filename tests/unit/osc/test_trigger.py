@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack software deployment action list`` and ``… trigger``."""
+
+import argparse
+
+import fixtures
+from osc_lib import exceptions
+
+from heat_plugins.osc import action
+from heat_plugins.osc import common
+from tests.unit.osc import base
+
+
+class ActionListTest(base.CommandTestCase):
+    def test_actions_with_their_inputs(self):
+        code, found = self.json(action.ListActions, 'shop')
+        self.assertEqual(0, code)
+        self.assertEqual(
+            ['BACKUP', 'FAIL/OVER'], [one['Action'] for one in found]
+        )
+        self.assertEqual(
+            {
+                'name': 'level',
+                'type': 'Number',
+                'default': 3,
+                'description': None,
+            },
+            found[0]['Inputs'][1],
+        )
+
+    def test_a_stack_that_is_not_there_is_an_error(self):
+        self.assertRaises(
+            exceptions.CommandError,
+            self.run_command,
+            action.ListActions,
+            'of-another-project',
+        )
+
+
+class TriggerTest(base.CommandTestCase):
+    def trigger(self, *arguments):
+        return self.json(action.Trigger, 'shop', *arguments)
+
+    def test_without_wait_it_says_at_once_what_it_has_started(self):
+        code, shown = self.trigger('db', 'BACKUP', '--input', 'level=7')
+        self.assertEqual((0, 'waiting'), (code, shown['state']))
+        self.assertIn(shown['id'], self.stderr.getvalue())
+        self.assertEqual('7', self.inputs()['level'])
+
+    def test_options_may_stand_anywhere(self):
+        self.trigger('db', '--input', 'level=7', 'BACKUP')
+        self.assertEqual('7', self.inputs()['level'])
+
+    def test_wait_ends_with_the_outputs(self):
+        self.soon(lambda: self.answer(size='1 GB') and None)
+        code, shown = self.trigger('db', 'BACKUP', '--wait')
+        self.assertEqual((0, 'complete'), (code, shown['state']))
+        self.assertEqual('1 GB', shown['outputs']['size'])
+
+    def test_the_exit_code_tells_how_it_ended(self):
+        self.soon(lambda: self.answer(deploy_status_code=1) and None)
+        code, _ = self.trigger('db', 'BACKUP', '--wait')
+        self.assertEqual(common.FAILED, code)
+
+    def test_a_run_that_times_out_has_a_code_of_its_own(self):
+        code, shown = self.trigger('db', 'BACKUP', '--wait', '--timeout', '5')
+        self.assertEqual(
+            (common.TIMED_OUT, 'timed-out'), (code, shown['state'])
+        )
+
+    def test_ctrl_c_stops_waiting_and_says_how_to_come_back(self):
+        def interrupt():
+            raise KeyboardInterrupt
+
+        self.soon(interrupt)
+        code, shown = self.trigger('db', 'BACKUP', '--wait')
+        self.assertEqual((130, 'waiting'), (code, shown['state']))
+        self.assertIn(
+            f'openstack software deployment run wait shop {shown["id"]}',
+            self.stderr.getvalue(),
+        )
+        self.assertEqual(1, len(self.heat.given()))
+
+    def test_on_a_terminal_it_is_one_line(self):
+        self.stderr = base.Terminal()
+        self.soon(lambda: self.answer() and None)
+        self.trigger('db', 'BACKUP', '--wait')
+        self.assertIn('\r\x1b[K0:', self.stderr.getvalue())
+        self.assertIn('no start report', self.stderr.getvalue())
+
+    def test_secrets_are_never_printed(self):
+        self.soon(lambda: self.answer() and None)
+        arguments = ('db', 'BACKUP', '--wait', '--input', 'password=s3cret')
+        for form in ('json', 'yaml', 'csv', 'value', 'table'):
+            _, output = self.run_command(
+                action.Trigger, 'shop', *arguments, '-f', form
+            )
+            self.assertNotIn('s3cret', output + self.stderr.getvalue())
+            self.assertIn('password', output)
+            self.soon_done = False
+        parser = action.Trigger(None, None).get_parser('openstack')
+        parsed = parser.parse_args(['shop', *arguments])
+        self.assertNotIn('s3cret', repr(parsed))
+
+    def test_an_input_without_a_name_is_not_quoted(self):
+        exc = self.assertRaises(
+            argparse.ArgumentTypeError, common.Input, 's3cret'
+        )
+        self.assertNotIn('s3cret', str(exc))
+
+    def test_inputs_from_a_file(self):
+        path = self.useFixture(fixtures.TempDir()).join('inputs.yaml')
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write('level: 8\noptions: {fast: true}\n')
+        self.trigger('db', 'BACKUP', '--inputs-file', path)
+        self.assertEqual('8', self.inputs()['level'])
+        self.assertEqual({'fast': True}, self.inputs()['options'])
+
+    def test_a_file_that_is_no_map_is_not_quoted(self):
+        path = self.useFixture(fixtures.TempDir()).join('inputs.yaml')
+        for content in ('- s3cret\n', 'a: [s3cret\n'):
+            with open(path, 'w', encoding='utf-8') as file:
+                file.write(content)
+            exc = self.assertRaises(
+                exceptions.CommandError,
+                self.trigger,
+                *('db', 'BACKUP', '--inputs-file', path),
+            )
+            self.assertNotIn('s3cret', str(exc))
+
+    def test_a_second_is_refused_and_the_first_is_named(self):
+        _, first = self.trigger('db', 'BACKUP')
+        exc = self.assertRaises(
+            exceptions.CommandError, self.trigger, 'db', 'BACKUP'
+        )
+        self.assertIn(first['id'], str(exc))
+
+
+class SeveralTest(base.CommandTestCase):
+    def setUp(self):
+        super().setUp()
+        self.heat.add_deployment(self.stack, 'web', 'server-2')
+
+    def trigger(self, *arguments):
+        return self.json(action.Trigger, 'shop', *arguments)
+
+    def test_all_that_have_the_action(self):
+        self.heat.add_deployment(
+            self.stack, 'plain', group='script', config='#!/bin/sh'
+        )
+        code, shown = self.trigger('--all', 'BACKUP')
+        self.assertEqual(0, code)
+        self.assertEqual(['db', 'web'], [one['Resource'] for one in shown])
+
+    def test_nothing_is_started_if_one_of_them_has_no_such_action(self):
+        self.heat.add_deployment(
+            self.stack, 'plain', group='script', config='#!/bin/sh'
+        )
+        self.assertRaises(
+            exceptions.CommandError, self.trigger, 'db', 'plain', 'BACKUP'
+        )
+        self.assertEqual([], self.heat.given())
+
+    def test_one_that_is_busy_does_not_keep_the_others(self):
+        self.start()
+        code, shown = self.trigger('--all', 'BACKUP')
+        self.assertEqual(1, code)
+        self.assertEqual(['web'], [one['Resource'] for one in shown])
+
+    def test_so_many_at_a_time(self):
+        at_once = []
+
+        def sleep(seconds):
+            self.now += seconds
+            given = self.heat.given() + self.heat.given('server-2')
+            at_once.append(len(given))
+            for config in given:
+                values = {i['name']: i['value'] for i in config.inputs}
+                self.put(values['deploy_signal_id'], {})
+
+        self.sleep = sleep
+        code, shown = self.trigger(
+            *('--all', 'BACKUP', '--wait', '--max-concurrent', '1')
+        )
+        self.assertEqual(0, code)
+        self.assertEqual(['complete'] * 2, [one['State'] for one in shown])
+        self.assertEqual(1, max(at_once))
+
+    def test_what_to_run_it_on_has_to_be_said(self):
+        for arguments in (
+            ('BACKUP',),
+            ('db', 'BACKUP', '--all'),
+            ('--all', 'BACKUP', '--max-concurrent', '2'),
+        ):
+            self.assertRaises(
+                exceptions.CommandError, self.trigger, *arguments
+            )
