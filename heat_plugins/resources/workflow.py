@@ -1,30 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """OS::Mistral::Workflow."""
 
-from collections.abc import Iterable, Mapping
 import dataclasses
 import json
 import time
 
 from heat.common import exception
-from heat.engine import function
 from heat.engine import resource
-from heat.engine import rsrc_defn
 from heat.engine.resources.openstack.mistral import workflow
 from oslo_log import log as logging
-from oslo_utils import timeutils
 
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import mistral_workflows
+from heat_plugins.resources import workflow_checks
 from heat_plugins.resources import workflow_schema as schema
-from heat_plugins.workflows import checking
+from heat_plugins.resources import workflow_signals
 from heat_plugins.workflows import deploying
 from heat_plugins.workflows import ending
 from heat_plugins.workflows import findings
-from heat_plugins.workflows import locating
 from heat_plugins.workflows import log
 from heat_plugins.workflows import reading
-from heat_plugins.workflows import runs
+from heat_plugins.workflows import records
 from heat_plugins.workflows import service as service_module
 from heat_plugins.workflows import structured
 
@@ -32,9 +28,6 @@ LOG = logging.getLogger(__name__)
 
 #: The key of a resource's data for what it has in Mistral.
 RECORD = 'workflows'
-
-#: What the database holds of an event's reason, less what Heat puts before.
-_REASON = 255 - len('Signal: ')
 
 _EXECUTION_KEYS = (
     'id',
@@ -48,7 +41,7 @@ _EXECUTION_KEYS = (
 )
 
 
-class Workflow(workflow.Workflow):
+class Workflow(workflow_signals.Signals, workflow_checks.Checks):
     """One or several workflows of Mistral, or a workbook.
 
     They are written either in Mistral's own language, in ``definition``, or
@@ -100,7 +93,7 @@ class Workflow(workflow.Workflow):
         explicit = props[self.NAME]
         if props[schema.DEFINITION] is None:
             explicit = self._own_name(props)
-        return deploying.Wanted.of(
+        return records.Wanted.of(
             definition, self.stack.name, self.name, explicit
         )
 
@@ -111,181 +104,12 @@ class Workflow(workflow.Workflow):
             self.properties[schema.NAMESPACE] or '',
         )
 
-    # Validation -----------------------------------------------------------
-
-    def validate(self):
-        """Validate as Heat does, then the definition, with Mistral's help.
-
-        :raises StackValidationFailed: naming the workflow, task and line.
-        """
-        given = self.properties.data
-        text = schema.DEFINITION in given
-        if text and any(name in given for name in schema.STRUCTURE):
-            both = [name for name in schema.STRUCTURE if name in given]
-            self._refuse(
-                f'"definition" says all about the workflows, so '
-                f'{", ".join(both)} cannot be given beside it'
-            )
-        if not text and not {self.TYPE, self.TASKS} <= given.keys():
-            self._refuse(
-                'either "definition", or both "type" and "tasks" must be given'
-            )
-        if text:
-            # Heat's own looks at the tasks that are not there.
-            super(workflow.Workflow, self).validate()
-        else:
-            super().validate()
-        if any(self._unknown(given.get(name)) for name in self._READ):
-            return
-        try:
-            self._check(self.properties)
-        except findings.DefinitionError as error:
-            self._refuse(str(error))
-
-    #: What the checks look at.
-    _READ = (*schema.STRUCTURE, schema.DEFINITION, workflow.Workflow.INPUT)
-
-    def _check(self, props):
-        """Check a definition, and what is to be done with it.
-
-        :raises DefinitionError: if it cannot be used.
-        """
-        form = props[schema.DEFINITION]
-        if form is None:
-            if twice := structured.doubles(props):
-                raise _problem(f'there are two tasks {", ".join(twice)}')
-        elif not form.strip():
-            raise _problem('"definition" is empty')
-        definition = self._definition(props)
-        problems = checking.check(definition)
-        if not problems:
-            problems = self._ask_mistral(definition)
-        if problems:
-            if form is None:
-                # The lines are those of a text that nobody has seen.
-                problems = [
-                    dataclasses.replace(one, workflow=None, line=None)
-                    for one in problems
-                ]
-            raise findings.DefinitionError(problems)
-        self._check_use(definition, props)
-        if form is not None:
-            return
-        for task in props[self.TASKS]:
-            self._check_call(task)
-
-    def _check_use(self, definition, props):
-        names = list(definition.workflows)
-        default = props[schema.DEFAULT_WORKFLOW]
-        if default is not None and default not in names:
-            raise _problem(
-                f'"default_workflow" is "{default}", and there is only '
-                f'{", ".join(names)}'
-            )
-        if len(names) > 1:
-            if props[self.USE_REQUEST_BODY_AS_INPUT] and default is None:
-                raise _problem(
-                    'with use_request_body_as_input and several workflows, '
-                    '"default_workflow" must say which of them to run'
-                )
-            if self._is_referred_to():
-                raise _problem(
-                    'there are several workflows, so get_resource does not '
-                    'say which is meant; {get_attr: '
-                    f'[{self.name}, available_workflows, {names[0]}]}} does'
-                )
-        declared = set()
-        for one in definition.workflows.values():
-            declared.update(one.inputs)
-        if unknown := (props[self.INPUT] or {}).keys() - declared:
-            raise _problem(
-                f'"input" has {", ".join(sorted(unknown))}, which no '
-                'workflow of the definition declares'
-            )
-        written = self._wanted(props)
-        size = sum(
-            len(short) + len(full) for short, full in written.names.items()
-        )
-        if 3 * size > deploying.BYTES:
-            raise _problem('there are too many workflows for one resource')
-
-    def _check_call(self, task):
-        """Hold a called workflow against those that Mistral has."""
-        name = reading.called(task.get(self.WORKFLOW))
-        if name is None or self._unknown(task.get(self.WORKFLOW)):
-            return
-        try:
-            if name in self._service().find([name]):
-                return
-        except Exception as error:
-            LOG.debug('Mistral was not asked for %s: %s', name, error)
-            return
-        raise _problem(
-            f'task "{task[self.TASK_NAME]}": there is no workflow "{name}" '
-            'in Mistral'
-        )
-
-    def _ask_mistral(self, definition):
-        try:
-            return locating.locate(definition, self._service().refusal)
-        except Exception as error:
-            # It will be asked again when the stack is created.
-            LOG.warning(
-                'The definition of "%(resource)s" is not validated by '
-                'Mistral: %(error)s',
-                {'resource': self.name, 'error': error},
-            )
-            return []
-
-    def _unknown(self, value):
-        """Return whether a value needs what has yet to be created."""
-        if isinstance(value, function.Function):
-            return not self.stack.strict_validate or any(
-                needed.action == resource.Resource.INIT
-                for needed in function.dependencies(value)
-            )
-        if isinstance(value, Mapping):
-            return any(self._unknown(one) for one in value.values())
-        if isinstance(value, Iterable) and not isinstance(value, str):
-            return any(self._unknown(one) for one in value)
-        return False
-
-    def _is_referred_to(self):
-        """Return whether the template has a get_resource of this one."""
-        template = self.stack.t
-        references = [{'get_resource': self.name}, {'Ref': self.name}]
-
-        def within(value):
-            if value in references:
-                return True
-            if isinstance(value, Mapping):
-                return any(within(one) for one in value.values())
-            if isinstance(value, list):
-                return any(within(one) for one in value)
-            return False
-
-        return any(
-            within(template.t.get(section))
-            for section in (template.RESOURCES, template.OUTPUTS)
-        )
-
-    def _refuse(self, message):
-        template = self.stack.t
-        raise exception.StackValidationFailed(
-            path=[
-                template.RESOURCES,
-                self.t.name,
-                template.get_section_name(rsrc_defn.PROPERTIES),
-            ],
-            message=message,
-        )
-
     # Life -----------------------------------------------------------------
 
     def _record(self):
         """Return what is known of what the resource has in Mistral."""
         text = self.data().get(RECORD)
-        record = deploying.Record.read(text)
+        record = records.Record.read(text)
         if text is None and self.resource_id is not None:
             # It was made by Heat's own class.
             names = {self.resource_id: self.resource_id}
@@ -357,9 +181,8 @@ class Workflow(workflow.Workflow):
 
     def handle_delete(self):
         """Write down that everything is to go."""
-        record = self._deployer().dropped(self._record())
         if self.data().get(RECORD) or self.resource_id is not None:
-            self._save(record)
+            self._save(self._record().dropped())
         return {'until': time.monotonic() + self.DELETE_PATIENCE, 'wait': 1}
 
     def check_delete_complete(self, state):
@@ -391,72 +214,6 @@ class Workflow(workflow.Workflow):
             return False
         deploying.Deployer(service, self._save, 0).sweep(record)
         return True
-
-    # Signals --------------------------------------------------------------
-
-    def handle_signal(self, details=None):
-        """Run a workflow, and leave an event that says what became of it."""
-        entry = {
-            'time': timeutils.utcnow().strftime('%Y-%m-%dT%H:%M:%SZ'),
-            'workflow': None,
-            'execution_id': None,
-            'error': None,
-            'ignored': [],
-        }
-        try:
-            said = self._run(details, entry)
-        except (
-            findings.DefinitionError,
-            runs.RunError,
-            service_module.ServiceError,
-        ) as error:
-            entry['error'] = str(error)
-            self._remember(entry)
-            # Heat writes no event when a signal fails.
-            reason = log.shortened(f'Signal failed: {error}', 255)
-            self._add_event('SIGNAL', self.FAILED, reason)
-            raise exception.Error(str(error)) from error
-        self._remember(entry)
-        return log.shortened(said, _REASON)
-
-    def _run(self, body, entry):
-        record = self._record()
-        props = self.properties
-        definition = self._definition(props)
-        run = runs.asked(
-            body,
-            runs.Offer(
-                workflows=definition.workflows,
-                names=record.names,
-                inputs=props[self.INPUT] or {},
-                params=props[self.PARAMS] or {},
-                body_is_input=bool(props[self.USE_REQUEST_BODY_AS_INPUT]),
-                default=props[schema.DEFAULT_WORKFLOW],
-            ),
-        )
-        name = record.names[run.workflow]
-        execution_id = record.execution_id()
-        entry['workflow'] = name
-        entry['ignored'] = list(run.ignored)
-        self._deployer().persist(
-            self._service().start,
-            *(execution_id, name, run.input, run.params, run.description),
-        )
-        entry['execution_id'] = execution_id
-        said = f'execution {execution_id} of {name} has begun'
-        if run.ignored:
-            said += f'; ignored: {", ".join(run.ignored)}'
-        return said
-
-    def _remember(self, entry):
-        try:
-            self.data_set(log.key(), log.write(entry))
-        except exception.NotFound:
-            # The resource has been deleted meanwhile.
-            LOG.info('A signal to %s is not remembered', self)
-            return
-        for key in log.surplus(self.data()):
-            self.data_delete(key)
 
     # Attributes -----------------------------------------------------------
 
@@ -505,7 +262,3 @@ def _loaded(text):
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _problem(message):
-    return findings.DefinitionError([findings.Problem(message=message)])

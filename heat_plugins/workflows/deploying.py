@@ -7,128 +7,23 @@ so that it can be removed whenever the asking breaks off.
 
 from collections.abc import Callable, Iterable, Mapping
 import dataclasses
-import json
-import secrets
-import time
-from typing import Any, Final
-import uuid
+from typing import Any
 
 from oslo_log import log as logging
 import tenacity
 
-from heat_plugins.workflows import naming
-from heat_plugins.workflows import reading
+from heat_plugins.workflows import records
 from heat_plugins.workflows import renaming
 from heat_plugins.workflows import service as service_module
 
 LOG = logging.getLogger(__name__)
-
-#: So many bytes a record may take: a column of a database holds 65535.
-BYTES: Final = 60000
-
-#: So many names of dropped workflows are kept to find their executions by.
-FORMER: Final = 50
-
-_MARK: Final = 12
 
 
 class ConflictError(Exception):
     """A name is taken."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Record:
-    """What a resource has in Mistral.
-
-    :ivar names: name in Mistral by name in the definition.
-    :ivar book: the name of the workbook, if it is one.
-    :ivar actions: its ad-hoc actions.
-    :ivar left: workflows that may be there and are to go.
-    :ivar left_actions: likewise for actions.
-    :ivar left_books: likewise for workbooks.
-    :ivar former: names that workflows had; executions may bear them.
-    :ivar mark: what the ids of the resource's executions begin with.
-    """
-
-    names: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    book: str | None = None
-    actions: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
-    left_actions: tuple[str, ...] = ()
-    left_books: tuple[str, ...] = ()
-    former: tuple[str, ...] = ()
-    mark: str = ''
-
-    @classmethod
-    def read(cls, text: str | None) -> 'Record':
-        said: dict[str, Any] = json.loads(text) if text else {}
-        known = {field.name for field in dataclasses.fields(cls)}
-        values: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value
-            for key, value in said.items()
-            if key in known
-        }
-        return cls(**values)
-
-    def write(self) -> str:
-        return json.dumps(dataclasses.asdict(self))
-
-    @property
-    def all_names(self) -> tuple[str, ...]:
-        """The names under which there may be executions."""
-        return _once(*self.names.values(), *self.left, *self.former)
-
-    def execution_id(self) -> str:
-        """Return an id for an execution that the resource begins.
-
-        It begins with the mark, so that the resource knows its executions
-        again without keeping a list: signals come in several at a time, and
-        to different engines. Then comes the time, so that later ids sort
-        after earlier ones, where Mistral's own times are in seconds.
-        """
-        rest = f'{time.time_ns():016x}{secrets.token_hex(1)}'
-        # The digits for the version and the variant belong to all UUIDs.
-        return str(uuid.UUID(hex=f'{self.mark}8{rest[:3]}8{rest[3:]}'))
-
-    def began(self, execution_id: str) -> bool:
-        plain = execution_id.replace('-', '')
-        return bool(self.mark) and plain.startswith(self.mark)
-
-
-def new_mark() -> str:
-    """Return a mark for a new resource."""
-    return secrets.token_hex(_MARK // 2)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """A definition and the names that it is to have in Mistral."""
-
-    definition: reading.Definition
-    names: Mapping[str, str]
-    book: str | None
-
-    @classmethod
-    def of(
-        cls,
-        definition: reading.Definition,
-        stack: str,
-        resource: str,
-        explicit: str | None = None,
-    ) -> 'Wanted':
-        where = (definition, stack, resource, explicit)
-        return cls(
-            definition=definition,
-            names=naming.names(*where),
-            book=naming.book_name(*where) if definition.workbook else None,
-        )
-
-    @property
-    def actions(self) -> tuple[str, ...]:
-        return tuple(f'{self.book}.{one}' for one in self.definition.actions)
-
-
-Save = Callable[[Record], None]
+Save = Callable[[records.Record], None]
 
 
 class Deployer:
@@ -148,7 +43,9 @@ class Deployer:
         self._save = save
         self._patience = patience
 
-    def bring(self, record: Record, wanted: Wanted) -> Record:
+    def bring(
+        self, record: records.Record, wanted: records.Wanted
+    ) -> records.Record:
         """Make Mistral have what is wanted; return what it has.
 
         :raises ConflictError: if a name belongs to something else.
@@ -175,9 +72,11 @@ class Deployer:
         ]
         begun = dataclasses.replace(
             record,
-            left=_once(*record.left, *(wanted.names[short] for short in new)),
-            left_actions=_once(*record.left_actions, *wanted.actions),
-            left_books=_once(
+            left=records.once(
+                *record.left, *(wanted.names[short] for short in new)
+            ),
+            left_actions=records.once(*record.left_actions, *wanted.actions),
+            left_books=records.once(
                 *record.left_books, *([wanted.book] if wanted.book else [])
             ),
         )
@@ -194,7 +93,7 @@ class Deployer:
 
     def _refuse_clashes(
         self,
-        wanted: Wanted,
+        wanted: records.Wanted,
         there: Mapping[str, service_module.Found],
         mine: set[str],
     ) -> None:
@@ -211,7 +110,7 @@ class Deployer:
                 'Mistral, and which of the two would run could not be told'
             )
 
-    def _bring_workflows(self, wanted: Wanted, new: list[str]) -> None:
+    def _bring_workflows(self, wanted: records.Wanted, new: list[str]) -> None:
         old = [short for short in wanted.names if short not in new]
         if new:
             text = renaming.render(wanted.definition, wanted.names, new)
@@ -235,7 +134,9 @@ class Deployer:
 
         self.persist(create)
 
-    def _bring_book(self, wanted: Wanted, name: str, there: bool) -> None:
+    def _bring_book(
+        self, wanted: records.Wanted, name: str, there: bool
+    ) -> None:
         text = renaming.render_book(wanted.definition, name)
 
         def bring() -> None:
@@ -246,9 +147,9 @@ class Deployer:
 
         self.persist(bring)
 
-    def _undo(self, begun: Record, before: Record) -> None:
+    def _undo(self, begun: records.Record, before: records.Record) -> None:
         """Remove what was new, or leave it written down."""
-        new = Record(
+        new = records.Record(
             left=_without(begun.left, (*_values(before), *before.left)),
             left_actions=_without(
                 begun.left_actions, (*before.actions, *before.left_actions)
@@ -270,7 +171,12 @@ class Deployer:
             )
         )
 
-    def _settle(self, begun: Record, before: Record, wanted: Wanted) -> Record:
+    def _settle(
+        self,
+        begun: records.Record,
+        before: records.Record,
+        wanted: records.Wanted,
+    ) -> records.Record:
         names = wanted.names.values()
         after = dataclasses.replace(
             begun,
@@ -285,7 +191,9 @@ class Deployer:
                 (*begun.left_books, *([before.book] if before.book else [])),
                 [wanted.book],
             ),
-            former=_once(*_values(before), *begun.former)[:FORMER],
+            former=records.once(*_values(before), *begun.former)[
+                : records.FORMER
+            ],
         )
         after = dataclasses.replace(
             after, former=_without(after.former, names)
@@ -302,7 +210,7 @@ class Deployer:
         self._save(after)
         return after
 
-    def sweep(self, record: Record) -> Record:
+    def sweep(self, record: records.Record) -> records.Record:
         """Remove what is to go; return what is left.
 
         :raises ServiceError: if some of it cannot be removed.
@@ -321,21 +229,6 @@ class Deployer:
             self._gone(self._service.delete_action, name)
         return dataclasses.replace(
             record, left=(), left_actions=(), left_books=()
-        )
-
-    def dropped(self, record: Record) -> Record:
-        """Return a record by which everything is to go."""
-        return dataclasses.replace(
-            record,
-            names={},
-            book=None,
-            actions=(),
-            left=_once(*record.names.values(), *record.left),
-            left_actions=_once(*record.actions, *record.left_actions),
-            left_books=_once(
-                *([record.book] if record.book else []), *record.left_books
-            ),
-            former=_once(*record.names.values(), *record.former)[:FORMER],
         )
 
     def _gone(self, delete: Callable[[str], None], what: str) -> None:
@@ -358,16 +251,12 @@ class Deployer:
         return retrying(function, *args)
 
 
-def _values(record: Record) -> tuple[str, ...]:
+def _values(record: records.Record) -> tuple[str, ...]:
     return tuple(record.names.values())
-
-
-def _once(*names: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names))
 
 
 def _without(
     names: Iterable[str], unwanted: Iterable[str | None]
 ) -> tuple[str, ...]:
     excluded = set(unwanted)
-    return _once(*(name for name in names if name not in excluded))
+    return records.once(*(name for name in names if name not in excluded))

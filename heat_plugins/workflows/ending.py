@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 import enum
 from typing import Final
 
-from heat_plugins.workflows import deploying
+from heat_plugins.workflows import records
 from heat_plugins.workflows import service as service_module
 
 #: So many executions are ended at a time.
@@ -25,7 +25,7 @@ class Way(enum.Enum):
 
 def end(
     service: service_module.Service,
-    record: deploying.Record,
+    record: records.Record,
     way: Way,
     others: Collection[str] = (),
 ) -> bool:

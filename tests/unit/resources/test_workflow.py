@@ -315,6 +315,12 @@ class SignalTest(WorkflowTest):
         shown = self.attribute(stack, 'signals')
         self.assertEqual(ids[:1:-1], [one['execution_id'] for one in shown])
 
+    def test_signal_to_what_is_not_made_yet_is_refused(self):
+        self.fault('create')
+        stack = self.heat.stack(template(definition=f'main:\n  {NOOP}'))
+        self.assertRaises(AssertionError, self.heat.run, stack, 'CREATE')
+        self.assertIn('does not have the workflow', self.fail(stack))
+
     def test_signal_to_what_has_just_gone_is_no_trouble(self):
         stack = self.create(definition=f'main:\n  {NOOP}')
         loaded = self.heat.load(stack)

@@ -8,6 +8,7 @@ import pytest
 
 from heat_plugins.workflows import deploying
 from heat_plugins.workflows import reading
+from heat_plugins.workflows import records
 from heat_plugins.workflows import service as service_module
 from tests.unit.workflows import fake_service
 
@@ -21,7 +22,7 @@ BOOK = (
 
 
 def wanted(text, explicit=None):
-    return deploying.Wanted.of(reading.read(text), 's', 'r', explicit)
+    return records.Wanted.of(reading.read(text), 's', 'r', explicit)
 
 
 class House:
@@ -29,12 +30,12 @@ class House:
 
     def __init__(self, patience=0):
         self.service = fake_service.FakeService()
-        self.record = deploying.Record(mark='0123456789ab')
+        self.record = records.Record(mark='0123456789ab')
         self.deployer = deploying.Deployer(self.service, self.save, patience)
 
     def save(self, record):
         # As a database would.
-        self.record = deploying.Record.read(record.write())
+        self.record = records.Record.read(record.write())
         assert self.record == record
 
     def bring(self, text, explicit=None):
@@ -49,8 +50,7 @@ class House:
         return str(caught.value)
 
     def remove(self):
-        dropped = self.deployer.dropped(self.record)
-        self.save(self.deployer.sweep(dropped))
+        self.save(self.deployer.sweep(self.record.dropped()))
 
 
 @pytest.fixture
@@ -255,5 +255,5 @@ def test_executions_are_known_by_their_ids(house):
 
 
 def test_record_of_a_later_release_is_read():
-    assert deploying.Record.read('{"names": {}, "new": 1}').names == {}
-    assert deploying.Record.read(None) == deploying.Record()
+    assert records.Record.read('{"names": {}, "new": 1}').names == {}
+    assert records.Record.read(None) == records.Record()

@@ -3,11 +3,11 @@
 
 import pytest
 
-from heat_plugins.workflows import deploying
 from heat_plugins.workflows import ending
+from heat_plugins.workflows import records
 from tests.unit.workflows import fake_service
 
-RECORD = deploying.Record(names={'a': 's.r.a'}, mark='0123456789ab')
+RECORD = records.Record(names={'a': 's.r.a'}, mark='0123456789ab')
 
 
 @pytest.fixture

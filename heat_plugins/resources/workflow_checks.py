@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is checked about a workflow before anything is made of it."""
+
+from collections.abc import Iterable, Mapping
+import dataclasses
+
+from heat.common import exception
+from heat.engine import function
+from heat.engine import resource
+from heat.engine import rsrc_defn
+from heat.engine.resources.openstack.mistral import workflow
+from oslo_log import log as logging
+
+from heat_plugins.resources import workflow_schema as schema
+from heat_plugins.workflows import checking
+from heat_plugins.workflows import findings
+from heat_plugins.workflows import locating
+from heat_plugins.workflows import reading
+from heat_plugins.workflows import records
+from heat_plugins.workflows import structured
+
+LOG = logging.getLogger(__name__)
+
+
+class Checks(workflow.Workflow):
+    """Heat's class with other checks; the base of ours."""
+
+    def validate(self):
+        """Validate as Heat does, then the definition, with Mistral's help.
+
+        :raises StackValidationFailed: naming the workflow, task and line.
+        """
+        given = self.properties.data
+        text = schema.DEFINITION in given
+        if text and any(name in given for name in schema.STRUCTURE):
+            both = [name for name in schema.STRUCTURE if name in given]
+            self._refuse(
+                f'"definition" says all about the workflows, so '
+                f'{", ".join(both)} cannot be given beside it'
+            )
+        if not text and not {self.TYPE, self.TASKS} <= given.keys():
+            self._refuse(
+                'either "definition", or both "type" and "tasks" must be given'
+            )
+        if text:
+            # Heat's own looks at the tasks that are not there.
+            super(workflow.Workflow, self).validate()
+        else:
+            super().validate()
+        if any(self._unknown(given.get(name)) for name in self._READ):
+            return
+        try:
+            self._check(self.properties)
+        except findings.DefinitionError as error:
+            self._refuse(str(error))
+
+    #: What the checks look at.
+    _READ = (*schema.STRUCTURE, schema.DEFINITION, workflow.Workflow.INPUT)
+
+    def _check(self, props):
+        """Check a definition, and what is to be done with it.
+
+        :raises DefinitionError: if it cannot be used.
+        """
+        form = props[schema.DEFINITION]
+        if form is None:
+            if twice := structured.doubles(props):
+                raise _problem(f'there are two tasks {", ".join(twice)}')
+        elif not form.strip():
+            raise _problem('"definition" is empty')
+        definition = self._definition(props)
+        problems = checking.check(definition)
+        if not problems:
+            problems = self._ask_mistral(definition)
+        if problems:
+            if form is None:
+                # The lines are those of a text that nobody has seen.
+                problems = [
+                    dataclasses.replace(one, workflow=None, line=None)
+                    for one in problems
+                ]
+            raise findings.DefinitionError(problems)
+        self._check_use(definition, props)
+        if form is not None:
+            return
+        for task in props[self.TASKS]:
+            self._check_call(task)
+
+    def _check_use(self, definition, props):
+        names = list(definition.workflows)
+        default = props[schema.DEFAULT_WORKFLOW]
+        if default is not None and default not in names:
+            raise _problem(
+                f'"default_workflow" is "{default}", and there is only '
+                f'{", ".join(names)}'
+            )
+        if len(names) > 1:
+            if props[self.USE_REQUEST_BODY_AS_INPUT] and default is None:
+                raise _problem(
+                    'with use_request_body_as_input and several workflows, '
+                    '"default_workflow" must say which of them to run'
+                )
+            if self._is_referred_to():
+                raise _problem(
+                    'there are several workflows, so get_resource does not '
+                    'say which is meant; {get_attr: '
+                    f'[{self.name}, available_workflows, {names[0]}]}} does'
+                )
+        declared = set()
+        for one in definition.workflows.values():
+            declared.update(one.inputs)
+        if unknown := (props[self.INPUT] or {}).keys() - declared:
+            raise _problem(
+                f'"input" has {", ".join(sorted(unknown))}, which no '
+                'workflow of the definition declares'
+            )
+        written = self._wanted(props)
+        size = sum(
+            len(short) + len(full) for short, full in written.names.items()
+        )
+        if 3 * size > records.BYTES:
+            raise _problem('there are too many workflows for one resource')
+
+    def _check_call(self, task):
+        """Hold a called workflow against those that Mistral has."""
+        name = reading.called(task.get(self.WORKFLOW))
+        if name is None or self._unknown(task.get(self.WORKFLOW)):
+            return
+        try:
+            if name in self._service().find([name]):
+                return
+        except Exception as error:
+            LOG.debug('Mistral was not asked for %s: %s', name, error)
+            return
+        raise _problem(
+            f'task "{task[self.TASK_NAME]}": there is no workflow "{name}" '
+            'in Mistral'
+        )
+
+    def _ask_mistral(self, definition):
+        try:
+            return locating.locate(definition, self._service().refusal)
+        except Exception as error:
+            # It will be asked again when the stack is created.
+            LOG.warning(
+                'The definition of "%(resource)s" is not validated by '
+                'Mistral: %(error)s',
+                {'resource': self.name, 'error': error},
+            )
+            return []
+
+    def _unknown(self, value):
+        """Return whether a value needs what has yet to be created."""
+        if isinstance(value, function.Function):
+            return not self.stack.strict_validate or any(
+                needed.action == resource.Resource.INIT
+                for needed in function.dependencies(value)
+            )
+        if isinstance(value, Mapping):
+            return any(self._unknown(one) for one in value.values())
+        if isinstance(value, Iterable) and not isinstance(value, str):
+            return any(self._unknown(one) for one in value)
+        return False
+
+    def _is_referred_to(self):
+        """Return whether the template has a get_resource of this one."""
+        template = self.stack.t
+        references = [{'get_resource': self.name}, {'Ref': self.name}]
+
+        def within(value):
+            if value in references:
+                return True
+            if isinstance(value, Mapping):
+                return any(within(one) for one in value.values())
+            if isinstance(value, list):
+                return any(within(one) for one in value)
+            return False
+
+        return any(
+            within(template.t.get(section))
+            for section in (template.RESOURCES, template.OUTPUTS)
+        )
+
+    def _refuse(self, message):
+        template = self.stack.t
+        raise exception.StackValidationFailed(
+            path=[
+                template.RESOURCES,
+                self.t.name,
+                template.get_section_name(rsrc_defn.PROPERTIES),
+            ],
+            message=message,
+        )
+
+
+def _problem(message):
+    return findings.DefinitionError([findings.Problem(message=message)])

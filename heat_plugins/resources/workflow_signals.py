@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a workflow takes signals."""
+
+from heat.common import exception
+from oslo_log import log as logging
+from oslo_utils import timeutils
+
+from heat_plugins.resources import workflow_schema as schema
+from heat_plugins.workflows import findings
+from heat_plugins.workflows import log
+from heat_plugins.workflows import runs
+from heat_plugins.workflows import service as service_module
+
+LOG = logging.getLogger(__name__)
+
+#: What the database holds of an event's reason.
+_REASON = 255
+
+
+class Signals:
+    """Mixed into the resource type, in front of Heat's class."""
+
+    def handle_signal(self, details=None):
+        """Run a workflow, and leave an event that says what became of it."""
+        entry = {
+            'time': timeutils.utcnow().strftime('%Y-%m-%dT%H:%M:%SZ'),
+            'workflow': None,
+            'execution_id': None,
+            'error': None,
+            'ignored': [],
+        }
+        try:
+            said = self._run(details, entry)
+        except (
+            findings.DefinitionError,
+            runs.RunError,
+            service_module.ServiceError,
+        ) as error:
+            entry['error'] = str(error)
+            self._remember(entry)
+            # Heat writes no event when a signal fails.
+            reason = log.shortened(f'Signal failed: {error}', _REASON)
+            self._add_event('SIGNAL', self.FAILED, reason)
+            raise exception.Error(str(error)) from error
+        self._remember(entry)
+        # Heat puts a word before it.
+        return log.shortened(said, _REASON - len('Signal: '))
+
+    def _run(self, body, entry):
+        record = self._record()
+        props = self.properties
+        definition = self._definition(props)
+        run = runs.asked(
+            body,
+            runs.Offer(
+                workflows=definition.workflows,
+                names=record.names,
+                inputs=props[self.INPUT] or {},
+                params=props[self.PARAMS] or {},
+                body_is_input=bool(props[self.USE_REQUEST_BODY_AS_INPUT]),
+                default=props[schema.DEFAULT_WORKFLOW],
+            ),
+        )
+        name = record.names.get(run.workflow)
+        if name is None:
+            raise runs.RunError(
+                f'Mistral does not have the workflow "{run.workflow}" yet'
+            )
+        execution_id = record.execution_id()
+        entry['workflow'] = name
+        entry['ignored'] = list(run.ignored)
+        self._deployer().persist(
+            self._service().start,
+            *(execution_id, name, run.input, run.params, run.description),
+        )
+        entry['execution_id'] = execution_id
+        said = f'execution {execution_id} of {name} has begun'
+        if run.ignored:
+            said += f'; ignored: {", ".join(run.ignored)}'
+        return said
+
+    def _remember(self, entry):
+        try:
+            self.data_set(log.key(), log.write(entry))
+        except exception.NotFound:
+            # The resource has been deleted meanwhile.
+            LOG.info('A signal to %s is not remembered', self)
+            return
+        for key in log.surplus(self.data()):
+            self.data_delete(key)

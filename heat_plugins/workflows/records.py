@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a resource has in Mistral, and what it is to have."""
+
+from collections.abc import Mapping
+import dataclasses
+import json
+import secrets
+import time
+from typing import Any, Final
+import uuid
+
+from heat_plugins.workflows import naming
+from heat_plugins.workflows import reading
+
+#: So many bytes a record may take: a column of a database holds 65535.
+BYTES: Final = 60000
+
+#: So many names of dropped workflows are kept to find their executions by.
+FORMER: Final = 50
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Record:
+    """What a resource has in Mistral.
+
+    :ivar names: name in Mistral by name in the definition.
+    :ivar book: the name of the workbook, if it is one.
+    :ivar actions: its ad-hoc actions.
+    :ivar left: workflows that may be there and are to go.
+    :ivar left_actions: likewise for actions.
+    :ivar left_books: likewise for workbooks.
+    :ivar former: names that workflows had; executions may bear them.
+    :ivar mark: what the ids of the resource's executions begin with.
+    """
+
+    names: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    book: str | None = None
+    actions: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    left_actions: tuple[str, ...] = ()
+    left_books: tuple[str, ...] = ()
+    former: tuple[str, ...] = ()
+    mark: str = ''
+
+    @classmethod
+    def read(cls, text: str | None) -> 'Record':
+        said: dict[str, Any] = json.loads(text) if text else {}
+        known = {field.name for field in dataclasses.fields(cls)}
+        values: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in said.items()
+            if key in known
+        }
+        return cls(**values)
+
+    def write(self) -> str:
+        return json.dumps(dataclasses.asdict(self))
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """The names under which there may be executions."""
+        return once(*self.names.values(), *self.left, *self.former)
+
+    def dropped(self) -> 'Record':
+        """Return a record by which everything is to go."""
+        books = () if self.book is None else (self.book,)
+        return dataclasses.replace(
+            self,
+            names={},
+            book=None,
+            actions=(),
+            left=once(*self.names.values(), *self.left),
+            left_actions=once(*self.actions, *self.left_actions),
+            left_books=once(*books, *self.left_books),
+            former=once(*self.names.values(), *self.former)[:FORMER],
+        )
+
+    def execution_id(self) -> str:
+        """Return an id for an execution that the resource begins.
+
+        It begins with the mark, so that the resource knows its executions
+        again without keeping a list: signals come in several at a time, and
+        to different engines. Then comes the time, so that later ids sort
+        after earlier ones, where Mistral's own times are in seconds.
+        """
+        rest = f'{time.time_ns():016x}{secrets.token_hex(1)}'
+        # The digits for the version and the variant belong to all UUIDs.
+        return str(uuid.UUID(hex=f'{self.mark}8{rest[:3]}8{rest[3:]}'))
+
+    def began(self, execution_id: str) -> bool:
+        plain = execution_id.replace('-', '')
+        return bool(self.mark) and plain.startswith(self.mark)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """A definition and the names that it is to have in Mistral."""
+
+    definition: reading.Definition
+    names: Mapping[str, str]
+    book: str | None
+
+    @classmethod
+    def of(
+        cls,
+        definition: reading.Definition,
+        stack: str,
+        resource: str,
+        explicit: str | None = None,
+    ) -> 'Wanted':
+        where = (definition, stack, resource, explicit)
+        return cls(
+            definition=definition,
+            names=naming.names(*where),
+            book=naming.book_name(*where) if definition.workbook else None,
+        )
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        return tuple(f'{self.book}.{one}' for one in self.definition.actions)
+
+
+def once(*names: str) -> tuple[str, ...]:
+    """Return names in their order, without those that came before."""
+    return tuple(dict.fromkeys(names))
