@@ -8,8 +8,10 @@ import time
 from heat.common import exception
 from heat.engine import resource
 from heat.engine.resources.openstack.mistral import workflow
+from oslo_config import cfg
 from oslo_log import log as logging
 
+from heat_plugins import config
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import mistral_workflows
 from heat_plugins.resources import workflow_checks
@@ -25,6 +27,8 @@ from heat_plugins.workflows import service as service_module
 from heat_plugins.workflows import structured
 
 LOG = logging.getLogger(__name__)
+
+config.register_opts(cfg.CONF)
 
 #: The key of a resource's data for what it has in Mistral.
 RECORD = 'workflows'
@@ -66,10 +70,9 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
     #: So many bytes of JSON they may take together.
     EXECUTIONS_BYTES = 1000000
 
-    #: Seconds for which passing errors of Mistral are ridden out, in a call
-    #: that a thread waits for, and in a delete, where none does.
+    #: Seconds for which passing errors of Mistral are ridden out in a call
+    #: that a thread waits for. A delete goes by the operator's option.
     PATIENCE = 15
-    DELETE_PATIENCE = 300
 
     # Definition -----------------------------------------------------------
 
@@ -183,16 +186,19 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         """Write down that everything is to go."""
         if self.data().get(RECORD) or self.resource_id is not None:
             self._save(self._record().dropped())
-        return {'until': time.monotonic() + self.DELETE_PATIENCE, 'wait': 1}
+        return {'failing since': None, 'wait': 1}
 
     def check_delete_complete(self, state):
         """End executions, remove workflows, then the user for signals."""
         record = self._record()
         try:
             if not self._remove(record):
+                state['failing since'] = None
                 return False
         except service_module.ServiceError as error:
-            if not error.passing or time.monotonic() > state['until']:
+            now = time.monotonic()
+            state['failing since'] = state['failing since'] or now
+            if now - state['failing since'] >= self._budget(error):
                 raise exception.Error(str(error)) from error
             LOG.info('%s waits with its delete: %s', self, error)
             state['wait'] = min(2 * state['wait'], 20)
@@ -203,6 +209,14 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         self.data_delete(self.EXECUTIONS)
         super().handle_delete()
         return True
+
+    def _budget(self, error):
+        """Return for how many seconds to go on after such an error."""
+        if not error.passing:
+            return 0
+        budget = cfg.CONF.heat_plugins.mistral_error_budget
+        # What Mistral calls an error of its own is often one for good.
+        return min(budget, self.PATIENCE) if error.status == 500 else budget
 
     def _remove(self, record):
         if not (record.all_names or record.left_books):

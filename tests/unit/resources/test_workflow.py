@@ -6,6 +6,7 @@ from unittest import mock
 
 from heat.common import exception
 from heat.objects import event as event_objects
+from oslo_config import cfg
 
 from heat_plugins.resources import workflow
 from tests.unit import heat_fixture
@@ -427,9 +428,9 @@ class LifeTest(WorkflowTest):
 
     def test_delete_that_fails_says_why_and_can_be_repeated(self):
         stack = self.create(definition=TWO)
-        with mock.patch.object(workflow.Workflow, 'DELETE_PATIENCE', -1):
-            self.fault('delete')
-            self.assertRaises(AssertionError, self.heat.delete, stack)
+        cfg.CONF.set_override('mistral_error_budget', 0, 'heat_plugins')
+        self.fault('delete')
+        self.assertRaises(AssertionError, self.heat.delete, stack)
         self.assertIn('Mistral answers 503', stack['flow'].status_reason)
         self.heat.delete(stack)
         self.assertEqual({}, self.mistral.workflows)
