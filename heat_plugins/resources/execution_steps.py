@@ -11,8 +11,10 @@ import time
 import uuid
 
 from heat.engine import resource as heat_resource
+from oslo_db import exception as db_exception
 from oslo_log import log as logging
 
+from heat_plugins.engine import rows
 from heat_plugins.resources import mistral_calls
 from heat_plugins.workflows import outcome
 
@@ -24,6 +26,9 @@ _RESULT = 'result'
 
 # A column of Heat's database takes 64 KB, and encryption adds a third.
 _RESULT_LIMIT = 40000
+
+# How often to see whether the stack was cancelled, in seconds.
+_STACK_LOOK = 5
 
 
 class RunFailed(Exception):
@@ -78,6 +83,7 @@ class Run:
         self._began = time.monotonic()
         self._id = None
         self._started = False
+        self._due = self._began
 
     @property
     def _calls(self):
@@ -90,6 +96,17 @@ class Run:
         """
         if not self._started:
             self._start()
+        if _is_cancelled(self._resource.stack):
+            self.cancel()
+            raise RunFailed(
+                f'the execution {self._id} is cancelled, as {self._action} '
+                f'of the stack was.'
+            )
+        # Whether the stack goes on is to be seen sooner than the rest, and
+        # costs less.
+        early = self._due - time.monotonic()
+        if early > 0:
+            raise heat_resource.PollDelay(max(1, min(int(early), _STACK_LOOK)))
         row = self._resource.look(
             self._patience,
             'cannot see the execution',
@@ -112,7 +129,8 @@ class Run:
         delay = mistral_calls.backoff(waited)
         if self._timeout:
             delay = min(delay, max(1, int(self._timeout - waited)))
-        raise heat_resource.PollDelay(delay)
+        self._due = time.monotonic() + delay - 0.5
+        raise heat_resource.PollDelay(min(delay, _STACK_LOOK))
 
     def _start(self):
         resource = self._resource
@@ -193,6 +211,20 @@ class Removal:
         """Cancel the run at the end."""
         if self._run is not None:
             self._run.cancel()
+
+
+def _is_cancelled(stack):
+    """Say whether what a stack does was cancelled, or is rolled back.
+
+    Heat lets what is in progress go on then, and tells it nothing.
+    """
+    try:
+        found = rows.traversal(stack.context, stack.id)
+    except db_exception.DBError:
+        return False
+    if found is None or not found.id or found.id == stack.current_traversal:
+        return False
+    return found.status == stack.FAILED or found.action == stack.ROLLBACK
 
 
 def _cancel(resource, identifier):

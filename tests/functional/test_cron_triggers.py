@@ -17,6 +17,8 @@ tidy:
   tasks:
     say:
       action: std.echo output=<% $.what %>
+      publish:
+        said: <% task().result %>
 """
 
 YEARLY = '0 0 1 1 *'
@@ -232,19 +234,52 @@ def test_an_invalid_template_is_refused_at_once(cloud, session):
 
 
 def test_a_mistral_that_is_away_for_a_while_is_waited_for(
-    cloud, stacks, mistral
+    cloud, stacks, mistral, session
 ):
-    stack = made(stacks, name='nightly')
+    def with_execution(what, **properties):
+        found = template(name='nightly', **properties)
+        found['resources']['run'] = {
+            'type': 'OS::Mistral::Execution',
+            'properties': {'workflow': 'tidy', 'input': {'what': what}},
+        }
+        found['outputs']['said'] = {
+            'value': {'get_attr': ['run', 'published', 'said']}
+        }
+        return found
+
+    stack = stacks(with_execution('one'))
+    stack.wait('CREATE_COMPLETE')
     cloud.stop('mistral')
     try:
-        stack.update(template(name='nightly', pattern='0 0 2 1 *'))
+        stack.update(with_execution('two', pattern='0 0 2 1 *'))
         time.sleep(3)
         assert stack.status == 'UPDATE_IN_PROGRESS'
+        # What was stored is there all the same.
+        assert stack.outputs['said'] == 'one'
     finally:
         cloud.start('mistral')
     stack.wait('UPDATE_COMPLETE')
+    assert stack.outputs['said'] == 'two'
     assert mistral.only()['pattern'] == '0 0 2 1 *'
     assert mistral.trusts() == 1
+    # Twice on the whole: no run was begun twice.
+    made = session.get(MISTRAL, '/executions').json()['executions']
+    assert sum('"heat"' in one['params'] for one in made) == 2
+
+
+def test_the_example_does_what_it_says(stacks, mistral):
+    path = base.ROOT / 'contrib/examples/workflows/nightly.yaml'
+    stack = stacks(path.read_text(), pattern=OFTEN, count=2)
+    stack.wait('CREATE_COMPLETE')
+    trigger = mistral.triggers()
+    assert not trigger or trigger[0]['workflow_input'] == (
+        '{"about": "last night"}'
+    )
+    base.until(lambda: stack.outputs['remaining'] == 0, 20)
+    assert stack.outputs['upcoming'] == []
+    stack.delete()
+    stack.wait('DELETE_COMPLETE')
+    base.until(lambda: mistral.trusts() == 0, 20)
 
 
 def test_an_update_goes_on_where_a_crash_has_left_it(cloud, stacks, mistral):

@@ -111,7 +111,7 @@ class RunningTest(ExecutionTest):
     def test_looks_become_rarer_while_it_waits(self):
         waits = []
         self.heat.meanwhile = lambda: waits.append(1)
-        times = iter([0, *range(0, 1000, 20)])
+        times = iter([0, *range(0, 9000, 10)])
         self.patch(
             execution.execution_steps.time, 'monotonic', lambda: next(times)
         )
@@ -175,7 +175,7 @@ class FailingTest(ExecutionTest):
 
     def test_a_run_over_time_is_cancelled(self):
         self.heat.meanwhile = lambda: None
-        times = iter(range(0, 1000, 10))
+        times = iter(range(0, 9000, 5))
         self.patch(
             execution.execution_steps.time, 'monotonic', lambda: next(times)
         )
@@ -256,6 +256,17 @@ class EndingTest(ExecutionTest):
 
     def test_cancelling_the_stack_cancels_it(self):
         self.begun().cancel()
+        self.assertEqual('CANCELLED', self.executions.latest()['state'])
+
+    def test_so_does_cancelling_that_heat_tells_nobody_of(self):
+        runner = self.begun()
+        other = self.heat.load(self.stack)
+        other.current_traversal = 'another'
+        other.status = other.FAILED
+        other.store()
+        for _ in range(20):
+            if runner.step():
+                break
         self.assertEqual('CANCELLED', self.executions.latest()['state'])
 
     def test_deleting_cancels_it_before_it_is_taken_away(self):
