@@ -18,6 +18,7 @@ from oslo_log import log as logging
 from heat_plugins import config
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
+from heat_plugins.engine import runs
 from heat_plugins.signals import errors
 from heat_plugins.signals import names
 
@@ -285,6 +286,7 @@ class Sweep:
             deployment.data_delete(rows.CONTAINER_KEY)
         if self._in_use():
             return
+        runs.withdraw(deployment, hub.store, self.container)
         hub.drop_container(self.container)
         if self._in_use() and self.container == hub.container:
             # Somebody came meanwhile, with a URL to what was there.

@@ -66,6 +66,8 @@ class Run:
     :ivar outputs: by name; of long ones the end.
     :ivar cut: how long they are, for those that are whole elsewhere.
     :ivar repeats: the run that this one repeats.
+    :ivar standalone: whether it runs a config that is not the stack's; then
+        `deployment_id` is the server's.
     """
 
     id: str
@@ -98,6 +100,7 @@ class Run:
     cancelled_by: str | None = None
     late: Late | None = None
     repeats: str | None = None
+    standalone: bool = False
 
     @property
     def key(self) -> names.Key:

@@ -86,6 +86,16 @@ class Runs:
         """See `targets.Finder.targets`."""
         return self._finder.targets(stack, resource)
 
+    def server(
+        self, stack: str, resource: str, config: orchestration.Config
+    ) -> targets.Target:
+        """See `targets.Finder.server`."""
+        return self._finder.server(stack, resource, config)
+
+    def config(self, config_id: str) -> orchestration.Config:
+        """Return a config that Heat has."""
+        return self._heat.config(config_id)
+
     # Starting
 
     def start(self, target: targets.Target, order: starting.Order) -> runs.Run:
@@ -99,6 +109,11 @@ class Runs:
 
     def repeat(self, run: runs.Run, order: starting.Order) -> runs.Run:
         """Start a run once more; `order` says what is different."""
+        if run.standalone:
+            raise errors.Refused(
+                f'Run {run.id} had a config of its own, which is gone; start '
+                'it anew'
+            )
         found = self._finder.targets(run.stack_id, run.resource)
         if len(found) != 1:
             raise errors.NotFound(

@@ -273,6 +273,8 @@ class Settler:
                 return gone
         except errors.NotFound:
             return gone
+        if run.standalone:
+            return None
         try:
             self._heat.deployment(run.deployment_id)
         except errors.NotFound:

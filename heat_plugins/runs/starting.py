@@ -112,6 +112,7 @@ class Starter:
             inputs=derived.given(order.inputs),
             declared=[_declared(one) for one in target.config.outputs],
             repeats=order.repeats,
+            standalone=target.standalone,
         )
         # The container may have a key already, such as the engine's: that
         # one is used.

@@ -7,6 +7,7 @@ import dataclasses
 from typing import Any
 
 from heat_plugins.configs import actions
+from heat_plugins.configs import handover
 from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import schema
@@ -56,6 +57,8 @@ class Target:
     :ivar config: what the server was given last: the config with the
         stack's own values.
     :ivar declared: the inputs as the template's config declares them.
+    :ivar standalone: whether it is no deployment of the stack, but a config
+        of somebody's own for one of its servers.
     """
 
     root: orchestration.Stack
@@ -66,12 +69,15 @@ class Target:
     declared: abc.Sequence[abc.Mapping[str, Any]] = dataclasses.field(
         repr=False
     )
+    standalone: bool = False
 
     @property
     def current(self) -> dict[str, Any]:
         """The values that the stack gave it."""
         return {
-            str(one['name']): one.get('value') for one in self.config.inputs
+            str(one['name']): one['value']
+            for one in self.config.inputs
+            if 'value' in one
         }
 
     def actions(self) -> list[Action]:
@@ -85,6 +91,8 @@ class Target:
         :raises errors.Refused: there is none of that name, or it is Heat's
             to run.
         """
+        if self.standalone:
+            return self._standalone_action(name)
         own = [one.name for one in self.actions() if not one.lifecycle]
         if name in own:
             return self._action(name)
@@ -104,13 +112,17 @@ class Target:
             f'{", ".join(own) or "none"} (they are compared letter by letter)'
         )
 
+    def _standalone_action(self, name: str) -> Action:
+        if not actions.serves(self.config.group, self.config.config, name):
+            raise errors.Refused(f'The config has nothing for action {name}')
+        return self._action(name)
+
     def _action(self, name: str) -> Action:
-        entry = actions.entry(self.config.config, name) or {}
         return Action(
             resource=self.path,
             server_id=self.deployment.server_id,
             name=name,
-            tool=entry.get('tool'),
+            tool=handover.tool(self.config.group, self.config.config, name),
             inputs=[
                 one
                 for one in self.declared
@@ -176,6 +188,45 @@ class Finder:
                 'deployment that a server has been given, and holds none'
             )
         return found
+
+    def server(
+        self, name_or_id: str, resource: str, config: orchestration.Config
+    ) -> Target:
+        """Return a server of a stack as the target of a config of one's own.
+
+        :param resource: the server's name, path or physical id; only a
+            server that is a resource is told of its configs by Heat.
+        :param config: the config; one that is in no Heat has no id.
+        :raises errors.NotFound: there is no such server.
+        """
+        stack = self._heat.stack(name_or_id)
+        root = self.root(stack.parent) if stack.parent else stack
+        found = [
+            place
+            for place in _named(self.places(stack), resource)
+            if place.resource.physical_id
+        ]
+        if not found:
+            raise errors.NotFound(
+                f'Stack {stack.name} has no resource {resource} that is there'
+            )
+        server = found[0].resource
+        return Target(
+            root=root,
+            path=found[0].path,
+            resource=server,
+            deployment=orchestration.Deployment(
+                id=server.physical_id,
+                server_id=server.physical_id,
+                config_id=config.id,
+                action=None,
+                status=None,
+                reason=None,
+            ),
+            config=config,
+            declared=config.inputs,
+            standalone=True,
+        )
 
     def _targets(
         self, root: orchestration.Stack, places: abc.Iterable[Place]

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack software deployment apply``: a config of one's own."""
+
+from osc_lib import exceptions
+
+from heat_plugins.osc import columns
+from heat_plugins.osc import common
+from heat_plugins.osc import following
+from heat_plugins.runs import orchestration
+from heat_plugins.runs import starting
+
+
+class Apply(common.Report):
+    """Run a config that is not the stack's on one of its servers.
+
+    It makes the config, the deployment and the URL to signal to, and it is
+    a run like others: see "software deployment run list" and its like. What
+    was made for it goes when it has ended. Exit codes are those of "software
+    deployment trigger".
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'stack', metavar='<stack>', help='Name or ID of the stack'
+        )
+        parser.add_argument(
+            'server',
+            metavar='<server>',
+            help='The server among its resources: name, path in nested '
+            'stacks (parent.child) or physical ID',
+        )
+        source = parser.add_mutually_exclusive_group(required=True)
+        source.add_argument(
+            '--config', metavar='<id>', help='A software config of Heat'
+        )
+        source.add_argument(
+            '--config-file', metavar='<file>', help='A file, such as a script'
+        )
+        parser.add_argument(
+            '--group',
+            metavar='<hook>',
+            default='script',
+            help='The hook for --config-file (default: script)',
+        )
+        parser.add_argument(
+            '--output',
+            dest='outputs',
+            metavar='<name>',
+            action='append',
+            default=[],
+            help='An output of --config-file (repeat option for several)',
+        )
+        parser.add_argument(
+            '--action',
+            metavar='<action>',
+            default='APPLY',
+            help='The action, for a component and for the records '
+            '(default: APPLY)',
+        )
+        common.add_input_options(parser)
+        common.add_time_options(parser)
+        parser.add_argument(
+            '--wait',
+            action='store_true',
+            help='Wait until it has ended, and show its outputs',
+        )
+        return parser
+
+    def take_action(self, parsed_args):
+        service = common.service(self.app.client_manager)
+        inputs = common.inputs(parsed_args)
+        if parsed_args.config:
+            config = service.config(parsed_args.config)
+        else:
+            config = _from_file(parsed_args, inputs)
+        target = service.server(parsed_args.stack, parsed_args.server, config)
+        order = starting.Order(
+            action=parsed_args.action,
+            inputs=inputs,
+            timeout=parsed_args.timeout or starting.DEFAULT_TIMEOUT,
+            delivery_timeout=parsed_args.delivery_timeout,
+        )
+        follower = following.Follower(self, service, parsed_args.stack)
+        run = service.start(target, order)
+        follower.progress.started(run)
+        if parsed_args.wait:
+            (run,) = follower.wait([run])
+        return columns.one(run)
+
+
+def _from_file(parsed_args, inputs):
+    """Return a config as it would be in Heat; it takes any input."""
+    path = parsed_args.config_file
+    try:
+        with open(path, encoding='utf-8') as file:
+            text = file.read()
+    except (OSError, UnicodeDecodeError) as exc:
+        raise exceptions.CommandError(
+            f'The config cannot be read from {path}: {exc}'
+        ) from exc
+    return orchestration.Config(
+        id='',
+        name=None,
+        group=parsed_args.group,
+        config=text,
+        inputs=[
+            {
+                'name': name,
+                'type': 'Json'
+                if isinstance(value, (dict, list))
+                else 'String',
+            }
+            for name, value in inputs.items()
+        ],
+        outputs=[
+            {'name': name, 'type': 'String'} for name in parsed_args.outputs
+        ],
+        options={},
+    )

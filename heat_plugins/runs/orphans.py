@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of runs whose stack goes.
+
+With the container go their records, and with those all knowledge of what was
+made for them in Heat. So that goes first.
+"""
+
+import contextlib
+
+from heat_plugins.runs import orchestration
+from heat_plugins.runs import records
+from heat_plugins.runs import starting
+from heat_plugins.signals import errors as store_errors
+
+
+def withdraw(
+    heat: orchestration.Withdrawal, found: records.Records
+) -> list[str]:
+    """Take all runs of a container from their servers.
+
+    Their records are left alone: whoever waits sees that they are gone with
+    the container.
+
+    :returns: the ids of those that had not ended.
+    """
+    withdrawn = []
+    with contextlib.suppress(store_errors.NotFound):
+        for key in found.opened():
+            run = found.read(key)
+            if run is not None:
+                starting.withdraw_known(heat, run.row_id, run.config_id)
+                withdrawn.append(run.id)
+    return withdrawn

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack software deployment apply``."""
+
+import fixtures
+from osc_lib import exceptions
+
+from heat_plugins.osc import apply
+from heat_plugins.osc import run
+from tests.unit.osc import base
+
+
+class ApplyTest(base.CommandTestCase):
+    def setUp(self):
+        super().setUp()
+        self.heat.add_resource(
+            self.stack, 'server', 'OS::Heat::DeployedServer', 'server-1'
+        )
+        self.path = self.useFixture(fixtures.TempDir()).join('fix.sh')
+        with open(self.path, 'w', encoding='utf-8') as file:
+            file.write('#!/bin/sh\n')
+
+    def apply(self, *arguments):
+        return self.json(apply.Apply, 'shop', 'server', *arguments)
+
+    def test_a_script_runs_on_a_server_of_the_stack(self):
+        self.soon(lambda: self.answer(size='3') and None)
+        before = dict(self.heat.configs)
+        code, shown = self.apply(
+            *('--config-file', self.path, '--output', 'size'),
+            *('--input', 'who=me', '--wait'),
+        )
+        self.assertEqual((0, 'complete'), (code, shown['state']))
+        self.assertEqual('3', shown['outputs']['size'])
+        self.assertEqual(before, self.heat.configs)
+
+    def test_the_server_is_given_what_it_needs_to_signal(self):
+        self.apply('--config-file', self.path, '--input', 'who=me')
+        (config,) = self.heat.given()
+        self.assertEqual(
+            ('server-APPLY', 'script', '#!/bin/sh\n'),
+            (config.name, config.group, config.config),
+        )
+        self.assertEqual('me', self.inputs()['who'])
+        self.assertEqual('PUT', self.inputs()['deploy_signal_verb'])
+
+    def test_it_is_a_run_like_others(self):
+        _, shown = self.apply('--config-file', self.path)
+        _, (found,) = self.json(run.ListRuns, 'shop')
+        self.assertEqual(
+            (shown['id'], 'waiting'), (found['ID'], found['State'])
+        )
+        self.json(run.CancelRun, 'shop', shown['id'])
+        self.assertEqual([], self.heat.given())
+        self.assertRaises(
+            exceptions.CommandError,
+            *(self.run_command, run.RepeatRun, 'shop', shown['id']),
+        )
+
+    def test_a_config_of_heats_with_its_inputs(self):
+        config = self.heat.add_config(name='own')
+        self.apply(
+            *('--config', config.id, '--action', 'BACKUP'),
+            *('--input', 'password=x'),
+        )
+        self.assertEqual('x', self.inputs()['password'])
+        self.assertEqual('shop', self.inputs()['database'])
+
+    def test_what_cannot_be_applied_is_refused(self):
+        config = self.heat.add_config(name='own')
+        for arguments in (
+            ('--config', config.id, '--action', 'NOPE'),
+            ('--config', config.id, '--action', 'BACKUP'),
+            ('--config', 'none'),
+            ('--config-file', '/nowhere'),
+        ):
+            self.assertRaises(exceptions.CommandError, self.apply, *arguments)
+        self.assertRaises(
+            exceptions.CommandError,
+            *(self.json, apply.Apply, 'shop', 'nothing'),
+            *('--config', config.id),
+        )
+        self.assertEqual([], self.heat.given())
