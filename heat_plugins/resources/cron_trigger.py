@@ -12,6 +12,7 @@ from heat.engine.resources.openstack.mistral import cron_trigger
 
 from heat_plugins.clients import mistral_errors
 from heat_plugins.resources import mistral_calls
+from heat_plugins.resources import trigger_change
 from heat_plugins.resources import trigger_steps
 from heat_plugins.workflows import schedule
 from heat_plugins.workflows import triggers
@@ -237,7 +238,7 @@ class CronTrigger(mistral_calls.MistralCalls, _Base):
     # What is done ---------------------------------------------------------
 
     def handle_create(self):
-        return trigger_steps.Change(
+        return trigger_change.Change(
             self,
             self._wanted(self.properties),
             defaults=self._defaults(self.properties),
@@ -251,7 +252,7 @@ class CronTrigger(mistral_calls.MistralCalls, _Base):
 
     def handle_update(self, json_snippet, tmpl_diff, prop_diff):
         after = json_snippet.properties(self.properties_schema, self.context)
-        return trigger_steps.Change(
+        return trigger_change.Change(
             self,
             self._wanted(after),
             before=self._before(),

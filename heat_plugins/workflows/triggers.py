@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cron trigger is, in a template and in Mistral, and how to change it.
-
-Mistral cannot change a trigger. What can be done is to remove it and to
-make it again; :func:`plan` says whether that is needed, and with what, so
-that neither runs nor the trigger itself get lost on the way.
-"""
+"""What a cron trigger is: in a template, in Mistral, and in our memory."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -14,14 +9,8 @@ from typing import Any, Final
 
 from heat_plugins.workflows import schedule
 
-# Between two requests some time passes, also on a busy cloud.
-_MARGIN: Final = datetime.timedelta(seconds=10)
-
-# A run that is late by more than this will hardly begin soon.
-_PATIENCE: Final = datetime.timedelta(minutes=2)
-
-# How soon to look again for a run that is about to begin.
-_SOON: Final = 2
+#: Between two requests some time passes, also on a busy cloud.
+MARGIN: Final = datetime.timedelta(seconds=10)
 
 
 class Refused(ValueError):
@@ -96,7 +85,7 @@ class Trigger:
         where no pattern makes up for it; so does Mistral when it lags.
         """
         first = _time(self.first_time)
-        if first is not None and first < now + schedule.NOTICE + _MARGIN:
+        if first is not None and first < now + schedule.NOTICE + MARGIN:
             if self.pattern:
                 first = None
             else:
@@ -119,7 +108,7 @@ class Trigger:
             input=self.input,
             params=self.params,
             pattern=self.pattern,
-            first_time=_text(first),
+            first_time=first_time_text(first),
             count=self.remaining,
         )
 
@@ -244,149 +233,6 @@ def read_note(text: str) -> Note:
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class Keep:
-    """The trigger is as it should be."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Done:
-    """All runs have been; there is nothing to make."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Wait:
-    """A run is about to begin; look again in so many seconds."""
-
-    seconds: int
-
-
-Plan = Keep | Done | Wait | Order
-
-
-def plan(
-    wanted: Wanted,
-    before: Wanted | None,
-    live: Trigger | None,
-    now: datetime.datetime,
-    *,
-    lost: Trigger | None = None,
-    ran_out: bool = False,
-    anew: bool = False,
-) -> Plan:
-    """Decide what becomes of a trigger.
-
-    :param before: what the template said when the trigger was made.
-    :param live: the trigger in Mistral, if it is there.
-    :param lost: what was there, and could not be put back.
-    :param ran_out: it is not there because its last run has been.
-    :param anew: make it again even if nothing has changed.
-    :raises Refused: if the template asks for what cannot be.
-    :raises schedule.ScheduleError: likewise.
-    """
-    if live is not None and wanted == before and not anew:
-        return Keep()
-    first = wanted.first()
-    fresh = before is None or before.first_time != wanted.first_time
-    count = _count(wanted, before, live or lost, ran_out)
-    if count == 0:
-        if not (fresh and first and first > now):
-            return Done()
-        # A new first time is a new beginning.
-        count = wanted.count
-    if not wanted.pattern and not fresh and first is not None:
-        if live is not None and first < now + schedule.NOTICE + _MARGIN:
-            if first < now - _PATIENCE:
-                raise Refused(
-                    f'the run that was due at {schedule.show(first)} has '
-                    f'not begun; does the cron of Mistral run?'
-                )
-            return Wait(_SOON)
-        if live is None and first <= now:
-            return Done()
-    if first is not None:
-        ahead = _first(wanted, first, live, now, fresh)
-        if isinstance(ahead, Wait):
-            return ahead
-        first = ahead
-    if wanted.pattern:
-        schedule.upcoming(wanted.pattern, now)
-    if live is not None and _about_to_run(live, count, now):
-        return Wait(_SOON)
-    return Order(
-        name=wanted.name,
-        workflow=wanted.workflow,
-        input=wanted.input,
-        params=wanted.params,
-        pattern=wanted.pattern,
-        first_time=_text(first),
-        count=count,
-    )
-
-
-def _count(
-    wanted: Wanted,
-    before: Wanted | None,
-    known: Trigger | None,
-    ran_out: bool,
-) -> int | None:
-    """Return how many runs are left; an unchanged count is carried on."""
-    if wanted.count is None or before is None or before.count != wanted.count:
-        return wanted.count
-    if known is not None and known.remaining is not None:
-        return known.remaining
-    return 0 if ran_out else wanted.count
-
-
-def _first(
-    wanted: Wanted,
-    first: datetime.datetime,
-    live: Trigger | None,
-    now: datetime.datetime,
-    fresh: bool,
-) -> datetime.datetime | Wait | None:
-    """Return the first time to ask for; None if the pattern will do."""
-    margin = _MARGIN if live is not None else datetime.timedelta()
-    if first >= now + schedule.NOTICE + margin:
-        return first
-    if wanted.pattern:
-        if first <= now:
-            return None
-        if schedule.upcoming(wanted.pattern, now, 1) == (first,):
-            return None
-        if live is not None and not fresh:
-            return Wait(_SOON)
-    raise Refused(
-        f'the first time {schedule.show(first)} '
-        + ('has passed' if first <= now else 'is less than a minute ahead')
-        + f' (it is {schedule.show(now)}); Mistral wants to know it at '
-        f'least a minute before' + _what_else(wanted, now)
-    )
-
-
-def _what_else(wanted: Wanted, now: datetime.datetime) -> str:
-    if not wanted.pattern:
-        return '.'
-    coming = schedule.show(*schedule.upcoming(wanted.pattern, now))
-    return f'. By the pattern alone the next runs would be {coming}.'
-
-
-def _about_to_run(
-    live: Trigger, count: int | None, now: datetime.datetime
-) -> bool:
-    """Say whether removing it now might lose or repeat a run."""
-    due = live.next()
-    if count is None or live.remaining is None or due is None:
-        return False
-    if live.pattern:
-        # Where it always is about to run, waiting helps nobody.
-        (after,) = schedule.upcoming(live.pattern, due, 1)
-        if after - due < _MARGIN * 3:
-            return False
-    # What is long overdue waits for a Mistral that lags, not for us.
-    return -_MARGIN < due - now <= schedule.EARLY
-
-
 def _map(value: Any) -> Mapping[str, Any]:
     if isinstance(value, str):
         value = json.loads(value) if value else {}
@@ -404,40 +250,8 @@ def _time(text: str | None) -> datetime.datetime | None:
     return found.replace(tzinfo=None)
 
 
-def _text(first: datetime.datetime | None) -> str | None:
+def first_time_text(first: datetime.datetime | None) -> str | None:
+    """Write a first time as Mistral wants it."""
     if first is None:
         return None
     return first.strftime(schedule.FIRST_TIME_FORMAT)
-
-
-def check_input(
-    workflow: str, declared: Any, given: Mapping[str, Any]
-) -> None:
-    """Check an input against what a workflow declares.
-
-    :param declared: the list of its inputs, as in its definition: a name,
-        or a map from the name to a default.
-    :raises Refused: as Mistral would, when it is too late.
-    """
-    if not isinstance(declared, list):
-        return
-    required = {one for one in declared if isinstance(one, str)}
-    optional = {
-        name for one in declared if isinstance(one, Mapping) for name in one
-    }
-    missing = sorted(required - given.keys())
-    if missing:
-        raise Refused(
-            f'the workflow "{workflow}" needs the input '
-            f'{_quoted(missing)}, which is not given.'
-        )
-    unknown = sorted(given.keys() - required - optional)
-    if unknown:
-        raise Refused(
-            f'the workflow "{workflow}" has no input {_quoted(unknown)}; '
-            f'it has {_quoted(sorted(required | optional)) or "none"}.'
-        )
-
-
-def _quoted(names: list[str]) -> str:
-    return ', '.join(f'"{name}"' for name in names)

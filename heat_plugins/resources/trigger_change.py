@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a cron trigger is made, and made again."""
+
+import json
+
+from heat.engine import resource as heat_resource
+
+from heat_plugins.resources import mistral_calls
+from heat_plugins.resources import trigger_steps
+from heat_plugins.resources import trust_probe
+from heat_plugins.workflows import schedule
+from heat_plugins.workflows import trigger_plan
+from heat_plugins.workflows import triggers
+
+
+class Change(trigger_steps.Steps):
+    """Makes a trigger, or makes it again."""
+
+    def __init__(
+        self, resource, wanted, before=None, anew=False, defaults=None
+    ):
+        """Begin.
+
+        :param wanted: what the template says now.
+        :param defaults: input that is not given, as far as the workflow
+            takes it.
+        :param anew: make it again even if nothing has changed.
+        """
+        super().__init__(resource, before)
+        self._wanted = wanted
+        self._anew = anew
+        self._defaults = defaults or {}
+        self._stage = self._begin
+        self._error = None
+
+    def step(self):
+        """Go on; return whether all is done."""
+        while self._stage is not None:
+            self._stage = self._stage()
+        return True
+
+    def give_up(self):
+        """Put back what was there; no more than one try."""
+        if self.note is None or self.note.old is None:
+            return
+        if self._stage in (self._make, self._restore):
+            self.patience = mistral_calls.Impatience()
+            self.recover()
+
+    def _begin(self):
+        lost = None
+        try:
+            live = self.recover()
+        except mistral_calls.MistralError as exc:
+            if exc.fault is None or exc.fault.passing or not self.note:
+                raise
+            # What was there cannot be any more: this update is the cure.
+            live, lost = None, self.note.old
+        plan = trigger_plan.plan(
+            self._wanted,
+            self.before,
+            live,
+            schedule.now(),
+            lost=lost,
+            ran_out=live is None and self.has_run_out(),
+            anew=self._anew,
+        )
+        if isinstance(plan, trigger_plan.Wait):
+            raise heat_resource.PollDelay(plan.seconds)
+        if isinstance(plan, triggers.Order):
+            return self._prepare(plan, live, lost)
+        if live is not None:
+            if self.record is None:
+                self.made(live, _order(self._wanted, live), self._wanted)
+            return None
+        self._remember_end()
+        return None
+
+    def _remember_end(self):
+        record = self.record
+        self.save(
+            triggers.Record(
+                id=record.id if record else '',
+                wanted=self._wanted,
+                order=record.order if record else _order(self._wanted),
+                made=record.made if record else _since(self.resource),
+            )
+        )
+        self._tell('all runs have been; nothing is made')
+
+    def _prepare(self, order, live, lost):
+        """Check all that can be, while the old trigger is still there."""
+        workflow = self.resource.look(
+            self.patience,
+            'cannot see the workflow',
+            self.resource.client().workflows.get,
+            order.workflow,
+        )
+        if workflow is None:
+            raise triggers.Refused(f'there is no workflow "{order.workflow}".')
+        declared = _declared(workflow)
+        order = order.filled(declared, self._defaults)
+        trigger_plan.check_input(order.workflow, declared, order.input)
+        ours = live is not None and live.name == order.name
+        if not ours and self.by_name(order.name) is not None:
+            raise triggers.Refused(_taken(order.name))
+        if live is not None:
+            refused = trust_probe.refusal(self.resource)
+            if refused:
+                raise mistral_calls.MistralError(refused)
+        self.write(
+            triggers.Note(order=order, wanted=self._wanted, old=live or lost)
+        )
+        return self._make if live is None else self._remove
+
+    def _remove(self):
+        self.resource.look(
+            self.patience,
+            'cannot remove the old cron trigger',
+            self.calls.delete,
+            self.note.old.id,
+        )
+        return self._make
+
+    def _make(self):
+        order = self.note.order
+        try:
+            # A try before this one may have had no answer, and an effect.
+            found = self.by_name(order.name)
+            if found is None:
+                found = self.post('cannot make the cron trigger', order)
+            elif not order.matches(found):
+                raise triggers.Refused(_taken(order.name))
+        except (mistral_calls.MistralError, triggers.Refused) as exc:
+            self._error = exc
+            return self._restore
+        self.made(found, order, self._wanted)
+        first = order.first_time
+        self._tell(
+            schedule.show_upcoming(
+                order.pattern,
+                schedule.first_time(first) if first else None,
+                order.count if order.pattern else 1,
+                schedule.now(),
+            )
+        )
+        return None
+
+    def _restore(self):
+        error = self._error
+        passing = bool(
+            isinstance(error, mistral_calls.MistralError)
+            and error.fault
+            and error.fault.passing
+        )
+        if self.note.old is None:
+            # If it is not known whether it was made, deleting looks again.
+            if not passing:
+                self.forget_note()
+            raise error
+        if passing:
+            # It has been waited for long enough.
+            self.patience = mistral_calls.Impatience()
+        try:
+            self.put_back()
+        except mistral_calls.MistralError as exc:
+            raise mistral_calls.MistralError(
+                f'{error} The trigger before it is not back ({exc}); the '
+                f'next update or check of this resource puts it back.',
+                exc.fault,
+            ) from error
+        raise mistral_calls.MistralError(
+            f'{error} The trigger before it is back.'
+        ) from error
+
+    def _tell(self, text):
+        self.resource._add_event(
+            self.resource.action,
+            self.resource.status,
+            f'Cron trigger: {text}'[:255],
+        )
+
+
+def _declared(workflow):
+    """Return the inputs that a workflow declares; None if unknown."""
+    interface = getattr(workflow, 'interface', None)
+    if isinstance(interface, str):
+        try:
+            interface = json.loads(interface)
+        except ValueError:
+            return None
+    return interface.get('input') if isinstance(interface, dict) else None
+
+
+def _order(wanted, live=None):
+    """Return the order that Heat's own class may have given."""
+    return triggers.Order(
+        name=wanted.name,
+        workflow=wanted.workflow,
+        input=wanted.input,
+        params=wanted.params,
+        pattern=wanted.pattern,
+        first_time=wanted.first_time,
+        count=live.remaining if live else wanted.count,
+    )
+
+
+def _since(resource):
+    made = resource.created_time or schedule.now()
+    return made.replace(tzinfo=None).isoformat()
+
+
+def _taken(name):
+    return (
+        f'this project has another cron trigger "{name}" already; give this '
+        f'one another name, or none.'
+    )

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How to change a cron trigger.
+
+Mistral cannot change a trigger. What can be done is to remove it and to
+make it again; :func:`plan` says whether that is needed, and with what, so
+that neither runs nor the trigger itself get lost on the way.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import datetime
+from typing import Any, Final
+
+from heat_plugins.workflows import schedule
+from heat_plugins.workflows import triggers
+
+# A run that is late by more than this will hardly begin soon.
+_PATIENCE: Final = datetime.timedelta(minutes=2)
+
+# How soon to look again for a run that is about to begin.
+_SOON: Final = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Keep:
+    """The trigger is as it should be."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Done:
+    """All runs have been; there is nothing to make."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Wait:
+    """A run is about to begin; look again in so many seconds."""
+
+    seconds: int
+
+
+Plan = Keep | Done | Wait | triggers.Order
+
+
+def plan(
+    wanted: triggers.Wanted,
+    before: triggers.Wanted | None,
+    live: triggers.Trigger | None,
+    now: datetime.datetime,
+    *,
+    lost: triggers.Trigger | None = None,
+    ran_out: bool = False,
+    anew: bool = False,
+) -> Plan:
+    """Decide what becomes of a trigger.
+
+    :param before: what the template said when the trigger was made.
+    :param live: the trigger in Mistral, if it is there.
+    :param lost: what was there, and could not be put back.
+    :param ran_out: it is not there because its last run has been.
+    :param anew: make it again even if nothing has changed.
+    :raises triggers.Refused: if the template asks for what cannot be.
+    :raises schedule.ScheduleError: likewise.
+    """
+    if live is not None and wanted == before and not anew:
+        return Keep()
+    first = wanted.first()
+    fresh = before is None or before.first_time != wanted.first_time
+    count = _count(wanted, before, live or lost, ran_out)
+    if count == 0:
+        if not (fresh and first and first > now):
+            return Done()
+        # A new first time is a new beginning.
+        count = wanted.count
+    if not wanted.pattern and not fresh and first is not None:
+        if (
+            live is not None
+            and first < now + schedule.NOTICE + triggers.MARGIN
+        ):
+            if first < now - _PATIENCE:
+                raise triggers.Refused(
+                    f'the run that was due at {schedule.show(first)} has '
+                    f'not begun; does the cron of Mistral run?'
+                )
+            return Wait(_SOON)
+        if live is None and first <= now:
+            return Done()
+    if first is not None:
+        ahead = _first(wanted, first, live, now, fresh)
+        if isinstance(ahead, Wait):
+            return ahead
+        first = ahead
+    if wanted.pattern:
+        schedule.upcoming(wanted.pattern, now)
+    if live is not None and _about_to_run(live, count, now):
+        return Wait(_SOON)
+    return triggers.Order(
+        name=wanted.name,
+        workflow=wanted.workflow,
+        input=wanted.input,
+        params=wanted.params,
+        pattern=wanted.pattern,
+        first_time=triggers.first_time_text(first),
+        count=count,
+    )
+
+
+def _count(
+    wanted: triggers.Wanted,
+    before: triggers.Wanted | None,
+    known: triggers.Trigger | None,
+    ran_out: bool,
+) -> int | None:
+    """Return how many runs are left; an unchanged count is carried on."""
+    if wanted.count is None or before is None or before.count != wanted.count:
+        return wanted.count
+    if known is not None and known.remaining is not None:
+        return known.remaining
+    return 0 if ran_out else wanted.count
+
+
+def _first(
+    wanted: triggers.Wanted,
+    first: datetime.datetime,
+    live: triggers.Trigger | None,
+    now: datetime.datetime,
+    fresh: bool,
+) -> datetime.datetime | Wait | None:
+    """Return the first time to ask for; None if the pattern will do."""
+    margin = triggers.MARGIN if live is not None else datetime.timedelta()
+    if first >= now + schedule.NOTICE + margin:
+        return first
+    if wanted.pattern:
+        if first <= now:
+            return None
+        if schedule.upcoming(wanted.pattern, now, 1) == (first,):
+            return None
+        if live is not None and not fresh:
+            return Wait(_SOON)
+    raise triggers.Refused(
+        f'the first time {schedule.show(first)} '
+        + ('has passed' if first <= now else 'is less than a minute ahead')
+        + f' (it is {schedule.show(now)}); Mistral wants to know it at '
+        f'least a minute before' + _what_else(wanted, now)
+    )
+
+
+def _what_else(wanted: triggers.Wanted, now: datetime.datetime) -> str:
+    if not wanted.pattern:
+        return '.'
+    coming = schedule.show(*schedule.upcoming(wanted.pattern, now))
+    return f'. By the pattern alone the next runs would be {coming}.'
+
+
+def _about_to_run(
+    live: triggers.Trigger, count: int | None, now: datetime.datetime
+) -> bool:
+    """Say whether removing it now might lose or repeat a run."""
+    due = live.next()
+    if count is None or live.remaining is None or due is None:
+        return False
+    if live.pattern:
+        # Where it always is about to run, waiting helps nobody.
+        (after,) = schedule.upcoming(live.pattern, due, 1)
+        if after - due < triggers.MARGIN * 3:
+            return False
+    # What is long overdue waits for a Mistral that lags, not for us.
+    return -triggers.MARGIN < due - now <= schedule.EARLY
+
+
+def check_input(
+    workflow: str, declared: Any, given: Mapping[str, Any]
+) -> None:
+    """Check an input against what a workflow declares.
+
+    :param declared: the list of its inputs, as in its definition: a name,
+        or a map from the name to a default.
+    :raises triggers.Refused: as Mistral would, when it is too late.
+    """
+    if not isinstance(declared, list):
+        return
+    required = {one for one in declared if isinstance(one, str)}
+    optional = {
+        name for one in declared if isinstance(one, Mapping) for name in one
+    }
+    missing = sorted(required - given.keys())
+    if missing:
+        raise triggers.Refused(
+            f'the workflow "{workflow}" needs the input '
+            f'{_quoted(missing)}, which is not given.'
+        )
+    unknown = sorted(given.keys() - required - optional)
+    if unknown:
+        raise triggers.Refused(
+            f'the workflow "{workflow}" has no input {_quoted(unknown)}; '
+            f'it has {_quoted(sorted(required | optional)) or "none"}.'
+        )
+
+
+def _quoted(names: list[str]) -> str:
+    return ', '.join(f'"{name}"' for name in names)
