@@ -257,8 +257,11 @@ class Stack:
         """Delete it, whatever state it is in."""
         with contextlib.suppress(AssertionError):
             self.wait(seconds=2)
-        self.delete()
-        self.wait('DELETE_COMPLETE')
+        # Deleting what is just gone makes Heat stumble over credentials that
+        # it has no more.
+        if self.status != 'DELETE_COMPLETE':
+            self.delete()
+            self.wait('DELETE_COMPLETE')
 
     # How it looks
 
