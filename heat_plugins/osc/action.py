@@ -155,7 +155,9 @@ class Trigger(common.Report):
                 raise failure.error
             self.log.error('%s: %s', failure.target.path, failure.error)
             self.exit_code = self.exit_code or 1
-        return columns.one(runs[0]) if len(found) == 1 else columns.many(runs)
+        if len(found) == 1 and runs:
+            return columns.one(runs[0])
+        return columns.many(runs)
 
 
 def _targets(service, parsed_args):

@@ -147,6 +147,7 @@ class Runs:
         listed = found.keys()
         opened, arrivals = self._news(found)
         self._sweep(found, listed, arrivals)
+        settler = self._settler(found)
         result: list[runs.Run] = []
         for key in reversed(listed):
             if wanted.limit is not None and len(result) >= wanted.limit:
@@ -155,7 +156,7 @@ class Runs:
                 continue
             run = found.read(key)
             if run is not None:
-                run = self._settled(found, run, arrivals, opened)
+                run = _settled(settler, run, arrivals, opened)
                 result += [run] if wanted.matches(run) else []
         return result
 
@@ -242,13 +243,7 @@ class Runs:
         arrivals: abc.Collection[str],
         opened: abc.Collection[str],
     ) -> runs.Run:
-        settler = self._settler(found)
-        was_ended = run.ended
-        run = settler.settle(run, arrivals)
-        if was_ended and run.id in opened:
-            # Who ended it did not come to the end of that.
-            settler.clean_up(run)
-        return run
+        return _settled(self._settler(found), run, arrivals, opened)
 
     def _news(self, found: records.Records) -> tuple[set[str], set[str]]:
         try:
@@ -305,3 +300,17 @@ class Runs:
             return self._finder.root(stack).gone
         except errors.NotFound:
             return True
+
+
+def _settled(
+    settler: settling.Settler,
+    run: runs.Run,
+    arrivals: abc.Collection[str],
+    opened: abc.Collection[str],
+) -> runs.Run:
+    was_ended = run.ended
+    run = settler.settle(run, arrivals)
+    if was_ended and run.id in opened:
+        # Who ended it did not come to the end of that.
+        settler.clean_up(run)
+    return run

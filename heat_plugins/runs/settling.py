@@ -30,6 +30,9 @@ BODY_LIMIT = 1_000_000
 # The most seconds between the announcement of a run and its hand-over.
 _START_LIMIT = 180
 
+# For how many seconds to believe that a stack is there.
+_FRESH = 2.0
+
 _STATES = {body.COMPLETE: runs.State.COMPLETE, body.FAILED: runs.State.FAILED}
 
 
@@ -51,6 +54,8 @@ class Settler:
         self._records = found
         self._who = who
         self._clock = clock
+        # Whether stacks are gone, and when that was asked.
+        self._stacks: dict[str, tuple[float, bool]] = {}
 
     def settle(
         self,
@@ -267,12 +272,8 @@ class Settler:
         )
 
     def _stack_gone(self, run: runs.Run) -> str | None:
-        gone = f'Stack {run.stack_name} was deleted'
-        try:
-            if self._heat.stack(run.stack_id).gone:
-                return gone
-        except errors.NotFound:
-            return gone
+        if self._is_gone(run.stack_id):
+            return f'Stack {run.stack_name} was deleted'
         if run.standalone:
             return None
         try:
@@ -283,3 +284,15 @@ class Settler:
                 'deleted, or taken back from its server'
             )
         return None
+
+    def _is_gone(self, stack_id: str) -> bool:
+        """Ask Heat for a stack; once for all runs that are looked at."""
+        asked_at, gone = self._stacks.get(stack_id, (-_FRESH, False))
+        now = self._clock()
+        if now - asked_at >= _FRESH:
+            try:
+                gone = self._heat.stack(stack_id).gone
+            except errors.NotFound:
+                gone = True
+            self._stacks[stack_id] = now, gone
+        return gone

@@ -81,6 +81,13 @@ class TriggerTest(base.CommandTestCase):
         )
         self.assertEqual(1, len(self.heat.given()))
 
+    def test_ctrl_c_before_anything_was_given_to_the_server_undoes_it(self):
+        self.heat.failing = {'create_deployment': KeyboardInterrupt()}
+        code, shown = self.trigger('db', 'BACKUP', '--wait')
+        self.assertEqual((130, []), (code, shown))
+        self.assertEqual([], self.heat.given())
+        self.assertEqual([], self.objects())
+
     def test_on_a_terminal_it_is_one_line(self):
         self.stderr = base.Terminal()
         self.soon(lambda: self.answer() and None)

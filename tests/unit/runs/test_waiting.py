@@ -60,6 +60,16 @@ class WaitTest(base.RunsTestCase):
         self.waiter.step()
         self.assertEqual(2, len(self.cluster.seen))
 
+    def test_the_stack_is_asked_for_once_for_all(self):
+        self.heat.add_deployment(self.stack, 'web', 'server-2')
+        (target,) = self.runs.find('shop', 'web')
+        order = base.starting.Order(action='BACKUP')
+        self.waiter.add(self.runs.start(target, order))
+        self.heat.asked.clear()
+        self.waiter.step()
+        asked = [one for one in self.heat.asked if one.startswith('stack ')]
+        self.assertEqual(1, len(asked))
+
     def test_it_sees_that_somebody_else_has_settled_it(self):
         def settle():
             self.answer()
