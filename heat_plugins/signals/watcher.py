@@ -17,8 +17,10 @@ from typing import Protocol
 
 from heat_plugins.signals import errors
 
-# By how much the interval grows with each look that finds nothing.
-_GROWTH = 1.1
+# The interval is that part of the time for which nothing has arrived. So it
+# does not grow at first: Heat asks once a second, and anything above the
+# first second would be two.
+_PATIENCE = 30
 
 
 class Sight(enum.Enum):
@@ -64,6 +66,11 @@ class Pace:
     interval: float
     interval_max: float
     direct: float
+
+    def after(self, quiet: float) -> float:
+        """Return how long to wait when nothing has arrived for so long."""
+        grown = min(quiet / _PATIENCE, self.interval_max)
+        return max(self.interval, grown)
 
 
 class Source(Protocol):
@@ -139,7 +146,7 @@ class Watcher:
         self._waits: dict[Ticket, _Wait] = {}
         self._count = 0
         self._seen = _Look(number=0, names=frozenset(), rows={})
-        self._interval = pace.interval
+        self._quiet_since = 0.0
         self._next_look = 0.0
         #: Since when the listing fails; None if it does not.
         self.trouble: Trouble | None = None
@@ -229,7 +236,7 @@ class Watcher:
                 del self._waits[ticket]
 
     def _hasten(self) -> None:
-        self._interval = self._pace.interval
+        self._quiet_since = self._clock()
         self._next_look = min(
             self._next_look, self._clock() + self._pace.interval
         )
@@ -273,11 +280,8 @@ class Watcher:
         with self._lock:
             self.trouble = trouble
             self._seen = _Look(number=seen_rows, names=names, rows=rows)
+            now = self._clock()
             if settled or arrived:
-                self._interval = self._pace.interval
-            else:
-                self._interval = max(
-                    self._pace.interval,
-                    min(self._interval * _GROWTH, self._pace.interval_max),
-                )
-            self._next_look = self._clock() + self._interval
+                self._quiet_since = now
+            quiet = now - self._quiet_since
+            self._next_look = now + self._pace.after(quiet)
