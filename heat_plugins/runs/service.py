@@ -2,6 +2,7 @@
 """The door to runs, for commands, workflows and engines alike."""
 
 from collections import abc
+import contextlib
 import dataclasses
 import re
 import time
@@ -104,7 +105,9 @@ class Runs:
         starting.check(target, order)
         self._settle_former(target, order.action)
         run = self._starter.start(target, order)
-        self.forget_surplus(target.root.id)
+        # It has been started, whatever becomes of others.
+        with contextlib.suppress(store_errors.SignalError):
+            self.forget_surplus(target.root.id)
         return run
 
     def repeat(self, run: runs.Run, order: starting.Order) -> runs.Run:

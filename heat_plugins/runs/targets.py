@@ -164,7 +164,7 @@ class Finder:
         :raises errors.NotFound: there is none.
         """
         stack = self._heat.stack(name_or_id)
-        root = self.root(stack.parent) if stack.parent else stack
+        root, prefix = self._above(stack)
         places = self.places(stack)
         chosen = places if resource is None else _named(places, resource)
         if resource is not None and not chosen:
@@ -181,7 +181,7 @@ class Finder:
         if not deployments and len(chosen) == 1:
             # A type of the stack's own environment may be one as well.
             deployments = chosen
-        found = self._targets(root, deployments)
+        found = self._targets(root, prefix, deployments)
         if resource is not None and not found:
             raise errors.NotFound(
                 f'Resource {resource} of stack {stack.name} is no software '
@@ -200,7 +200,7 @@ class Finder:
         :raises errors.NotFound: there is no such server.
         """
         stack = self._heat.stack(name_or_id)
-        root = self.root(stack.parent) if stack.parent else stack
+        root, prefix = self._above(stack)
         found = [
             place
             for place in _named(self.places(stack), resource)
@@ -213,7 +213,7 @@ class Finder:
         server = found[0].resource
         return Target(
             root=root,
-            path=found[0].path,
+            path=prefix + found[0].path,
             resource=server,
             deployment=orchestration.Deployment(
                 id=server.physical_id,
@@ -228,8 +228,25 @@ class Finder:
             standalone=True,
         )
 
+    def _above(
+        self, stack: orchestration.Stack
+    ) -> tuple[orchestration.Stack, str]:
+        """Return the root of a stack, and the path of the stack in it."""
+        if not stack.parent:
+            return stack, ''
+        root = self.root(stack.parent)
+        paths = [
+            place.path + _PATH
+            for place in self.places(root)
+            if place.resource.nested_id == stack.id
+        ]
+        return root, paths[0] if paths else ''
+
     def _targets(
-        self, root: orchestration.Stack, places: abc.Iterable[Place]
+        self,
+        root: orchestration.Stack,
+        prefix: str,
+        places: abc.Iterable[Place],
     ) -> list[Target]:
         configs: dict[str, orchestration.Config] = {}
         declared: dict[str, orchestration.Config | None] = {}
@@ -255,7 +272,7 @@ class Finder:
             found.append(
                 Target(
                     root=root,
-                    path=place.path,
+                    path=prefix + place.path,
                     resource=place.resource,
                     deployment=deployment,
                     config=config,

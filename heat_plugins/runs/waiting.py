@@ -96,20 +96,27 @@ class Waiter:
         try:
             opened = {key.run_id for key in self._records.opened()}
             arrivals = self._records.arrivals()
+            for run in self.pending:
+                self._note(self._settled(run, opened, arrivals, deep))
         except store_errors.NotFound:
+            # The container is gone.
             for run in self.pending:
                 self._note(self._settler.lost(run))
-            return
-        for run in self.pending:
-            if run.id in opened:
-                self._note(self._settler.settle(run, arrivals, deep=deep))
-                continue
+
+    def _settled(
+        self,
+        run: runs.Run,
+        opened: abc.Collection[str],
+        arrivals: abc.Collection[str],
+        deep: bool,
+    ) -> runs.Run:
+        if run.id not in opened:
             # Somebody else has settled it.
             fresh = self._records.read(run.key)
             if fresh is None:
-                self._note(self._settler.lost(run))
-            else:
-                self._note(self._settler.settle(fresh, arrivals, deep=deep))
+                return self._settler.lost(run)
+            run = fresh
+        return self._settler.settle(run, arrivals, deep=deep)
 
     def _note(self, run: runs.Run) -> None:
         before = self._runs[run.id]

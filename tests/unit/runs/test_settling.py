@@ -5,6 +5,7 @@ import json
 
 from heat_plugins.runs import errors
 from heat_plugins.runs import names
+from heat_plugins.runs import retention
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import service
 from heat_plugins.signals import names as signal_names
@@ -294,6 +295,41 @@ class HistoryTest(base.RunsTestCase):
         values = {one['name']: one['value'] for one in config.inputs}
         self.put(values['deploy_signal_id'], {})
         self.show(run)
+
+
+class RetentionTest(base.RunsTestCase):
+    def setUp(self):
+        super().setUp()
+        self.runs = self.service(keep=retention.Retention(number=2, days=30))
+
+    def ended(self):
+        run = self.start()
+        self.answer(deploy_stdout='x' * 9000)
+        self.show(run)
+        self.now += 60
+        return run.id
+
+    def ids(self):
+        found = self.runs.history('shop', service.Filter())
+        return [run.id for run in found]
+
+    def test_so_many_are_kept_beside_those_that_go_on(self):
+        ended = [self.ended() for _ in range(3)]
+        run = self.start()
+        self.assertEqual([run.id, ended[2], ended[1]], self.ids())
+        self.assertEqual(2, len(self.objects(names.OUTPUTS)))
+
+    def test_for_so_long(self):
+        self.ended()
+        self.now += 31 * 86400
+        run = self.start()
+        self.assertEqual([run.id], self.ids())
+
+    def test_a_run_is_started_although_others_cannot_be_forgotten(self):
+        for _ in range(3):
+            self.ended()
+        self.cluster.fail(1, 503, 'DELETE')
+        self.assertEqual(State.WAITING, self.start().state)
 
 
 class RecordTest(base.RunsTestCase):

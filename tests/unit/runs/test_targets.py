@@ -43,6 +43,7 @@ class FindTest(base.RunsTestCase):
     def test_a_nested_stack_leads_to_the_root(self):
         (target,) = self.runs.find(self.nested.id, '0')
         self.assertEqual(self.stack.id, target.root.id)
+        self.assertEqual('tier.one.0', target.path)
 
     def test_a_type_of_the_stacks_own_environment(self):
         self.heat.add_deployment(
