@@ -7,6 +7,7 @@ from typing import Any
 
 from heat.common import exception
 from heat.engine import function
+from heat.engine import properties
 from heat.engine import resource
 from heat.engine import rsrc_defn
 from oslo_config import cfg
@@ -79,6 +80,24 @@ class MistralCalls:
     """Mixed into a resource type, in front of Heat's class."""
 
     default_client_name = heat_mistral.CLIENT_NAME
+
+    @classmethod
+    def resource_to_template(cls, resource_type, template_type='cfn'):
+        """Do as Heat does, which stumbles over properties of any type."""
+        schema = {
+            name: properties.Schema(
+                properties.Schema.MAP,
+                found.description,
+                required=found.required,
+            )
+            if found.type == properties.Schema.ANY
+            else found
+            for name, found in cls.properties_schema.items()
+        }
+        shown = type(cls)(cls.__name__, (cls,), {'properties_schema': schema})
+        return super(MistralCalls, shown).resource_to_template(
+            resource_type, template_type
+        )
 
     def ask(
         self,

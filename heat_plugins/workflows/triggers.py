@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a cron trigger is: in a template, in Mistral, and in our memory."""
 
+import base64
 from collections.abc import Mapping
 import dataclasses
 import datetime
 import json
 from typing import Any, Final
+import zlib
 
 from heat_plugins.workflows import schedule
 
@@ -206,14 +208,29 @@ class Note:
     old: Trigger | None = None
 
 
+# Heat's database has 64 KB for it, and encryption takes a third of that.
+_LONG: Final = 20000
+_PACKED: Final = 'zlib:'
+
+
 def dumps(value: Record | Note) -> str:
-    """Write a record or a note down."""
-    return json.dumps(dataclasses.asdict(value), sort_keys=True)
+    """Write a record or a note down; a long one takes less space."""
+    text = json.dumps(dataclasses.asdict(value), sort_keys=True)
+    if len(text) < _LONG:
+        return text
+    return _PACKED + base64.b85encode(zlib.compress(text.encode())).decode()
+
+
+def _loads(text: str) -> Any:
+    if text.startswith(_PACKED):
+        packed = base64.b85decode(text[len(_PACKED) :])
+        text = zlib.decompress(packed).decode()
+    return json.loads(text)
 
 
 def read_record(text: str) -> Record:
     """Read what :func:`dumps` has written."""
-    found = json.loads(text)
+    found = _loads(text)
     return Record(
         id=found['id'],
         wanted=Wanted(**found['wanted']),
@@ -224,7 +241,7 @@ def read_record(text: str) -> Record:
 
 def read_note(text: str) -> Note:
     """Read what :func:`dumps` has written."""
-    found = json.loads(text)
+    found = _loads(text)
     old = found['old']
     return Note(
         order=Order(**found['order']),

@@ -8,6 +8,8 @@ import pytest
 
 from tests.functional import base
 
+rest = base.minicloud_client.rest
+
 MISTRAL = 'workflowv2'
 
 WORKFLOW = """\
@@ -195,6 +197,52 @@ def test_what_mistral_would_refuse_leaves_the_old_trigger(stacks, mistral):
         assert mistral.only() == before
     updated(stack, name='nightly')
     assert mistral.only() == before
+
+
+def test_a_refused_trust_is_explained_and_leaves_the_old_trigger(
+    stacks, mistral, session
+):
+    stack = made(stacks, name='nightly')
+    before = mistral.only()
+    # Keystone gives no trust to who comes with an application credential.
+    answer = session.post(
+        'identity',
+        f'/users/{session.user_id}/application_credentials',
+        {'application_credential': {'name': 'a', 'unrestricted': True}},
+    )
+    credential = answer.json()['application_credential']
+    answer = rest.send(
+        'POST',
+        f'{session.endpoint("identity")}/auth/tokens',
+        body={
+            'auth': {
+                'identity': {
+                    'methods': ['application_credential'],
+                    'application_credential': {
+                        'id': credential['id'],
+                        'secret': credential['secret'],
+                    },
+                }
+            }
+        },
+    )
+    headers = {name.lower(): text for name, text in answer.headers.items()}
+    answer = rest.send(
+        'PUT',
+        session.endpoint('orchestration') + stack._path,
+        token=headers['x-subject-token'],
+        body={'template': template(name='nightly', pattern='0 0 2 1 *')},
+    )
+    assert answer.status == 202, answer
+    stack.wait('UPDATE_FAILED')
+    assert 'application credential' in stack.reason
+    assert mistral.only() == before
+    updated(stack, name='nightly', pattern='0 0 3 1 *')
+    assert mistral.only()['pattern'] == '0 0 3 1 *'
+    session.delete(
+        'identity',
+        f'/users/{session.user_id}/application_credentials/{credential["id"]}',
+    )
 
 
 def test_a_name_that_is_taken_is_left_alone(stacks, mistral, session):

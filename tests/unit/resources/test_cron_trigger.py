@@ -748,6 +748,14 @@ class AttributesTest(CronTriggerTest):
             self.attribute('upcoming_executions'),
         )
 
+    def test_a_template_of_the_type_can_be_had(self):
+        for kind in ('hot', 'cfn'):
+            found = cron_trigger.CronTrigger.resource_to_template(
+                'OS::Mistral::CronTrigger', kind
+            )
+            parameters = found.get('parameters') or found['Parameters']
+            self.assertIn('workflow', parameters)
+
     def test_those_of_heats_own_class_are_all_there(self):
         ours = cron_trigger.CronTrigger
         own = heats_own.CronTrigger

@@ -219,6 +219,10 @@ class ActionTest(_Common, NamedTest):
             yaml.safe_load(row['definition'])[name],
         )
 
+    def test_a_template_of_the_type_can_be_had(self):
+        found = action.Action.resource_to_template(self.TYPE, 'hot')
+        self.assertIn('output', found['parameters'])
+
     def test_a_base_that_is_not_there(self):
         self.assertIn(
             'there is no action "std.no"', self.refused(base='std.no')
