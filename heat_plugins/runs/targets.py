@@ -11,6 +11,7 @@ from heat_plugins.configs import handover
 from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import schema
+from heat_plugins.runs import sources
 
 _KINDS = (
     'OS::Heat::SoftwareDeployment',
@@ -250,7 +251,7 @@ class Finder:
     ) -> list[Target]:
         configs: dict[str, orchestration.Config] = {}
         declared: dict[str, orchestration.Config | None] = {}
-        sources = _Sources(self._heat)
+        named = sources.Sources(self._heat)
         found = []
         for place in places:
             if place.resource.status.startswith('DELETE'):
@@ -262,7 +263,7 @@ class Finder:
                     configs[config_id] = self._heat.config(config_id)
             except errors.NotFound:
                 continue
-            source_id = sources.config_of(place.resource)
+            source_id = named.config_of(place.resource)
             if source_id and source_id not in declared:
                 declared[source_id] = None
                 with contextlib.suppress(errors.RunError):
@@ -280,46 +281,6 @@ class Finder:
                 )
             )
         return found
-
-
-class _Sources:
-    """Finds the config that a template names for a deployment.
-
-    What a server is given has lost the types of some inputs. Where the
-    template says something that only Heat can work out, there is none.
-    """
-
-    def __init__(self, heat: orchestration.Orchestration) -> None:
-        self._heat = heat
-        self._stacks: dict[str, tuple[Any, Any, dict[str, str]]] = {}
-
-    def config_of(self, resource: orchestration.Resource) -> str | None:
-        try:
-            stack, template, ids = self._read(resource.stack_id)
-        except errors.RunError:
-            return None
-        named = (template.get('resources') or {}).get(resource.name) or {}
-        value = (named.get('properties') or {}).get('config')
-        if isinstance(value, dict) and len(value) == 1:
-            if 'get_resource' in value:
-                return ids.get(str(value['get_resource']))
-            if 'get_param' in value:
-                value = stack.parameters.get(str(value['get_param']))
-        return value if isinstance(value, str) and value else None
-
-    def _read(self, stack_id: str) -> tuple[Any, Any, dict[str, str]]:
-        if stack_id not in self._stacks:
-            stack = self._heat.stack(stack_id)
-            self._stacks[stack_id] = (
-                stack,
-                self._heat.template(stack),
-                {
-                    one.name: one.physical_id
-                    for one in self._heat.resources(stack)
-                    if one.stack_id == stack.id
-                },
-            )
-        return self._stacks[stack_id]
 
 
 def _named(places: list[Place], resource: str) -> list[Place]:
