@@ -195,7 +195,7 @@ class CancelRun(_RunCommand):
         ]
         self.log.warning(
             'A script that a server has begun already runs to its end; what '
-            'it sends is shown as "Late Result"'
+            'it sends is shown as late_result'
         )
         return columns.many(found)
 

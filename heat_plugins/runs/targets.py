@@ -154,7 +154,8 @@ class Finder:
             owner = owners.get(one.stack_id)
             return f'{path(owner)}{_PATH}{one.name}' if owner else one.name
 
-        return [Place(path=path(one), resource=one) for one in found]
+        named = [Place(path=path(one), resource=one) for one in found]
+        return sorted(named, key=lambda place: place.path)
 
     def targets(self, name_or_id: str, resource: str | None) -> list[Target]:
         """Return the deployment that a resource is, or those inside of it.
