@@ -193,6 +193,26 @@ class SeveralTest(base.CommandTestCase):
         self.assertEqual(['complete'] * 2, [one['State'] for one in shown])
         self.assertEqual(1, max(at_once))
 
+    def test_of_five_at_once_one_fails(self):
+        for number in range(3, 6):
+            self.heat.add_deployment(
+                self.stack, f'web{number}', f'server-{number}'
+            )
+
+        def answer():
+            for number in range(1, 6):
+                url = self.inputs(f'server-{number}')['deploy_signal_id']
+                self.put(url, {'deploy_status_code': int(number == 4)})
+
+        self.soon(answer)
+        self.cluster.seen.clear()
+        code, shown = self.trigger('--all', 'BACKUP', '--wait')
+        self.assertEqual(common.FAILED, code)
+        self.assertEqual(
+            ['complete', 'complete', 'complete', 'failed', 'complete'],
+            [one['State'] for one in shown],
+        )
+
     def test_what_to_run_it_on_has_to_be_said(self):
         for arguments in (
             ('BACKUP',),
