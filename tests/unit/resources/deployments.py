@@ -76,14 +76,17 @@ resources:
 def template(config=None, resources=None, kind=None, **properties):
     """Return a template with a server, a config and its deployment.
 
-    :param config: properties of the config that differ.
+    :param config: properties of the config that differ, or the id of another.
     :param resources: more resources, or None to leave one out.
     :param kind: the type of the deployment.
     :param properties: of the deployment; None leaves one out.
     """
     whole = yaml.safe_load(_TEMPLATE)
     parts = whole['resources']
-    parts['config']['properties'].update(config or {})
+    if isinstance(config, str):
+        properties['config'] = config
+    else:
+        parts['config']['properties'].update(config or {})
     if kind is not None:
         parts['deployment']['type'] = kind
     _merge(parts['deployment']['properties'], properties)

@@ -102,6 +102,19 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         self.assertEqual(['CREATE', 'DELETE'], self.actions())
         self.assert_nothing_left()
 
+    def test_it_runs_also_after_an_action_was_taken_back(self):
+        stack = self.created(self.WHOLE)
+        changed = deployments.template(
+            actions=deployments.ALL_ACTIONS, name='x'
+        )
+        _, task = self.waiting(changed, 'UPDATE', stack)
+        task.cancel()
+        self.assertEqual([], self.deployment_rows())
+        self.answer = {}
+        self.delete(stack)
+        self.assertEqual('DELETE', self.actions()[-1])
+        self.assert_nothing_left()
+
     def test_without_such_an_action_a_row_that_is_gone_is_no_matter(self):
         stack = self.created()
         self.heat.rpc.delete_software_deployment(
@@ -160,6 +173,17 @@ class ServerOfNovaTest(deployments.DeploymentTestCase):
         self.delete(stack)
         self.assertEqual(2, len(self.handed))
         self.assert_nothing_left()
+
+    def test_nova_is_not_asked_for_a_deployed_server(self):
+        self.get_server.side_effect = exception.EntityNotFound(
+            entity='Server', name='x'
+        )
+        stack = self.created(
+            deployments.template(actions=deployments.ALL_ACTIONS)
+        )
+        self.delete(stack)
+        self.assertEqual(2, len(self.handed))
+        self.get_server.assert_not_called()
 
     def test_nova_is_not_asked_without_a_delete_action(self):
         stack = self.created(deployments.template(server='of-nova'))
@@ -402,6 +426,9 @@ class LegacyTest(deployments.DeploymentTestCase):
         self.box.objects[f'{self.name}-more'] = b''
         self.delete(stack)
         self.assertEqual([f'{self.name}-more'], sorted(self.box.objects))
+        self.assertEqual(
+            [1], [self.swift.asked().count(f'DELETE /{stack.id}')]
+        )
         self.assertEqual([stack.id], self.containers())
 
     def test_it_is_no_matter_if_they_are_gone(self):

@@ -70,6 +70,7 @@ class DerivedConfigTest(deployments.DeploymentTestCase):
         self.assertRegex(config['name'], '^other-deployment-')
         self.assertEqual('', config['config'])
         self.assertEqual('Heat::Ungrouped', config['group'])
+        self.assertEqual({}, config['options'])
 
     def test_a_script_is_given_texts_and_what_is_structured_as_it_is(self):
         self.created(
@@ -136,11 +137,25 @@ class DerivedConfigTest(deployments.DeploymentTestCase):
                 stack['deployment'].FnGetAtt('signal_transport'),
             )
 
-    def test_an_entry_of_a_component_without_a_config_has_an_empty_one(self):
-        part = deployments.component((['CREATE'], None), (['UPDATE'], 'u'))
-        self.created(deployments.template(resources={'config': part}))
+    def test_neither_is_anything_in_one_that_came_by_the_api(self):
+        config = self.heat.rpc.create_software_config(
+            self.heat.context,
+            'component',
+            'by-hand',
+            {
+                'configs': [
+                    {'actions': ['CREATE'], 'tool': 'script', 'config': None},
+                    {'actions': ['UPDATE'], 'tool': 'script', 'config': 'u'},
+                ]
+            },
+            inputs=[],
+            outputs=[],
+            options=None,
+        )
+        self.created(deployments.template(config=config['id']))
         entries = self.handed[0]['config']['configs']
         self.assertEqual(['', 'u'], [each['config'] for each in entries])
+        self.assertEqual({}, self.handed[0]['options'])
 
     def test_a_structured_config_has_its_inputs_put_in(self):
         self.created(
@@ -246,6 +261,14 @@ class ActionsTest(deployments.DeploymentTestCase):
         )
         self.assert_nothing_left()
 
+    def test_delete_runs_though_create_was_asked_for_only_later(self):
+        stack = self.created(deployments.template(actions=['DELETE']))
+        self.update(stack, deployments.template(actions=['CREATE', 'DELETE']))
+        self.assertEqual([], self.handed)
+        self.delete(stack)
+        self.assertEqual(1, len(self.handed))
+        self.assert_nothing_left()
+
     def test_without_a_signal_it_is_complete_when_handed_over(self):
         self.answer = None
         stack = self.created(
@@ -334,7 +357,15 @@ class FailuresTest(deployments.DeploymentTestCase):
         self.delete(stack)
         self.assert_nothing_left()
 
-    def test_a_create_that_never_reached_its_server_has_no_delete(self):
+    def test_a_create_that_was_undone_has_no_delete(self):
+        whole = deployments.template(actions=deployments.ALL_ACTIONS)
+        self.stub('create_software_deployment')
+        stack, _ = self.fails(whole, {})
+        self.delete(stack)
+        self.assertEqual([], self.handed)
+        self.assert_nothing_left()
+
+    def test_nor_has_one_that_never_reached_its_server(self):
         self.swift.denied.add(deployments.PROJECT)
         whole = deployments.template(actions=deployments.ALL_ACTIONS)
         stack, _ = self.fails(whole, {})

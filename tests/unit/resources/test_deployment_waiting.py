@@ -260,18 +260,17 @@ class OtherWaysTest(deployments.DeploymentTestCase):
 
     def test_what_was_settled_otherwise_while_it_was_fetched_stands(self):
         stack, task = self.waiting()
-        deployment = stack['deployment']
 
         def be_faster(request):
             if request.method == 'GET' and 'prefix' not in request.url:
                 self.swift.before = lambda request: None
                 again = self.heat.load(stack)
-                again['deployment'].signal({'answer': 'api'})
+                again['deployment'].signal({'deploy_status_code': 7})
 
         self.swift.before = be_faster
         self.send(self.handed[0], {'answer': 'swift'})
-        self.finish(task)
-        self.assertEqual('api', deployment.FnGetAtt('answer'))
+        self.assertIn('is 7', self.failed(task, stack))
+        self.assertIsNone(stack['deployment'].FnGetAtt('answer'))
 
 
 class TimeoutTest(deployments.DeploymentTestCase):

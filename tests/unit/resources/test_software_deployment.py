@@ -245,6 +245,22 @@ class UpdateTest(deployments.DeploymentTestCase):
         self.assertEqual(('UPDATE', 'COMPLETE'), again['deployment'].state)
         self.assertEqual(3, len(self.handed))
 
+    def test_so_is_what_failed_in_another_action(self):
+        stack = self.created(
+            deployments.template(actions=['SUSPEND', 'UPDATE'])
+        )
+        self.answer = {'deploy_status_code': 1}
+        task = self.heat.begin(stack, 'SUSPEND')
+        self.failed(task, stack)
+        stack.persist_state_and_release_lock('engine')
+        before = stack['deployment'].resource_id
+        self.answer = {}
+        self.update(stack, deployments.template(actions=['SUSPEND', 'UPDATE']))
+        again = self.heat.load(stack)
+        self.assertEqual(before, again['deployment'].resource_id)
+        self.assertEqual(('UPDATE', 'COMPLETE'), again['deployment'].state)
+        self.assertEqual(2, len(self.handed))
+
     def test_what_failed_to_be_created_is_replaced(self):
         stack, _ = self.fails(
             deployments.template(), {'deploy_status_code': 1}
