@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Heat's client plugin for the object store."""
+
+from unittest import mock
+
+from heat.engine.clients.os import swift as heats
+from oslo_config import cfg
+
+from heat_plugins.clients import heat_swift
+from heat_plugins.clients import swift
+from heat_plugins.signals import errors
+from heat_plugins.signals import store
+from tests.unit import heat_fixture
+
+
+class SwiftClientPluginTest(heat_fixture.HeatTestCase):
+    def plugin(self):
+        return self.heat.context.clients.client_plugin(heat_swift.CLIENT_NAME)
+
+    def test_heat_finds_it_beside_its_own(self):
+        self.assertIsInstance(self.plugin(), heat_swift.SwiftClientPlugin)
+        self.assertIs(
+            heats.SwiftClientPlugin,
+            type(self.heat.context.clients.client_plugin('swift')),
+        )
+
+    def test_a_context_has_one_store(self):
+        clients = self.heat.context.clients
+        made = clients.client(heat_swift.CLIENT_NAME)
+        self.assertIsInstance(made, store.ObjectStore)
+        self.assertIs(made, clients.client(heat_swift.CLIENT_NAME))
+
+    def test_it_keeps_to_what_the_operator_says_of_swift(self):
+        for name, value in (
+            ('endpoint_type', 'internalURL'),
+            ('ca_file', '/etc/ca.pem'),
+        ):
+            cfg.CONF.set_override(name, value, 'clients_swift')
+            self.addCleanup(cfg.CONF.clear_override, name, 'clients_swift')
+        with mock.patch.object(
+            swift, 'KeystoneTransport', autospec=True
+        ) as transport:
+            self.plugin()._create()
+        options = transport.call_args.kwargs
+        self.assertEqual('internalURL', options['interface'])
+        self.assertEqual('/etc/ca.pem', options['tls']['verify'])
+
+    def test_its_errors_are_told_apart(self):
+        plugin = self.plugin()
+        self.assertTrue(plugin.is_not_found(errors.NotFound('x', 404)))
+        self.assertTrue(plugin.is_conflict(errors.Conflict('x', 409)))
+        self.assertTrue(plugin.is_over_limit(errors.StoreError('x', 413)))
+        for ask in (
+            plugin.is_not_found,
+            plugin.is_conflict,
+            plugin.is_over_limit,
+        ):
+            self.assertFalse(ask(errors.Unavailable('x', 503)))
+            self.assertFalse(ask(ValueError()))
+        self.assertTrue(plugin.is_client_exception(errors.BadSignal('x')))
+        self.assertFalse(plugin.is_client_exception(ValueError()))
