@@ -14,7 +14,10 @@ import pathlib
 import sys
 import time
 from typing import Any
-import urllib.error
+
+# By its name: eventlet, where a test imports it, leaves another module as the
+# attribute of its package.
+from urllib.error import HTTPError
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -152,7 +155,7 @@ def put(url: str, body: bytes) -> int:
     try:
         with urllib.request.urlopen(request, timeout=60) as answer:
             return int(answer.status)
-    except urllib.error.HTTPError as error:
+    except HTTPError as error:
         return error.code
 
 

@@ -11,7 +11,10 @@ import dataclasses
 import http.server
 import re
 import threading
-import urllib.error
+
+# By its name: eventlet, where a test imports it, leaves another module as the
+# attribute of its package.
+from urllib.error import HTTPError
 import urllib.request
 
 from tests.functional import base
@@ -105,7 +108,7 @@ class Proxy:
                             answer.read(),
                             answer.headers.get('Content-Type', ''),
                         )
-                except urllib.error.HTTPError as error:
+                except HTTPError as error:
                     kind = error.headers.get('Content-Type', '')
                     return error.code, error.read(), kind
                 except OSError:

@@ -6,7 +6,10 @@ import dataclasses
 import email.message
 import json
 from typing import Any
-import urllib.error
+
+# By its name: eventlet, where a test imports it, leaves another module as the
+# attribute of its package.
+from urllib.error import HTTPError
 import urllib.request
 
 #: A proxy of the user's environment is not for addresses on this machine.
@@ -58,6 +61,6 @@ def send(
     try:
         with _OPENER.open(request, timeout=timeout) as answer:
             return Answer(answer.status, answer.headers, answer.read())
-    except urllib.error.HTTPError as error:
+    except HTTPError as error:
         with error:
             return Answer(error.code, error.headers, error.read())
