@@ -549,7 +549,7 @@ class CostTest(deployments.DeploymentTestCase):
         self.answer = None
         stack = self.heat.stack(deployments.template(resources=parts))
         task = self.heat.begin(stack, 'CREATE')
-        self.step(task, 30)
+        self.step(task, 160)
         self.assertEqual(8, len(self.handed))
         calls = len(self.heat.rpc.calls)
         tokens = self.heat.auth.tokens
