@@ -24,7 +24,7 @@ ARGS ?=
 .PHONY: help venv lint unit functional test demo docs
 
 help:
-	@echo 'make demo        watch a real Heat deploy software'
+	@echo 'make demo        watch a real Heat deploy software and run workflows'
 	@echo 'make test        lint and all tests'
 	@echo 'make lint        ruff and mypy'
 	@echo 'make unit        the tests that need no cloud'

@@ -42,6 +42,9 @@ def _structured(outputs: Outputs) -> None:
 
 def _workflow(outputs: Outputs) -> None:
     assert outputs['executions'] == []
+    assert outputs['sent'] == []
+    assert len(outputs['upcoming']) == 3
+    assert outputs['webhook'].startswith('http')
 
 
 #: By name: what holds for the outputs of the example.
@@ -95,6 +98,25 @@ def test_component_goes_along_with_its_stack(
         stack.delete()
         stack.wait('DELETE_COMPLETE')
         assert not notes.exists()
+
+
+def test_workflow_runs_by_signals_and_by_the_clock(
+    stacks: Callable[..., base.Stack],
+) -> None:
+    text = (EXAMPLES / 'workflow.yaml').read_text()
+    # The sixth field is for the seconds.
+    stack = stacks(text, pattern='* * * * * */5')
+    stack.wait('CREATE_COMPLETE')
+    stack.signal('announcement', {'input': {'page': 'a signal'}})
+    body = {'input': {'channel': 'webhook'}}
+    url = stack.outputs['webhook']
+    assert base.minicloud_client.rest.send('POST', url, body=body).ok
+    expected = {
+        'News on a signal by mail',
+        'News on a page by webhook',
+        'News on all pages by mail',
+    }
+    base.until(lambda: set(stack.outputs['sent']) == expected, 30)
 
 
 def test_structured_config_arrives_with_its_inputs(

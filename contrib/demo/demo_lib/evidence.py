@@ -94,6 +94,15 @@ def left_over(cloud: minicloud_client.Cloud) -> dict[str, list[str]]:
             # Mistral's own are everybody's.
             if not name.startswith('std.')
         ],
+        'cron trigger': _names(
+            demo, 'workflowv2', '/cron_triggers', 'cron_triggers', 'name'
+        ),
+        'trust': _names(
+            demo,
+            'identity',
+            f'/OS-TRUST/trusts?trustor_user_id={demo.user_id}',
+            'trusts',
+        ),
     }
 
 

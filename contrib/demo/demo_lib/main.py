@@ -52,7 +52,7 @@ def _run(
 ) -> list[tuple[tour.Step, float]]:
     shown.title(
         'heat-plugins: a real Heat deploys software to a server, which '
-        'answers over Swift'
+        'answers over Swift, and runs workflows'
     )
     timings = []
     for number, step in enumerate(steps.steps, 1):

@@ -7,7 +7,9 @@ Each is announced in a line, shows what really happens, and raises
 
 from collections.abc import Callable
 import dataclasses
+import json
 import time
+from typing import Any
 
 import minicloud_client
 
@@ -25,6 +27,19 @@ _WORKFLOW = 'contrib/examples/workflow.yaml'
 _LATER = 'Good morning, world'
 _TOO_LONG = 'Good morning to everybody who has got up this early'
 _SHORTER = 'Good morning, all'
+
+_BY_HAND = {'input': {'page': 'the page'}}
+_BY_WEBHOOK = {'input': {'page': 'the page', 'channel': 'radio'}}
+
+# What the workflow returns then, and what it does by the clock.
+_HAND_SENT = 'News on the page by mail'
+_WEBHOOK_SENT = 'News on the page by radio'
+_CLOCK_SENT = 'News on all pages by mail'
+_BEGUN_BY = {
+    _HAND_SENT: 'hand',
+    _WEBHOOK_SENT: 'webhook',
+    _CLOCK_SENT: 'the clock',
+}
 
 #: For how long to show that deployments wait, in seconds.
 _LOOK = 6
@@ -56,6 +71,7 @@ class Tour:
         self._before: dict[str, list[str]] = {}
         self._watch: watch.Watch
         self._stack: stack.Stack
+        self._news: stack.Stack
 
     @property
     def steps(self) -> list[Step]:
@@ -64,6 +80,11 @@ class Tour:
                 'A cloud starts on this machine, with a real Heat',
                 self.start,
                 900,
+            ),
+            Step(
+                'A workflow is created, to run by the clock and on demand',
+                self.schedule,
+                120,
             ),
             Step(
                 'A stack is created; its software waits for a server',
@@ -78,7 +99,11 @@ class Tour:
             ),
             Step('A deployment fails, and says why', self.fail, 240),
             Step('The next update repairs it', self.repair, 240),
-            Step('A workflow runs', self.run_workflow, 240),
+            Step(
+                'The workflow runs: by hand, by its webhook, by the clock',
+                self.run_workflow,
+                240,
+            ),
             Step('All is deleted, and nothing is left', self.delete, 240),
         ]
 
@@ -100,7 +125,7 @@ class Tour:
                 served.get(name, '').startswith('heat_plugins.'),
                 f'{name} is served by {served.get(name)}, not by heat-plugins',
             )
-        short = ', '.join(name.removeprefix('OS::Heat::') for name in types)
+        short = ', '.join(name.rpartition('::')[2] for name in types)
         self._screen.say(
             f'Heat has loaded the {len(types)} types of heat-plugins: {short}.'
         )
@@ -221,41 +246,74 @@ class Tour:
         said = self._show_output('said')
         errors.require(_SHORTER in said, f'The output is {said!r}')
 
-    def run_workflow(self) -> None:
+    def schedule(self) -> None:
         self._shell.run(
             f'openstack stack create -t {_WORKFLOW} news'
-            '\n--wait -f value -c stack_status'
+            "\n--parameter 'pattern=* * * * *' -f value -c stack_status"
         )
-        self._shell.run(
-            'openstack stack resource signal news announcement'
-            '\n--data \'{"input": {"page": "the page"}}\''
-        )
-        news = stack.Stack(self._cloud, 'news', '')
-        execution = self._execution(news)
-        output = self._shell.run(
-            f'openstack workflow execution output show {execution}'
-        )
-        expected = 'News on the page by mail'
-        errors.require(expected in output, f'It does not say {expected!r}')
-
-    def _execution(self, news: stack.Stack) -> str:
-        """Wait for the one execution of the workflow; its id."""
+        self._news = stack.Stack(self._cloud, 'news', '')
         begun = time.monotonic()
-        while True:
-            executions = news.outputs()['executions'] or []
-            errors.require(
-                len(executions) < 2, f'There are too many: {executions}'
-            )
-            state = executions[0]['state'] if executions else None
-            if state not in (None, 'IDLE', 'RUNNING'):
-                break
+        while (status := self._news.status) == 'CREATE_IN_PROGRESS':
             spent = time.monotonic() - begun
             if spent > 60:
-                raise errors.TooSlow(f'The workflow is {state} after 60 s')
-            self._screen.wait(f'the workflow is {state}', spent)
+                raise errors.TooSlow(f'Stack news is {status} after 60 s')
+            self._screen.wait(f'the stack is {status}', spent)
             time.sleep(0.5)
-        errors.require(state == 'SUCCESS', f'The workflow is {state}')
-        return str(executions[0]['id'])
+        errors.require(status == 'CREATE_COMPLETE', f'Stack news is {status}')
+        self._screen.say(f'Stack news is {status}. The clock will run it:')
+        upcoming = self._show_output('upcoming', 'news')
+        errors.require(' UTC' in upcoming, 'Mistral has no times for it')
+        self._screen.say('Meanwhile there is software to deploy.')
+
+    def run_workflow(self) -> None:
+        self._shell.run(
+            'openstack stack resource signal news announcement'
+            f"\n--data '{json.dumps(_BY_HAND)}'"
+        )
+        self._post(self._news.outputs()['webhook'], _BY_WEBHOOK)
+        runs = self._wait_for_runs({_HAND_SENT, _WEBHOOK_SENT, _CLOCK_SENT})
+        for run in reversed(runs):
+            who = _BEGUN_BY.get(run['output']['sent'], '')
+            errors.require(who, f'Nobody was to begin {run}')
+            self._screen.say(
+                f'Begun by {who} at {run["created_at"]} UTC: '
+                f'{run["state"]}, "{run["output"]["sent"]}".'
+            )
+        self._screen.say('What they have returned is an output of the stack:')
+        shown = self._show_output('sent', 'news')
+        for sent in (_HAND_SENT, _WEBHOOK_SENT, _CLOCK_SENT):
+            errors.require(sent in shown, f'It does not say {sent!r}')
+
+    def _post(self, url: str, body: dict[str, Any]) -> None:
+        """Show and send what curl would: no token, and a body of JSON."""
+        self._screen.say('The same with nothing but HTTP, and no token:')
+        self._screen.output(
+            f'POST {url}\nContent-Type: application/json\n\n{json.dumps(body)}'
+        )
+        answer = minicloud_client.rest.send('POST', url, body=body)
+        errors.require(answer.ok, f'The webhook answers {answer}')
+        self._screen.say(f'Heat answers {answer.status}.')
+
+    def _wait_for_runs(self, expected: set[str]) -> list[dict[str, Any]]:
+        """Wait until these have been sent; the runs, the newest first."""
+        begun = time.monotonic()
+        while True:
+            runs = self._news.outputs()['executions'] or []
+            done = [run for run in runs if run['state'] == 'SUCCESS']
+            for run in runs:
+                errors.require(
+                    run['state'] in ('IDLE', 'RUNNING', 'SUCCESS'),
+                    f'A workflow is not to end so: {run}',
+                )
+            missing = expected - {run['output']['sent'] for run in done}
+            if not missing:
+                return done
+            spent = time.monotonic() - begun
+            if spent > 90:
+                raise errors.TooSlow(f'After 90 s there is no {missing}')
+            whom = ', '.join(sorted(_BEGUN_BY[one] for one in missing))
+            self._screen.wait(f'the run by {whom} has not ended', spent)
+            time.sleep(0.5)
 
     def delete(self) -> None:
         self._shell.run('openstack stack delete --yes web news')
@@ -296,9 +354,9 @@ class Tour:
             f"\n--parameter 'greeting={greeting}'"
         )
 
-    def _show_output(self, name: str) -> str:
+    def _show_output(self, name: str, of: str = 'web') -> str:
         return self._shell.run(
-            f'openstack stack output show web {name} -f value -c output_value'
+            f'openstack stack output show {of} {name} -f value -c output_value'
         )
 
     def _require_runs(
