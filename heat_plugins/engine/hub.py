@@ -10,12 +10,14 @@ token, the storage URL and the container ready.
 import collections
 from collections import abc
 import contextlib
+import copy
 import math
 import threading
 import time
 from typing import TypeVar
 
 from heat.common import crypt
+from heat.objects import stack as stack_objects
 from oslo_config import cfg
 from oslo_db import exception as db_exception
 from oslo_log import log as logging
@@ -126,13 +128,35 @@ class Hub:
             self._action_limit = max(self._action_limit, stack.timeout_secs())
             if self._trusted:
                 return
-            context = stack.stored_context()
+            context = self._stored_context(stack)
             self._store = context.clients.client(heat_swift.CLIENT_NAME)
             # Clients hold their context by a weak reference.
             self._context = context
             self._signer = None
             self._trusted = True
             self._proven = False
+
+    def _stored_context(self, stack):
+        """Return a context with the credentials that the stack has by now.
+
+        Whoever updates a stack leaves it other credentials than the one in
+        memory knows of, and takes the old ones away.
+
+        :raises errors.Denied: there are none that can be used.
+        """
+        try:
+            row = stack_objects.Stack.get_by_id(
+                stack.context, self.root_stack_id, eager_load=False
+            )
+            if row is not None:
+                stack = copy.copy(stack)
+                stack.user_creds_id = row.user_creds_id
+            return stack.stored_context()
+        except Exception as exc:
+            raise errors.Denied(
+                f'The stored credentials of stack {self.root_stack_id} cannot '
+                f'be used: {type(exc).__name__}'
+            ) from exc
 
     def call(self, stack, do: abc.Callable[[], T]) -> T:
         """Do something; once more, if credentials that worked do no more.

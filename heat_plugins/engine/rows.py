@@ -99,6 +99,22 @@ def settle(
         return session.execute(statement).rowcount == 1
 
 
+def let_read(context, deployment_id: str, project_id: str | None) -> None:
+    """Set whose stack users may read a deployment, beside its own project.
+
+    Heat's own update leaves that as it was when the row was made.
+    """
+    deployment = models.SoftwareDeployment
+    statement = (
+        sqlalchemy.update(deployment)
+        .where(deployment.id == deployment_id)
+        .values(stack_user_project_id=project_id)
+        .execution_options(synchronize_session=False)
+    )
+    with db_api.context_manager.writer.using(context) as session:
+        session.execute(statement)
+
+
 def container_in_use(context, root_stack_id: str, container: str) -> bool:
     """Say whether a deployment of a root stack has a URL to a container."""
     query = (

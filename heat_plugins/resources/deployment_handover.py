@@ -12,6 +12,7 @@ from oslo_log import log as logging
 
 from heat_plugins.configs import actions
 from heat_plugins.configs import handover
+from heat_plugins.engine import rows
 from heat_plugins.resources import deployment_schema
 from heat_plugins.resources import deployment_waiting
 from heat_plugins.resources import transports
@@ -144,7 +145,11 @@ class HandOver:
             },
         )
         values = self._build_properties(config_id, action)
+        reading_project = self._reading_project()
         if row is not None:
+            if row.stack_user_project_id != reading_project:
+                # Heat's own class made it, or another transport was used.
+                rows.let_read(self.context, self.resource_id, reading_project)
             self.rpc_client().update_software_deployment(
                 self.context,
                 deployment_id=self.resource_id,
@@ -157,7 +162,7 @@ class HandOver:
             self.context,
             deployment_id=self.resource_id,
             server_id=self.properties[self.SERVER],
-            stack_user_project_id=self._reading_project(),
+            stack_user_project_id=reading_project,
             **values,
         )
 

@@ -105,8 +105,8 @@ class Records:
                 'server': row.server_id,
             },
         )
-        if row.action != self.CREATE:
-            self.data_set(UNDO_KEY, row.action)
+        # Its server may have fetched it, and have done some of it.
+        self.data_set(UNDO_KEY, row.action)
         self._keep_inputs(row)
         self._delete_row()
         self._note_configs(self._delete_configs(self._made_configs(row)))

@@ -2,6 +2,7 @@
 """How a deployment waits for its server, and takes an action back from it."""
 
 from collections import abc
+import contextlib
 import dataclasses
 import time
 from typing import Any
@@ -156,11 +157,17 @@ class Waiting:
 
     @staticmethod
     def _is_complete(outcome):
+        if outcome.status in (body.COMPLETE, rows.IN_PROGRESS):
+            return outcome.status == body.COMPLETE
         if outcome.status == body.FAILED:
             raise exception.Error(
                 _('Deployment to server failed: %s') % outcome.reason
             )
-        return outcome.status == body.COMPLETE
+        # Heat's API lets people write there what they like.
+        raise exception.Error(
+            _('Somebody has given the deployment the status %s')
+            % outcome.status
+        )
 
     def _settled(self, wait):
         """Return how somebody else has ended what is waited for."""
@@ -231,7 +238,9 @@ class Waiting:
         # What the object store does is nothing to the other transports.
         if wait.ticket is not None and wait.ticket.object_name is not None:
             trouble = trouble or wait.hub.watcher.trouble
-            wait.hub.adopt(self.stack)
+            # If they cannot be had the trouble goes on, up to the budget.
+            with contextlib.suppress(errors.Denied):
+                wait.hub.adopt(self.stack)
         if trouble is not None and over_budget(trouble):
             raise exception.Error(
                 _(
@@ -256,16 +265,26 @@ class Waiting:
                 outcome = self._take_signal(wait)
             if self._is_complete(outcome or self._settled(wait)):
                 return True
+        values = {
+            'server': wait.server_id,
+            'action': wait.action,
+            'seconds': round(wait.deadline - wait.begun),
+            'error': wait.trouble.error if wait.trouble else None,
+        }
+        if wait.ticket is None:
+            raise exception.Error(
+                _(
+                    '%(action)s could not be handed to server %(server)s '
+                    'within %(seconds)d s (property "timeout"): %(error)s'
+                )
+                % values
+            )
         raise exception.Error(
             _(
                 'Server %(server)s has not signalled %(action)s within '
                 '%(seconds)d s (property "timeout")'
             )
-            % {
-                'server': wait.server_id,
-                'action': wait.action,
-                'seconds': now - wait.begun,
-            }
+            % values
         )
 
     def handle_signal(self, details):

@@ -2,6 +2,7 @@
 """What the deployments of one root stack share."""
 
 from heat.common import crypt
+from heat.objects import stack as stack_objects
 from oslo_config import cfg
 
 from heat_plugins.engine import hub as hubs
@@ -85,6 +86,27 @@ class CredentialsTest(Case):
         hub.adopt(self.stack)
         hub.names()
         self.assertEqual(2, len(self.made))
+
+    def test_they_are_those_that_the_stack_has_by_now(self):
+        seen = []
+        self.patch(
+            type(self.stack),
+            'stored_context',
+            lambda stack: seen.append(stack.user_creds_id) or stack.context,
+        )
+        stale = self.heat.load(self.stack)
+        row = stack_objects.Stack.get_by_id(self.heat.context, self.stack.id)
+        row.update_and_save({'user_creds_id': 4711})
+        self.addCleanup(row.update_and_save, {'user_creds_id': None})
+        hubs.hub_for(stale, stale.id)
+        self.assertEqual([4711], seen)
+        self.assertNotEqual(4711, stale.user_creds_id)
+
+    def test_without_any_it_says_so(self):
+        self.patch(type(self.stack), 'stored_context', lambda stack: 1 / 0)
+        stack = self.heat.load(self.stack)
+        error = self.assertRaises(errors.Denied, hubs.hub_for, stack, stack.id)
+        self.assertIn('stored credentials', str(error))
 
     def test_what_worked_before_is_tried_with_new_ones_at_once(self):
         hub = self.hub()

@@ -115,6 +115,15 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         self.assertEqual('DELETE', self.actions()[-1])
         self.assert_nothing_left()
 
+    def test_it_runs_also_after_a_create_that_was_taken_back(self):
+        stack, task = self.waiting(self.WHOLE)
+        task.cancel()
+        self.assertEqual([], self.deployment_rows())
+        self.answer = {}
+        self.delete(stack)
+        self.assertEqual(['CREATE', 'DELETE'], self.actions())
+        self.assert_nothing_left()
+
     def test_without_such_an_action_a_row_that_is_gone_is_no_matter(self):
         stack = self.created()
         self.heat.rpc.delete_software_deployment(

@@ -3,6 +3,7 @@
 
 from heat.common import exception
 
+from heat_plugins.engine import rows
 from tests.unit.resources import deployments
 
 NEVER_NULL = (
@@ -188,6 +189,14 @@ class DerivedConfigTest(deployments.DeploymentTestCase):
 
     def test_no_stack_user_may_read_the_row(self):
         self.created()
+        (row,) = self.deployment_rows()
+        self.assertIsNone(row.stack_user_project_id)
+
+    def test_nor_after_an_update_one_that_heats_own_class_has_made(self):
+        stack = self.created()
+        deployment_id = stack['deployment'].resource_id
+        rows.let_read(self.heat.context, deployment_id, 'stack-users')
+        self.update(stack, deployments.template(input_values={'who': 'x'}))
         (row,) = self.deployment_rows()
         self.assertIsNone(row.stack_user_project_id)
 

@@ -273,7 +273,33 @@ class OtherWaysTest(deployments.DeploymentTestCase):
         self.assertIsNone(stack['deployment'].FnGetAtt('answer'))
 
 
+class ForeignStatusTest(deployments.DeploymentTestCase):
+    def test_a_status_that_heat_does_not_know_is_a_failure(self):
+        stack, task = self.waiting()
+        self.heat.rpc.engine.update_software_deployment(
+            self.heat.context,
+            stack['deployment'].resource_id,
+            None,
+            None,
+            None,
+            None,
+            'WEIRD',
+            None,
+            None,
+        )
+        self.assertIn('status WEIRD', self.failed(task, stack))
+
+
 class TimeoutTest(deployments.DeploymentTestCase):
+    def test_a_url_that_cannot_be_made_in_time_is_told_from_silence(self):
+        self.swift.fail(10**6)
+        stack = self.heat.stack(deployments.template(timeout=60))
+        task = self.heat.begin(stack, 'CREATE')
+        self.assertRegex(
+            self.failed(task, stack),
+            'CREATE could not be handed to server .* within 60 s .*503',
+        )
+
     def test_it_ends_the_action_and_says_why(self):
         stack, task = self.waiting(deployments.template(timeout=60))
         self.assertFalse(self.step(task, 48))
@@ -282,7 +308,7 @@ class TimeoutTest(deployments.DeploymentTestCase):
         self.assertLess(self.now - begun, 10)
         self.assertRegex(
             reason,
-            'Server .* has not signalled CREATE within 6[0-9] s '
+            'Server .* has not signalled CREATE within 60 s '
             r'\(property "timeout"\)',
         )
         self.assertEqual([], self.deployment_rows())
