@@ -14,6 +14,7 @@ from keystoneauth1 import adapter
 from keystoneauth1 import exceptions
 from keystoneauth1 import session as ks_session
 
+from heat_plugins.clients import keystone
 from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 
@@ -241,16 +242,7 @@ def _translated(exc: exceptions.ClientException) -> errors.RunError:
             'The catalogue has no Heat (service type "orchestration") in '
             'this region'
         )
-    if isinstance(
-        exc,
-        (
-            exceptions.Unauthorized,
-            exceptions.Forbidden,
-            exceptions.NotFound,
-            exceptions.AuthorizationFailure,
-            exceptions.MissingAuthPlugin,
-        ),
-    ):
+    if isinstance(exc, keystone.REFUSALS):
         return errors.Denied(f'Keystone gives no token for it: {name}')
     return errors.Unavailable(f'Heat cannot be reached: {name}')
 

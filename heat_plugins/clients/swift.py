@@ -14,6 +14,7 @@ from keystoneauth1 import session as ks_session
 import requests
 import urllib3
 
+from heat_plugins.clients import keystone
 from heat_plugins.signals import errors
 from heat_plugins.signals import store
 
@@ -144,17 +145,6 @@ def _translated(exc: exceptions.ClientException) -> errors.SignalError:
     name = type(exc).__name__
     if isinstance(exc, exceptions.EndpointNotFound):
         return _no_endpoint()
-    if isinstance(
-        exc,
-        (
-            exceptions.Unauthorized,
-            exceptions.Forbidden,
-            # What Keystone answers when a trust or an application credential
-            # has been deleted.
-            exceptions.NotFound,
-            exceptions.AuthorizationFailure,
-            exceptions.MissingAuthPlugin,
-        ),
-    ):
+    if isinstance(exc, keystone.REFUSALS):
         return errors.Denied(f'Keystone gives no token for it: {name}')
     return errors.Unavailable(f'The object store cannot be reached: {name}')

@@ -9,6 +9,7 @@ from typing import Any, Final
 from heat_plugins.configs import actions
 from heat_plugins.configs import findings
 from heat_plugins.configs import hooks
+from heat_plugins.signals import body
 
 #: The inputs that Heat and this project add to what a server is handed.
 #: They come last there, and the last input of a name wins. Where they are
@@ -34,9 +35,7 @@ RESERVED_INPUTS: Final = frozenset(
 )
 
 #: The outputs that every deployment has, declared or not.
-BUILT_IN_OUTPUTS: Final = frozenset(
-    {'deploy_stdout', 'deploy_stderr', 'deploy_status_code'}
-)
+BUILT_IN_OUTPUTS: Final = frozenset(body.STANDARD_OUTPUTS)
 
 # These hooks read the output NAME from the file <folder>/<config id>.NAME.
 _OUTPUTS_IN_FILES: Final = frozenset({'ansible', 'chef', 'puppet', 'script'})
