@@ -71,9 +71,15 @@ class Process:
         if _identity(self.pid) not in (None, self.started):
             # The number belongs to somebody else by now.
             return
-        for pid in _session(self.pid):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        deadline = time.monotonic() + 5
+        # Again until none is left: they may fork, and take time to die.
+        while members := _session(self.pid):
+            for pid in members:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.02)
         self.wait(5)
 
     def wait(self, seconds: float) -> bool:
@@ -167,10 +173,12 @@ def _identity(pid: int) -> str | None:
 
 
 def _session(leader: int) -> list[int]:
-    """All processes of a session, process groups of their own included."""
+    """What lives of a session, process groups of their own included."""
     members = []
     for folder in pathlib.Path('/proc').glob('[0-9]*'):
         fields = _stat(int(folder.name))
-        if fields is not None and int(fields[3]) == leader:
+        if fields is None or fields[0] in 'ZX':
+            continue
+        if int(fields[3]) == leader:
             members.append(int(folder.name))
     return members
