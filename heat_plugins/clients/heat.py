@@ -1,27 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heat over a Keystone session, for runs.
-
-It speaks Heat's REST API itself. heatclient would do as well, but it turns
-every answer into objects of its own, and follows redirects by its own rules.
-"""
+"""Heat over a Keystone session, for runs."""
 
 from collections import abc
 import contextlib
 from typing import Any
 from urllib import parse
 
-from keystoneauth1 import adapter
-from keystoneauth1 import exceptions
 from keystoneauth1 import session as ks_session
 
-from heat_plugins.clients import keystone
+from heat_plugins.clients import heat_rest
 from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
-
-SERVICE_TYPE = 'orchestration'
-
-# Nobody waits longer than this for the first byte of an answer.
-_TIMEOUT = 60.0
 
 # More than Heat allows; it takes its own limit then.
 _NESTED_DEPTH = 50
@@ -42,11 +31,8 @@ class Heat:
         interface: str = 'public',
         region_name: str | None = None,
     ) -> None:
-        self._adapter = adapter.Adapter(
-            session,
-            service_type=SERVICE_TYPE,
-            interface=interface,
-            region_name=region_name,
+        self._rest = heat_rest.Rest(
+            session, interface=interface, region_name=region_name
         )
 
     def stack(self, name_or_id: str) -> orchestration.Stack:
@@ -158,32 +144,11 @@ class Heat:
         self, method: str, path: str, kind: str, name: str, **more: Any
     ) -> Any:
         try:
-            answer = self._adapter.request(
-                path,
-                method,
-                headers={'Accept': 'application/json'},
-                raise_exc=False,
-                # The session would log the inputs, secrets and all.
-                log=False,
-                timeout=_TIMEOUT,
-                **more,
+            return self._rest.call(
+                method, path, f'{kind} {name}'.strip(), **more
             )
-        except exceptions.ClientException as exc:
-            raise _translated(exc) from exc
-        if answer.status_code == 404:
-            raise errors.NotFound(f'Heat has no {kind} {name} in this project')
-        if answer.status_code >= 300:
-            raise _refused(method, kind, name, answer)
-        if not answer.content:
-            return None
-        try:
-            return answer.json()
-        except ValueError as exc:
-            raise errors.OrchestrationError(
-                f'Heat answered {method} of {kind} {name} with what is not '
-                'JSON',
-                answer.status_code,
-            ) from exc
+        except heat_rest.Failure as exc:
+            raise _translated(exc, method, f'{kind} {name}') from exc
 
 
 def _resource(found: abc.Mapping[str, Any]) -> orchestration.Resource:
@@ -213,38 +178,19 @@ def _deployment(found: abc.Mapping[str, Any]) -> orchestration.Deployment:
     )
 
 
-def _refused(
-    method: str, kind: str, name: str, answer: Any
-) -> errors.OrchestrationError:
-    status = int(answer.status_code)
-    said = ''
-    try:
-        # Heat may quote what it was given, so the answer to a POST is not
-        # passed on.
-        if method != 'POST':
-            said = f': {answer.json()["error"]["message"]}'
-    except (ValueError, KeyError, TypeError):
-        pass
-    wrong = errors.OrchestrationError
-    if status in (401, 403):
-        wrong = errors.Denied
-    elif status >= 500 or status in (408, 429):
-        wrong = errors.Unavailable
-    what = f'{kind} {name}'.strip()
-    return wrong(f'Heat answered {status} to {method} of {what}{said}', status)
-
-
-def _translated(exc: exceptions.ClientException) -> errors.RunError:
-    """Say what a failure of the session means to us."""
-    name = type(exc).__name__
-    if isinstance(exc, exceptions.EndpointNotFound):
-        return errors.OrchestrationError(
-            'The catalogue has no Heat (service type "orchestration") in '
-            'this region'
-        )
-    if isinstance(exc, keystone.REFUSALS):
-        return errors.Denied(f'Keystone gives no token for it: {name}')
-    return errors.Unavailable(f'Heat cannot be reached: {name}')
+def _translated(
+    exc: heat_rest.Failure, method: str, what: str
+) -> errors.RunError:
+    if exc.kind is heat_rest.Kind.MISSING:
+        return errors.NotFound(f'Heat has no {what} in this project')
+    wrong = {
+        heat_rest.Kind.DENIED: errors.Denied,
+        heat_rest.Kind.UNAVAILABLE: errors.Unavailable,
+    }.get(exc.kind, errors.OrchestrationError)
+    # Heat may quote what it was given, so the answer to a POST is not
+    # passed on.
+    quoted = f': {exc.said}' if exc.said and method != 'POST' else ''
+    return wrong(f'{exc}{quoted}', exc.status)
 
 
 def _quoted(text: str) -> str:
