@@ -88,10 +88,14 @@ class Transport(Protocol):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Entry:
-    """An object in a listing."""
+    """An object in a listing.
+
+    :ivar etag: the MD5 of its content, in hex, unless it is a manifest.
+    """
 
     name: str
     size: int
+    etag: str = ''
 
 
 class ObjectStore:
@@ -188,7 +192,11 @@ class ObjectStore:
             page = self._call('GET', container, query=query)
             try:
                 found = [
-                    Entry(name=item['name'], size=int(item['bytes']))
+                    Entry(
+                        name=item['name'],
+                        size=int(item['bytes']),
+                        etag=str(item.get('hash', '')),
+                    )
                     for item in json.loads(page.body or b'[]')
                     if 'name' in item
                 ]

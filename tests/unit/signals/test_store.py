@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The object store's verbs, and what its answers are taken for."""
 
+import hashlib
+
 import testtools
 
 from heat_plugins.signals import errors
@@ -76,7 +78,13 @@ class StoreTest(testtools.TestCase):
         self.store.put_container('box', KEY)
         self.assertEqual(201, self.cluster.put_signed(self.url(), b'[1]'))
         self.assertEqual(
-            [store_module.Entry(name='signals/a', size=3)],
+            [
+                store_module.Entry(
+                    name='signals/a',
+                    size=3,
+                    etag=hashlib.md5(b'[1]').hexdigest(),
+                )
+            ],
             self.store.list_objects('box', 'signals/'),
         )
         self.assertEqual(

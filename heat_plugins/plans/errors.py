@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can go wrong with a plan.
+
+::
+
+    PlanError
+      x Refused          it was not done, and nothing was changed
+          . Invalid      a name, a file or a choice that cannot be
+          . Exists       there is a plan, or something else, of that name
+          . InUse        a stack of the plan exists
+          . Busy         somebody else changes the plan just now
+          . Unfinished   the plan is half made, or half deleted
+      x NotFound         no such plan, or no such file in it
+      x ServiceError     Mistral or Heat did not do what we asked
+          . Denied       401, 403, or Keystone refused us a token
+          . Unavailable  it may pass: 5xx, 429, a broken connection
+
+What the object store answers is told by `heat_plugins.signals.errors`.
+"""
+
+
+class PlanError(Exception):
+    """Base of the errors of this package; no message holds a secret."""
+
+
+class Refused(PlanError):
+    """It was not done; the message says why, and what to do."""
+
+
+class Invalid(Refused):
+    """What was given is no plan, no name, or no choice that a plan has."""
+
+
+class Exists(Refused):
+    """The name is taken."""
+
+
+class InUse(Refused):
+    """A stack of the plan exists, in whatever state."""
+
+
+class Busy(Refused):
+    """The plan is being changed by somebody else."""
+
+
+class Unfinished(Refused):
+    """The plan's making, or its deletion, has begun and not ended."""
+
+
+class NotFound(PlanError):
+    """There is no such plan, or no such file in it."""
+
+
+class ServiceError(PlanError):
+    """A service refused a request.
+
+    :param status: the HTTP status, or None where no answer came.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Denied(ServiceError):
+    """Who asked may not do this."""
+
+
+class Unavailable(ServiceError):
+    """The service is out of order for now; later it may answer."""

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan, as it is at one moment."""
+
+from collections import abc
+import dataclasses
+import enum
+import hashlib
+import re
+
+from heat_plugins.plans import environment as environments
+from heat_plugins.plans import errors
+from heat_plugins.signals import store as store_module
+
+# Heat allows one to 255 characters, Ceph's gateway 3 to 255 for containers.
+_NAME = re.compile('[a-zA-Z][a-zA-Z0-9_.-]{2,253}')
+
+
+class State(enum.Enum):
+    """How far a plan is; its container says so."""
+
+    CREATING = 'creating'
+    READY = 'ready'
+    DELETING = 'deleting'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Summary:
+    """A plan in a list of plans."""
+
+    name: str
+    description: str
+    created_at: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A plan that is ready.
+
+    :ivar container: where it lies; for now always its name.
+    :ivar rendered: whether its Jinja templates were rendered into it.
+    :ivar entries: the objects in its container by their paths.
+    """
+
+    name: str
+    container: str
+    rendered: bool
+    environment: environments.PlanEnvironment
+    entries: abc.Mapping[str, store_module.Entry] = dataclasses.field(
+        repr=False
+    )
+
+    @property
+    def content_hash(self) -> str:
+        """A hash over all paths and contents, plan-environment.yaml's too."""
+        digest = hashlib.sha256()
+        for path in sorted(self.entries):
+            digest.update(f'{path}\0{self.entries[path].etag}\0'.encode())
+        return digest.hexdigest()
+
+
+def check_name(name: str) -> str:
+    """Return the name of a plan, if it is one.
+
+    :raises errors.Invalid: Heat would take no stack, or the object store no
+        container of that name.
+    """
+    if not _NAME.fullmatch(name):
+        raise errors.Invalid(
+            f'{name[:300]!r} cannot be the name of a plan: a letter, then 2 '
+            'to 253 letters, digits, "_", "." or "-"'
+        )
+    return name

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ways out of plans, beside the object store.
+
+Each method may raise `errors.Denied`, `errors.Unavailable` or another
+`errors.ServiceError`. The real ones are in `heat_plugins.clients`, the
+strict fakes in ``tests/unit/plans/fakes.py``.
+"""
+
+from collections import abc
+import dataclasses
+from typing import Any, Protocol
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Record:
+    """What stands under a name in a registry.
+
+    :ivar values: JSON's kinds only; who reads them judges them.
+    """
+
+    name: str
+    description: str
+    values: abc.Mapping[str, Any]
+
+
+class Registry(Protocol):
+    """Names, each of which one at most can take: Mistral's environments.
+
+    :ivar atomic: whether of two who create at once one is told; False
+        where there is no Mistral, and the best effort has to do.
+    """
+
+    @property
+    def atomic(self) -> bool: ...
+
+    def create(self, record: Record) -> bool:
+        """Take a name; False where it is taken."""
+
+    def get(self, name: str) -> Record | None:
+        """Return the record of a name in this project, if there is one."""
+
+    def find(self) -> list[Record]:
+        """Return all records of this project, by name."""
+
+    def delete(self, name: str) -> bool:
+        """Give a name back; False where nobody had it."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Stack:
+    """A stack of a plan; `status` is Heat's, as ``CREATE_FAILED``."""
+
+    id: str
+    name: str
+    status: str
+
+
+class Stacks(Protocol):
+    """What the content of plans needs of Heat."""
+
+    def find(self, name: str) -> Stack | None:
+        """Return the stack of a name, in any state, or None."""

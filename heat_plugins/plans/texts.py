@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""YAML as Heat reads it, and paths within a plan."""
+
+from collections import abc
+import posixpath
+import re
+from typing import Any
+
+import yaml
+
+from heat_plugins.plans import errors
+
+# A container's and an object's name are one URL; Swift allows 1024 bytes.
+_LONGEST = 900
+_CONTROLS = re.compile(r'[\x00-\x1f\x7f]')
+
+
+class Loader(yaml.CSafeLoader):  # type: ignore[misc]
+    """Reads dates as text, as Heat does."""
+
+
+Loader.add_constructor(
+    'tag:yaml.org,2002:timestamp',
+    lambda loader, node: loader.construct_scalar(node),
+)
+
+
+class _Dumper(yaml.CSafeDumper):  # type: ignore[misc]
+    """Writes shared values out each time, and long texts as blocks."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.Dumper, data: str) -> yaml.Node:
+    style = '|' if '\n' in data else None
+    return dumper.represent_scalar('tag:yaml.org,2002:str', data, style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def load(text: str, where: str) -> Any:
+    """Read YAML.
+
+    :param where: the file, for the error.
+    :raises errors.Invalid: it is none; what it holds is not told.
+    """
+    try:
+        return yaml.load(text, Loader)
+    except (yaml.YAMLError, ValueError, RecursionError) as exc:
+        mark = getattr(exc, 'problem_mark', None)
+        line = f' at line {mark.line + 1}' if mark else ''
+        raise errors.Invalid(f'{where} is not YAML{line}') from exc
+
+
+def mapping(text: str, where: str) -> abc.Mapping[str, Any]:
+    """Read YAML that is a map, or nothing.
+
+    :raises errors.Invalid: it is not.
+    """
+    found = load(text, where)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise errors.Invalid(f'{where} holds no map')
+    return {str(name): value for name, value in found.items()}
+
+
+def section(
+    found: dict[str, Any], name: str, where: str
+) -> abc.Mapping[str, Any]:
+    """Take a map out of a map; an absent one is empty.
+
+    :raises errors.Invalid: it is something else.
+    """
+    value = found.pop(name, None)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise errors.Invalid(f'{name} of {where} is no map')
+    return {str(key): content for key, content in value.items()}
+
+
+def dump(value: Any) -> str:
+    """Write YAML, in the order given."""
+    text: str = yaml.dump(
+        value,
+        Dumper=_Dumper,
+        default_flow_style=False,
+        sort_keys=False,
+        allow_unicode=True,
+    )
+    return text
+
+
+def decode(content: bytes, where: str) -> str:
+    """Return a file's text.
+
+    :raises errors.Invalid: it is not in UTF-8.
+    """
+    try:
+        return content.decode('utf-8-sig')
+    except UnicodeDecodeError as exc:
+        raise errors.Invalid(f'{where} is not in UTF-8') from exc
+
+
+def path(value: Any, where: str) -> str:
+    """Return a path in a plan in its one spelling.
+
+    :raises errors.Invalid: it is none, or leaves the plan.
+    """
+    if not isinstance(value, str) or not value.strip():
+        raise errors.Invalid(f'The {where} names no file of the plan')
+    plain = posixpath.normpath(value)
+    if (
+        plain.startswith(('/', '../'))
+        or plain in ('.', '..')
+        or '://' in value
+        or _CONTROLS.search(value)
+        or len(plain.encode('utf-8', 'replace')) > _LONGEST
+    ):
+        raise errors.Invalid(
+            f'{value[:200]!r}, the {where}, is no path within the plan'
+        )
+    return plain
