@@ -5,6 +5,7 @@ heatclient would do as well, but it turns every answer into objects of its
 own, and follows redirects by its own rules.
 """
 
+from collections import abc
 import enum
 from typing import Any
 
@@ -94,6 +95,7 @@ class Rest:
         what: str,
         *,
         timeout: float = _TIMEOUT,
+        headers: abc.Mapping[str, str] | None = None,
         **more: Any,
     ) -> Any:
         """Send a request; return what the JSON of the answer says.
@@ -106,7 +108,7 @@ class Rest:
             answer = self._adapter.request(
                 path,
                 method,
-                headers={'Accept': 'application/json'},
+                headers={'Accept': 'application/json', **(headers or {})},
                 raise_exc=False,
                 # The session would log the inputs, secrets and all.
                 log=False,

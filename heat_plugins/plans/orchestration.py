@@ -9,33 +9,17 @@ from collections import abc
 import dataclasses
 from typing import Any, Protocol
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Content:
-    """All that Heat is given of a plan.
-
-    :ivar template: the root template, as text.
-    :ivar files: every file that is reachable from it and from the
-        environments, by the key under which it is referred to.
-    :ivar environment_files: keys of `files`; later ones go over earlier.
-    """
-
-    template: str = dataclasses.field(repr=False)
-    files: abc.Mapping[str, str] = dataclasses.field(repr=False)
-    environment_files: tuple[str, ...]
+from heat_plugins.plans import protocols
+from heat_plugins.plans import references
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Stack:
+class Stack(protocols.Stack):
     """A stack, as Heat describes it.
 
-    :ivar status: action and status, such as ``CREATE_COMPLETE``.
     :ivar changed_at: when its last action began, in ISO 8601.
     """
 
-    id: str
-    name: str
-    status: str
     reason: str = ''
     tags: tuple[str, ...] = ()
     changed_at: str = ''
@@ -91,13 +75,13 @@ class Stacks(Protocol):
     values of it.
     """
 
-    def find(self, name_or_id: str) -> Stack | None:
-        """Return a stack; None if there is none, or only a deleted one."""
+    def find(self, name: str) -> Stack | None:
+        """Return a stack by its name or id; None if it is gone."""
 
     def create(
         self,
         name: str,
-        content: Content,
+        content: references.Resolved,
         *,
         tags: abc.Sequence[str],
         timeout: int | None,
@@ -110,7 +94,7 @@ class Stacks(Protocol):
     def replace(
         self,
         stack: Stack,
-        content: Content,
+        content: references.Resolved,
         *,
         tags: abc.Sequence[str],
         timeout: int | None,
@@ -120,20 +104,22 @@ class Stacks(Protocol):
     def cancel(self, stack: Stack) -> None:
         """Stop a create or update where it stands, with no rollback."""
 
-    def validate(self, content: Content) -> abc.Mapping[str, Any]:
+    def validate(self, content: references.Resolved) -> abc.Mapping[str, Any]:
         """Return what Heat's validation says, nested templates included.
 
         Values of parameters are not checked by it.
         """
 
-    def preview(self, name: str, content: Content) -> tuple[str, ...]:
+    def preview(
+        self, name: str, content: references.Resolved
+    ) -> tuple[str, ...]:
         """Let Heat check a content as for a new stack.
 
         :return: the names of the resources that it would have.
         """
 
     def preview_replace(
-        self, stack: Stack, content: Content
+        self, stack: Stack, content: references.Resolved
     ) -> abc.Mapping[str, tuple[str, ...]]:
         """Let Heat check a content as for an update.
 
