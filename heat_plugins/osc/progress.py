@@ -3,8 +3,8 @@
 
 import time
 
-from heat_plugins.osc import columns
 from heat_plugins.runs import run as runs
+from heat_plugins.runs import summary
 
 _CLEAR = '\r\x1b[K'
 
@@ -73,7 +73,7 @@ class Progress:
 
 def _line(run):
     if run.ended:
-        taken = columns.duration(run)
+        taken = summary.duration(run)
         return f'{run.state.value} after {taken} s. {run.reason}'
     said = _WORDS[run.state]
     if run.progress is not None:

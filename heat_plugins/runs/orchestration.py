@@ -2,7 +2,8 @@
 """The way to Heat: what runs need of it, as a protocol.
 
 The real one is `heat_plugins.clients.heat`, over REST, so that it works with
-any Heat; the strict fake is in ``tests/unit/runs/fake_heat.py``.
+any Heat; an engine has one of its own, `heat_plugins.engine.deploying`. The
+strict fake is in ``tests/unit/runs/fake_heat.py``.
 """
 
 from collections import abc
@@ -95,8 +96,8 @@ class Withdrawal(Protocol):
         """Delete a config; it may be gone already."""
 
 
-class Orchestration(Withdrawal, Protocol):
-    """What runs need of Heat.
+class Deploying(Withdrawal, Protocol):
+    """What it takes to hand a run to a server and to see it to its end.
 
     Each may raise `errors.NotFound`, `errors.Denied`, `errors.Unavailable`
     or another `errors.OrchestrationError`.
@@ -104,15 +105,6 @@ class Orchestration(Withdrawal, Protocol):
 
     def stack(self, name_or_id: str) -> Stack:
         """Return a stack of this project."""
-
-    def template(self, stack: Stack) -> abc.Mapping[str, Any]:
-        """Return the template of a stack."""
-
-    def resources(self, stack: Stack) -> list[Resource]:
-        """Return the resources of a stack, nested ones included."""
-
-    def config(self, config_id: str) -> Config:
-        """Return a config."""
 
     def create_config(self, draft: Draft) -> str:
         """Make a config; return its id."""
@@ -127,3 +119,16 @@ class Orchestration(Withdrawal, Protocol):
         self, *, config_id: str, server_id: str, action: str, reason: str
     ) -> str:
         """Give a config to a server; return the deployment's id."""
+
+
+class Orchestration(Deploying, Protocol):
+    """What it takes to find, in any stack, what can be run, too."""
+
+    def template(self, stack: Stack) -> abc.Mapping[str, Any]:
+        """Return the template of a stack."""
+
+    def resources(self, stack: Stack) -> list[Resource]:
+        """Return the resources of a stack, nested ones included."""
+
+    def config(self, config_id: str) -> Config:
+        """Return a config."""

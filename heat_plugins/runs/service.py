@@ -1,23 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The door to runs, for commands, workflows and engines alike."""
+"""The door to runs, for commands and workflows alike."""
 
 from collections import abc
-import contextlib
 import dataclasses
 import re
 import time
-from typing import Any
 
 from heat_plugins.runs import errors
+from heat_plugins.runs import ledger
 from heat_plugins.runs import names
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import records
 from heat_plugins.runs import retention
 from heat_plugins.runs import run as runs
-from heat_plugins.runs import settling
 from heat_plugins.runs import starting
 from heat_plugins.runs import targets
-from heat_plugins.runs import waiting
 from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import store as store_module
 
@@ -50,12 +47,13 @@ class Filter:
         )
 
 
-class Runs:
-    """Actions on the running stacks of a project.
+class Runs(ledger.Ledger):
+    """Actions on the running stacks of a project, found by name.
 
     :param heat: the way to Heat, with the credentials of who asks.
     :param store: the project's object store.
     :param who: the name of who asks, for the records.
+    :param keep: how many finished runs are kept.
     """
 
     def __init__(
@@ -68,16 +66,11 @@ class Runs:
         clock: abc.Callable[[], float] = time.time,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
-        self._heat = heat
-        self._store = store
-        self._who = who
-        self._keep = keep or retention.Retention()
-        self._clock = clock
-        self._sleep = sleep
-        self._finder = targets.Finder(heat)
-        self._starter = starting.Starter(
-            heat, store, who=who, clock=clock, sleep=sleep
+        super().__init__(
+            heat, store, who=who, keep=keep, clock=clock, sleep=sleep
         )
+        self._heat = heat
+        self._finder = targets.Finder(heat)
 
     # What there is to run
 
@@ -97,19 +90,6 @@ class Runs:
         """Return a config that Heat has."""
         return self._heat.config(config_id)
 
-    # Starting
-
-    def start(self, target: targets.Target, order: starting.Order) -> runs.Run:
-        """Start a run; see `starting.Starter.start`."""
-        # Before anything is asked of the object store.
-        starting.check(target, order)
-        self._settle_former(target, order.action)
-        run = self._starter.start(target, order)
-        # It has been started, whatever becomes of others.
-        with contextlib.suppress(store_errors.SignalError):
-            self.forget_surplus(target.root.id)
-        return run
-
     def repeat(self, run: runs.Run, order: starting.Order) -> runs.Run:
         """Start a run once more; `order` says what is different."""
         if run.standalone:
@@ -128,27 +108,13 @@ class Runs:
             dataclasses.replace(order, inputs=inputs, repeats=run.id),
         )
 
-    def _settle_former(self, target: targets.Target, action: str) -> None:
-        """Settle what ran before, so that it is not in the way."""
-        found = records.Records(self._store, target.root.id)
-        prefix = names.open_prefix(target.deployment.id, action)
-        try:
-            opened = found.opened(prefix)
-            arrivals = found.arrivals() if opened else set()
-        except store_errors.NotFound:
-            return
-        for key in opened:
-            run = found.read(key)
-            if run is not None:
-                self._settled(found, run, arrivals, {key.run_id})
-
     # Looking
 
     def history(self, stack: str, wanted: Filter) -> list[runs.Run]:
         """Return runs of a stack as they stand now, the newest first."""
-        found = self._records(stack)
+        found = self._records_at(stack)
         listed = found.keys()
-        opened, arrivals = self._news(found)
+        opened, arrivals = ledger.news(found)
         self._sweep(found, listed, arrivals)
         settler = self._settler(found)
         result: list[runs.Run] = []
@@ -159,7 +125,7 @@ class Runs:
                 continue
             run = found.read(key)
             if run is not None:
-                run = _settled(settler, run, arrivals, opened)
+                run = ledger.settled(settler, run, arrivals, opened)
                 result += [run] if wanted.matches(run) else []
         return result
 
@@ -168,30 +134,7 @@ class Runs:
 
         :raises errors.NotFound: there is no such stack or run.
         """
-        found = self._records(stack)
-        opened, arrivals = self._news(found)
-        run = self._read(found, run_id)
-        return self._settled(found, run, arrivals, opened)
-
-    def outputs(self, run: runs.Run) -> abc.Mapping[str, Any]:
-        """Return the outputs of a run, long ones whole."""
-        return self._records_of(run).outputs(run)
-
-    def waiter(
-        self,
-        root_stack_id: str,
-        watch: waiting.Watch,
-        tick: abc.Callable[[], None] = lambda: None,
-    ) -> waiting.Waiter:
-        """Return what waits for runs of a root stack."""
-        found = records.Records(self._store, root_stack_id)
-        return waiting.Waiter(
-            self._settler(found),
-            found,
-            watch=watch,
-            tick=tick,
-            sleep=self._sleep,
-        )
+        return self._show(self._records_at(stack), run_id)
 
     # Ending
 
@@ -200,9 +143,9 @@ class Runs:
 
         :raises errors.Ended: it has ended.
         """
-        found = self._records(stack)
+        found = self._records_at(stack)
         run = self._read(found, run_id)
-        _, arrivals = self._news(found)
+        _, arrivals = ledger.news(found)
         return self._settler(found).cancel(run, arrivals)
 
     def delete(self, stack: str, run_id: str) -> runs.Run:
@@ -210,9 +153,8 @@ class Runs:
 
         :raises errors.Refused: it has not.
         """
-        found = self._records(stack)
-        opened, arrivals = self._news(found)
-        run = self._settled(found, self._read(found, run_id), arrivals, opened)
+        found = self._records_at(stack)
+        run = self._show(found, run_id)
         if not run.ended:
             raise errors.Refused(
                 f'Run {run.id} is {run.state.value}; cancel it first'
@@ -225,35 +167,12 @@ class Runs:
             found.drop()
         return run
 
-    def forget_surplus(self, root_stack_id: str) -> None:
-        """Delete the records that are more than retention allows."""
-        found = records.Records(self._store, root_stack_id)
-        opened, _ = self._news(found)
-        for key in self._keep.surplus(found.keys(), opened, self._clock()):
-            found.remove(key)
-
     # What these share
 
-    def _settler(self, found: records.Records) -> settling.Settler:
-        return settling.Settler(
-            self._heat, found, who=self._who, clock=self._clock
-        )
-
-    def _settled(
-        self,
-        found: records.Records,
-        run: runs.Run,
-        arrivals: abc.Collection[str],
-        opened: abc.Collection[str],
-    ) -> runs.Run:
-        return _settled(self._settler(found), run, arrivals, opened)
-
-    def _news(self, found: records.Records) -> tuple[set[str], set[str]]:
-        try:
-            opened = {key.run_id for key in found.opened()}
-            return opened, found.arrivals()
-        except store_errors.NotFound:
-            return set(), set()
+    def _show(self, found: records.Records, run_id: str) -> runs.Run:
+        opened, arrivals = ledger.news(found)
+        run = self._read(found, run_id)
+        return ledger.settled(self._settler(found), run, arrivals, opened)
 
     @staticmethod
     def _sweep(
@@ -275,18 +194,15 @@ class Runs:
             raise errors.NotFound(f'Run {run_id} has just been deleted')
         return run
 
-    def _records_of(self, run: runs.Run) -> records.Records:
-        return records.Records(self._store, run.stack_id)
-
-    def _records(self, stack: str) -> records.Records:
+    def _records_at(self, stack: str) -> records.Records:
         """Return the records of a stack, or of one that was deleted.
 
         :param stack: a name, or an id; that of a root if it is deleted.
         """
         try:
-            return records.Records(self._store, self._finder.root(stack).id)
+            return self._records(self._finder.root(stack).id)
         except errors.NotFound:
-            found = records.Records(self._store, stack)
+            found = self._records(stack)
             if _STACK_ID.fullmatch(stack) and self._has(found):
                 return found
             raise
@@ -303,17 +219,3 @@ class Runs:
             return self._finder.root(stack).gone
         except errors.NotFound:
             return True
-
-
-def _settled(
-    settler: settling.Settler,
-    run: runs.Run,
-    arrivals: abc.Collection[str],
-    opened: abc.Collection[str],
-) -> runs.Run:
-    was_ended = run.ended
-    run = settler.settle(run, arrivals)
-    if was_ended and run.id in opened:
-        # Who ended it did not come to the end of that.
-        settler.clean_up(run)
-    return run

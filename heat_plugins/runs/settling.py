@@ -44,7 +44,7 @@ class Settler:
 
     def __init__(
         self,
-        heat: orchestration.Orchestration,
+        heat: orchestration.Deploying,
         found: records.Records,
         *,
         who: str,

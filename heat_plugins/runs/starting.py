@@ -26,6 +26,9 @@ MARGIN = 3600
 
 DEFAULT_TIMEOUT = 3600
 
+#: Returns what signs the URLs of a container.
+Sign = abc.Callable[[str], keys.Signer]
+
 _DIGESTS = ('sha256', 'sha512', 'sha1')
 
 
@@ -66,20 +69,24 @@ class Starter:
     """Starts runs.
 
     :param who: the user in whose name it is, for people to read.
+    :param sign: returns what signs the URLs of a container, and makes it
+        if need be; None: with whatever key it has, such as the engine's.
     """
 
     def __init__(
         self,
-        heat: orchestration.Orchestration,
+        heat: orchestration.Deploying,
         store: store_module.ObjectStore,
         *,
         who: str,
+        sign: Sign | None = None,
         clock: abc.Callable[[], float] = time.time,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
         self._heat = heat
         self._store = store
         self._who = who
+        self._sign = sign or self._any_key
         self._clock = clock
         self._sleep = sleep
 
@@ -114,11 +121,7 @@ class Starter:
             repeats=order.repeats,
             standalone=target.standalone,
         )
-        # The container may have a key already, such as the engine's: that
-        # one is used.
-        signer = keys.KeyKeeper(
-            self._store, secret=None, digests=_DIGESTS, overlap=None
-        ).ensure(found.container)
+        signer = self._sign(found.container)
         claims.Claims(found, clock=time.monotonic, sleep=self._sleep).claim(
             run
         )
@@ -131,6 +134,11 @@ class Starter:
             progress_url=signer.url(run.progress_signal, expires),
         )
         return self._hand_over(found, run, draft)
+
+    def _any_key(self, container: str) -> keys.Signer:
+        return keys.KeyKeeper(
+            self._store, secret=None, digests=_DIGESTS, overlap=None
+        ).ensure(container)
 
     def _hand_over(
         self,
@@ -176,7 +184,7 @@ class Starter:
             )
 
 
-def withdraw(heat: orchestration.Orchestration, run: runs.Run) -> None:
+def withdraw(heat: orchestration.Deploying, run: runs.Run) -> None:
     """Take a run from its server, and delete what was made in Heat."""
     row_id, config_id = run.row_id, run.config_id
     if row_id is None:

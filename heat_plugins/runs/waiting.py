@@ -2,6 +2,7 @@
 """Waiting for runs, with one look for all of a stack at a time."""
 
 from collections import abc
+import dataclasses
 import time
 
 from heat_plugins.runs import errors
@@ -13,21 +14,41 @@ from heat_plugins.signals import errors as store_errors
 #: Called with a run when something about it has changed.
 Watch = abc.Callable[[runs.Run], None]
 
-# Seconds between two looks, at first and at most, and how they grow. Agents
-# ask for their configs every 30 s, so a quicker look finds nothing sooner.
-_FIRST, _MOST, _GROWTH = 1.0, 5.0, 1.5
+# How the time between two looks grows.
+_GROWTH = 1.5
 
-# Seconds between two looks whether Heat still has the runs.
-_DEEP = 15.0
+# Seconds between two looks whether Heat still has the runs, and how many of
+# them one such look asks for.
+_DEEP, _DEEP_BATCH = 15.0, 10
 
 # Seconds for which Heat or the object store may be out of order.
 _BUDGET = 300.0
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Pace:
+    """How often to look, in seconds.
+
+    Agents ask for their configs every 30 s, so a quicker look than the
+    default finds nothing sooner.
+
+    :ivar first: between the first two looks, and after each news.
+    :ivar most: to which that grows.
+    :ivar nap: how long a step sleeps at most.
+    """
+
+    first: float = 1.0
+    most: float = 5.0
+    nap: float = 1.0
+
+
 class Waiter:
     """Waits for runs of one root stack.
 
-    :param tick: called about once a second, to show that time goes by.
+    However many there are: one look is one listing of what has arrived and
+    one of what has not ended.
+
+    :param tick: called in each step, to show that time goes by.
     """
 
     def __init__(
@@ -37,6 +58,7 @@ class Waiter:
         *,
         watch: Watch,
         tick: abc.Callable[[], None] = lambda: None,
+        pace: Pace | None = None,
         clock: abc.Callable[[], float] = time.monotonic,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
@@ -46,15 +68,18 @@ class Waiter:
         self._tick = tick
         self._clock = clock
         self._sleep = sleep
-        self._pause = _FIRST
+        self._pace = pace or Pace()
+        self._pause = self._pace.first
         self._next_look = clock()
         self._next_deep = clock()
         self._trouble: float | None = None
         self._runs: dict[str, runs.Run] = {}
+        # Those that Heat is going to be asked for next.
+        self._turn: list[str] = []
 
     def add(self, run: runs.Run) -> None:
         self._runs[run.id] = run
-        self._pause = _FIRST
+        self._pause = self._pace.first
 
     @property
     def pending(self) -> list[runs.Run]:
@@ -65,7 +90,7 @@ class Waiter:
         return list(self._runs.values())
 
     def step(self) -> None:
-        """Wait a second at most, and look if it is time to.
+        """Look if it is time to, and sleep for a while.
 
         :raises errors.RunError: Heat has been out of order for too long.
         :raises store_errors.SignalError: the object store has.
@@ -74,11 +99,11 @@ class Waiter:
         if now >= self._next_look:
             self._try_to_look(now)
             self._next_look = self._clock() + self._pause
-            self._pause = min(self._pause * _GROWTH, _MOST)
+            self._pause = min(self._pause * _GROWTH, self._pace.most)
         self._tick()
         if self.pending:
             rest = self._next_look - self._clock()
-            self._sleep(max(0.05, min(1.0, rest)))
+            self._sleep(max(0.05, min(self._pace.nap, rest)))
 
     def _try_to_look(self, now: float) -> None:
         try:
@@ -96,12 +121,22 @@ class Waiter:
         try:
             opened = {key.run_id for key in self._records.opened()}
             arrivals = self._records.arrivals()
+            asked = self._next_to_ask() if deep else ()
             for run in self.pending:
-                self._note(self._settled(run, opened, arrivals, deep))
+                self._note(
+                    self._settled(run, opened, arrivals, run.id in asked)
+                )
         except store_errors.NotFound:
             # The container is gone.
             for run in self.pending:
                 self._note(self._settler.lost(run))
+
+    def _next_to_ask(self) -> abc.Collection[str]:
+        """Return the runs that it is the turn of to be asked Heat for."""
+        if not self._turn:
+            self._turn = [run.id for run in self.pending]
+        turn, self._turn = self._turn[:_DEEP_BATCH], self._turn[_DEEP_BATCH:]
+        return turn
 
     def _settled(
         self,
@@ -122,5 +157,5 @@ class Waiter:
         before = self._runs[run.id]
         self._runs[run.id] = run
         if run != before:
-            self._pause = _FIRST
+            self._pause = self._pace.first
             self._watch(run)

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The runs of root stacks that are known by their ids.
+
+It is what an engine needs, which has its stacks at hand; `service` finds
+them by name as well.
+"""
+
+from collections import abc
+import contextlib
+import time
+from typing import Any
+
+from heat_plugins.runs import names
+from heat_plugins.runs import orchestration
+from heat_plugins.runs import records
+from heat_plugins.runs import retention
+from heat_plugins.runs import run as runs
+from heat_plugins.runs import settling
+from heat_plugins.runs import starting
+from heat_plugins.runs import targets
+from heat_plugins.runs import waiting
+from heat_plugins.signals import errors as store_errors
+from heat_plugins.signals import store as store_module
+
+
+class Ledger:
+    """Starts runs, and knows what has become of them.
+
+    :param heat: the way to Heat, with the credentials of who asks.
+    :param store: the project's object store.
+    :param who: the name of who asks, for the records.
+    :param keep: how many finished runs are kept.
+    :param sign: see `starting.Starter`.
+    """
+
+    def __init__(
+        self,
+        heat: orchestration.Deploying,
+        store: store_module.ObjectStore,
+        *,
+        who: str,
+        keep: retention.Retention | None = None,
+        sign: starting.Sign | None = None,
+        clock: abc.Callable[[], float] = time.time,
+        sleep: abc.Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._deploying = heat
+        self._store = store
+        self._who = who
+        self._keep = keep or retention.Retention()
+        self._clock = clock
+        self._sleep = sleep
+        self._starter = starting.Starter(
+            heat, store, who=who, sign=sign, clock=clock, sleep=sleep
+        )
+
+    def start(self, target: targets.Target, order: starting.Order) -> runs.Run:
+        """Start a run; see `starting.Starter.start`."""
+        # Before anything is asked of the object store.
+        starting.check(target, order)
+        self._settle_former(target, order.action)
+        run = self._starter.start(target, order)
+        # It has been started, whatever becomes of others.
+        with contextlib.suppress(store_errors.SignalError):
+            self.forget_surplus(target.root.id)
+        return run
+
+    def latest(
+        self, root_stack_id: str, deployment_id: str, limit: int
+    ) -> list[runs.Run]:
+        """Return runs of a deployment as they stand, the newest first.
+
+        :param limit: the most.
+        """
+        found = self._records(root_stack_id)
+        every = found.keys()
+        listed = [key for key in every if key.deployment_id == deployment_id]
+        if not listed:
+            return []
+        opened, arrivals = news(found)
+        settler = self._settler(found)
+        read = (found.read(key) for key in listed[: -limit - 1 : -1])
+        return [
+            settled(settler, run, arrivals, opened)
+            for run in read
+            if run is not None
+        ]
+
+    def outputs(self, run: runs.Run) -> abc.Mapping[str, Any]:
+        """Return the outputs of a run, long ones whole."""
+        return self._records(run.stack_id).outputs(run)
+
+    def waiter(
+        self,
+        root_stack_id: str,
+        watch: waiting.Watch = lambda run: None,
+        tick: abc.Callable[[], None] = lambda: None,
+        pace: waiting.Pace | None = None,
+    ) -> waiting.Waiter:
+        """Return what waits for runs of a root stack."""
+        found = self._records(root_stack_id)
+        return waiting.Waiter(
+            self._settler(found),
+            found,
+            watch=watch,
+            tick=tick,
+            pace=pace,
+            sleep=self._sleep,
+        )
+
+    def going_on(self, root_stack_id: str) -> list[runs.Run]:
+        """Return the runs of a root stack that are not over."""
+        found = self._records(root_stack_id)
+        with contextlib.suppress(store_errors.NotFound):
+            read = [found.read(key) for key in found.opened()]
+            return [run for run in read if run is not None]
+        return []
+
+    def forget_surplus(self, root_stack_id: str) -> None:
+        """Delete the records that are more than retention allows."""
+        found = self._records(root_stack_id)
+        opened, _ = news(found)
+        for key in self._keep.surplus(found.keys(), opened, self._clock()):
+            found.remove(key)
+
+    def _settle_former(self, target: targets.Target, action: str) -> None:
+        """Settle what ran before, so that it is not in the way."""
+        found = self._records(target.root.id)
+        prefix = names.open_prefix(target.deployment.id, action)
+        try:
+            opened = found.opened(prefix)
+            arrivals = found.arrivals() if opened else set()
+        except store_errors.NotFound:
+            return
+        settler = self._settler(found)
+        for key in opened:
+            run = found.read(key)
+            if run is not None:
+                settled(settler, run, arrivals, {key.run_id})
+
+    def _records(self, root_stack_id: str) -> records.Records:
+        return records.Records(self._store, root_stack_id)
+
+    def _settler(self, found: records.Records) -> settling.Settler:
+        return settling.Settler(
+            self._deploying, found, who=self._who, clock=self._clock
+        )
+
+
+def news(found: records.Records) -> tuple[set[str], set[str]]:
+    """Return the ids of the runs that are not over, and what has arrived."""
+    try:
+        opened = {key.run_id for key in found.opened()}
+        return opened, found.arrivals()
+    except store_errors.NotFound:
+        return set(), set()
+
+
+def settled(
+    settler: settling.Settler,
+    run: runs.Run,
+    arrivals: abc.Collection[str],
+    opened: abc.Collection[str],
+) -> runs.Run:
+    """Return a run as it stands now, and clean up after it."""
+    was_ended = run.ended
+    run = settler.settle(run, arrivals)
+    if was_ended and run.id in opened:
+        # Who ended it did not come to the end of that.
+        settler.clean_up(run)
+    return run

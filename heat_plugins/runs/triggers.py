@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What asks for a run, among the signals that a deployment is sent."""
+
+from collections import abc
+import dataclasses
+from typing import Any
+
+TRIGGER, INPUT_VALUES = 'trigger', 'input_values'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Trigger:
+    """What a signal asks for.
+
+    :ivar inputs: what differs from the stack's own values; they may be
+        secrets.
+    """
+
+    action: str
+    inputs: abc.Mapping[str, Any] = dataclasses.field(repr=False)
+
+
+def read(
+    details: object,
+    declared: abc.Iterable[abc.Mapping[str, Any]] = (),
+) -> Trigger | None:
+    """Return what a signal asks for; None if it is a server's result.
+
+    To be a trigger it must be exactly ``{"trigger": "BACKUP",
+    "input_values": {…}}``, of which the second may be left out. An agent
+    sends an exit status beside its outputs, and so never that. A server may
+    be signalled for by something else; so where the config has an output
+    called ``trigger``, nothing is a trigger.
+
+    :param declared: the outputs of the config, maps with ``name``.
+    """
+    if not looks_like_one(details) or any(
+        output['name'] == TRIGGER for output in declared
+    ):
+        return None
+    assert isinstance(details, dict)
+    action, inputs = details[TRIGGER], details.get(INPUT_VALUES, {})
+    if details.keys() - {TRIGGER, INPUT_VALUES}:
+        return None
+    if not isinstance(action, str) or not isinstance(inputs, dict):
+        return None
+    return Trigger(action=action, inputs=inputs)
+
+
+def looks_like_one(details: object) -> bool:
+    """Say whether who sent a signal may have meant a trigger."""
+    return isinstance(details, dict) and TRIGGER in details
