@@ -5,43 +5,15 @@ mistralclient raises an error of its own for every answer that is not a
 success, and lets keystoneauth's through where there was no answer.
 """
 
-import dataclasses
-import enum
 import re
 from typing import Any, Final
 
 from keystoneauth1 import exceptions
 from mistralclient.api import base
 
+from heat_plugins.workflows import service
 
-class Kind(enum.Enum):
-    """How to go on after an error."""
-
-    #: The same request may succeed in a moment. Whether this one was
-    #: carried out is not known.
-    PASSING = 'passing'
-    #: As above, but not for long: often it is a defect.
-    DOUBTFUL = 'doubtful'
-    MISSING = 'missing'
-    CONFLICT = 'conflict'
-    REFUSED = 'refused'
-
-
-@dataclasses.dataclass(frozen=True)
-class Fault:
-    """An error, judged.
-
-    :ivar text: for people; one line, without the words around it.
-    """
-
-    kind: Kind
-    text: str
-
-    @property
-    def passing(self) -> bool:
-        """Say whether the same request may succeed later on."""
-        return self.kind in (Kind.PASSING, Kind.DOUBTFUL)
-
+Kind = service.Kind
 
 _BY_STATUS: Final = {
     404: Kind.MISSING,
@@ -60,30 +32,35 @@ _INNER: Final = re.compile(r'\(HTTP (\d{3})\)')
 _NOISE: Final = re.compile(r'\s*\(Request-ID: [^)]*\)')
 
 
-def judge(error: Exception) -> Fault | None:
-    """Judge an error of a call; None for what is none of Mistral's."""
+def judge(error: Exception) -> service.MistralError | None:
+    """Judge an error of a call; None for what is none of Mistral's.
+
+    Its text is one line.
+    """
     if isinstance(error, base.APIException):
-        return _answered(error.error_code, error.error_message)
+        return answered(error.error_code, error.error_message)
     if isinstance(error, exceptions.HttpError):
-        return _answered(error.http_status, error.message)
+        return answered(error.http_status, error.message)
+    said = _line(error)
     if isinstance(error, exceptions.SSLError):
-        return Fault(
-            Kind.REFUSED,
-            f'Mistral cannot be trusted; see ca_file in [clients_mistral] '
-            f'of heat.conf: {_line(error)}',
+        return service.MistralError(
+            'Mistral cannot be trusted; see ca_file in [clients_mistral] of '
+            f'heat.conf: {said}'
         )
-    if isinstance(error, exceptions.ConnectionError):
-        return Fault(Kind.PASSING, f'Mistral does not answer: {_line(error)}')
+    # Sockets raise their own where a connection breaks off in the middle.
+    if isinstance(error, exceptions.ConnectionError | OSError):
+        return service.MistralError(
+            f'Mistral does not answer: {said}', Kind.PASSING
+        )
     if isinstance(error, exceptions.CatalogException):
-        return Fault(
-            Kind.REFUSED, f'this cloud has no Mistral: {_line(error)}'
-        )
+        return service.MistralError(f'this cloud has no Mistral: {said}')
     if isinstance(error, exceptions.ClientException):
-        return Fault(Kind.REFUSED, _line(error))
+        return service.MistralError(said)
     return None
 
 
-def _answered(status: Any, message: Any) -> Fault:
+def answered(status: Any, message: Any) -> service.MistralError:
+    """Judge an answer that is no success."""
     if isinstance(message, bytes):
         message = message.decode(errors='replace')
     text = _line(message or '')
@@ -97,9 +74,7 @@ def _answered(status: Any, message: Any) -> Fault:
         kind = _BY_STATUS.get(int(inner[1]), Kind.REFUSED)
         if kind is Kind.MISSING:
             kind = Kind.REFUSED
-    if kind in (Kind.PASSING, Kind.DOUBTFUL):
-        text = f'Mistral answered {status}: {text}'
-    return Fault(kind, text)
+    return service.MistralError(f'Mistral answers {status}: {text}', kind)
 
 
 def _line(text: object) -> str:

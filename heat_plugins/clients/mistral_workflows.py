@@ -5,13 +5,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import json
 from typing import Any, Final
 
-from keystoneauth1 import exceptions as keystone
-from mistralclient.api import base
-
+from heat_plugins.clients import mistral_errors
+from heat_plugins.workflows import outcome
 from heat_plugins.workflows import service
-
-#: What passes: a restart, a database that is locked, too much at once.
-_PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})
 
 #: So many names go into one URL.
 _NAMES: Final = 20
@@ -74,8 +70,8 @@ class Workflows:
     def has_book(self, name: str) -> bool:
         try:
             _ask(self._client.workbooks.get, name, self._namespace)
-        except service.ServiceError as error:
-            if error.status != 404:
+        except service.MistralError as error:
+            if error.kind is not service.Kind.MISSING:
                 raise
             return False
         return True
@@ -113,7 +109,8 @@ class Workflows:
         http = self._client.executions.http_client
         answer = _ask(http.post, '/executions', json.dumps(body))
         if answer.status_code >= 400:
-            raise _error(answer.status_code, _fault(answer))
+            said = _fault(answer)
+            raise mistral_errors.answered(answer.status_code, said)
 
     def executions(
         self, names: Collection[str], limit: int
@@ -147,7 +144,7 @@ class Workflows:
 
     def running(self, names: Collection[str]) -> bool:
         return any(
-            row.state not in service.FINISHED
+            row.state not in outcome.FINISHED
             for row in self._executions(names)
         )
 
@@ -194,18 +191,11 @@ def _any_of(names: Collection[str]) -> Iterator[str]:
 def _ask(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     try:
         return function(*args, **kwargs)
-    except base.APIException as error:
-        raise _error(error.error_code, error.error_message) from error
-    except keystone.HttpError as error:
-        raise _error(error.http_status, error.message) from error
-    except (keystone.ConnectionError, OSError) as error:
-        raise service.ServiceError(
-            f'Mistral cannot be reached: {error}', passing=True
-        ) from error
-    except keystone.ClientException as error:
-        raise service.ServiceError(
-            f'Mistral cannot be used: {error}'
-        ) from error
+    except Exception as error:
+        judged = mistral_errors.judge(error)
+        if judged is None:
+            raise
+        raise judged from error
 
 
 def _fault(answer: Any) -> Any:
@@ -213,13 +203,3 @@ def _fault(answer: Any) -> Any:
         return answer.json().get('faultstring')
     except (ValueError, AttributeError):
         return answer.text
-
-
-def _error(status: int | None, said: Any) -> service.ServiceError:
-    if isinstance(said, bytes):
-        said = said.decode('utf-8', 'replace')
-    words = ' '.join(str(said or 'it does not say why').split())
-    passing = status in _PASSING
-    return service.ServiceError(
-        f'Mistral answers {status}: {words}', status=status, passing=passing
-    )

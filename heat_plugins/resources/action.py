@@ -6,13 +6,12 @@ from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import constraints
 from heat.engine import properties
-from heat.engine import support
 from oslo_log import log as logging
 
 from heat_plugins.clients import mistral_errors
-from heat_plugins.resources import mistral_calls
 from heat_plugins.resources import mistral_named
 from heat_plugins.workflows import adhoc
+from heat_plugins.workflows import service
 
 LOG = logging.getLogger(__name__)
 
@@ -26,51 +25,32 @@ class Action(mistral_named.MistralNamed):
     counts for nothing.
     """
 
-    support_status = support.SupportStatus(
-        status=support.UNSUPPORTED,
-        message=_('Not a part of Heat; heat-plugins brings it.'),
-    )
-
     entity = 'actions'
 
     KIND = 'an action'
 
-    PROPERTIES = (
-        NAME,
-        DEFINITION,
-        BASE,
-        BASE_INPUT,
-        INPUT,
-        OUTPUT,
-        DESCRIPTION,
-        TAGS,
-        SCOPE,
-    ) = (
-        'name',
-        'definition',
+    DEFINITION = 'definition'
+    BASE, BASE_INPUT, INPUT, OUTPUT, TAGS = (
         'base',
         'base_input',
         'input',
         'output',
-        'description',
         'tags',
-        'scope',
     )
 
     # What only goes with a base.
-    _PARTS = (BASE, BASE_INPUT, INPUT, OUTPUT, DESCRIPTION, TAGS)
-
-    ATTRIBUTES = (INPUT_ATTR,) = ('input',)
+    _PARTS = (
+        BASE,
+        BASE_INPUT,
+        INPUT,
+        OUTPUT,
+        mistral_named.MistralNamed.DESCRIPTION,
+        TAGS,
+    )
 
     properties_schema = {
-        NAME: properties.Schema(
-            properties.Schema.STRING,
-            _(
-                'Name of the action; no other one of the project may have '
-                'it. Without it the action gets a name of its own.'
-            ),
-            constraints=[constraints.AllowedPattern(r'([A-Za-z_][\w.-]*)?')],
-            update_allowed=True,
+        **mistral_named.shared_properties(
+            constraints.AllowedPattern(r'([A-Za-z_][\w.-]*)?')
         ),
         DEFINITION: properties.Schema(
             properties.Schema.STRING,
@@ -106,27 +86,15 @@ class Action(mistral_named.MistralNamed):
             ),
             update_allowed=True,
         ),
-        DESCRIPTION: properties.Schema(
-            properties.Schema.STRING,
-            _('Description of the action.'),
-            update_allowed=True,
-        ),
         TAGS: properties.Schema(
             properties.Schema.LIST,
             _('Tags of the action.'),
             update_allowed=True,
         ),
-        SCOPE: properties.Schema(
-            properties.Schema.STRING,
-            _('Who may use it: this project alone, or every project.'),
-            default='private',
-            constraints=[constraints.AllowedValues(['private', 'public'])],
-            update_allowed=True,
-        ),
     }
 
     attributes_schema = {
-        INPUT_ATTR: attributes.Schema(
+        INPUT: attributes.Schema(
             _('What the action takes, as Mistral writes it.'),
             type=attributes.Schema.STRING,
         ),
@@ -185,7 +153,7 @@ class Action(mistral_named.MistralNamed):
         """See whether the base is there: Mistral tells only as it runs."""
         base = adhoc.base_name(self._spec(found))
         if self.see(patience, base) is None:
-            raise mistral_calls.MistralError(f'there is no action "{base}".')
+            raise service.MistralError(f'there is no action "{base}".')
 
     def see(self, patience, name):
         return self.look(

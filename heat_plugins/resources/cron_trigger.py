@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import constraints
-from heat.engine import function
 from heat.engine import properties
 from heat.engine.resources.openstack.mistral import cron_trigger
 
@@ -15,6 +14,7 @@ from heat_plugins.resources import mistral_calls
 from heat_plugins.resources import trigger_change
 from heat_plugins.resources import trigger_steps
 from heat_plugins.workflows import schedule
+from heat_plugins.workflows import service
 from heat_plugins.workflows import triggers
 
 _Base = cron_trigger.CronTrigger
@@ -212,7 +212,7 @@ class CronTrigger(mistral_calls.MistralCalls, _Base):
     def _wanted(self, found):
         """Return what properties ask for."""
         name, given, params = self._read_workflow(found[self.WORKFLOW])
-        return triggers.Wanted(
+        return triggers.Order(
             name=found[self.NAME] or self.physical_resource_name(),
             workflow=name,
             input=given,
@@ -222,26 +222,12 @@ class CronTrigger(mistral_calls.MistralCalls, _Base):
             count=found[self.COUNT],
         )
 
-    def _defaults(self, found):
-        """Return the input of the workflow resource that is referred to.
-
-        That resource has it as the default of every run, and a run by the
-        clock is one.
-        """
-        value = found.data.get(self.WORKFLOW)
-        for needed in function.dependencies(value):
-            other = self.stack[needed.name]
-            if other.type() == 'OS::Mistral::Workflow':
-                return dict(other.properties.get('input') or {})
-        return {}
-
     # What is done ---------------------------------------------------------
 
     def handle_create(self):
         return trigger_change.Change(
             self,
             self._wanted(self.properties),
-            defaults=self._defaults(self.properties),
         )
 
     def check_create_complete(self, change):
@@ -257,7 +243,6 @@ class CronTrigger(mistral_calls.MistralCalls, _Base):
             self._wanted(after),
             before=self._before(),
             anew=self._check_failed,
-            defaults=self._defaults(after),
         )
 
     def check_update_complete(self, change):
@@ -287,12 +272,12 @@ class CronTrigger(mistral_calls.MistralCalls, _Base):
         except (triggers.Refused, ValueError):
             return None
 
-    def failure(self, what, error, fault):
+    def failure(self, what, error, judged):
         """Explain what Keystone says to Mistral, too."""
         refused = mistral_errors.trust_refused(error, self.context.trust_id)
         if refused is None:
-            return super().failure(what, error, fault)
-        return mistral_calls.MistralError(f'{what}: {refused}', fault)
+            return super().failure(what, error, judged)
+        return service.MistralError(f'{what}: {refused}', judged.kind)
 
     # What is seen ---------------------------------------------------------
 

@@ -5,9 +5,7 @@ import json
 
 from heat.common.i18n import _
 from heat.engine import attributes
-from heat.engine import constraints
 from heat.engine import properties
-from heat.engine import support
 
 from heat_plugins.resources import mistral_named
 from heat_plugins.workflows import outcome
@@ -20,56 +18,24 @@ class Environment(mistral_named.MistralNamed):
     them under ``env()``; ``get_resource`` gives the name.
     """
 
-    support_status = support.SupportStatus(
-        status=support.UNSUPPORTED,
-        message=_('Not a part of Heat; heat-plugins brings it.'),
-    )
-
     entity = 'environments'
 
     KIND = 'an environment'
 
-    PROPERTIES = (NAME, VARIABLES, DESCRIPTION, SCOPE) = (
-        'name',
-        'variables',
-        'description',
-        'scope',
-    )
-
-    ATTRIBUTES = (VARIABLES_ATTR,) = ('variables',)
+    VARIABLES = 'variables'
 
     properties_schema = {
-        NAME: properties.Schema(
-            properties.Schema.STRING,
-            _(
-                'Name of the environment; no other one of the project may '
-                'have it. Without it the environment gets a name of its own.'
-            ),
-            update_allowed=True,
-        ),
+        **mistral_named.shared_properties(),
         VARIABLES: properties.Schema(
             properties.Schema.MAP,
             _('The variables: value by name.'),
             required=True,
             update_allowed=True,
         ),
-        DESCRIPTION: properties.Schema(
-            properties.Schema.STRING,
-            _('Description of the environment.'),
-            default='',
-            update_allowed=True,
-        ),
-        SCOPE: properties.Schema(
-            properties.Schema.STRING,
-            _('Who may use it: this project alone, or every project.'),
-            default='private',
-            constraints=[constraints.AllowedValues(['private', 'public'])],
-            update_allowed=True,
-        ),
     }
 
     attributes_schema = {
-        VARIABLES_ATTR: attributes.Schema(
+        VARIABLES: attributes.Schema(
             _('The variables, as they are in Mistral now.'),
             type=attributes.Schema.MAP,
             cache_mode=attributes.Schema.CACHE_NONE,

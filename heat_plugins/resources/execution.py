@@ -6,7 +6,6 @@ from heat.engine import attributes
 from heat.engine import constraints
 from heat.engine import properties
 from heat.engine import resource
-from heat.engine import support
 
 from heat_plugins.resources import execution_steps
 from heat_plugins.resources import mistral_calls
@@ -28,10 +27,7 @@ class Execution(mistral_calls.MistralCalls, resource.Resource):
     ``action``, ``stack_name``, ``stack_id`` and ``resource_name``.
     """
 
-    support_status = support.SupportStatus(
-        status=support.UNSUPPORTED,
-        message=_('Not a part of Heat; heat-plugins brings it.'),
-    )
+    support_status = mistral_calls.NOT_HEATS
 
     entity = 'executions'
 

@@ -17,6 +17,7 @@ from oslo_log import log as logging
 from heat_plugins.engine import rows
 from heat_plugins.resources import mistral_calls
 from heat_plugins.workflows import outcome
+from heat_plugins.workflows import service
 
 LOG = logging.getLogger(__name__)
 
@@ -150,8 +151,8 @@ class Run:
                 '/executions',
                 {'id': self._id, **self._body},
             )
-        except mistral_calls.MistralError as exc:
-            if not exc.fault.passing:
+        except service.MistralError as exc:
+            if not exc.passing:
                 resource.data_set(_RUNS, json.dumps(_runs(resource)[:-1]))
             raise
         resource.resource_id_set(self._id)
@@ -243,7 +244,7 @@ def _cancel(resource, identifier):
                 identifier,
                 'CANCELLED',
             )
-    except mistral_calls.MistralError as exc:
+    except service.MistralError as exc:
         LOG.warning('%s: %s', resource.name, exc)
 
 
@@ -280,7 +281,7 @@ def look(resource):
         if not stored:
             stored = _result(resource, patience, row)
         return {**stored, 'state': row.state, 'state_info': row.state_info}
-    except mistral_calls.MistralError as exc:
+    except service.MistralError as exc:
         LOG.warning('%s: %s', resource.name, exc)
         return stored
 

@@ -6,16 +6,19 @@ import time
 from typing import Any
 
 from heat.common import exception
+from heat.common.i18n import _
 from heat.engine import function
 from heat.engine import properties
 from heat.engine import resource
 from heat.engine import rsrc_defn
+from heat.engine import support
 from oslo_config import cfg
 from oslo_log import log as logging
 
 from heat_plugins import config
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import mistral_errors
+from heat_plugins.workflows import service
 
 LOG = logging.getLogger(__name__)
 
@@ -26,15 +29,11 @@ _DOUBTFUL_BUDGET = 15
 
 _LONGEST_DELAY = 30
 
-
-class MistralError(Exception):
-    """Mistral did not do what was asked of it; says why."""
-
-    def __init__(
-        self, text: str, fault: mistral_errors.Fault | None = None
-    ) -> None:
-        super().__init__(text)
-        self.fault = fault
+#: Of the types that Heat has no class of its own for.
+NOT_HEATS = support.SupportStatus(
+    status=support.UNSUPPORTED,
+    message=_('Not a part of Heat; heat-plugins brings it.'),
+)
 
 
 class Patience:
@@ -48,16 +47,16 @@ class Patience:
         """Note that Mistral has answered."""
         self._since = None
 
-    def delay(self, fault: mistral_errors.Fault) -> int | None:
+    def delay(self, error: service.MistralError) -> int | None:
         """Return in how many seconds to try again; None: not again."""
-        if not fault.passing:
+        if not error.passing:
             return None
         now = self._clock()
         if self._since is None:
             self._since = now
         failing = now - self._since
         budget = cfg.CONF.heat_plugins.mistral_error_budget
-        if fault.kind is mistral_errors.Kind.DOUBTFUL:
+        if error.kind is service.Kind.DOUBTFUL:
             budget = min(budget, _DOUBTFUL_BUDGET)
         if failing >= budget:
             return None
@@ -67,7 +66,7 @@ class Patience:
 class Impatience(Patience):
     """For a single try."""
 
-    def delay(self, fault: mistral_errors.Fault) -> int | None:
+    def delay(self, error: service.MistralError) -> int | None:
         return None
 
 
@@ -116,19 +115,19 @@ class MistralCalls:
         try:
             found = call(*arguments, **named)
         except Exception as exc:
-            fault = mistral_errors.judge(exc)
-            if fault is None:
+            judged = mistral_errors.judge(exc)
+            if judged is None:
                 raise
-            delay = patience.delay(fault)
+            delay = patience.delay(judged)
             if delay is None:
-                raise self.failure(what, exc, fault) from exc
+                raise self.failure(what, exc, judged) from exc
             LOG.warning(
                 '%(resource)s: %(what)s: %(text)s; trying again in '
                 '%(delay)s s',
                 {
                     'resource': self.name,
                     'what': what,
-                    'text': fault.text,
+                    'text': judged,
                     'delay': delay,
                 },
             )
@@ -137,10 +136,10 @@ class MistralCalls:
         return found
 
     def failure(
-        self, what: str, error: Exception, fault: mistral_errors.Fault
-    ) -> MistralError:
+        self, what: str, error: Exception, judged: service.MistralError
+    ) -> service.MistralError:
         """Return the exception for an error that does not pass."""
-        return MistralError(f'{what}: {fault.text}', fault)
+        return service.MistralError(f'{what}: {judged}', judged.kind)
 
     def pending(self, *names: str) -> bool:
         """Say whether some properties wait for what is not there yet."""
@@ -177,8 +176,8 @@ class MistralCalls:
         try:
             self.client().workflows.get(name, namespace)
         except Exception as exc:
-            fault = mistral_errors.judge(exc)
-            if fault and fault.kind is mistral_errors.Kind.MISSING:
+            judged = mistral_errors.judge(exc)
+            if judged and judged.kind is service.Kind.MISSING:
                 raise self.invalid(
                     prop, f'there is no workflow "{name}".'
                 ) from exc
@@ -195,16 +194,8 @@ class MistralCalls:
         """Do the same; None if Mistral has no such thing."""
         try:
             return self.ask(patience, what, call, *arguments, **named)
-        except MistralError as exc:
-            if is_missing(exc):
+        except service.MistralError as exc:
+            if exc.kind is service.Kind.MISSING:
                 patience.calm()
                 return None
             raise
-
-
-def is_missing(error: MistralError) -> bool:
-    """Say whether Mistral answered that there is no such thing."""
-    return (
-        error.fault is not None
-        and error.fault.kind is mistral_errors.Kind.MISSING
-    )

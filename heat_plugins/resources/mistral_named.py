@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What has a name in Mistral that no other may have, and can be changed."""
 
+from heat.common.i18n import _
+from heat.engine import constraints
+from heat.engine import properties
 from heat.engine import resource
 
 from heat_plugins.resources import mistral_calls
+from heat_plugins.workflows import service
 
 # The name that Mistral was asked for, before it has answered.
 _BEGUN = 'begun'
@@ -14,6 +18,36 @@ class Taken(Exception):
     """Somebody else has the name already."""
 
 
+def shared_properties(*name_constraints):
+    """Return the properties that such types have in common.
+
+    :param name_constraints: of the name, beside that it is a text.
+    """
+    return {
+        MistralNamed.NAME: properties.Schema(
+            properties.Schema.STRING,
+            _(
+                'Its name, which nothing else of its kind in the project '
+                'may have. Without it, it gets a name of its own.'
+            ),
+            constraints=list(name_constraints),
+            update_allowed=True,
+        ),
+        MistralNamed.DESCRIPTION: properties.Schema(
+            properties.Schema.STRING,
+            _('What it is for.'),
+            update_allowed=True,
+        ),
+        MistralNamed.SCOPE: properties.Schema(
+            properties.Schema.STRING,
+            _('Who may use it: this project alone, or every project.'),
+            default='private',
+            constraints=[constraints.AllowedValues(['private', 'public'])],
+            update_allowed=True,
+        ),
+    }
+
+
 class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
     """Base of such types; nothing that others have made is touched.
 
@@ -21,7 +55,9 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
     ``remove`` and ``matches``.
     """
 
-    NAME = 'name'
+    support_status = mistral_calls.NOT_HEATS
+
+    NAME, DESCRIPTION, SCOPE = 'name', 'description', 'scope'
 
     always_replace_on_check_failed = False
 
@@ -96,8 +132,8 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
             self.data_set(_BEGUN, name)
             try:
                 row = self.make(patience, name, found)
-            except mistral_calls.MistralError as exc:
-                if not exc.fault.passing:
+            except service.MistralError as exc:
+                if not exc.passing:
                     self.data_delete(_BEGUN)
                 raise
         self.data_set(_ID, row.id)
@@ -146,7 +182,7 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
 
     def check_check_complete(self, patience):
         if self._ours(patience) is None:
-            raise mistral_calls.MistralError(
+            raise service.MistralError(
                 f'{self.KIND} "{self.resource_id}" is not in Mistral any '
                 f'more; an update of the stack makes it again.'
             )
@@ -158,6 +194,6 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
             return None
         try:
             return self._ours(mistral_calls.Impatience())
-        except mistral_calls.MistralError as exc:
+        except service.MistralError as exc:
             mistral_calls.LOG.warning('%s: %s', self.name, exc)
             return None

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a cron trigger is made, and made again."""
 
+import dataclasses
 import json
 
 from heat.engine import resource as heat_resource
@@ -9,6 +10,7 @@ from heat_plugins.resources import mistral_calls
 from heat_plugins.resources import trigger_steps
 from heat_plugins.resources import trust_probe
 from heat_plugins.workflows import schedule
+from heat_plugins.workflows import service
 from heat_plugins.workflows import trigger_plan
 from heat_plugins.workflows import triggers
 
@@ -16,20 +18,15 @@ from heat_plugins.workflows import triggers
 class Change(trigger_steps.Steps):
     """Makes a trigger, or makes it again."""
 
-    def __init__(
-        self, resource, wanted, before=None, anew=False, defaults=None
-    ):
+    def __init__(self, resource, wanted, before=None, anew=False):
         """Begin.
 
         :param wanted: what the template says now.
-        :param defaults: input that is not given, as far as the workflow
-            takes it.
         :param anew: make it again even if nothing has changed.
         """
         super().__init__(resource, before)
         self._wanted = wanted
         self._anew = anew
-        self._defaults = defaults or {}
         self._stage = self._begin
         self._error = None
 
@@ -51,8 +48,8 @@ class Change(trigger_steps.Steps):
         lost = None
         try:
             live = self.recover()
-        except mistral_calls.MistralError as exc:
-            if exc.fault is None or exc.fault.passing or not self.note:
+        except service.MistralError as exc:
+            if exc.passing or not self.note:
                 raise
             # What was there cannot be any more: this update is the cure.
             live, lost = None, self.note.old
@@ -71,7 +68,9 @@ class Change(trigger_steps.Steps):
             return self._prepare(plan, live, lost)
         if live is not None:
             if self.record is None:
-                self.made(live, _order(self._wanted, live), self._wanted)
+                # Heat's own class has made it.
+                order = dataclasses.replace(self._wanted, count=live.remaining)
+                self.made(live, order, self._wanted)
             return None
         self._remember_end()
         return None
@@ -82,7 +81,7 @@ class Change(trigger_steps.Steps):
             triggers.Record(
                 id=record.id if record else '',
                 wanted=self._wanted,
-                order=record.order if record else _order(self._wanted),
+                order=record.order if record else self._wanted,
                 made=record.made if record else _since(self.resource),
             )
         )
@@ -98,16 +97,16 @@ class Change(trigger_steps.Steps):
         )
         if workflow is None:
             raise triggers.Refused(f'there is no workflow "{order.workflow}".')
-        declared = _declared(workflow)
-        order = order.filled(declared, self._defaults)
-        trigger_plan.check_input(order.workflow, declared, order.input)
+        trigger_plan.check_input(
+            order.workflow, _declared(workflow), order.input
+        )
         ours = live is not None and live.name == order.name
         if not ours and self.by_name(order.name) is not None:
             raise triggers.Refused(_taken(order.name))
         if live is not None:
             refused = trust_probe.refusal(self.resource)
             if refused:
-                raise mistral_calls.MistralError(refused)
+                raise service.MistralError(refused)
         self.write(
             triggers.Note(order=order, wanted=self._wanted, old=live or lost)
         )
@@ -131,15 +130,14 @@ class Change(trigger_steps.Steps):
                 found = self.post('cannot make the cron trigger', order)
             elif not order.matches(found):
                 raise triggers.Refused(_taken(order.name))
-        except (mistral_calls.MistralError, triggers.Refused) as exc:
+        except (service.MistralError, triggers.Refused) as exc:
             self._error = exc
             return self._restore
         self.made(found, order, self._wanted)
-        first = order.first_time
         self._tell(
             schedule.show_upcoming(
                 order.pattern,
-                schedule.first_time(first) if first else None,
+                order.first(),
                 order.count if order.pattern else 1,
                 schedule.now(),
             )
@@ -148,11 +146,8 @@ class Change(trigger_steps.Steps):
 
     def _restore(self):
         error = self._error
-        passing = bool(
-            isinstance(error, mistral_calls.MistralError)
-            and error.fault
-            and error.fault.passing
-        )
+        said = str(error).rstrip('.')
+        passing = getattr(error, 'passing', False)
         if self.note.old is None:
             # If it is not known whether it was made, deleting looks again.
             if not passing:
@@ -163,14 +158,14 @@ class Change(trigger_steps.Steps):
             self.patience = mistral_calls.Impatience()
         try:
             self.put_back()
-        except mistral_calls.MistralError as exc:
-            raise mistral_calls.MistralError(
-                f'{error} The trigger before it is not back ({exc}); the '
+        except service.MistralError as exc:
+            raise service.MistralError(
+                f'{said}. The trigger before it is not back ({exc}); the '
                 f'next update or check of this resource puts it back.',
-                exc.fault,
+                exc.kind,
             ) from error
-        raise mistral_calls.MistralError(
-            f'{error} The trigger before it is back.'
+        raise service.MistralError(
+            f'{said}. The trigger before it is back.'
         ) from error
 
     def _tell(self, text):
@@ -190,19 +185,6 @@ def _declared(workflow):
         except ValueError:
             return None
     return interface.get('input') if isinstance(interface, dict) else None
-
-
-def _order(wanted, live=None):
-    """Return the order that Heat's own class may have given."""
-    return triggers.Order(
-        name=wanted.name,
-        workflow=wanted.workflow,
-        input=wanted.input,
-        params=wanted.params,
-        pattern=wanted.pattern,
-        first_time=wanted.first_time,
-        count=live.remaining if live else wanted.count,
-    )
 
 
 def _since(resource):

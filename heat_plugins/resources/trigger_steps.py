@@ -11,6 +11,7 @@ from oslo_log import log as logging
 
 from heat_plugins.resources import mistral_calls
 from heat_plugins.workflows import schedule
+from heat_plugins.workflows import service
 from heat_plugins.workflows import triggers
 
 LOG = logging.getLogger(__name__)
@@ -190,7 +191,7 @@ class Check(Steps):
     def step(self):
         """Go on; return whether all is done."""
         if self.recover() is None and not self.has_run_out():
-            raise mistral_calls.MistralError(
+            raise service.MistralError(
                 'the cron trigger is not in Mistral any more, and its runs '
                 'are not over; an update of the stack makes it again.'
             )
@@ -233,7 +234,7 @@ def look(resource, before):
     steps.patience = mistral_calls.Impatience()
     try:
         return steps.known(), steps.has_run_out()
-    except mistral_calls.MistralError as exc:
+    except service.MistralError as exc:
         LOG.warning('%s: %s', resource.name, exc)
         return None
 

@@ -3,23 +3,20 @@
 
 import dataclasses
 import json
-import time
 
 from heat.common import exception
 from heat.engine import resource
 from heat.engine.resources.openstack.mistral import workflow
-from oslo_config import cfg
 from oslo_log import log as logging
 
-from heat_plugins import config
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import mistral_workflows
+from heat_plugins.resources import mistral_calls
 from heat_plugins.resources import workflow_checks
 from heat_plugins.resources import workflow_schema as schema
 from heat_plugins.resources import workflow_signals
 from heat_plugins.workflows import deploying
 from heat_plugins.workflows import ending
-from heat_plugins.workflows import findings
 from heat_plugins.workflows import log
 from heat_plugins.workflows import reading
 from heat_plugins.workflows import records
@@ -27,8 +24,6 @@ from heat_plugins.workflows import service as service_module
 from heat_plugins.workflows import structured
 
 LOG = logging.getLogger(__name__)
-
-config.register_opts(cfg.CONF)
 
 #: The key of a resource's data for what it has in Mistral.
 RECORD = 'workflows'
@@ -97,7 +92,11 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         if props[schema.DEFINITION] is None:
             explicit = self._own_name(props)
         return records.Wanted.of(
-            definition, self.stack.name, self.name, explicit
+            definition,
+            self.stack.name,
+            self.name,
+            explicit,
+            props[self.INPUT],
         )
 
     def _service(self):
@@ -132,16 +131,9 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         return deploying.Deployer(self._service(), self._save, self.PATIENCE)
 
     def _bring(self, props):
-        try:
-            self._check(props)
-            wanted = self._wanted(props)
-            record = self._deployer().bring(self._record(), wanted)
-        except (
-            findings.DefinitionError,
-            deploying.ConflictError,
-            service_module.ServiceError,
-        ) as error:
-            raise exception.Error(str(error)) from error
+        self._check(props)
+        wanted = self._wanted(props)
+        record = self._deployer().bring(self._record(), wanted)
         self.resource_id_set(self._id_of(record, wanted))
 
     @staticmethod
@@ -186,37 +178,27 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         """Write down that everything is to go."""
         if self.data().get(RECORD) or self.resource_id is not None:
             self._save(self._record().dropped())
-        return {'failing since': None, 'wait': 1}
+        return mistral_calls.Patience()
 
-    def check_delete_complete(self, state):
+    def check_delete_complete(self, patience):
         """End executions, remove workflows, then the user for signals."""
         record = self._record()
         try:
             if not self._remove(record):
-                state['failing since'] = None
+                patience.calm()
                 return False
-        except service_module.ServiceError as error:
-            now = time.monotonic()
-            state['failing since'] = state['failing since'] or now
-            if now - state['failing since'] >= self._budget(error):
-                raise exception.Error(str(error)) from error
+        except service_module.MistralError as error:
+            delay = patience.delay(error)
+            if delay is None:
+                raise
             LOG.info('%s waits with its delete: %s', self, error)
-            state['wait'] = min(2 * state['wait'], 20)
-            raise resource.PollDelay(state['wait']) from error
+            raise resource.PollDelay(delay) from error
         # What is left to Heat's own class is the user and its keys: the
         # workflow is gone, and its name may be that of a public one.
         self.resource_id_set(None)
         self.data_delete(self.EXECUTIONS)
         super().handle_delete()
         return True
-
-    def _budget(self, error):
-        """Return for how many seconds to go on after such an error."""
-        if not error.passing:
-            return 0
-        budget = cfg.CONF.heat_plugins.mistral_error_budget
-        # What Mistral calls an error of its own is often one for good.
-        return min(budget, self.PATIENCE) if error.status == 500 else budget
 
     def _remove(self, record):
         if not (record.all_names or record.left_books):

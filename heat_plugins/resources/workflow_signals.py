@@ -34,7 +34,7 @@ class Signals:
         except (
             findings.DefinitionError,
             runs.RunError,
-            service_module.ServiceError,
+            service_module.MistralError,
         ) as error:
             entry['error'] = str(error)
             self._remember(entry)

@@ -13,7 +13,6 @@ from oslo_log import log as logging
 import tenacity
 
 from heat_plugins.workflows import records
-from heat_plugins.workflows import renaming
 from heat_plugins.workflows import service as service_module
 
 LOG = logging.getLogger(__name__)
@@ -49,7 +48,7 @@ class Deployer:
         """Make Mistral have what is wanted; return what it has.
 
         :raises ConflictError: if a name belongs to something else.
-        :raises ServiceError: what is new is then removed again, as far as
+        :raises MistralError: what is new is then removed again, as far as
             Mistral allows, and what was there is as it was.
         """
         names = set(wanted.names.values())
@@ -86,7 +85,7 @@ class Deployer:
                 self._bring_book(wanted, wanted.book, book_there)
             else:
                 self._bring_workflows(wanted, new)
-        except service_module.ServiceError:
+        except service_module.MistralError:
             self._undo(begun, record)
             raise
         return self._settle(begun, record, wanted)
@@ -113,11 +112,10 @@ class Deployer:
     def _bring_workflows(self, wanted: records.Wanted, new: list[str]) -> None:
         old = [short for short in wanted.names if short not in new]
         if new:
-            text = renaming.render(wanted.definition, wanted.names, new)
-            self._create(text, {wanted.names[short] for short in new})
+            names = {wanted.names[short] for short in new}
+            self._create(wanted.text(new), names)
         if old:
-            text = renaming.render(wanted.definition, wanted.names, old)
-            self.persist(self._service.update, text)
+            self.persist(self._service.update, wanted.text(old))
 
     def _create(self, text: str, names: set[str]) -> None:
         asked_before = False
@@ -137,7 +135,7 @@ class Deployer:
     def _bring_book(
         self, wanted: records.Wanted, name: str, there: bool
     ) -> None:
-        text = renaming.render_book(wanted.definition, name)
+        text = wanted.text()
 
         def bring() -> None:
             if there or self._service.has_book(name):
@@ -160,7 +158,7 @@ class Deployer:
         )
         try:
             new = self.sweep(new)
-        except service_module.ServiceError:
+        except service_module.MistralError:
             LOG.info('Left for later: %s', new)
         self._save(
             dataclasses.replace(
@@ -204,7 +202,7 @@ class Deployer:
             if after.left and self._service.running(after.all_names):
                 return after
             after = self.sweep(after)
-        except service_module.ServiceError:
+        except service_module.MistralError:
             # It stays written down, and goes with the next occasion.
             return after
         self._save(after)
@@ -213,7 +211,7 @@ class Deployer:
     def sweep(self, record: records.Record) -> records.Record:
         """Remove what is to go; return what is left.
 
-        :raises ServiceError: if some of it cannot be removed.
+        :raises MistralError: if some of it cannot be removed.
         """
         for name in record.left_books:
             self._gone(self._service.delete_book, name)
@@ -234,8 +232,8 @@ class Deployer:
     def _gone(self, delete: Callable[[str], None], what: str) -> None:
         try:
             self.persist(delete, what)
-        except service_module.ServiceError as error:
-            if error.status != 404:
+        except service_module.MistralError as error:
+            if error.kind is not service_module.Kind.MISSING:
                 raise
 
     def persist(self, function: Callable[..., Any], *args: Any) -> Any:

@@ -12,6 +12,12 @@ from heat_plugins.workflows import service as service_module
 AT_A_TIME: Final = 20
 
 
+_Kind = service_module.Kind
+
+# How Mistral tells that there is nothing to cancel any more.
+_ENDED: Final = (_Kind.MISSING, _Kind.CONFLICT, _Kind.REFUSED)
+
+
 class Way(enum.Enum):
     """What becomes of executions when their resource is deleted."""
 
@@ -46,16 +52,16 @@ def end(
         taken += 1
         if not one.finished:
             # It may finish, or be removed, just now.
-            _unless(service.cancel, one.id, {400, 403, 404, 409})
-        _unless(service.delete_execution, one.id, {404})
+            _unless(service.cancel, one.id, *_ENDED)
+        _unless(service.delete_execution, one.id, _Kind.MISSING)
     return True
 
 
 def _unless(
-    function: Callable[[str], None], what: str, statuses: Collection[int]
+    function: Callable[[str], None], what: str, *kinds: service_module.Kind
 ) -> None:
     try:
         function(what)
-    except service_module.ServiceError as error:
-        if error.status not in statuses:
+    except service_module.MistralError as error:
+        if error.kind not in kinds:
             raise

@@ -75,13 +75,13 @@ class Definition:
 
     def node(self, path: Path) -> yaml.Node | None:
         """Return the node at a path, None if there is no such."""
-        pairs = self._pairs(path)
-        return pairs[1] if pairs else None
+        pair = self.pair(path)
+        return pair[1] if pair else None
 
     def line(self, path: Path) -> int | None:
         """Return the line of what a path leads to, or of what is nearest."""
         while path:
-            if found := self._pairs(path):
+            if found := self.pair(path):
                 return int(found[0].start_mark.line) + 1
             path = path[:-1]
         return None
@@ -92,7 +92,8 @@ class Definition:
     def task_path(self, workflow: str, task: str) -> Path:
         return (*self.workflow_path(workflow), 'tasks', task)
 
-    def _pairs(self, path: Path) -> tuple[yaml.Node, yaml.Node] | None:
+    def pair(self, path: Path) -> tuple[yaml.Node, yaml.Node] | None:
+        """Return the nodes of the key and the value at a path."""
         found = (self.root, self.root)
         for step in path:
             node = found[1]

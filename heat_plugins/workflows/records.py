@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a resource has in Mistral, and what it is to have."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 import dataclasses
 import json
 import secrets
@@ -11,6 +11,7 @@ import uuid
 
 from heat_plugins.workflows import naming
 from heat_plugins.workflows import reading
+from heat_plugins.workflows import renaming
 
 #: So many bytes a record may take: a column of a database holds 65535.
 BYTES: Final = 60000
@@ -94,11 +95,15 @@ class Record:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """A definition and the names that it is to have in Mistral."""
+    """A definition and the names that it is to have in Mistral.
+
+    :ivar defaults: of inputs, for every run of whatever declares them.
+    """
 
     definition: reading.Definition
     names: Mapping[str, str]
     book: str | None
+    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(
@@ -107,17 +112,30 @@ class Wanted:
         stack: str,
         resource: str,
         explicit: str | None = None,
+        defaults: Mapping[str, Any] | None = None,
     ) -> 'Wanted':
         where = (definition, stack, resource, explicit)
         return cls(
             definition=definition,
             names=naming.names(*where),
             book=naming.book_name(*where) if definition.workbook else None,
+            defaults=defaults or {},
         )
 
     @property
     def actions(self) -> tuple[str, ...]:
+        """The names of a workbook's actions in Mistral."""
         return tuple(f'{self.book}.{one}' for one in self.definition.actions)
+
+    def text(self, only: Collection[str] | None = None) -> str:
+        """Return what Mistral is given, of some of the workflows or all."""
+        if self.book is not None:
+            return renaming.render_book(
+                self.definition, self.book, self.defaults
+            )
+        return renaming.render(
+            self.definition, self.names, only, self.defaults
+        )
 
 
 def once(*names: str) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write the text that Mistral is given, with names of its own in it.
 
-The text stays as it is, comments and all; only names are replaced. Calls
-between the workflows of one definition follow. What an expression makes up
-while a workflow runs is left alone.
+The text stays as it is, comments and all; only names are replaced, and
+inputs get defaults. Calls between the workflows of one definition follow.
+What an expression makes up while a workflow runs is left alone.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -20,16 +20,20 @@ VERSION: Final = '2.0'
 
 _Edit = tuple[int, int, str]
 
+_NONE: Final[Mapping[str, Any]] = {}
+
 
 def render(
     definition: reading.Definition,
     names: Mapping[str, str],
     only: Collection[str] | None = None,
+    defaults: Mapping[str, Any] = _NONE,
 ) -> str:
     """Return a definition of workflows under their new names.
 
     :param names: name in Mistral by name in the definition.
     :param only: the workflows to take, by name in the definition.
+    :param defaults: of inputs, for the workflows that declare them.
     """
     taken = [
         name for name in definition.workflows if only is None or name in only
@@ -39,12 +43,15 @@ def render(
         data = copy.deepcopy(definition.workflows[name].data)
         for task in _tasks(data):
             _rename_call(task, names)
+        if inputs := _inputs(data, defaults):
+            data['input'] = inputs
         wanted[names[name]] = data
     pieces = [f"version: '{VERSION}'\n"]
     for key, value in definition.root.value:
         if key.value in taken:
             edits = [_replace(key, names[key.value])]
             edits += _call_edits(definition, key.value, names)
+            edits += _input_edits(definition, key.value, defaults)
             piece = _edited(
                 definition.text,
                 key.start_mark.index,
@@ -55,7 +62,11 @@ def render(
     return _faithful('\n'.join(pieces), wanted)
 
 
-def render_book(definition: reading.Definition, name: str) -> str:
+def render_book(
+    definition: reading.Definition,
+    name: str,
+    defaults: Mapping[str, Any] = _NONE,
+) -> str:
     """Return a workbook under its new name.
 
     Inside of it Mistral looks up short names in the workbook first, so only
@@ -74,6 +85,8 @@ def render_book(definition: reading.Definition, name: str) -> str:
         if key not in wanted
     }
     for workflow in wanted['workflows'].values():
+        if inputs := _inputs(workflow, defaults):
+            workflow['input'] = inputs
         for task in _tasks(workflow):
             _rename_call(task, names, 'workflow')
             _rename_call(task, names, 'action')
@@ -135,6 +148,36 @@ def _call_edits(
             new := _renamed(node.value, names)
         ):
             yield _replace(node, new)
+
+
+def _inputs(data: object, defaults: Mapping[str, Any]) -> list[Any] | None:
+    """Return what a workflow declares, with defaults; None: as it does."""
+    declared = data.get('input') if isinstance(data, dict) else None
+    if not isinstance(declared, list):
+        return None
+    found: list[Any] = []
+    for one in declared:
+        name = str(next(iter(one), '')) if isinstance(one, dict) else str(one)
+        found.append({name: defaults[name]} if name in defaults else one)
+    return None if found == declared else found
+
+
+def _input_edits(
+    definition: reading.Definition, workflow: str, defaults: Mapping[str, Any]
+) -> Iterator[_Edit]:
+    inputs = _inputs(definition.workflows[workflow].data, defaults)
+    path = (*definition.workflow_path(workflow), 'input')
+    if inputs and (pair := definition.pair(path)):
+        text = json.dumps(inputs, ensure_ascii=False)
+        yield pair[0].end_mark.index, _end(pair[1]), f': {text}'
+
+
+def _end(node: yaml.Node) -> int:
+    """Return where a node ends; blocks reach on to what comes next."""
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style:
+        last = node.value[-1]
+        return _end(last[1] if isinstance(last, tuple) else last)
+    return int(node.end_mark.index)
 
 
 def _replace(node: yaml.Node, new: str) -> _Edit:

@@ -3,25 +3,36 @@
 
 from collections.abc import Collection, Mapping
 import dataclasses
-from typing import Any, Final, Protocol
+import enum
+from typing import Any, Protocol
 
-#: The states that an execution does not leave again by itself.
-FINISHED: Final = frozenset({'SUCCESS', 'ERROR', 'CANCELLED', 'SKIPPED'})
+from heat_plugins.workflows import outcome
 
 
-class ServiceError(Exception):
-    """Mistral did not do what it was asked for; the message says why.
+class Kind(enum.Enum):
+    """How to go on after an error."""
 
-    :ivar status: the HTTP status; None where there was no answer.
-    :ivar passing: whether the same may succeed a little later.
-    """
+    #: The same request may succeed in a moment. Whether this one was
+    #: carried out is not known.
+    PASSING = 'passing'
+    #: As above, but not for long: often it is a defect.
+    DOUBTFUL = 'doubtful'
+    MISSING = 'missing'
+    CONFLICT = 'conflict'
+    REFUSED = 'refused'
 
-    def __init__(
-        self, message: str, status: int | None = None, passing: bool = False
-    ) -> None:
+
+class MistralError(Exception):
+    """Mistral did not do what it was asked for; the message says why."""
+
+    def __init__(self, message: str, kind: Kind = Kind.REFUSED) -> None:
         super().__init__(message)
-        self.status = status
-        self.passing = passing
+        self.kind = kind
+
+    @property
+    def passing(self) -> bool:
+        """Say whether the same request may succeed later on."""
+        return self.kind in (Kind.PASSING, Kind.DOUBTFUL)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -45,13 +56,13 @@ class Begun:
 
     @property
     def finished(self) -> bool:
-        return self.state in FINISHED
+        return self.state in outcome.FINISHED
 
 
 class Service(Protocol):
     """Mistral, in one namespace of workflows of one project.
 
-    Every method may raise :class:`ServiceError`.
+    Every method may raise :class:`MistralError`.
     """
 
     def refusal(self, text: str, workbook: bool) -> str | None:

@@ -42,8 +42,8 @@ Plan = Keep | Done | Wait | triggers.Order
 
 
 def plan(
-    wanted: triggers.Wanted,
-    before: triggers.Wanted | None,
+    wanted: triggers.Order,
+    before: triggers.Order | None,
     live: triggers.Trigger | None,
     now: datetime.datetime,
     *,
@@ -93,20 +93,14 @@ def plan(
         schedule.upcoming(wanted.pattern, now)
     if live is not None and _about_to_run(live, count, now):
         return Wait(_SOON)
-    return triggers.Order(
-        name=wanted.name,
-        workflow=wanted.workflow,
-        input=wanted.input,
-        params=wanted.params,
-        pattern=wanted.pattern,
-        first_time=triggers.first_time_text(first),
-        count=count,
+    return dataclasses.replace(
+        wanted, first_time=triggers.first_time_text(first), count=count
     )
 
 
 def _count(
-    wanted: triggers.Wanted,
-    before: triggers.Wanted | None,
+    wanted: triggers.Order,
+    before: triggers.Order | None,
     known: triggers.Trigger | None,
     ran_out: bool,
 ) -> int | None:
@@ -119,7 +113,7 @@ def _count(
 
 
 def _first(
-    wanted: triggers.Wanted,
+    wanted: triggers.Order,
     first: datetime.datetime,
     live: triggers.Trigger | None,
     now: datetime.datetime,
@@ -144,7 +138,7 @@ def _first(
     )
 
 
-def _what_else(wanted: triggers.Wanted, now: datetime.datetime) -> str:
+def _what_else(wanted: triggers.Order, now: datetime.datetime) -> str:
     if not wanted.pattern:
         return '.'
     coming = schedule.show(*schedule.upcoming(wanted.pattern, now))

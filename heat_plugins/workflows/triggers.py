@@ -20,28 +20,6 @@ class Refused(ValueError):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """A trigger as a template has it.
-
-    :ivar count: how many runs in all; None for no limit.
-    """
-
-    name: str
-    workflow: str
-    input: Mapping[str, Any]
-    params: Mapping[str, Any]
-    pattern: str | None
-    first_time: str | None
-    count: int | None
-
-    def first(self) -> datetime.datetime | None:
-        """Read the first time."""
-        if not self.first_time:
-            return None
-        return schedule.first_time(self.first_time)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Trigger:
     """A trigger as Mistral has it.
 
@@ -117,9 +95,11 @@ class Trigger:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Order:
-    """What Mistral is asked to make.
+    """A trigger to be made: as a template has it, or as Mistral is asked.
 
-    :ivar count: how many runs from now on.
+    :ivar workflow: its name or its id.
+    :ivar first_time: as in "2030-12-31 23:59", in UTC.
+    :ivar count: how many runs from now on; None for no limit.
     """
 
     name: str
@@ -130,20 +110,14 @@ class Order:
     first_time: str | None
     count: int | None
 
-    def filled(self, declared: Any, defaults: Mapping[str, Any]) -> 'Order':
-        """Return the order with the defaults of what is not given.
+    def first(self) -> datetime.datetime | None:
+        """Read the first time.
 
-        :param declared: as for :func:`check_input`.
+        :raises schedule.ScheduleError: if it is none.
         """
-        if not isinstance(declared, list):
-            return self
-        names = {
-            name
-            for one in declared
-            for name in (one if isinstance(one, Mapping) else [one])
-        }
-        known = {k: v for k, v in defaults.items() if k in names}
-        return dataclasses.replace(self, input={**known, **self.input})
+        if not self.first_time:
+            return None
+        return schedule.first_time(self.first_time)
 
     def matches(self, trigger: Trigger) -> bool:
         """Say whether a trigger can be what came of this order.
@@ -175,16 +149,15 @@ class Record:
     """
 
     id: str
-    wanted: Wanted
+    wanted: Order
     order: Order
     made: str
 
     def has_run_out(self, now: datetime.datetime) -> bool:
         """Say whether it may have had all of its runs by now."""
-        first = self.order.first_time
         return schedule.has_run_out(
             self.order.pattern,
-            schedule.first_time(first) if first else None,
+            self.order.first(),
             self.order.count,
             datetime.datetime.fromisoformat(self.made),
             now,
@@ -204,7 +177,7 @@ class Note:
     """
 
     order: Order
-    wanted: Wanted
+    wanted: Order
     old: Trigger | None = None
 
 
@@ -233,7 +206,7 @@ def read_record(text: str) -> Record:
     found = _loads(text)
     return Record(
         id=found['id'],
-        wanted=Wanted(**found['wanted']),
+        wanted=Order(**found['wanted']),
         order=Order(**found['order']),
         made=found['made'],
     )
@@ -245,7 +218,7 @@ def read_note(text: str) -> Note:
     old = found['old']
     return Note(
         order=Order(**found['order']),
-        wanted=Wanted(**found['wanted']),
+        wanted=Order(**found['wanted']),
         old=Trigger(**old) if old else None,
     )
 

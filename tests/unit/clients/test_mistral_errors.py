@@ -6,8 +6,9 @@ from mistralclient.api import base
 import testtools
 
 from heat_plugins.clients import mistral_errors
+from heat_plugins.workflows import service
 
-Kind = mistral_errors.Kind
+Kind = service.Kind
 
 
 def answered(status, message):
@@ -27,6 +28,7 @@ class JudgeTest(testtools.TestCase):
             answered(429, 'slow down'),
             exceptions.ServiceUnavailable(),
             answered(500, 'Keystone says no (HTTP 503)'),
+            ConnectionResetError('reset'),
         ):
             self.assertEqual(Kind.PASSING, self.kind(error), error)
 
@@ -44,12 +46,19 @@ class JudgeTest(testtools.TestCase):
             self.assertEqual(kind, self.kind(error), error)
 
     def test_the_text_is_one_line_for_people(self):
-        fault = mistral_errors.judge(
-            answered(500, 'a\n b (HTTP 403) (Request-ID: req-1)')
-        )
-        self.assertEqual('a b (HTTP 403)', fault.text)
-        fault = mistral_errors.judge(answered(503, b'<html>...</html>'))
-        self.assertEqual('Mistral answered 503: no reason given', fault.text)
+        for error, said in (
+            (
+                answered(500, 'a\n b (HTTP 403) (Request-ID: req-1)'),
+                'Mistral answers 500: a b (HTTP 403)',
+            ),
+            (
+                answered(503, b'<html>...</html>'),
+                'Mistral answers 503: no reason given',
+            ),
+            (exceptions.ConnectFailure('x'), 'Mistral does not answer: x'),
+            (exceptions.EndpointNotFound('x'), 'this cloud has no Mistral: x'),
+        ):
+            self.assertEqual(said, str(mistral_errors.judge(error)))
 
     def test_what_is_none_of_mistrals_is_left_alone(self):
         self.assertIsNone(mistral_errors.judge(ValueError()))

@@ -8,9 +8,6 @@ from unittest import mock
 import uuid
 
 from heat.common import exception
-from heat.engine import attributes
-from heat.engine import properties as heat_properties
-from heat.engine import resource
 from heat.engine.resources.openstack.mistral import cron_trigger as heats_own
 from keystoneauth1 import exceptions
 from oslo_config import cfg
@@ -145,54 +142,6 @@ class MakingTest(CronTriggerTest):
     def test_a_first_time_alone_runs_once(self):
         self.make(pattern=None, first_time='2030-01-02 00:00')
         self.assertEqual(1, self.triggers.only()['remaining_executions'])
-
-
-class Workflow(resource.Resource):
-    """Stands for OS::Mistral::Workflow; its workflow is there already."""
-
-    properties_schema = {
-        'input': heat_properties.Schema(heat_properties.Schema.MAP),
-    }
-    attributes_schema = {
-        'available_workflows': attributes.Schema(
-            type=attributes.Schema.MAP,
-        ),
-    }
-
-    def _resolve_attribute(self, name):
-        return {'short': 'tidy'}
-
-
-class OfTheStackTest(CronTriggerTest):
-    TYPES = {**CronTriggerTest.TYPES, 'OS::Mistral::Workflow': Workflow}
-
-    def with_workflow(self, **given):
-        found = template(
-            workflow={'get_attr': ['workflow', 'available_workflows', 'short']}
-        )
-        found['resources']['workflow'] = {
-            'type': 'OS::Mistral::Workflow',
-            'properties': {'input': given},
-        }
-        return found
-
-    def test_a_workflow_of_the_stack_lends_its_input(self):
-        self.heat.create(self.with_workflow(what='lent', other='unknown'))
-        row = self.triggers.only()
-        self.assertEqual('tidy', row['workflow_name'])
-        self.assertEqual({'what': 'lent'}, json.loads(row['workflow_input']))
-
-    def test_what_the_trigger_says_itself_counts_more(self):
-        found = self.with_workflow(what='lent', where='there')
-        found['resources']['trigger']['properties']['workflow'] = {
-            'name': found['resources']['trigger']['properties']['workflow'],
-            'input': {'what': 'given'},
-        }
-        self.heat.create(found)
-        self.assertEqual(
-            {'what': 'given', 'where': 'there'},
-            json.loads(self.triggers.only()['workflow_input']),
-        )
 
 
 class RefusingTest(CronTriggerTest):
@@ -456,7 +405,11 @@ class FailingUpdateTest(CronTriggerTest):
         self.triggers.fire('nightly', 2)
         self.mistral.fail('cron_triggers.create', self.REFUSED)
         reason = self.refused_update(count=5, pattern='5 * * * *')
-        self.assertIn('cannot make the cron trigger: Some reason', reason)
+        self.assertIn(
+            'cannot make the cron trigger: Mistral answers 400: Some reason. '
+            'The trigger before it is back.',
+            reason,
+        )
         self.assertIn('The trigger before it is back', reason)
         row = self.triggers.only()
         self.assertEqual('0 * * * *', row['pattern'])
@@ -710,7 +663,7 @@ class OutageTest(CronTriggerTest):
         )
         self.mistral.fail('cron_triggers.create', fake_mistral.UNAVAILABLE)
         reason = self.refused_create()
-        self.assertIn('Mistral answered 503: no reason given', reason)
+        self.assertIn('Mistral answers 503: no reason given', reason)
         self.heat.delete(self.stack)
         self.make()
         self.mistral.fail(

@@ -9,10 +9,12 @@ from typing import Any
 from heat_plugins.workflows import reading
 from heat_plugins.workflows import service
 
+_Kind = service.Kind
 
-def unavailable() -> service.ServiceError:
-    return service.ServiceError(
-        'Mistral answers 503: busy', status=503, passing=True
+
+def unavailable() -> service.MistralError:
+    return service.MistralError(
+        'Mistral answers 503: busy', service.Kind.PASSING
     )
 
 
@@ -34,7 +36,7 @@ class FakeService:
         self.actions: set[str] = set()
         self.rows: list[dict[str, Any]] = []
         self.calls: list[tuple[str, Any]] = []
-        self.faults: list[tuple[str, service.ServiceError, bool]] = []
+        self.faults: list[tuple[str, service.MistralError, bool]] = []
         self.refuse: Any = lambda text, workbook: None
         self._times = itertools.count()
 
@@ -72,21 +74,21 @@ class FakeService:
         with self._call('create', text):
             names = reading.read(text).workflows
             if taken := names.keys() & self.workflows.keys():
-                raise _refused(409, f'Duplicate entry {taken}')
+                raise _refused(_Kind.CONFLICT, f'Duplicate entry {taken}')
             self.workflows.update(dict.fromkeys(names, text))
 
     def update(self, text: str) -> None:
         with self._call('update', text):
             names = reading.read(text).workflows
             if missing := names.keys() - self.workflows.keys():
-                raise _refused(404, f'not found {missing}')
+                raise _refused(_Kind.MISSING, f'not found {missing}')
             self.workflows.update(dict.fromkeys(names, text))
 
     def delete(self, workflow_id: str) -> None:
         with self._call('delete', workflow_id):
             name = workflow_id.removeprefix('id of ')
             if self.workflows.pop(name, None) is None:
-                raise _refused(404, 'not found')
+                raise _refused(_Kind.MISSING, 'not found')
 
     def has_book(self, name: str) -> bool:
         with self._call('has_book', name):
@@ -96,13 +98,13 @@ class FakeService:
     def create_book(self, text: str) -> None:
         with self._call('create_book', text):
             if reading.read(text).book in self.books:
-                raise _refused(409, 'Duplicate entry')
+                raise _refused(_Kind.CONFLICT, 'Duplicate entry')
             self._fill(text)
 
     def update_book(self, text: str) -> None:
         with self._call('update_book', text):
             if reading.read(text).book not in self.books:
-                raise _refused(404, 'not found')
+                raise _refused(_Kind.MISSING, 'not found')
             self._fill(text)
 
     def _fill(self, text: str) -> None:
@@ -116,12 +118,12 @@ class FakeService:
     def delete_book(self, name: str) -> None:
         with self._call('delete_book', name):
             if self.books.pop(name, None) is None:
-                raise _refused(404, 'not found')
+                raise _refused(_Kind.MISSING, 'not found')
 
     def delete_action(self, name: str) -> None:
         with self._call('delete_action', name):
             if name not in self.actions:
-                raise _refused(404, 'not found')
+                raise _refused(_Kind.MISSING, 'not found')
             self.actions.remove(name)
 
     def start(
@@ -136,7 +138,7 @@ class FakeService:
             if execution_id in [row['id'] for row in self.rows]:
                 return
             if name not in self.workflows:
-                raise _refused(404, f'Workflow not found [{name}]')
+                raise _refused(_Kind.MISSING, f'Workflow not found [{name}]')
             self.add(name, id=execution_id, input=dict(workflow_input))
             self.rows[-1]['params'] = dict(params)
             self.rows[-1]['description'] = description
@@ -189,10 +191,8 @@ class FakeService:
         for row in self.rows:
             if row['id'] == execution_id:
                 return row
-        raise _refused(404, 'not found')
+        raise _refused(_Kind.MISSING, 'not found')
 
 
-def _refused(status: int, said: str) -> service.ServiceError:
-    return service.ServiceError(
-        f'Mistral answers {status}: {said}', status=status
-    )
+def _refused(kind: service.Kind, said: str) -> service.MistralError:
+    return service.MistralError(f'Mistral says: {said}', kind)

@@ -44,7 +44,7 @@ class House:
 
     def fail(self, text, *faults):
         self.service.faults = list(faults)
-        with pytest.raises(service_module.ServiceError) as caught:
+        with pytest.raises(service_module.MistralError) as caught:
             self.bring(text)
         self.service.faults = []
         return str(caught.value)
@@ -58,10 +58,8 @@ def house():
     return House()
 
 
-def fault(method, done=False, passing=True):
-    error = fake_service.unavailable()
-    error.passing = passing
-    return method, error, done
+def fault(method, done=False, error=None):
+    return method, error or fake_service.unavailable(), done
 
 
 def test_workflows_are_made_at_one_go(house):
@@ -205,7 +203,7 @@ def test_passing_errors_are_ridden_out_for_workbooks(done):
 
 def test_other_errors_are_not():
     house = House(patience=60)
-    house.fail(A, fault('create', passing=False))
+    house.fail(A, fault('create', error=service_module.MistralError('no')))
     assert house.service.methods().count('create') == 1
 
 

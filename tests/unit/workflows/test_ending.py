@@ -56,7 +56,7 @@ def test_many_are_ended_bit_by_bit(mistral):
 @pytest.mark.parametrize('method', ['cancel', 'delete_execution'])
 def test_execution_that_vanishes_meanwhile_is_no_trouble(mistral, method):
     error = fake_service.unavailable()
-    error.status = 404
+    error.kind = ending._Kind.MISSING
     mistral.faults = [(method, error, False)]
     assert ending.end(mistral, RECORD, ending.Way.CANCEL)
 

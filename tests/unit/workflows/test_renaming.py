@@ -118,3 +118,55 @@ def test_workbook_without_a_name_gets_one():
     text = BOOK.replace('name: book\n', '')
     found = reading.read(renaming.render_book(reading.read(text), 's.r'))
     assert found.book == 's.r'
+
+
+INPUTS = """\
+main:
+  # What it needs.
+  input:
+    - who
+    - word: Hello   # usually
+    - other
+  tasks: {a: {workflow: sub}}  # calls
+sub:
+  input: [who]
+  tasks: {}
+none: {tasks: {}}
+"""
+
+
+def test_inputs_get_defaults_and_the_rest_stays():
+    names = {name: f's.{name}' for name in ('main', 'sub', 'none')}
+    given = {'who': ['ü', {'a': None}], 'word': '<% 1 %>', 'unknown': 1}
+    text = renaming.render(reading.read(INPUTS), names, defaults=given)
+    found = reading.read(text).workflows
+    assert found['s.main'].inputs == {
+        'who': given['who'],
+        'word': '<% 1 %>',
+        'other': reading.REQUIRED,
+    }
+    assert found['s.sub'].inputs == {'who': given['who']}
+    assert found['s.none'].inputs == {}
+    assert '# What it needs.' in text
+    assert '# calls' in text
+    assert calls(text, 's.main') == {'a': 's.sub'}
+
+
+@pytest.mark.parametrize(
+    'inputs',
+    ['[x]', '[x: 1]', '\n  - x', '\n    -\n      x: |\n        1', '["x", y]'],
+)
+def test_every_form_of_inputs_gets_defaults(inputs):
+    text = f'w:\n  input: {inputs}\n  tasks: {{}}\n'
+    rendered = renaming.render(reading.read(text), {'w': 'v'}, None, {'x': 5})
+    found = reading.read(rendered).workflows['v']
+    assert found.inputs['x'] == 5
+    assert found.data['tasks'] == {}
+
+
+def test_workflows_of_a_workbook_get_defaults():
+    text = BOOK.replace('  main:\n', '  main:\n    input: [x]\n')
+    found = reading.read(
+        renaming.render_book(reading.read(text), 's.r', {'x': 5})
+    )
+    assert found.workflows['main'].inputs == {'x': 5}

@@ -11,7 +11,7 @@ from heat_plugins.workflows import triggers
 
 NOW = datetime.datetime(2030, 1, 1, 12, 0, 30)
 
-WANTED = triggers.Wanted(
+WANTED = triggers.Order(
     name='nightly',
     workflow='tidy',
     input={'what': 'all'},
@@ -135,13 +135,6 @@ class InputTest(testtools.TestCase):
 
     def test_what_is_not_known_is_not_checked(self):
         trigger_plan.check_input('tidy', None, {'any': 1})
-
-    def test_defaults_fill_what_is_declared_and_not_given(self):
-        order = LIVE.again(NOW)
-        filled = order.filled(
-            self.DECLARED, {'what': 'x', 'where': 'there', 'who': 1}
-        )
-        self.assertEqual({'what': 'all', 'where': 'there'}, filled.input)
 
 
 class AgainTest(testtools.TestCase):
