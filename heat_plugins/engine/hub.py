@@ -5,17 +5,20 @@ A hub has one context, with the stack's stored credentials, one connection to
 the object store, the signer of the stack's container, and the watcher. It
 lives as long as it is used, and a while longer: the next action finds the
 token, the storage URL and the container ready.
+
+No lock here is held while the object store is asked: it may take a minute to
+say nothing, and whoever waits for a signal or a cancellation has no part in
+that.
 """
 
 import collections
 from collections import abc
-import contextlib
 import copy
-import math
 import threading
 import time
 from typing import TypeVar
 
+from heat.common import context as heat_context
 from heat.common import crypt
 from heat.objects import stack as stack_objects
 from oslo_config import cfg
@@ -24,10 +27,12 @@ from oslo_log import log as logging
 
 from heat_plugins import config
 from heat_plugins.clients import heat_swift
+from heat_plugins.engine import cancellation
 from heat_plugins.engine import rows
 from heat_plugins.signals import errors
 from heat_plugins.signals import keys
 from heat_plugins.signals import names
+from heat_plugins.signals import sharing
 from heat_plugins.signals import store as store_module
 from heat_plugins.signals import watcher
 
@@ -42,11 +47,14 @@ _IDLE_HUBS = 256
 
 _DROP_ATTEMPTS = 3
 
-# How often to ask whether a stack was cancelled, in seconds.
-_CANCEL_LOOK = 3
-
 # For how long to believe that the key of an account is what it was.
 _ACCOUNT_KEY_SECONDS = 300
+
+# For how long to believe that a container is there which was seen.
+_CONTAINER_SECONDS = 10
+
+# For how long AUTO does without an object store that has refused itself.
+_REFUSAL_SECONDS = 300
 
 _hubs: collections.OrderedDict[tuple[str, str], 'Hub'] = (
     collections.OrderedDict()
@@ -74,6 +82,8 @@ def temp_url_secret() -> str | None:
 def hub_for(stack, root_stack_id: str) -> 'Hub':
     """Return the hub of a stack's root stack.
 
+    It asks nobody for anything, and so cannot fail.
+
     :param stack: any `heat.engine.stack.Stack` below that root.
     """
     key = (stack.context.project_id, root_stack_id)
@@ -83,7 +93,6 @@ def hub_for(stack, root_stack_id: str) -> 'Hub':
             hub = _hubs[key] = Hub(root_stack_id)
             _forget_idle()
         _hubs.move_to_end(key)
-    hub.adopt(stack)
     return hub
 
 
@@ -108,7 +117,11 @@ class Hub:
                 direct=options.signal_direct_look_interval,
             ),
         )
+        self.cancellation = cancellation.Cancellation()
+        # Of the project, for the object store; and of nobody, for Heat's
+        # database.
         self._context = None
+        self._database = heat_context.get_admin_context()
         self._action_limit = 0
         # Whether the context's credentials are believed to work, and whether
         # they have done so.
@@ -116,11 +129,15 @@ class Hub:
         self._proven = False
         self._store: store_module.ObjectStore | None = None
         self._signer: keys.Signer | None = None
-        self._signer_until = math.inf
+        self._signer_since = 0.0
         self._former_signer: keys.Signer | None = None
-        self._lock = threading.RLock()
-        # What stacks do, by id, and when that was read.
-        self._traversals: dict[str, tuple[float, rows.Traversal | None]] = {}
+        self._signer_attempt: sharing.Attempt[keys.Signer] = sharing.Attempt()
+        # When the container was last seen.
+        self._seen_at = 0.0
+        self._refusal: errors.TempURLUnusable | None = None
+        self._refused_at = 0.0
+        # For what is above, never while somebody is asked for something.
+        self._lock = threading.Lock()
 
     def adopt(self, stack) -> None:
         """Take the stored credentials of a stack, if there is need."""
@@ -159,10 +176,14 @@ class Hub:
             ) from exc
 
     def call(self, stack, do: abc.Callable[[], T]) -> T:
-        """Do something; once more, if credentials that worked do no more.
+        """Do something with the object store, as the owner of a stack.
 
-        A stack gets other credentials when somebody else updates it.
+        It is done once more if credentials that worked do no more: a stack
+        gets others when somebody else updates it.
+
+        :raises errors.Denied: there are no credentials, or they do not work.
         """
+        self.adopt(stack)
         try:
             return self._try(do)
         except errors.SignalError:
@@ -197,22 +218,55 @@ class Hub:
             raise errors.TempURLUnusable('This stack has no object store')
         return self._store
 
-    def signer(self) -> keys.Signer:
+    def signer(self, *, certain: bool = False) -> keys.Signer:
         """Return what signs URLs of the container; makes both if need be.
 
+        :param certain: whether to look if the container is still there. For
+            as long as no deployment has a URL to it, any engine may drop it.
         :raises errors.SignalError: as `keys.KeyKeeper.ensure`.
         """
         with self._lock:
-            now = time.monotonic()
-            if self._signer is None or now > self._signer_until:
-                self._signer = self._keeper().ensure(
-                    self.container, self._former_signer
-                )
-                self._former_signer = self._signer
-                self._signer_until = math.inf
-                if self._signer.kind == keys.ACCOUNT:
-                    self._signer_until = now + _ACCOUNT_KEY_SECONDS
-            return self._signer
+            if self._signer is not None and self._is_good(certain):
+                return self._signer
+            attempt = self._signer_attempt
+        return attempt.share(lambda: self._new_signer(attempt))
+
+    def _is_good(self, certain: bool) -> bool:
+        """Say whether the signer at hand may be used."""
+        now = time.monotonic()
+        if certain and now - self._seen_at > _CONTAINER_SECONDS:
+            return False
+        age = now - self._signer_since
+        of_container = self._signer.kind == keys.CONTAINER
+        return of_container or age <= _ACCOUNT_KEY_SECONDS
+
+    def _new_signer(self, attempt: sharing.Attempt) -> keys.Signer:
+        try:
+            signer = self._keeper().ensure(self.container, self._former_signer)
+        except errors.TempURLUnusable as exc:
+            self._refusal, self._refused_at = exc, time.monotonic()
+            raise
+        with self._lock:
+            self._refusal = None
+            self._former_signer = signer
+            # Or else the container may have been dropped meanwhile.
+            if attempt is self._signer_attempt:
+                self._signer = signer
+                self._signer_since = self._seen_at = time.monotonic()
+        return signer
+
+    def _forget_signer(self) -> None:
+        """Have the container made anew for who needs it from now on."""
+        with self._lock:
+            self._signer = None
+            self._signer_attempt = sharing.Attempt()
+
+    @property
+    def refusal(self) -> errors.TempURLUnusable | None:
+        """Why there were no TempURLs to be had a short while ago, if so."""
+        if time.monotonic() - self._refused_at > _REFUSAL_SECONDS:
+            return None
+        return self._refusal
 
     def _keeper(self) -> keys.KeyKeeper:
         options = cfg.CONF.heat_plugins
@@ -247,44 +301,17 @@ class Hub:
                 'it; making it again',
                 self.container,
             )
-            with self._lock:
-                self._signer = None
-                self.signer()
+            self._forget_signer()
+            self.signer()
             return ()
+        self._seen_at = time.monotonic()
         return {entry.name for entry in found}
 
     def rows(self, ids: abc.Collection[str]) -> abc.Mapping[str, watcher.Row]:
         try:
-            return rows.read(self._context, ids)
+            return rows.read(self._database, ids)
         except db_exception.DBError as exc:
-            raise errors.Unavailable(
-                f"Heat's database does not answer: {type(exc).__name__}"
-            ) from exc
-
-    def cancelled(self, stack, since: float) -> bool:
-        """Say whether a stack's action was cancelled or is rolled back.
-
-        Heat lets what is in progress go on then, and tells it nothing.
-
-        :param stack: as it was when the action began.
-        :param since: when that was, by `time.monotonic`; what was read
-            before says nothing about this action.
-        """
-        with self._lock:
-            now = time.monotonic()
-            read_at, found = self._traversals.get(stack.id, (since, None))
-            if read_at <= since or now - read_at >= _CANCEL_LOOK:
-                # Without an answer there will be another look.
-                found = None
-                with contextlib.suppress(db_exception.DBError):
-                    found = rows.traversal(self._context, stack.id)
-                self._traversals[stack.id] = now, found
-        if found is None or found.id == stack.current_traversal:
-            return False
-        if not found.id:
-            # Something else in the stack has failed; what goes on may end.
-            return False
-        return found.status == stack.FAILED or found.action == stack.ROLLBACK
+            raise rows.unavailable(exc) from exc
 
     def sweep(self, container: str, prefix: str) -> None:
         """Delete all objects below a prefix of a container."""
@@ -303,18 +330,22 @@ class Hub:
 
         :raises errors.Conflict: something kept arriving.
         """
-        with self._lock:
-            self._signer = None
-            for attempt in range(_DROP_ATTEMPTS):
-                try:
-                    if attempt:
-                        keys.withdraw(self.store, container)
-                    self.sweep(container, '')
-                    self.store.delete_container(container)
-                except errors.NotFound:
-                    return
-                except errors.Conflict:
-                    if attempt + 1 == _DROP_ATTEMPTS:
-                        raise
-                else:
-                    return
+        try:
+            self._drop(container)
+        finally:
+            self._forget_signer()
+
+    def _drop(self, container: str) -> None:
+        for attempt in range(_DROP_ATTEMPTS):
+            try:
+                if attempt:
+                    keys.withdraw(self.store, container)
+                self.sweep(container, '')
+                self.store.delete_container(container)
+            except errors.NotFound:
+                return
+            except errors.Conflict:
+                if attempt + 1 == _DROP_ATTEMPTS:
+                    raise
+            else:
+                return

@@ -12,10 +12,12 @@ import dataclasses
 
 from heat.db import api as db_api
 from heat.db import models
+from oslo_db import exception as db_exception
 from oslo_utils import timeutils
 import sqlalchemy
 
 from heat_plugins.signals import body
+from heat_plugins.signals import errors
 from heat_plugins.signals import watcher
 
 IN_PROGRESS = 'IN_PROGRESS'
@@ -39,37 +41,54 @@ class Traversal:
     status: str
 
 
+def unavailable(exc: db_exception.DBError) -> errors.Unavailable:
+    """Return what an error of the database means to who waits for a signal."""
+    return errors.Unavailable(
+        f"Heat's database does not answer: {type(exc).__name__}"
+    )
+
+
 def traversal(context, stack_id: str) -> Traversal | None:
     """Read what a stack does now; None if there is no such stack."""
+    return traversals(context, [stack_id]).get(stack_id)
+
+
+def traversals(
+    context, stack_ids: abc.Collection[str]
+) -> dict[str, Traversal]:
+    """Read what stacks do now; those that are gone are left out."""
     stack = models.Stack
-    query = sqlalchemy.select(
-        stack.current_traversal, stack.action, stack.status
-    ).where(stack.id == stack_id)
-    with db_api.context_manager.reader.using(context) as session:
-        row = session.execute(query).first()
-    if row is None:
-        return None
-    return Traversal(
-        id=row.current_traversal, action=row.action, status=row.status
-    )
+    columns = (stack.id, stack.current_traversal, stack.action, stack.status)
+    return {
+        row.id: Traversal(
+            id=row.current_traversal, action=row.action, status=row.status
+        )
+        for row in _select(context, columns, stack_ids)
+    }
 
 
 def read(context, ids: abc.Collection[str]) -> dict[str, watcher.Row]:
     """Read the rows of deployments; what is not there is left out."""
-    wanted = sorted(ids)
     deployment = models.SoftwareDeployment
-    found = {}
+    columns = (deployment.id, deployment.config_id, deployment.status)
+    return {
+        row.id: watcher.Row(
+            config_id=row.config_id, in_progress=row.status == IN_PROGRESS
+        )
+        for row in _select(context, columns, ids)
+    }
+
+
+def _select(context, columns, ids):
+    """Yield the rows with the ids; the first column is the one of those."""
+    wanted = sorted(ids)
+    key = columns[0]
     with db_api.context_manager.reader.using(context) as session:
         for start in range(0, len(wanted), _BATCH):
-            query = sqlalchemy.select(
-                deployment.id, deployment.config_id, deployment.status
-            ).where(deployment.id.in_(wanted[start : start + _BATCH]))
-            for row in session.execute(query):
-                found[row.id] = watcher.Row(
-                    config_id=row.config_id,
-                    in_progress=row.status == IN_PROGRESS,
-                )
-    return found
+            query = sqlalchemy.select(*columns).where(
+                key.in_(wanted[start : start + _BATCH])
+            )
+            yield from session.execute(query)
 
 
 def settle(
@@ -128,6 +147,22 @@ def container_in_use(context, root_stack_id: str, container: str) -> bool:
             models.ResourceData.key == CONTAINER_KEY,
             models.ResourceData.value == container,
         )
+        .limit(1)
+    )
+    with db_api.context_manager.reader.using(context) as session:
+        return session.execute(query).first() is not None
+
+
+def has_deployments(context, root_stack_id: str) -> bool:
+    """Say whether a root stack has deployments that servers were given."""
+    query = (
+        sqlalchemy.select(models.SoftwareDeployment.id)
+        .join(
+            models.Resource,
+            models.Resource.physical_resource_id
+            == models.SoftwareDeployment.id,
+        )
+        .where(models.Resource.root_stack_id == root_stack_id)
         .limit(1)
     )
     with db_api.context_manager.reader.using(context) as session:

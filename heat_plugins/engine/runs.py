@@ -1,45 +1,71 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of actions, as far as an engine has to do with them."""
 
+from oslo_config import cfg
 from oslo_log import log as logging
 
+from heat_plugins.engine import deploying
+from heat_plugins.runs import ledger
+from heat_plugins.runs import names as run_names
 from heat_plugins.runs import orphans
 from heat_plugins.runs import records
+from heat_plugins.runs import retention
 from heat_plugins.signals import errors
 from heat_plugins.signals import names
 from heat_plugins.signals import store as store_module
 
 LOG = logging.getLogger(__name__)
 
+#: Whose name is in the record of a run that a signal has started: Heat does
+#: not tell a resource who has sent it.
+WHO = 'a signal'
 
-class _Heat:
-    """This engine's Heat, as `orchestration.Withdrawal` has it."""
 
-    def __init__(self, deployment):
-        self._rpc = deployment.rpc_client()
-        self._context = deployment.context
+def ledger_for(deployment, hub) -> ledger.Ledger:
+    """Return what knows the runs of a deployment's root stack.
 
-    def delete_deployment(self, deployment_id):
-        with self._rpc.ignore_error_by_name('NotFound'):
-            self._rpc.delete_software_deployment(self._context, deployment_id)
+    :param deployment: a resource.
+    :param hub: the `heat_plugins.engine.hub.Hub` of that stack.
+    """
+    return ledger.Ledger(
+        deploying.Heat(
+            deployment.rpc_client(),
+            deployment.context,
+            deployment._reading_project(),
+        ),
+        hub.store,
+        who=WHO,
+        keep=kept(),
+        sign=lambda container: hub.signer(certain=True),
+    )
 
-    def delete_config(self, config_id):
-        with self._rpc.ignore_error_by_name('NotFound'):
-            self._rpc.delete_software_config(self._context, config_id)
+
+def kept() -> retention.Retention:
+    """Return how many finished runs the operator wants to keep."""
+    options = cfg.CONF.heat_plugins
+    return retention.Retention(
+        number=options.runs_kept, days=options.runs_kept_days
+    )
 
 
 def withdraw(
-    deployment, store: store_module.ObjectStore, container: str
+    deployment,
+    store: store_module.ObjectStore,
+    container: str,
+    of: str | None = None,
 ) -> None:
-    """Take the runs of a container that goes from their servers.
+    """Take runs from their servers whose records go, or their deployment.
 
     :param deployment: a resource of the stack that they belong to.
+    :param of: the id of a deployment; None for all runs of the container.
     :raises errors.SignalError: the object store did not answer.
     """
     root_stack_id = container.removeprefix(names.container(''))
     found = records.Records(store, root_stack_id)
+    heat = deploying.Heat(deployment.rpc_client(), deployment.context)
+    prefix = run_names.OPEN if of is None else run_names.open_folder(of)
     try:
-        withdrawn = orphans.withdraw(_Heat(deployment), found)
+        withdrawn = orphans.withdraw(heat, found, prefix)
     except errors.SignalError:
         raise
     except Exception:
@@ -52,6 +78,6 @@ def withdraw(
         return
     if withdrawn:
         LOG.info(
-            'Runs %(runs)s end with stack %(stack)s',
+            'Runs %(runs)s end with what they belong to in stack %(stack)s',
             {'runs': ', '.join(withdrawn), 'stack': root_stack_id},
         )

@@ -71,6 +71,7 @@ class HandOver:
             config=config,
             config_id=str(uuid.uuid4()),
             server_id=self.properties[self.SERVER],
+            hub=transports.hub_for(self),
             begun=now,
             deadline=now + limit if limit else None,
             next_server_look=now + deployment_waiting.SERVER_LOOK,
@@ -225,6 +226,9 @@ class HandOver:
         config = self._load_config()
         if self._must_replace(config):
             raise resource.UpdateReplace(self.name)
+        self._offer_trigger_url()
+        if self._is_done_but_for_the_url(prop_diff):
+            return None
         return self._handle_action(self.UPDATE, config=config)
 
     def _must_replace(self, config):

@@ -12,6 +12,7 @@ from heat.common.i18n import _
 from heat.engine import resource
 from heat.rpc import api as rpc_api
 from oslo_config import cfg
+from oslo_db import exception as db_exception
 from oslo_log import log as logging
 
 from heat_plugins.engine import hub as hubs
@@ -36,8 +37,10 @@ class Wait:
 
     :ivar config: the config to run, as Heat's API shows it.
     :ivar config_id: the id of what is derived from it.
+    :ivar hub: what is shared with others below the same root stack.
     :ivar ticket: for the signal; None until the server has the config.
-    :ivar hub: who looks for the signal; None where Heat's own class does.
+    :ivar watched: whether the hub looks for the signal, rather than Heat's
+        own class.
     :ivar begun: by `time.monotonic`, like the other times.
     :ivar deadline: None where the stack's counts alone.
     :ivar next_server_look: when to ask whether the server is still there.
@@ -49,11 +52,12 @@ class Wait:
     config: abc.Mapping[str, Any]
     config_id: str
     server_id: str
+    hub: hubs.Hub
     begun: float
     deadline: float | None
     next_server_look: float
     ticket: watcher.Ticket | None = None
-    hub: hubs.Hub | None = None
+    watched: bool = False
     trouble: watcher.Trouble | None = None
 
     @property
@@ -71,13 +75,13 @@ class Waiting:
 
     def _begin_wait(self, wait, signalling):
         wait.trouble = None
-        wait.hub = signalling.hub
+        wait.watched = signalling.watched
         wait.ticket = watcher.Ticket(
             deployment_id=self.resource_id,
             config_id=wait.config_id,
             object_name=signalling.object_name,
         )
-        if wait.hub is not None:
+        if wait.watched:
             wait.hub.watcher.join(wait.ticket)
         LOG.info(
             'Deployment %(id)s (%(name)s of stack %(stack)s) waits for a '
@@ -111,27 +115,35 @@ class Waiting:
         if not self._look(wait):
             return False
         self._wait = None
-        if wait.hub is not None:
+        if wait.ticket is not None:
             wait.hub.watcher.leave(wait.ticket)
         return True
 
     def _look(self, wait):
-        if wait.ticket is None:
-            done = self._begin(wait)
-            if wait.ticket is None and not done:
-                self._check_trouble(wait)
-        elif wait.hub is None:
-            # Zaqar: Heat's own show reads the queue.
-            done = self._check_complete()
-        else:
-            done = self._look_for_signal(wait)
-        if not done and wait.hub is not None:
+        done = self._look_for_end(wait)
+        if not done:
             self._check_cancelled(wait)
         if not done and wait.deadline is not None:
             done = self._check_deadline(wait)
         if wait.ticket is None and not done:
             raise resource.PollDelay(STORE_DELAY)
         return done
+
+    def _look_for_end(self, wait):
+        if wait.ticket is None:
+            done = self._begin(wait)
+            if wait.ticket is None and not done:
+                self._check_trouble(wait)
+            return done
+        if not wait.watched:
+            # Zaqar: Heat's own show reads the queue.
+            return self._check_complete()
+        try:
+            return self._look_for_signal(wait)
+        except db_exception.DBError as exc:
+            wait.trouble = trouble(rows.unavailable(exc), wait.trouble)
+            self._check_trouble(wait)
+            return False
 
     def _look_for_signal(self, wait):
         sight = wait.hub.watcher.look(wait.ticket)
@@ -204,10 +216,10 @@ class Waiting:
         except errors.SignalError as exc:
             wait.trouble = trouble(exc, wait.trouble)
             return None
-        wait.trouble = None
         counts = rows.settle(
             self.context, ticket.deployment_id, ticket.config_id, outcome
         )
+        wait.trouble = None
         try:
             # It may hold secrets, and nobody will ask for it again.
             hub.discard(ticket.object_name)
@@ -225,7 +237,7 @@ class Waiting:
 
     def _check_cancelled(self, wait):
         """Fail if the stack's action was cancelled or is rolled back."""
-        if wait.hub.cancelled(self.stack, since=wait.begun):
+        if wait.hub.cancellation.of(self.stack, since=wait.begun):
             self._withdraw(wait)
             raise exception.Error(
                 _('%(action)s was cancelled before server %(server)s answered')
@@ -338,7 +350,7 @@ class Waiting:
         agent that has not fetched it never runs it. The row comes back, with
         the same id, at the next action.
         """
-        if wait.hub is not None:
+        if wait.ticket is not None:
             wait.hub.watcher.leave(wait.ticket)
         row = self._row()
         if row is None or row.config_id != wait.config_id:
@@ -347,8 +359,10 @@ class Waiting:
 
 
 def over_budget(trouble):
+    """Say whether trouble has lasted longer than is ridden out."""
     return trouble.seconds > cfg.CONF.heat_plugins.swift_error_budget
 
 
 def trouble(error, before):
+    """Return the trouble that an error begins, or goes on with."""
     return watcher.Trouble.of(error, before, time.monotonic)

@@ -56,24 +56,29 @@ class Unusable(Exception):
     """A transport cannot be used here; the message says why."""
 
 
+class NoAnswer(exception.Error):
+    """No answer could come back from a server, so it is handed nothing."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Signalling:
     """How one action is signalled.
 
     :ivar transport: one of `NAMES`, neither AUTO nor TEMP_URL_SIGNAL.
-    :ivar hub: who looks for the signal; None where Heat's own class does.
+    :ivar watched: whether the hub looks for the signal, rather than Heat's
+        own class.
     :ivar object_name: where the signal will lie, for TEMP_URL_POLL.
     :ivar url: the TempURL to PUT it to; it is a secret.
     """
 
     transport: str
-    hub: hubs.Hub | None
+    watched: bool = True
     object_name: str | None = None
     url: str | None = dataclasses.field(default=None, repr=False)
 
 
 #: What is known of an action for which nothing has been made so far.
-NOTHING = Signalling(transport=NO_SIGNAL, hub=None)
+NOTHING = Signalling(transport=NO_SIGNAL)
 
 
 def default() -> str:
@@ -83,6 +88,7 @@ def default() -> str:
 
 
 def canonical(name: str) -> str:
+    """Return the name of a transport that a template means by another."""
     return TEMP_URL_POLL if name == TEMP_URL_SIGNAL else name
 
 
@@ -91,14 +97,15 @@ def choose(deployment, config_id: str) -> Signalling:
 
     :param deployment: the resource, with an id in the database.
     :param config_id: the id that the derived config is going to have.
-    :raises exception.Error: the transport cannot be used, or under AUTO none.
+    :raises NoAnswer: the transport cannot be used, or under AUTO none.
     :raises errors.Unavailable: the one that is wanted may be usable later.
     """
     name = canonical(deployment.properties[deployment.SIGNAL_TRANSPORT])
     tried = []
     for candidate in AUTOMATIC if name == AUTO else (name,):
         try:
-            return _TRANSPORTS[candidate](deployment).prepare(config_id)
+            transport = _TRANSPORTS[candidate](deployment, name == AUTO)
+            return transport.prepare(config_id)
         except Unusable as exc:
             if name != AUTO and isinstance(exc.__cause__, errors.Unavailable):
                 raise exc.__cause__ from exc
@@ -107,16 +114,18 @@ def choose(deployment, config_id: str) -> Signalling:
                 'Deployment %(id)s cannot be signalled by %(tried)s',
                 {'id': deployment.resource_id, 'tried': tried[-1]},
             )
-    raise exception.Error(
+    raise NoAnswer(
         _('The signal transport cannot be used. %s') % '. '.join(tried)
     )
 
 
 def root_stack_id(deployment) -> str:
+    """Return the id of the stack at the root of a deployment's."""
     return deployment.root_stack_id or deployment.stack.root_stack_id()
 
 
 def hub_for(deployment) -> hubs.Hub:
+    """Return what a deployment shares with the others of its root stack."""
     return hubs.hub_for(deployment.stack, root_stack_id(deployment))
 
 
@@ -124,12 +133,14 @@ class _Transport:
     """A transport, for one deployment.
 
     :cvar name: its name in templates.
+    :param is_one_of_many: whether another may take its place.
     """
 
     name: str
 
-    def __init__(self, deployment):
+    def __init__(self, deployment, is_one_of_many: bool):
         self.deployment = deployment
+        self.is_one_of_many = is_one_of_many
 
     def prepare(self, config_id: str) -> Signalling:
         """Make what one action needs to be signalled.
@@ -137,7 +148,7 @@ class _Transport:
         :raises Unusable: that is not possible here.
         """
         self.make()
-        return Signalling(transport=self.name, hub=hub_for(self.deployment))
+        return Signalling(transport=self.name)
 
     def make(self):
         """Make what lasts as long as the deployment: users, keys, queues."""
@@ -145,9 +156,6 @@ class _Transport:
 
 class _NoSignal(_Transport):
     name = NO_SIGNAL
-
-    def prepare(self, config_id):
-        return Signalling(transport=self.name, hub=None)
 
 
 class _CfnSignal(_Transport):
@@ -178,7 +186,7 @@ class _ZaqarSignal(_Transport):
             if not zaqar.does_endpoint_exist('messaging', 'zaqar'):
                 raise Unusable(_('the catalogue has no messaging service'))
             self.deployment._get_zaqar_signal_queue_id()
-        return Signalling(transport=self.name, hub=None)
+        return Signalling(transport=self.name, watched=False)
 
 
 class _TempURLPoll(_Transport):
@@ -186,13 +194,18 @@ class _TempURLPoll(_Transport):
 
     def prepare(self, config_id):
         hub = hub_for(self.deployment)
+        if self.is_one_of_many and hub.refusal is not None:
+            # It costs a token and a request to hear the same again.
+            raise Unusable(str(hub.refusal))
         data = self.deployment.data()
         is_new = data.get(rows.CONTAINER_KEY) != hub.container
         if is_new:
             # Before the container is made, so that it is never nobody's.
             self.deployment.data_set(rows.CONTAINER_KEY, hub.container)
         try:
-            signer = hub.call(self.deployment.stack, hub.signer)
+            signer = hub.call(
+                self.deployment.stack, lambda: hub.signer(certain=is_new)
+            )
         except errors.SignalError as exc:
             if is_new:
                 self._give_up()
@@ -200,7 +213,6 @@ class _TempURLPoll(_Transport):
         name = names.signal(self.deployment.resource_id, config_id)
         return Signalling(
             transport=self.name,
-            hub=hub,
             object_name=name,
             url=signer.url(name, int(time.time()) + self._lifetime()),
         )
@@ -231,15 +243,20 @@ class _TempURLPoll(_Transport):
         return max(needed, asked or 0)
 
 
-class _unusable_if_fails:
+@contextlib.contextmanager
+def _unusable_if_fails():
     """Turn what a service answers into a reason for AUTO to go on."""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, exc, traceback):
-        if isinstance(exc, Exception) and not isinstance(exc, Unusable):
-            raise Unusable(f'{type(exc).__name__}: {exc}') from exc
+    try:
+        yield
+    except Unusable:
+        raise
+    except Exception as exc:
+        # What it says is not ours: it may name URLs and what they carry.
+        reason = type(exc).__name__
+        if status := getattr(exc, 'http_status', None):
+            reason = f'{reason} (HTTP {status})'
+        LOG.debug('A signal transport cannot be used', exc_info=True)
+        raise Unusable(reason) from exc
 
 
 _TRANSPORTS = {

@@ -12,10 +12,10 @@ import dataclasses
 import hashlib
 import hmac
 import secrets
-import threading
 import time
 
 from heat_plugins.signals import errors
+from heat_plugins.signals import sharing
 from heat_plugins.signals import store as store_module
 from heat_plugins.signals import tempurl
 
@@ -49,13 +49,18 @@ class Signer:
     key: str = dataclasses.field(repr=False)
     digest: str
 
-    def url(self, name: str, expires: int, method: str = 'PUT') -> str:
-        """Return a TempURL for an object; see `tempurl.make`."""
+    def url(self, name: str, expires: int) -> str:
+        """Return a URL for a PUT of an object; see `tempurl.make`.
+
+        Swift and Ceph take it for a HEAD as well.
+
+        :param expires: seconds since the epoch.
+        """
         return tempurl.make(
             self.storage_url,
             self.container,
             name,
-            method=method,
+            method='PUT',
             expires=min(expires, tempurl.MAX_EXPIRES),
             key=self.key,
             digest=self.digest,
@@ -99,7 +104,7 @@ class KeyKeeper:
 
     # By cluster, for all keepers of this process.
     _abilities: dict[str, Ability] = {}
-    _lock = threading.Lock()
+    _attempts: dict[str, sharing.Attempt[Ability]] = {}
 
     def __init__(
         self,
@@ -118,6 +123,7 @@ class KeyKeeper:
     def forget_abilities(cls) -> None:
         """Forget what was found out about clusters."""
         cls._abilities.clear()
+        cls._attempts.clear()
 
     def ensure(self, container: str, former: Signer | None = None) -> Signer:
         """Make a container with its key, unless that has been done.
@@ -229,14 +235,24 @@ class KeyKeeper:
         known = self._known_ability(cluster)
         if known is not None:
             return known
-        # Those who come meanwhile wait for the answer rather than ask too.
-        with self._lock:
-            known = self._known_ability(cluster)
-            if known is None:
-                now = time.monotonic()
-                known = self._find_ability(container, key, now)
-                self._abilities[cluster] = known
-            return known
+        # Those who come meanwhile share the answer rather than ask too; other
+        # clusters are no concern of theirs.
+        attempt = self._attempts.setdefault(cluster, sharing.Attempt())
+        try:
+            return attempt.share(lambda: self._new_ability(container, key))
+        except errors.Denied:
+            # That may be about somebody else's account.
+            return self._new_ability(container, key)
+
+    def _new_ability(self, container: str, key: str) -> Ability:
+        cluster = self._store.cluster_url
+        # Somebody may have found it out just before this attempt.
+        known = self._known_ability(cluster)
+        if known is None:
+            now = time.monotonic()
+            known = self._find_ability(container, key, now)
+            self._abilities[cluster] = known
+        return known
 
     def _known_ability(self, cluster: str) -> Ability | None:
         known = self._abilities.get(cluster)

@@ -239,10 +239,66 @@ class ObjectStore:
         """
         self._call('PUT', container, name, body=body)
 
+    def create_object(self, container: str, name: str, body: bytes) -> bool:
+        """Write an object unless one is there; False if so.
+
+        :raises errors.NotFound: there is no such container.
+        """
+        try:
+            self._call(
+                'PUT',
+                container,
+                name,
+                headers={'If-None-Match': '*'},
+                body=body,
+            )
+        except errors.StoreError as exc:
+            if exc.status != 412:
+                raise
+            return False
+        return True
+
     def delete_object(self, container: str, name: str) -> None:
         """Delete an object, if it is there."""
         with contextlib.suppress(errors.NotFound):
             self._call('DELETE', container, name)
+
+    def delete_at_once(
+        self, container: str, names: abc.Sequence[str]
+    ) -> list[str]:
+        """Delete many objects with one request, where ``/info`` offers it.
+
+        :param names: no more than ``max_deletes_per_request``.
+        :return: those that it did not delete.
+        """
+        lines = [parse.quote(f'{container}/{name}') for name in names]
+        answer = self._call(
+            'POST',
+            '',
+            query={'bulk-delete': '1'},
+            headers={
+                'Accept': 'application/json',
+                'Content-Type': 'text/plain',
+            },
+            body='\n'.join(lines).encode(),
+        )
+        try:
+            # It begins to answer before it is done, so its status is in here.
+            report = json.loads(answer.body)
+            status = str(report['Response Status'])
+            failed = {
+                parse.unquote(str(path)).removeprefix('/')
+                for path, _ in report['Errors']
+            }
+        except (ValueError, TypeError, KeyError) as exc:
+            raise errors.Unavailable(
+                'The answer to a bulk delete is garbled: '
+                f'{type(exc).__name__}',
+                answer.status,
+            ) from exc
+        if not failed and not status.startswith('200'):
+            return list(names)
+        return [name for name in names if f'{container}/{name}' in failed]
 
     def probe(self, url: str) -> bool:
         """Say whether the store accepts a signed URL, by a HEAD of it."""

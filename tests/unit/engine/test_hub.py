@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the deployments of one root stack share."""
 
+from concurrent import futures
+import datetime
+import threading
+
 from heat.common import crypt
 from heat.objects import stack as stack_objects
 from oslo_config import cfg
@@ -18,8 +22,11 @@ class Case(deployments.DeploymentTestCase):
         super().setUp()
         self.stack = self.heat.stack({'heat_template_version': '2021-04-16'})
 
-    def hub(self, root='root', stack=None):
-        return hubs.hub_for(stack or self.stack, root)
+    def hub(self, root='root'):
+        """Return a hub with the credentials of the stack."""
+        hub = hubs.hub_for(self.stack, root)
+        hub.adopt(self.stack)
+        return hub
 
     def ticket(self, number=1):
         return watcher.Ticket(
@@ -98,14 +105,15 @@ class CredentialsTest(Case):
         row = stack_objects.Stack.get_by_id(self.heat.context, self.stack.id)
         row.update_and_save({'user_creds_id': 4711})
         self.addCleanup(row.update_and_save, {'user_creds_id': None})
-        hubs.hub_for(stale, stale.id)
+        hubs.hub_for(stale, stale.id).adopt(stale)
         self.assertEqual([4711], seen)
         self.assertNotEqual(4711, stale.user_creds_id)
 
     def test_without_any_it_says_so(self):
         self.patch(type(self.stack), 'stored_context', lambda stack: 1 / 0)
         stack = self.heat.load(self.stack)
-        error = self.assertRaises(errors.Denied, hubs.hub_for, stack, stack.id)
+        hub = hubs.hub_for(stack, stack.id)
+        error = self.assertRaises(errors.Denied, hub.call, stack, hub.signer)
         self.assertIn('stored credentials', str(error))
 
     def test_what_worked_before_is_tried_with_new_ones_at_once(self):
@@ -135,7 +143,111 @@ class CredentialsTest(Case):
         self.assertEqual(1, len(self.made))
 
 
+class SlowStoreTest(Case):
+    """The object store takes its time to answer."""
+
+    def setUp(self):
+        super().setUp()
+        self.asked, self.answer = threading.Event(), threading.Event()
+        self.addCleanup(self.answer.set)
+
+    def hang(self, request):
+        self.asked.set()
+        self.assertTrue(self.answer.wait(30), 'nobody lets it answer')
+
+    def begin(self, do, *args, **kwargs):
+        """Do something in a thread; return what waits for its end."""
+        pool = futures.ThreadPoolExecutor(1)
+        self.addCleanup(pool.shutdown)
+        return pool.submit(do, *args, **kwargs)
+
+    def hanging(self, do, *args):
+        """Do something until the object store is asked."""
+        self.asked.clear()
+        self.swift.before = self.hang
+        running = self.begin(do, *args)
+        self.assertTrue(self.asked.wait(30))
+        return running
+
+    def assert_nobody_else_waits(self, hub):
+        hub.adopt(self.stack)
+        hub.cancellation.of(self.stack, 0)
+        hub.watcher.join(self.ticket())
+        hub.watcher.leave(self.ticket())
+
+    def test_making_a_url_holds_up_nobody_who_waits(self):
+        hub = self.hub()
+        making = self.hanging(hub.signer)
+        self.begin(self.assert_nobody_else_waits, hub).result(10)
+        self.assertFalse(making.done())
+        self.answer.set()
+        making.result(10)
+
+    def test_dropping_a_container_holds_up_nobody_who_waits(self):
+        hub = self.hub()
+        hub.signer()
+        dropping = self.hanging(hub.drop_container, hub.container)
+        self.begin(self.assert_nobody_else_waits, hub).result(10)
+        self.assertFalse(dropping.done())
+        self.answer.set()
+        dropping.result(10)
+
+    def test_all_who_need_a_url_meanwhile_share_the_attempt(self):
+        hub = self.hub()
+        making = [self.hanging(hub.signer)]
+        making += [self.begin(hub.signer) for _ in range(5)]
+        until(lambda: _sharing(hub) == 5)
+        self.swift.fail(1, 503)
+        self.answer.set()
+        for each in making:
+            self.assertRaises(errors.Unavailable, each.result, 10)
+        self.assertEqual(1, len(self.swift.seen))
+
+    def test_a_signer_made_while_the_container_goes_is_not_kept(self):
+        hub = self.hub()
+        making = self.hanging(hub.signer)
+        self.swift.before = lambda request: None
+        hub.drop_container(hub.container)
+        self.answer.set()
+        making.result(10)
+        hub.store.delete_container(hub.container)
+        hub.signer()
+        self.assertEqual([hub.container], self.containers())
+
+
+def _sharing(hub):
+    """Return how many share an attempt to make a signer."""
+    return len(hub._signer_attempt._future._condition._waiters)
+
+
+def until(true):
+    """Wait until a function of what threads do returns something true."""
+    deadline = datetime.datetime.now() + datetime.timedelta(seconds=30)
+    while not true():
+        assert datetime.datetime.now() < deadline
+        threading.Event().wait(0.01)
+
+
 class SignerTest(Case):
+    def test_a_container_that_another_engine_dropped_is_made_again(self):
+        hub = self.hub()
+        hub.signer()
+        self.swift.store(deployments.PROJECT).delete_container(hub.container)
+        self.now += 3600
+        hub.signer()
+        self.assertEqual([], self.containers())
+        hub.signer(certain=True)
+        self.assertEqual([hub.container], self.containers())
+
+    def test_one_that_was_seen_just_now_is_not_asked_for(self):
+        hub = self.hub()
+        hub.signer()
+        self.now += 3600
+        hub.names()
+        seen = len(self.swift.seen)
+        hub.signer(certain=True)
+        self.assertEqual(seen, len(self.swift.seen))
+
     def test_it_asks_the_object_store_once(self):
         hub = self.hub()
         hub.signer()

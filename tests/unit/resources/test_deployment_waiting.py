@@ -5,6 +5,8 @@ import contextlib
 
 from heat.common import exception
 from heat.engine import scheduler
+from heat.objects import stack as stack_objects
+from oslo_db import exception as db_exception
 
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
@@ -273,6 +275,59 @@ class OtherWaysTest(deployments.DeploymentTestCase):
         self.assertIsNone(stack['deployment'].FnGetAtt('answer'))
 
 
+class DatabaseTest(deployments.DeploymentTestCase):
+    """Heat's database is out of order for a while."""
+
+    def fail(self, function, times):
+        """Let a function of ``rows`` fail a few times."""
+        real = getattr(rows, function)
+
+        def failing(*args):
+            nonlocal times
+            times -= 1
+            if times >= 0:
+                raise db_exception.DBConnectionError
+            return real(*args)
+
+        self.patch(rows, function, failing)
+
+    def test_what_cannot_be_settled_now_is_settled_later(self):
+        stack, task = self.waiting()
+        self.fail('settle', 3)
+        self.send(self.handed[0], {'answer': '42'})
+        self.finish(task, 30)
+        self.assertEqual('COMPLETE', stack.status)
+        self.assertEqual('42', stack['deployment'].FnGetAtt('answer'))
+
+    def test_a_row_that_cannot_be_read_now_is_read_later(self):
+        stack, task = self.waiting()
+        resource = stack['deployment']
+        resource.signal({'answer': '42'})
+        real = resource._row
+        times = [1, 2]
+
+        def fail():
+            if times:
+                times.pop()
+                raise db_exception.DBConnectionError
+            return real()
+
+        self.patch(resource, '_row', fail)
+        self.finish(task, 30)
+        self.assertEqual('COMPLETE', stack.status)
+        self.assertEqual([], times)
+
+    def test_over_the_budget_it_fails_and_names_the_database(self):
+        self.configure(swift_error_budget=50)
+        stack, task = self.waiting()
+        self.fail('settle', 10**6)
+        self.send(self.handed[0])
+        self.assertIn(
+            "Heat's database does not answer: DBConnectionError",
+            self.failed(task, stack),
+        )
+
+
 class ForeignStatusTest(deployments.DeploymentTestCase):
     def test_a_status_that_heat_does_not_know_is_a_failure(self):
         stack, task = self.waiting()
@@ -416,6 +471,30 @@ class CancelTest(deployments.DeploymentTestCase):
             task.cancel()
             self.assertEqual([], self.in_metadata(stack))
         self.assertEqual([], self.tickets())
+
+    def cancel(self, stack):
+        """Stop what a stack does, as the engine's API does."""
+        row = stack_objects.Stack.get_by_id(stack.context, stack.id)
+        row.update_and_save(
+            {'current_traversal': 'another', 'status': 'FAILED'}
+        )
+
+    def test_a_stack_that_was_stopped_is_seen_to_be(self):
+        stack, task = self.waiting()
+        self.cancel(stack)
+        self.finish(task, 5)
+        self.assertIn('CREATE was cancelled', stack.status_reason)
+        self.assert_taken_back(stack)
+
+    def test_also_before_the_server_was_handed_anything(self):
+        self.swift.fail(10**6)
+        stack = self.heat.stack(deployments.template())
+        task = self.heat.begin(stack, 'CREATE')
+        self.assertFalse(self.step(task, 9))
+        self.cancel(stack)
+        self.finish(task, 10)
+        self.assertIn('CREATE was cancelled', stack.status_reason)
+        self.assertEqual([], self.handed)
 
     def test_a_delete_that_is_cancelled_can_be_repeated(self):
         whole = deployments.template(actions=deployments.ALL_ACTIONS)

@@ -9,6 +9,7 @@ import testtools
 from heat_plugins.signals import errors
 from heat_plugins.signals import keys
 from heat_plugins.signals import names
+from heat_plugins.signals import sharing
 from heat_plugins.signals import tempurl
 from tests.unit import fake_swift
 
@@ -392,8 +393,16 @@ class AbilityTest(Case):
         self.assertEqual(6, len(signers))
         self.assertEqual(1, self.probes())
 
-    def test_who_knows_a_cluster_does_not_wait_for_who_probes_another(self):
-        self.keeper().ensure(BOX)
+    def test_who_is_refused_in_the_place_of_others_asks_alone(self):
+        class OfOthers(sharing.Attempt):
+            def share(self, do):
+                raise errors.Denied('somebody else may not', 403)
+
+        cluster_url = self.cluster.store().cluster_url
+        keys.KeyKeeper._attempts[cluster_url] = OfOthers()
+        self.assert_usable(self.keeper().ensure(BOX))
+
+    def test_who_probes_a_cluster_does_not_wait_for_who_probes_another(self):
         slow = fake_swift.Cluster('http://slow/v1/AUTH_%(project_id)s')
         probing, go_on = threading.Event(), threading.Event()
         self.addCleanup(go_on.set)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether what a stack does has been cancelled."""
+
+from heat.objects import stack as stack_objects
+from oslo_db import exception as db_exception
+
+from heat_plugins.engine import cancellation
+from heat_plugins.engine import rows
+from tests.unit.resources import deployments
+
+EMPTY = {'heat_template_version': '2021-04-16'}
+
+
+class Case(deployments.DeploymentTestCase):
+    def setUp(self):
+        super().setUp()
+        self.cancellation = cancellation.Cancellation()
+        self.begun = self.now
+        self.stack = self.acting()
+        self.now += 1
+
+    def acting(self, name='stack'):
+        """Return a stack that does something."""
+        stack = self.heat.stack(EMPTY, name)
+        stack.current_traversal = f'{name}-1'
+        self.becomes(stack, traversal=f'{name}-1')
+        return stack
+
+    def becomes(self, stack, traversal, action='UPDATE', status='IN_PROGRESS'):
+        row = stack_objects.Stack.get_by_id(self.heat.context, stack.id)
+        row.update_and_save(
+            {
+                'current_traversal': traversal,
+                'action': action,
+                'status': status,
+            }
+        )
+
+    def is_cancelled(self, stack=None):
+        # A stack without resources is false.
+        stack = self.stack if stack is None else stack
+        return self.cancellation.of(stack, self.begun)
+
+
+class MeaningTest(Case):
+    def test_a_stack_that_goes_on_is_not_cancelled(self):
+        self.assertFalse(self.is_cancelled())
+
+    def test_one_that_was_stopped_is(self):
+        self.becomes(self.stack, 'other', status='FAILED')
+        self.assertTrue(self.is_cancelled())
+
+    def test_one_that_is_rolled_back_is(self):
+        self.becomes(self.stack, 'other', action='ROLLBACK')
+        self.assertTrue(self.is_cancelled())
+
+    def test_one_that_is_updated_again_is_not(self):
+        self.becomes(self.stack, 'other')
+        self.assertFalse(self.is_cancelled())
+
+    def test_one_in_which_something_else_has_failed_is_not(self):
+        self.becomes(self.stack, '', status='FAILED')
+        self.assertFalse(self.is_cancelled())
+
+    def test_one_that_is_gone_is_not(self):
+        stack_objects.Stack.delete(self.heat.context, self.stack.id)
+        self.assertFalse(self.is_cancelled())
+
+    def test_what_was_seen_before_an_action_says_nothing_about_it(self):
+        self.becomes(self.stack, 'other', status='FAILED')
+        self.assertTrue(self.is_cancelled())
+        self.begun = self.now
+        self.assertFalse(self.is_cancelled())
+
+
+class CostTest(Case):
+    def ask(self, stacks, seconds):
+        """Let all stacks ask every second; return what was queried."""
+        with self.counting_queries() as statements:
+            for _ in range(seconds):
+                for stack in stacks:
+                    self.is_cancelled(stack)
+                self.now += 1
+        return statements
+
+    def test_all_that_wait_share_one_query(self):
+        stacks = [self.acting(f'nested{number}') for number in range(20)]
+        self.assertEqual(10, len(self.ask(stacks, 30)))
+        self.becomes(stacks[7], 'other', status='FAILED')
+        self.ask(stacks, 3)
+        self.assertEqual(
+            [stacks[7]], [s for s in stacks if self.is_cancelled(s)]
+        )
+
+    def test_one_that_waits_no_more_is_not_asked_for(self):
+        wanted = []
+        real = rows.traversals
+        self.patch(
+            rows,
+            'traversals',
+            lambda context, ids: wanted.append(set(ids)) or real(context, ids),
+        )
+        other = self.acting('other')
+        self.ask([self.stack, other], 5)
+        self.assertEqual({self.stack.id, other.id}, wanted[-1])
+        self.ask([self.stack], 90)
+        self.assertEqual({self.stack.id}, wanted[-1])
+
+    def test_an_error_of_the_database_says_nothing_and_passes(self):
+        self.becomes(self.stack, 'other', status='FAILED')
+        real = rows.traversals
+
+        def fail(context, ids):
+            raise db_exception.DBConnectionError
+
+        self.patch(rows, 'traversals', fail)
+        self.assertFalse(self.is_cancelled())
+        self.patch(rows, 'traversals', real)
+        self.now += 3
+        self.assertTrue(self.is_cancelled())

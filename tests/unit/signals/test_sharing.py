@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One attempt for all who want the same thing at the same time."""
+
+from concurrent import futures
+import threading
+
+import testtools
+
+from heat_plugins.signals import sharing
+
+
+class AttemptTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.attempt = sharing.Attempt()
+        self.go_on = threading.Event()
+        self.addCleanup(self.go_on.set)
+        self.times = 0
+
+    def together(self, do, others=5):
+        """Return what each of several gets who want something at once."""
+        begun = threading.Event()
+
+        def slow():
+            begun.set()
+            self.assertTrue(self.go_on.wait(30))
+            self.times += 1
+            return do()
+
+        # Who shares an attempt does nothing; who does not is counted.
+        with futures.ThreadPoolExecutor(others + 1) as pool:
+            first = pool.submit(self.attempt.share, slow)
+            self.assertTrue(begun.wait(30))
+            rest = [
+                pool.submit(self.attempt.share, slow) for _ in range(others)
+            ]
+            futures.wait(rest, 0.2)
+            self.go_on.set()
+            return [
+                each.exception(30) or each.result() for each in (first, *rest)
+            ]
+
+    def test_all_have_the_result_of_one(self):
+        self.assertEqual(['yes'] * 6, self.together(lambda: 'yes'))
+        self.assertEqual(1, self.times)
+
+    def test_all_have_the_error_of_one(self):
+        results = self.together(lambda: 1 / 0)
+        self.assertEqual(
+            [ZeroDivisionError] * 6, [type(each) for each in results]
+        )
+        self.assertEqual(1, self.times)
+
+    def test_who_comes_later_tries_anew(self):
+        self.assertRaises(ZeroDivisionError, self.attempt.share, lambda: 1 / 0)
+        self.assertEqual(1, self.attempt.share(lambda: 1))
+        self.assertEqual(2, self.attempt.share(lambda: 2))
