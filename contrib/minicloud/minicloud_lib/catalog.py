@@ -3,6 +3,7 @@
 
 import dataclasses
 import pathlib
+from typing import Any
 
 from minicloud_lib import errors
 from minicloud_lib import layout
@@ -30,6 +31,20 @@ class Service:
 
     def process(self, instance: layout.Instance) -> processes.Process | None:
         return processes.find(self.pid_file(instance))
+
+    def about(self, instance: layout.Instance) -> dict[str, Any]:
+        """Whether it runs, and what it uses; as JSON has it."""
+        process = self.process(instance)
+        usage = process.usage() if process else None
+        return {
+            'name': self.name,
+            'running': process is not None,
+            'pid': process.pid if process else None,
+            'cpu_seconds': usage.cpu_seconds if usage else None,
+            'rss_bytes': usage.rss_bytes if usage else None,
+            'peak_rss_bytes': usage.peak_rss_bytes if usage else None,
+            'threads': usage.threads if usage else None,
+        }
 
 
 SERVICES = {

@@ -7,7 +7,6 @@ import os
 import pathlib
 import shlex
 import time
-from typing import Any
 
 from minicloud_lib import agents
 from minicloud_lib import catalog
@@ -48,22 +47,14 @@ def status(options: argparse.Namespace) -> int:
     """Exit code 3 unless all of the services run."""
     instance = options.instance
     found = settings.require(instance)
-    services: list[dict[str, Any]] = []
-    for service in catalog.SERVICES.values():
-        process = service.process(instance)
-        usage = process.usage() if process else None
-        services.append(
-            {
-                'name': service.name,
-                'running': process is not None,
-                'pid': process.pid if process else None,
-                'url': found.url(service.ports[0]),
-                'cpu_seconds': usage.cpu_seconds if usage else None,
-                'rss_bytes': usage.rss_bytes if usage else None,
-                'threads': usage.threads if usage else None,
-                'log': str(instance.log(service.name)),
-            }
-        )
+    services = [
+        {
+            **service.about(instance),
+            'url': found.url(service.ports[0]),
+            'log': str(instance.log(service.name)),
+        }
+        for service in catalog.SERVICES.values()
+    ]
     all_agents = [agent.about() for agent in agents.known(instance)]
     if options.format == 'json':
         print(

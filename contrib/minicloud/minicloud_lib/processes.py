@@ -26,6 +26,8 @@ class Usage:
 
     cpu_seconds: float
     rss_bytes: int
+    #: The most memory that it has held up to now.
+    peak_rss_bytes: int
     threads: int
 
 
@@ -49,6 +51,7 @@ class Process:
         return Usage(
             cpu_seconds=(int(fields[11]) + int(fields[12])) / _TICKS,
             rss_bytes=int(fields[21]) * _PAGE,
+            peak_rss_bytes=_peak(self.pid),
             threads=int(fields[17]),
         )
 
@@ -161,6 +164,17 @@ def _stat(pid: int) -> list[str] | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     return text.rpartition(')')[2].split()
+
+
+def _peak(pid: int) -> int:
+    """The high-water mark of its memory; 0 when it has just ended."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        text = pathlib.Path(f'/proc/{pid}/status').read_text()
+        for line in text.splitlines():
+            name, _, value = line.partition(':')
+            if name == 'VmHWM':
+                return int(value.split()[0]) * 1024
+    return 0
 
 
 def _identity(pid: int) -> str | None:
