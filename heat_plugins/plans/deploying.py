@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deploying plans: one stack for each, of the plan's name.
+
+A deployment replaces all that the stack was made from, so what has been
+removed from the plan goes from the stack too. How it stands is asked of Heat,
+each time; here is only recorded what Heat was given.
+"""
+
+from collections import abc
+import dataclasses
+import time
+from typing import Any
+
+from heat_plugins.plans import annex as annexes
+from heat_plugins.plans import errors
+from heat_plugins.plans import orchestration
+from heat_plugins.plans import parameters
+from heat_plugins.plans import plan as plans
+from heat_plugins.plans import records
+from heat_plugins.plans import secrecy
+from heat_plugins.plans import service
+from heat_plugins.plans import settings
+from heat_plugins.plans import steps
+from heat_plugins.signals import store as store_module
+
+#: Tags of a plan's stack: that it is one, and from which content it is.
+TAG = 'deployment-plan'
+CONTENT_TAG = 'plan-content-'
+
+#: What is shown where there is no stack.
+NOT_DEPLOYED = 'NOT_DEPLOYED'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Started:
+    """A deployment that has begun.
+
+    :ivar before: when the stack's action before this one began; '' for a
+        new stack.
+    :ivar after_event: the id of the last event before it.
+    :ivar steps: what is to run when the stack is complete.
+    :ivar warnings: a sentence each.
+    """
+
+    stack_id: str
+    action: str
+    content_hash: str
+    before: str = ''
+    after_event: str | None = None
+    steps: tuple[steps.Step, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Status:
+    """How the deployment of a plan stands.
+
+    :ivar status: of the stack, or `NOT_DEPLOYED`.
+    :ivar deployed_hash: of the content that the stack is from; '' if no
+        deployment of a plan was its last update.
+    :ivar deployed_at: when that content was given to Heat, if recorded.
+    :ivar current: whether the plan is what was deployed.
+    """
+
+    plan: str
+    status: str
+    reason: str = ''
+    stack_id: str = ''
+    changed_at: str = ''
+    content_hash: str = ''
+    deployed_hash: str = ''
+    deployed_at: str = ''
+    current: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Preview:
+    """What a deployment would do; names of resources of the root template.
+
+    :ivar action: CREATE or UPDATE.
+    """
+
+    action: str
+    added: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Deployer:
+    """Deploys the plans of a project.
+
+    :param plans: the plans.
+    :param store: the project's object store.
+    :param stacks: the way to Heat.
+    """
+
+    def __init__(
+        self,
+        plans: service.Plans,
+        store: store_module.ObjectStore,
+        stacks: orchestration.Stacks,
+        *,
+        clock: abc.Callable[[], float] = time.time,
+    ) -> None:
+        self._plans = plans
+        self._store = store
+        self._stacks = stacks
+        self._settings = settings.Settings(plans, store, stacks)
+        self._clock = clock
+
+    def start(
+        self,
+        name: str,
+        *,
+        timeout: int | None = None,
+        take_over: bool = False,
+    ) -> Started:
+        """Begin to create or update the stack of a plan.
+
+        Done again while it goes on, with the plan unchanged, it returns the
+        deployment that has begun.
+
+        :param timeout: the most minutes that Heat may take.
+        :param take_over: whether the stack may be one that no plan has made.
+        :raises errors.Refused: the stack cannot be deployed to now.
+        :raises errors.ServiceError: Heat does not take the plan.
+        """
+        with self._plans.lock(name) as plan:
+            wanted = steps.read(plan.environment)
+            stack = self._stacks.find(name)
+            _check(stack, plan, take_over)
+            if stack is not None and stack.in_progress:
+                return Started(
+                    stack_id=stack.id,
+                    action=stack.action,
+                    content_hash=plan.content_hash,
+                    steps=wanted,
+                )
+            content = self._plans.resolve(plan)
+            records.write(
+                annexes.Annex(self._store, plan.container),
+                plan.content_hash,
+                content,
+                self._clock(),
+            )
+            options: dict[str, Any] = {
+                'tags': (TAG, f'{CONTENT_TAG}{plan.content_hash}'),
+                'timeout': timeout,
+            }
+            event = None
+            with secrecy.masking(self._secrets(plan)):
+                if stack is None:
+                    stack_id = self._stacks.create(name, content, **options)
+                else:
+                    stack_id = stack.id
+                    event = self._stacks.last_event(stack)
+                    self._stacks.replace(stack, content, **options)
+            return Started(
+                stack_id=stack_id,
+                action='UPDATE' if stack else 'CREATE',
+                content_hash=plan.content_hash,
+                before=stack.changed_at if stack else '',
+                after_event=event,
+                steps=wanted,
+                warnings=settings.warnings(content),
+            )
+
+    def preview(self, name: str, *, take_over: bool = False) -> Preview:
+        """Let Heat check a plan, values too, and change nothing.
+
+        :raises errors.ServiceError: Heat does not take the plan.
+        """
+        plan = self._plans.load(name)
+        steps.read(plan.environment)
+        stack = self._stacks.find(name)
+        _check(stack, plan, take_over)
+        content = self._plans.resolve(plan)
+        with secrecy.masking(self._secrets(plan)):
+            if stack is None:
+                added = self._stacks.preview(name, content)
+                changes: abc.Mapping[str, tuple[str, ...]] = {'added': added}
+            else:
+                changes = self._stacks.preview_replace(stack, content)
+        return Preview(
+            action='UPDATE' if stack else 'CREATE',
+            warnings=settings.warnings(content),
+            **changes,
+        )
+
+    def status(self, name: str) -> Status:
+        """Return how the deployment of a plan stands, as Heat says."""
+        plan = self._plans.load(name)
+        stack = self._stacks.find(name)
+        if stack is None:
+            return Status(
+                plan=name, status=NOT_DEPLOYED, content_hash=plan.content_hash
+            )
+        tag = _content_tag(stack)
+        annex = annexes.Annex(self._store, plan.container)
+        record = records.find(annex, tag) if tag else None
+        return Status(
+            plan=name,
+            status=stack.status,
+            reason=stack.reason,
+            stack_id=stack.id,
+            changed_at=stack.changed_at,
+            content_hash=plan.content_hash,
+            deployed_hash=tag,
+            deployed_at=record.at if record else '',
+            current=_is_content(stack, plan),
+        )
+
+    def cancel(self, name: str) -> None:
+        """Stop a deployment where it stands; the stack fails.
+
+        :raises errors.Refused: none is in progress.
+        """
+        stack = self._stacks.find(name)
+        if stack is None:
+            raise errors.NotFound(f'Plan {name} is not deployed')
+        if not stack.in_progress or stack.action not in ('CREATE', 'UPDATE'):
+            raise errors.Refused(
+                f'There is nothing to cancel: stack {name} is {stack.status}'
+            )
+        self._stacks.cancel(stack)
+
+    def _secrets(self, plan: plans.Plan) -> abc.Collection[str]:
+        kept = self._settings.kept(plan)
+        hidden = parameters.hidden_in(kept.root) if kept else None
+        return secrecy.values(plan.environment, hidden)
+
+
+def _check(
+    stack: orchestration.Stack | None, plan: plans.Plan, take_over: bool
+) -> None:
+    """Refuse what would harm a stack, or be refused later on."""
+    if stack is None:
+        return
+    if stack.action == 'DELETE':
+        raise errors.Refused(
+            f'Stack {stack.name} is {stack.status}; deploy the plan when it '
+            'is gone'
+        )
+    if TAG not in stack.tags and not take_over:
+        raise errors.Refused(
+            f'Stack {stack.name} was not made from a plan. To replace all of '
+            'it by the plan, ask for it to be taken over'
+        )
+    if stack.in_progress and not _is_content(stack, plan):
+        raise errors.Refused(
+            f'Stack {stack.name} is {stack.status}; wait for its end, or '
+            'cancel it'
+        )
+
+
+def _content_tag(stack: orchestration.Stack) -> str:
+    for tag in stack.tags:
+        if tag.startswith(CONTENT_TAG):
+            return tag.removeprefix(CONTENT_TAG)
+    return ''
+
+
+def _is_content(stack: orchestration.Stack, plan: plans.Plan) -> bool:
+    return _content_tag(stack) == plan.content_hash

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Showing, setting and unsetting the parameters of plans."""
+
+from collections import abc
+import contextlib
+import copy
+import dataclasses
+import difflib
+from typing import Any, Self
+
+from heat_plugins.plans import annex as annexes
+from heat_plugins.plans import constraints
+from heat_plugins.plans import environment as environments
+from heat_plugins.plans import errors
+from heat_plugins.plans import orchestration
+from heat_plugins.plans import parameters
+from heat_plugins.plans import plan as plans
+from heat_plugins.plans import references
+from heat_plugins.plans import secrecy
+from heat_plugins.plans import service
+from heat_plugins.plans import validation
+from heat_plugins.signals import errors as store_errors
+from heat_plugins.signals import store as store_module
+
+# Another form of what is kept takes another name.
+_KEPT = 'parameters/1/'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Shown:
+    """The parameters of a plan, for one content of it.
+
+    :ivar warnings: references that lead nowhere, a sentence each.
+    """
+
+    root: parameters.Template
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def from_dict(cls, found: abc.Mapping[str, Any]) -> Self:
+        return cls(
+            root=parameters.Template.from_dict(found['root']),
+            warnings=tuple(found['warnings']),
+        )
+
+
+class Settings:
+    """The parameters of the plans of a project.
+
+    :param plans: the plans.
+    :param store: the project's object store.
+    :param stacks: the way to Heat.
+    """
+
+    def __init__(
+        self,
+        plans: service.Plans,
+        store: store_module.ObjectStore,
+        stacks: orchestration.Stacks,
+    ) -> None:
+        self._plans = plans
+        self._store = store
+        self._stacks = stacks
+
+    def show(self, name: str, *, refresh: bool = False) -> Shown:
+        """Return the parameters of a plan; nothing of the plan changes.
+
+        What Heat has said is kept for as long as the content stays what it
+        is.
+
+        :param refresh: whether to ask Heat in any case, as after an upgrade.
+        :raises errors.ServiceError: Heat does not take the plan.
+        """
+        return self.of(self._plans.load(name), refresh=refresh)
+
+    def of(self, plan: plans.Plan, *, refresh: bool = False) -> Shown:
+        """Return the parameters of a plan that has been loaded."""
+        kept = None if refresh else self.kept(plan)
+        if kept is not None:
+            return kept
+        shown = self._ask(plan)
+        self._keep(plan, shown)
+        return shown
+
+    def kept(self, plan: plans.Plan) -> Shown | None:
+        """Return what Heat has said of this content, if it was asked."""
+        found = self._annex(plan).read(f'{_KEPT}{plan.content_hash}')
+        if found is None:
+            return None
+        try:
+            return Shown.from_dict(found)
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def set(
+        self,
+        name: str,
+        values: abc.Mapping[str, Any],
+        *,
+        role: str | None = None,
+    ) -> Shown:
+        """Set parameters, all of them or none.
+
+        :param values: by the parameter's name; with a name and a key with a
+            dot between them, one entry of a map.
+        :param role: set them for one role: ``Count`` stands for
+            ``ComputeCount`` then, and other names for entries of
+            ``ComputeParameters``.
+        :raises errors.Invalid: there is no such parameter, or a value does
+            not fit.
+        """
+
+        def edit(plan: plans.Plan, defaults: dict[str, Any]) -> dict[str, Any]:
+            known = parameters.effective(self.of(plan).root)
+            for given, value in values.items():
+                parameter, key = _place(known, given, role)
+                if key is not None:
+                    current = defaults.get(parameter)
+                    current = current if isinstance(current, dict) else {}
+                    value = {**current, key: value}
+                defaults[parameter] = constraints.fitted(
+                    value, known[parameter]
+                )
+            return defaults
+
+        return self._change(name, edit)
+
+    def unset(
+        self,
+        name: str,
+        names: abc.Collection[str],
+        *,
+        role: str | None = None,
+    ) -> Shown:
+        """Take back what was set; names as for `set`.
+
+        :raises errors.Invalid: one of them is not set in the plan.
+        """
+
+        def edit(plan: plans.Plan, defaults: dict[str, Any]) -> dict[str, Any]:
+            for given in names:
+                _take_out(defaults, given, role)
+            return defaults
+
+        return self._change(name, edit)
+
+    def _change(
+        self,
+        name: str,
+        edit: abc.Callable[[plans.Plan, dict[str, Any]], dict[str, Any]],
+    ) -> Shown:
+        shown: list[Shown] = []
+
+        def changed(
+            environment: environments.PlanEnvironment,
+        ) -> environments.PlanEnvironment:
+            plan = self._plans.load(name)
+            defaults = copy.deepcopy(dict(environment.parameter_defaults))
+            found = dataclasses.replace(
+                environment, parameter_defaults=edit(plan, defaults)
+            )
+            # Before it is written: Heat has to take the plan with it.
+            shown.append(
+                self._ask(dataclasses.replace(plan, environment=found))
+            )
+            return found
+
+        plan = self._plans.change(name, changed)
+        self._keep(plan, shown[-1])
+        return shown[-1]
+
+    def _ask(self, plan: plans.Plan) -> Shown:
+        resolved = self._plans.resolve(plan)
+        with secrecy.masking(secrecy.values(plan.environment)):
+            answer = self._stacks.validate(resolved)
+        return Shown(
+            root=validation.read(answer, resolved, plan.environment),
+            warnings=warnings(resolved),
+        )
+
+    def _keep(self, plan: plans.Plan, shown: Shown) -> None:
+        annex = self._annex(plan)
+        name = f'{_KEPT}{plan.content_hash}'
+        # Who may only read does without.
+        with contextlib.suppress(store_errors.StoreError):
+            annex.write(name, dataclasses.asdict(shown))
+            for other in annex.names('parameters/'):
+                if other != name:
+                    annex.delete(other)
+
+    def _annex(self, plan: plans.Plan) -> annexes.Annex:
+        return annexes.Annex(self._store, plan.container)
+
+
+def warnings(resolved: references.Resolved) -> tuple[str, ...]:
+    """Say which references lead nowhere, a sentence each."""
+    return tuple(
+        f'{one.by} refers to {one.path}, which the plan does not have'
+        for one in resolved.missing
+    )
+
+
+def _place(
+    known: abc.Mapping[str, parameters.Effective],
+    given: str,
+    role: str | None,
+) -> tuple[str, str | None]:
+    """Return the parameter that a name means, and a key in it, if any."""
+    if role is not None:
+        if f'{role}{given}' in known:
+            return f'{role}{given}', None
+        if _is_map(known, f'{role}Parameters'):
+            return f'{role}Parameters', given
+        raise errors.Invalid(
+            f'Role {role} has no parameter {given}: the plan has neither '
+            f'{role}{given} nor {role}Parameters'
+        )
+    if given in known:
+        return given, None
+    head, dot, key = given.partition('.')
+    if dot and _is_map(known, head):
+        return head, key
+    close = difflib.get_close_matches(given, known, 1)
+    hint = f'; did you mean {close[0]}?' if close else ''
+    raise errors.Invalid(f'The plan has no parameter {given}{hint}')
+
+
+def _is_map(known: abc.Mapping[str, parameters.Effective], name: str) -> bool:
+    return name in known and known[name].parameter.type == 'json'
+
+
+def _take_out(defaults: dict[str, Any], given: str, role: str | None) -> None:
+    # What was set may have been taken from the templates since, so only
+    # what is set says what a name means.
+    head, _, key = given.partition('.')
+    places: list[tuple[str, str]] = [(given, ''), (head, key)]
+    if role is not None:
+        places = [(f'{role}{given}', ''), (f'{role}Parameters', given)]
+    for parameter, entry in places:
+        found = defaults.get(parameter)
+        if not entry and parameter in defaults:
+            del defaults[parameter]
+            return
+        if entry and isinstance(found, dict) and entry in found:
+            del found[entry]
+            if not found:
+                del defaults[parameter]
+            return
+    of_role = f' for role {role}' if role else ''
+    raise errors.Invalid(f'{given} is not set in the plan{of_role}')

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parameters of a plan, read from Heat's validation of it.
+
+Heat answers with a tree: the parameters of the root template, and of each
+template nested in it. What an environment sets takes the place of a default
+there, so the templates are asked for their own.
+"""
+
+from collections import abc
+import functools
+from typing import Any
+
+from heat_plugins.plans import environment as environments
+from heat_plugins.plans import errors
+from heat_plugins.plans import parameters
+from heat_plugins.plans import references
+from heat_plugins.plans import texts
+
+
+def read(
+    answer: abc.Mapping[str, Any],
+    resolved: references.Resolved,
+    environment: environments.PlanEnvironment,
+) -> parameters.Template:
+    """Make of Heat's answer what can be shown.
+
+    A name that one template hides is hidden in all of them.
+
+    :param answer: of `orchestration.Stacks.validate`.
+    """
+    return _Reader(answer, resolved, environment).root()
+
+
+def hidden_names(answer: abc.Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of the parameters that some template hides."""
+    own = {
+        name
+        for name, found in (answer.get('Parameters') or {}).items()
+        if _is_hidden(found)
+    }
+    below = (answer.get('NestedParameters') or {}).values()
+    return frozenset(own).union(*(hidden_names(one) for one in below))
+
+
+class _Reader:
+    def __init__(
+        self,
+        answer: abc.Mapping[str, Any],
+        resolved: references.Resolved,
+        environment: environments.PlanEnvironment,
+    ) -> None:
+        self._answer = answer
+        self._resolved = resolved
+        self._environment = environment
+        self._hidden = hidden_names(answer) | environment.passwords.keys()
+        merged = answer.get('Environment') or {}
+        self._set = (merged.get('parameter_defaults') or {}).keys() | (
+            merged.get('parameters') or {}
+        ).keys()
+        self._registry = merged.get('resource_registry') or {}
+        # The same few templates stand in many places.
+        self._own = functools.cache(self._own_parameters)
+
+    def root(self) -> parameters.Template:
+        own = _declared(self._resolved.template)
+        return self._template('', '', self._answer, own)
+
+    def _template(
+        self,
+        path: str,
+        type_: str,
+        found: abc.Mapping[str, Any],
+        own: abc.Mapping[str, Any],
+    ) -> parameters.Template:
+        below = found.get('NestedParameters') or {}
+        return parameters.Template(
+            path=path,
+            type=type_,
+            description=_description(found),
+            parameters=tuple(
+                self._parameter(name, one, own.get(name) or {}, bool(path))
+                for name, one in (found.get('Parameters') or {}).items()
+            ),
+            nested=tuple(
+                self._template(
+                    f'{path}.{name}' if path else name,
+                    one.get('Type') or '',
+                    one,
+                    self._own(one.get('Type') or ''),
+                )
+                for name, one in below.items()
+            ),
+        )
+
+    def _parameter(
+        self,
+        name: str,
+        found: abc.Mapping[str, Any],
+        own: abc.Mapping[str, Any],
+        nested: bool,
+    ) -> parameters.Parameter:
+        hidden = name in self._hidden
+        default = own.get('default', own.get('Default'))
+        value = found.get('Value', found.get('Default'))
+        return parameters.Parameter(
+            name=name,
+            type=_TYPES.get(found['Type'], str(found['Type']).lower()),
+            label=found.get('Label') or '',
+            description=found.get('Description') or '',
+            default=_masked(default) if hidden else default,
+            value=_masked(value) if hidden else value,
+            origin=self._origin(name, found, nested),
+            hidden=hidden,
+            constraints={
+                key: found[key] for key in CONSTRAINTS if key in found
+            },
+            tags=tuple(found.get('Tag') or ()),
+        )
+
+    def _origin(
+        self, name: str, found: abc.Mapping[str, Any], nested: bool
+    ) -> parameters.Origin:
+        if nested and 'Value' in found:
+            return parameters.Origin.PARENT
+        if name in self._environment.parameter_defaults:
+            return parameters.Origin.PLAN
+        if name in self._environment.derived_parameters:
+            return parameters.Origin.DERIVED
+        if name in self._set:
+            generated = name in self._environment.passwords
+            return (
+                parameters.Origin.GENERATED
+                if generated
+                else parameters.Origin.ENVIRONMENT
+            )
+        return (
+            parameters.Origin.DEFAULT
+            if 'Default' in found
+            else parameters.Origin.MISSING
+        )
+
+    def _own_parameters(self, type_: str) -> abc.Mapping[str, Any]:
+        """Return what the template behind a resource type declares."""
+        key: Any = type_
+        # Names may stand for names; a circle ends somewhere.
+        for _ in range(10):
+            if not isinstance(key, str):
+                break
+            if key in self._resolved.files:
+                return _declared(self._resolved.files[key])
+            key = self._registry.get(key)
+        return {}
+
+
+_TYPES = {
+    'String': 'string',
+    'Number': 'number',
+    'CommaDelimitedList': 'comma_delimited_list',
+    'Json': 'json',
+    'Boolean': 'boolean',
+}
+
+#: What limits a value, by Heat's names.
+CONSTRAINTS = (
+    'AllowedValues',
+    'AllowedPattern',
+    'MinLength',
+    'MaxLength',
+    'MinValue',
+    'MaxValue',
+    'Step',
+    'Offset',
+    'CustomConstraint',
+    'ConstraintDescription',
+)
+
+
+def _declared(text: str) -> abc.Mapping[str, Any]:
+    try:
+        template = texts.mapping(text, 'a template')
+    except errors.Invalid:
+        # Heat has read it; that is enough.
+        return {}
+    found = template.get('parameters', template.get('Parameters'))
+    if not isinstance(found, dict):
+        return {}
+    return {name: one for name, one in found.items() if isinstance(one, dict)}
+
+
+def _description(found: abc.Mapping[str, Any]) -> str:
+    # What Heat says of a template that says nothing.
+    said = str(found.get('Description') or '').strip()
+    return '' if said == 'No description' else said
+
+
+def _is_hidden(found: abc.Mapping[str, Any]) -> bool:
+    return str(found.get('NoEcho')).lower() == 'true'
+
+
+def _masked(value: Any) -> Any:
+    return value if value in (None, '') else parameters.MASK
