@@ -112,6 +112,20 @@ class Workflows:
             said = _fault(answer)
             raise mistral_errors.answered(answer.status_code, said)
 
+    def triggers(self, names: Collection[str]) -> dict[str, str]:
+        ids = {one.id for one in self.find(names).values() if one.own}
+        return {
+            row.name: row.workflow_name
+            for value in _any_of(names)
+            for row in _ask(
+                self._client.cron_triggers.list,
+                workflow_name=value,
+                fields=['name', 'workflow_name', 'workflow_id'],
+            )
+            # The same name may be there in other namespaces.
+            if row.workflow_id in ids
+        }
+
     def executions(
         self, names: Collection[str], limit: int
     ) -> list[dict[str, Any]]:
@@ -138,7 +152,11 @@ class Workflows:
 
     def begun(self, names: Collection[str]) -> list[service.Begun]:
         return [
-            service.Begun(id=row.id, state=row.state)
+            service.Begun(
+                id=row.id,
+                state=row.state,
+                by_clock=_by_clock(getattr(row, 'description', None)),
+            )
             for row in self._executions(names, nulls='task_execution_id')
         ]
 
@@ -157,7 +175,12 @@ class Workflows:
                 rows: Sequence[Any] = _ask(
                     self._client.executions.list,
                     workflow_name=value,
-                    fields=['id', 'state', 'workflow_namespace'],
+                    fields=[
+                        'id',
+                        'state',
+                        'workflow_namespace',
+                        'description',
+                    ],
                     sort_keys='created_at,id',
                     marker=marker,
                     limit=_ROWS,
@@ -186,6 +209,12 @@ def _any_of(names: Collection[str]) -> Iterator[str]:
     for name in names:
         if ',' in name:
             yield f'eq:{name}'
+
+
+def _by_clock(description: str | None) -> bool:
+    """Read what Mistral writes into the description of such an execution."""
+    cause = outcome.mapping(description).get('triggered_by')
+    return outcome.mapping(cause).get('type') == 'cron_trigger'
 
 
 def _ask(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -7,6 +7,7 @@ import json
 from heat.common import exception
 from heat.engine import resource
 from heat.engine.resources.openstack.mistral import workflow
+from heat.objects import resource as resource_objects
 from oslo_log import log as logging
 
 from heat_plugins.clients import heat_mistral
@@ -22,6 +23,7 @@ from heat_plugins.workflows import reading
 from heat_plugins.workflows import records
 from heat_plugins.workflows import service as service_module
 from heat_plugins.workflows import structured
+from heat_plugins.workflows import using
 
 LOG = logging.getLogger(__name__)
 
@@ -128,13 +130,43 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         self.data_set(RECORD, record.write())
 
     def _deployer(self):
-        return deploying.Deployer(self._service(), self._save, self.PATIENCE)
+        return deploying.Deployer(
+            self._service(), self._save, self.PATIENCE, self._own_triggers
+        )
+
+    def _own_triggers(self, names):
+        """Return which cron triggers of these names this stack has made.
+
+        In Heat a cron trigger's physical name is that in Mistral. The stack
+        is all of it, with those that are nested.
+        """
+        found = resource_objects.Resource.get_all_by_root_stack(
+            self.context,
+            self.stack.root_stack_id(),
+            {'physical_resource_id': list(names)},
+        )
+        return {
+            one.physical_resource_id
+            for one in found.values()
+            if one.id != self.id
+        }
 
     def _bring(self, props):
         self._check(props)
         wanted = self._wanted(props)
         record = self._deployer().bring(self._record(), wanted)
+        if record.left:
+            self._tell_left(record)
         self.resource_id_set(self._id_of(record, wanted))
+
+    def _tell_left(self, record):
+        said = (
+            'Dropped, but still in use by executions or cron triggers; '
+            'check or update the stack later to remove: '
+            f'{", ".join(record.left)}'
+        )
+        reason = log.shortened(said, workflow_signals.REASON)
+        self._add_event(self.action, self.status, reason)
 
     @staticmethod
     def _id_of(record, wanted):
@@ -168,8 +200,11 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         """Nothing: what is missing in Mistral is made by an update."""
 
     def handle_check(self):
-        """Look whether all the workflows are there."""
-        names = self._record().names.values()
+        """Look whether all the workflows are there, and no dropped ones."""
+        record = self._record()
+        if record.left or record.left_books:
+            self._deployer().tidy(record)
+        names = record.names.values()
         found = self._service().find(names)
         if missing := [name for name in names if name not in found]:
             raise exception.Error(f'missing in Mistral: {", ".join(missing)}')
@@ -204,12 +239,21 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         if not (record.all_names or record.left_books):
             return True
         service = self._service()
-        way = ending.Way(self.properties[schema.EXECUTIONS_ON_DELETE])
-        heats = self.data().get(self.EXECUTIONS) or ''
-        if not ending.end(service, record, way, heats.split(',')):
+        if kept := using.refuse(service, record.left, self._own_triggers):
+            # They go with the stack, and may take their time.
+            raise service_module.MistralError(
+                using.explained(kept), service_module.Kind.PASSING
+            )
+        if not self._end_executions(service, record):
             return False
         deploying.Deployer(service, self._save, 0).sweep(record)
-        return True
+        # Some may have begun in between.
+        return self._end_executions(service, record)
+
+    def _end_executions(self, service, record):
+        way = ending.Way(self.properties[schema.EXECUTIONS_ON_DELETE])
+        heats = self.data().get(self.EXECUTIONS) or ''
+        return ending.end(service, record, way, heats.split(','))
 
     # Attributes -----------------------------------------------------------
 

@@ -14,7 +14,7 @@ from heat_plugins.workflows import service as service_module
 LOG = logging.getLogger(__name__)
 
 #: What the database holds of an event's reason.
-_REASON = 255
+REASON = 255
 
 
 class Signals:
@@ -39,12 +39,12 @@ class Signals:
             entry['error'] = str(error)
             self._remember(entry)
             # Heat writes no event when a signal fails.
-            reason = log.shortened(f'Signal failed: {error}', _REASON)
+            reason = log.shortened(f'Signal failed: {error}', REASON)
             self._add_event('SIGNAL', self.FAILED, reason)
             raise exception.Error(str(error)) from error
         self._remember(entry)
         # Heat puts a word before it.
-        return log.shortened(said, _REASON - len('Signal: '))
+        return log.shortened(said, REASON - len('Signal: '))
 
     def _run(self, body, entry):
         record = self._record()

@@ -14,6 +14,7 @@ import tenacity
 
 from heat_plugins.workflows import records
 from heat_plugins.workflows import service as service_module
+from heat_plugins.workflows import using
 
 LOG = logging.getLogger(__name__)
 
@@ -30,6 +31,7 @@ class Deployer:
 
     :param save: keeps a record where it outlives this process.
     :param patience: seconds for which passing errors are ridden out.
+    :param mine: tells which cron triggers the same stack has made.
     """
 
     def __init__(
@@ -37,10 +39,12 @@ class Deployer:
         service: service_module.Service,
         save: Save,
         patience: float = 15,
+        mine: using.Mine = lambda names: (),
     ) -> None:
         self._service = service
         self._save = save
         self._patience = patience
+        self._mine = mine
 
     def bring(
         self, record: records.Record, wanted: records.Wanted
@@ -55,6 +59,8 @@ class Deployer:
         mine = {*record.names.values(), *record.left}
         there = self.persist(self._service.find, names)
         self._refuse_clashes(wanted, there, mine)
+        dropped = _without(record.names.values(), names)
+        self.persist(using.refuse, self._service, dropped, self._mine)
         book_there = bool(wanted.book) and self.persist(
             self._service.has_book, wanted.book
         )
@@ -158,8 +164,8 @@ class Deployer:
         )
         try:
             new = self.sweep(new)
-        except service_module.MistralError:
-            LOG.info('Left for later: %s', new)
+        except service_module.MistralError as error:
+            LOG.info('Left for later: %s: %s', new, error)
         self._save(
             dataclasses.replace(
                 before,
@@ -197,15 +203,25 @@ class Deployer:
             after, former=_without(after.former, names)
         )
         self._save(after)
+        return self.tidy(after)
+
+    def tidy(self, record: records.Record) -> records.Record:
+        """Remove what has been dropped and nothing needs; return the rest.
+
+        What cannot go yet stays written down for the next occasion.
+        """
         try:
-            # A running execution may yet call what has been dropped.
-            if after.left and self._service.running(after.all_names):
-                return after
-            after = self.sweep(after)
-        except service_module.MistralError:
-            # It stays written down, and goes with the next occasion.
-            return after
-        self._save(after)
+            # A running execution may yet call it.
+            if record.left and self._service.running(record.all_names):
+                return record
+            if using.refuse(self._service, record.left, self._mine):
+                return record
+            after = self.sweep(record)
+        except service_module.MistralError as error:
+            LOG.info('Left for later: %s: %s', record, error)
+            return record
+        if after != record:
+            self._save(after)
         return after
 
     def sweep(self, record: records.Record) -> records.Record:

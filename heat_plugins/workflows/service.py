@@ -49,10 +49,14 @@ class Found:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Begun:
-    """An execution, as far as it takes to end it."""
+    """An execution, as far as it takes to end it.
+
+    :ivar by_clock: whether a cron trigger began it.
+    """
 
     id: str
     state: str
+    by_clock: bool = False
 
     @property
     def finished(self) -> bool:
@@ -107,6 +111,9 @@ class Service(Protocol):
         description: str,
     ) -> None:
         """Run a workflow; a second time with one id changes nothing."""
+
+    def triggers(self, names: Collection[str]) -> Mapping[str, str]:
+        """Return the workflow for each cron trigger that runs one of them."""
 
     def executions(
         self, names: Collection[str], limit: int

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from tests.functional import base
+from tests.functional import flows
+from tests.functional import mistral_proxy
 
 OURS = (
     'OS::Heat::SoftwareComponent',
@@ -162,3 +164,44 @@ def either(
     cloud = request.getfixturevalue('cloud' if ours else 'heats_own')
     stacks = request.getfixturevalue('stacks' if ours else 'heats_own_stacks')
     return cloud, stacks
+
+
+@pytest.fixture(scope='module')
+def proxy(
+    cloud: base.minicloud_client.Cloud,
+) -> Iterator[mistral_proxy.Proxy]:
+    """Stands before the cloud's Mistral."""
+    with mistral_proxy.standing_before(cloud) as found:
+        yield found
+
+
+@pytest.fixture
+def mistral(
+    cloud: base.minicloud_client.Cloud, proxy: mistral_proxy.Proxy
+) -> flows.Mistral:
+    """What the project has in Mistral, and how to let it fail."""
+    return flows.Mistral(cloud, proxy)
+
+
+@pytest.fixture
+def made(
+    mistral: flows.Mistral, stacks: Callable[..., base.Stack]
+) -> Iterator[Callable[..., base.Stack]]:
+    """Makes stacks and waits for them; in the end nothing is left."""
+    before = mistral.left()
+    found: list[base.Stack] = []
+
+    def make(
+        *args: Any, status: str = 'CREATE_COMPLETE', **options: Any
+    ) -> base.Stack:
+        stack = stacks(*args, **options)
+        found.append(stack)
+        stack.wait(status)
+        return stack
+
+    yield make
+    for stack in found:
+        stack.delete()
+    for stack in found:
+        stack.wait('DELETE_COMPLETE')
+    assert mistral.left() == before

@@ -7,6 +7,7 @@ from urllib import parse
 
 from keystoneauth1 import exceptions as keystone
 from mistralclient.api.v2 import actions
+from mistralclient.api.v2 import cron_triggers
 from mistralclient.api.v2 import executions
 from mistralclient.api.v2 import workbooks
 from mistralclient.api.v2 import workflows
@@ -76,6 +77,7 @@ def mistral(http):
 def client(http):
     return types.SimpleNamespace(
         actions=actions.ActionManager(http),
+        cron_triggers=cron_triggers.CronTriggerManager(http),
         executions=executions.ExecutionManager(http),
         workbooks=workbooks.WorkbookManager(http),
         workflows=workflows.WorkflowManager(http),
@@ -194,6 +196,31 @@ def test_all_pages_of_executions_are_read(mistral, http, monkeypatch):
     assert not mistral.running(['a'])
     http.answers = [page('IDLE')]
     assert mistral.running(['a'])
+
+
+def test_what_the_clock_began_is_known_by_its_description(mistral, http):
+    cause = {'triggered_by': {'type': 'cron_trigger', 'id': '1'}}
+    texts = [json.dumps(cause), '{"triggered_by": 1}', '["x"]', 'x', '', None]
+    rows = [
+        {'id': f'{n}', 'state': 'RUNNING', 'description': text}
+        for n, text in enumerate(texts)
+    ]
+    http.answers = [(200, {'executions': rows})]
+    found = [one.by_clock for one in mistral.begun(['a'])]
+    assert found == [True, False, False, False, False, False]
+
+
+def test_triggers_of_other_namespaces_do_not_count(mistral, http):
+    triggers = [
+        {'name': f't{n}', 'workflow_name': 'a', 'workflow_id': n}
+        for n in ('1', '2')
+    ]
+    http.answers = [
+        (200, {'workflows': [row('a', 'ours', 1)]}),
+        (200, {'cron_triggers': triggers}),
+    ]
+    assert mistral.triggers(['a']) == {'t1': 'a'}
+    assert http.asked[1][2]['workflow_name'] == 'in:a'
 
 
 def test_execution_is_ended(mistral, http):

@@ -9,6 +9,7 @@ from heat.objects import event as event_objects
 from oslo_config import cfg
 
 from heat_plugins.resources import workflow
+from heat_plugins.workflows import service
 from tests.unit import heat_fixture
 from tests.unit.workflows import fake_service
 
@@ -434,6 +435,49 @@ class LifeTest(WorkflowTest):
         self.assertIn('Mistral answers 503', stack['flow'].status_reason)
         self.heat.delete(stack)
         self.assertEqual({}, self.mistral.workflows)
+
+    def test_trigger_of_others_is_named_before_anything_goes(self):
+        stack = self.create(definition=ONE, input={'x': 1})
+        self.signal(stack)
+        self.mistral.clock = {'weekly': 'stack.flow.main'}
+        self.assertRaises(AssertionError, self.heat.delete, stack)
+        self.assertIn(
+            '"weekly" (stack.flow.main)', stack['flow'].status_reason
+        )
+        self.assertEqual('RUNNING', self.mistral.rows[0]['state'])
+        self.mistral.clock = {}
+        self.heat.delete(stack)
+        self.assertEqual([], self.mistral.rows)
+
+    def test_trigger_of_the_same_stack_is_waited_for(self):
+        content = template(definition=ONE)
+        content['resources']['by'] = {'type': 'OS::Heat::Value'}
+        content['resources']['by']['properties'] = {'value': 'x'}
+        stack = self.heat.create(content)
+        stack['by'].resource_id_set('nightly')
+        self.mistral.clock = {'nightly': 'stack.flow.main'}
+        cfg.CONF.set_override('mistral_error_budget', 0, 'heat_plugins')
+        again = self.heat.load(stack)
+        loaded = again['flow']
+        patience = loaded.handle_delete()
+        error = self.assertRaises(
+            service.MistralError, loaded.check_delete_complete, patience
+        )
+        self.assertTrue(error.passing)
+        self.mistral.clock = {}
+        self.assertTrue(loaded.check_delete_complete(patience))
+
+    def test_run_that_begins_while_its_workflow_goes_goes_too(self):
+        stack = self.create(definition=ONE, input={'x': 1})
+        delete = self.mistral.delete
+
+        def late(identifier):
+            self.mistral.add('stack.flow.main', by_clock=True)
+            delete(identifier)
+
+        self.mistral.delete = late
+        self.heat.delete(stack)
+        self.assertEqual([], self.mistral.rows)
 
     def test_stack_that_was_never_made_is_deleted_without_mistral(self):
         stack = self.heat.stack(template(definition=ONE))

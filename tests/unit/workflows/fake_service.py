@@ -23,6 +23,7 @@ class FakeService:
 
     :ivar workflows: the text of each workflow, by name.
     :ivar public: names of public workflows of other projects.
+    :ivar clock: the workflow of each cron trigger.
     :ivar rows: the executions, as Mistral shows them.
     :ivar calls: (method, first argument) of every call.
     :ivar faults: (method, error, whether it is done nevertheless), taken
@@ -34,6 +35,7 @@ class FakeService:
         self.public: set[str] = set()
         self.books: dict[str, str] = {}
         self.actions: set[str] = set()
+        self.clock: dict[str, str] = {}
         self.rows: list[dict[str, Any]] = []
         self.calls: list[tuple[str, Any]] = []
         self.faults: list[tuple[str, service.MistralError, bool]] = []
@@ -87,6 +89,8 @@ class FakeService:
     def delete(self, workflow_id: str) -> None:
         with self._call('delete', workflow_id):
             name = workflow_id.removeprefix('id of ')
+            if name in self.clock.values():
+                raise _refused(_Kind.REFUSED, 'cron triggers associated')
             if self.workflows.pop(name, None) is None:
                 raise _refused(_Kind.MISSING, 'not found')
 
@@ -160,6 +164,15 @@ class FakeService:
             }
         )
 
+    def triggers(self, names: Collection[str]) -> Mapping[str, str]:
+        with self._call('triggers', tuple(names)):
+            found = {
+                trigger: name
+                for trigger, name in self.clock.items()
+                if name in names
+            }
+        return found
+
     def executions(
         self, names: Collection[str], limit: int
     ) -> list[dict[str, Any]]:
@@ -171,7 +184,12 @@ class FakeService:
         with self._call('begun', tuple(names)):
             rows = [row for row in self.rows if row['workflow_name'] in names]
         return [
-            service.Begun(id=row['id'], state=row['state']) for row in rows
+            service.Begun(
+                id=row['id'],
+                state=row['state'],
+                by_clock=row.get('by_clock', False),
+            )
+            for row in rows
         ]
 
     def running(self, names: Collection[str]) -> bool:

@@ -31,7 +31,10 @@ class House:
     def __init__(self, patience=0):
         self.service = fake_service.FakeService()
         self.record = records.Record(mark='0123456789ab')
-        self.deployer = deploying.Deployer(self.service, self.save, patience)
+        self.mine = ()
+        self.deployer = deploying.Deployer(
+            self.service, self.save, patience, lambda names: self.mine
+        )
 
     def save(self, record):
         # As a database would.
@@ -255,3 +258,27 @@ def test_executions_are_known_by_their_ids(house):
 def test_record_of_a_later_release_is_read():
     assert records.Record.read('{"names": {}, "new": 1}').names == {}
     assert records.Record.read(None) == records.Record()
+
+
+def test_workflow_that_a_trigger_of_others_runs_is_not_dropped(house):
+    house.bring(A + B)
+    house.service.clock = {'weekly': 's.r.b'}
+    before = dict(house.service.workflows)
+    said = house.fail(A)
+    assert '"weekly" (s.r.b)' in said
+    assert house.service.workflows == before
+    assert house.record.names == {'a': 's.r.a', 'b': 's.r.b'}
+    assert house.record.left == ()
+
+
+def test_one_that_a_trigger_of_the_stack_runs_goes_later(house):
+    house.bring(A + B)
+    house.service.clock = {'ours': 's.r.b'}
+    house.mine = {'ours'}
+    house.bring(A)
+    assert house.record.left == ('s.r.b',)
+    assert 's.r.b' in house.service.workflows
+    house.service.clock = {}
+    house.deployer.tidy(house.record)
+    assert house.record.left == ()
+    assert set(house.service.workflows) == {'s.r.a'}

@@ -19,10 +19,13 @@ def mistral():
         'theirs running': 'f' * 32,
         'theirs done': 'e' * 32,
         'of Heat': 'd' * 32,
+        'the clock running': 'c' * 32,
+        'the clock done': 'b' * 32,
     }
     for what, one in ids.items():
         state = 'SUCCESS' if 'done' in what else 'RUNNING'
-        found.add('s.r.a', id=one, state=state)
+        clock = 'clock' in what
+        found.add('s.r.a', id=one, state=state, by_clock=clock)
     found.what = {one: what for what, one in ids.items()}
     return found
 
@@ -34,7 +37,13 @@ def mistral():
         (ending.Way.CANCEL_ALL, set()),
         (
             ending.Way.LEAVE,
-            {'ours running', 'theirs running', 'theirs done', 'of Heat'},
+            {
+                'ours running',
+                'theirs running',
+                'theirs done',
+                'of Heat',
+                'the clock running',
+            },
         ),
     ],
 )
