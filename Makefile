@@ -7,6 +7,7 @@ VENV ?= $(MINICLOUD_HOME)/venv
 PYTHON := $(VENV)/bin/python
 STAMP := $(VENV)/.heat-plugins-installed
 DOCS_STAMP := $(VENV)/.heat-plugins-docs-installed
+BENCH_STAMP := $(VENV)/.heat-plugins-bench-installed
 
 # How the environment is made, and what the demo is.
 MAKE_VENV ?= contrib/minicloud/minicloud install
@@ -18,10 +19,10 @@ CONSTRAINTS := $(wildcard contrib/minicloud/constraints.txt)
 # How many processes run the tests; each has mini clouds of its own.
 JOBS ?= 3
 
-# For pytest, such as ARGS='-k registry'.
+# For pytest, such as ARGS='-k registry', or for the bench: ARGS=--help.
 ARGS ?=
 
-.PHONY: help venv lint unit functional test demo docs
+.PHONY: help venv lint unit functional test demo bench docs
 
 help:
 	@echo 'make demo        watch a real Heat deploy software and run workflows'
@@ -29,6 +30,7 @@ help:
 	@echo 'make lint        ruff and mypy'
 	@echo 'make unit        the tests that need no cloud'
 	@echo 'make functional  the tests on the mini cloud'
+	@echo 'make bench       measure what waiting costs; takes most of an hour'
 	@echo 'make docs        the pages for users, in doc/build/html'
 	@echo 'make venv        the environment for all of these'
 
@@ -63,6 +65,14 @@ test: lint
 
 demo: $(STAMP)
 	$(DEMO)
+
+$(BENCH_STAMP): $(STAMP)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check \
+	    $(CONSTRAINTS:%=--constraint %) --editable '.[bench]'
+	@touch $@
+
+bench: $(BENCH_STAMP)
+	$(PYTHON) -m tests.bench $(ARGS)
 
 $(DOCS_STAMP): $(STAMP)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check \

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of the bench."""
+
+import argparse
+from collections.abc import Iterator
+import datetime
+import pathlib
+import sys
+import tempfile
+import time
+
+from tests.bench import lab as labs
+from tests.bench import machine
+from tests.bench import profiling
+from tests.bench import record as records
+from tests.bench import report
+from tests.bench import rounds
+from tests.bench import scenarios
+from tests.functional import base
+
+_JSON = 'figures.json'
+
+
+def main() -> int:
+    options = _options()
+    options.out.mkdir(parents=True, exist_ok=True)
+    if options.render:
+        record = records.read(options.render)
+    elif options.profile:
+        return _profile(options)
+    else:
+        record = _measure(options)
+    report.write(record, options.out, print)
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog='make bench ARGS=…',
+        description='Measure deployments that wait, on a mini cloud of its '
+        "own: heat-plugins beside Heat's own classes, in turns.",
+        epilog='The whole of it takes about 40 minutes on two cores.',
+    )
+    parser.add_argument(
+        '--n',
+        metavar='N,…',
+        type=_numbers,
+        default=[10, 25, 50, 100, 200],
+        help='deployments in a stack (default: 10,25,50,100,200)',
+    )
+    parser.add_argument(
+        '--sides',
+        metavar='SIDE,…',
+        type=_names(labs.SIDES),
+        default=list(labs.SIDES),
+        help='whose classes: ' + ', '.join(labs.SIDES) + ' (default: both)',
+    )
+    parser.add_argument(
+        '--others',
+        metavar='NAME,…',
+        type=_names(scenarios.OTHERS),
+        default=list(scenarios.OTHERS),
+        help='what else: ' + ', '.join(scenarios.OTHERS) + ', or nothing: '
+        "'' (default: all)",
+    )
+    parser.add_argument(
+        '--goals-at',
+        metavar='N',
+        type=int,
+        default=100,
+        help='the N that the goals are for (default: 100)',
+    )
+    parser.add_argument(
+        '--repeat',
+        metavar='TIMES',
+        type=int,
+        default=3,
+        help='rounds of that N, which tell the noise (default: 3)',
+    )
+    parser.add_argument(
+        '--out',
+        metavar='DIR',
+        type=pathlib.Path,
+        default=base.ROOT / 'doc/build/bench',
+        help='where to write figures, tables and plots '
+        '(default: doc/build/bench)',
+    )
+    parser.add_argument(
+        '--render',
+        metavar='FILE',
+        type=pathlib.Path,
+        help=f'only make tables and plots anew, of such a {_JSON}',
+    )
+    parser.add_argument(
+        '--profile',
+        action='store_true',
+        help='profile heat-engine in one round of each N instead; '
+        'the figures of such a round mean nothing',
+    )
+    parser.add_argument(
+        '--name',
+        default='bench',
+        help='of the mini cloud (default: bench)',
+    )
+    return parser.parse_args()
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(',') if part]
+
+
+def _names(known):
+    def names(text: str) -> list[str]:
+        found = [part for part in text.split(',') if part]
+        if unknown := set(found).difference(known):
+            raise argparse.ArgumentTypeError(f'no such: {sorted(unknown)}')
+        return found
+
+    return names
+
+
+def _plan(
+    options: argparse.Namespace,
+) -> Iterator[tuple[scenarios.Scenario, labs.Side]]:
+    """Yield the rounds in their order; the sides take turns."""
+    sides = [labs.SIDES[name] for name in options.sides]
+    for n in options.n:
+        times = options.repeat if n == options.goals_at else 1
+        for _ in range(times):
+            for side in sides:
+                yield scenarios.flat(n), side
+    for name in options.others:
+        for side in sides:
+            yield scenarios.OTHERS[name], side
+
+
+def _lab(options: argparse.Namespace) -> labs.Lab:
+    counts = [scenario.count for scenario, _ in _plan(options)]
+    return labs.Lab(options.name, max(counts))
+
+
+def _measure(options: argparse.Namespace) -> records.Record:
+    begun = time.monotonic()
+
+    def say(text: str) -> None:
+        minutes, seconds = divmod(int(time.monotonic() - begun), 60)
+        print(f'{minutes:3}:{seconds:02} {text}', flush=True)
+
+    record = records.Record(
+        machine=machine.about(),
+        options={
+            name: value if isinstance(value, list | int) else str(value)
+            for name, value in vars(options).items()
+        },
+        made_at=datetime.datetime.now(datetime.UTC).isoformat(),
+    )
+    lab = _lab(options)
+    plan = list(_plan(options))
+    runner = rounds.Runner(lab, lambda text: say(f'      {text}'))
+    try:
+        for number, (scenario, side) in enumerate(plan, 1):
+            say(f'{number}/{len(plan)} {scenario.name}: {side.title}')
+            record.rounds.append(runner.run(scenario, side))
+            record.seconds = time.monotonic() - begun
+            # An end before its time leaves what there is.
+            record.write(options.out / _JSON)
+    finally:
+        lab.close()
+    return record
+
+
+def _profile(options: argparse.Namespace) -> int:
+    lab = _lab(options)
+    with tempfile.TemporaryDirectory(prefix='bench-') as folder:
+        try:
+            for scenario, side in _plan(options):
+                profiler = profiling.Profiler(pathlib.Path(folder))
+                runner = rounds.Runner(lab, print, profiler)
+                found = runner.run(scenario, side)
+                for phase, file in profiler.files.items():
+                    print(f'\n{side.title}, {scenario.name}: {phase}')
+                    _show(file, found.counts.get(phase))
+        finally:
+            lab.close()
+    return 0
+
+
+def _show(file: pathlib.Path, counts) -> None:
+    if counts is not None:
+        used = counts.cpu['heat'] / counts.seconds
+        print(f'heat-engine used {used:.2f} of a core')
+    with file.open(encoding='utf-8') as lines:
+        for one in profiling.functions(lines):
+            print(f'{one.share:6.1%} {one.own:6.1%}  {one.name}')
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the services do between two moments.
+
+Swift's requests come from the log of its proxy; RPC messages and database
+statements from the counters that run in heat-engine, below our classes and
+Heat's alike; CPU and memory from the kernel.
+"""
+
+import collections
+import dataclasses
+import time
+
+from tests.bench import engine_state
+from tests.functional import base
+
+SERVICES = ('heat', 'swift', 'keystone')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Mark:
+    """A moment, and what Heat and the kernel had counted up to then."""
+
+    time: float
+    rpc: dict[str, int]
+    db: dict[str, int]
+    cpu: dict[str, float]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Counts:
+    """What was done in a time.
+
+    :ivar seconds: how long it was.
+    :ivar swift: requests by verb.
+    :ivar rpc: messages by method.
+    :ivar db: statements by verb.
+    :ivar cpu: seconds by service.
+    """
+
+    seconds: float
+    swift: dict[str, int]
+    rpc: dict[str, int]
+    db: dict[str, int]
+    cpu: dict[str, float]
+
+
+class Meter:
+    """Counts what a cloud's services do."""
+
+    def __init__(self, cloud: base.minicloud_client.Cloud) -> None:
+        self._cloud = cloud
+
+    def mark(self) -> Mark:
+        """Wait for Heat's next count, at most a second, and take it."""
+        since = time.time()
+
+        def sample():
+            return self._cloud.heat_counters(since)
+
+        found = engine_state.until(sample, 30, "heat-engine's counters")[0]
+        return Mark(
+            time=found['time'],
+            rpc=found['rpc'],
+            db=found['db'],
+            cpu={
+                name: self._cloud.usage(name)['cpu_seconds']
+                for name in SERVICES
+            },
+        )
+
+    def between(self, begin: Mark, end: Mark) -> Counts:
+        return Counts(
+            seconds=end.time - begin.time,
+            swift=dict(
+                collections.Counter(
+                    one['method']
+                    for one in self._cloud.swift_requests(begin.time)
+                    if one['time'] < end.time
+                )
+            ),
+            rpc=_difference(begin.rpc, end.rpc),
+            db=_difference(begin.db, end.db),
+            cpu={name: end.cpu[name] - begin.cpu[name] for name in SERVICES},
+        )
+
+    def peak_bytes(self) -> dict[str, int]:
+        """Return the most memory that each has held since its start."""
+        return {
+            name: self._cloud.usage(name)['peak_rss_bytes']
+            for name in SERVICES
+        }
+
+
+def _difference(before: dict[str, int], after: dict[str, int]):
+    changed = {key: after[key] - before.get(key, 0) for key in after}
+    return {key: count for key, count in changed.items() if count}

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far Heat is, read from its database behind its back."""
+
+from collections.abc import Callable, Sequence
+import dataclasses
+import json
+import pathlib
+import sqlite3
+import time
+from typing import TypeVar
+
+T = TypeVar('T')
+
+#: Seconds between two looks; what is measured by them is as exact.
+INTERVAL = 0.1
+
+
+class TooLongError(Exception):
+    """Something has not come about within its time."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """A deployment resource, and the row behind it.
+
+    :ivar action: of the resource, like ``status``.
+    """
+
+    id: str
+    action: str
+    status: str
+    row_action: str
+    row_status: str
+
+    def waits(self, action: str) -> bool:
+        """Whether its server has been given the config of an action."""
+        state = (self.action, self.status, self.row_action, self.row_status)
+        return state == (action, 'IN_PROGRESS') * 2
+
+    def is_done(self, action: str) -> bool:
+        return (self.action, self.status) == (action, 'COMPLETE')
+
+
+class EngineState:
+    """What Heat's database says; reading holds no writer up.
+
+    :param file: the SQLite database.
+    """
+
+    def __init__(self, file: pathlib.Path) -> None:
+        self._database = sqlite3.connect(
+            f'file:{file}?mode=ro', uri=True, isolation_level=None, timeout=60
+        )
+
+    def close(self) -> None:
+        self._database.close()
+
+    def deployments(self, roots: Sequence[str]) -> list[Deployment]:
+        """Read the deployments below root stacks."""
+        rows = self._select(
+            'SELECT d.id, r.action, r.status, d.action, d.status'
+            ' FROM resource r JOIN software_deployment d'
+            ' ON d.id = r.nova_instance WHERE r.root_stack_id IN',
+            roots,
+        )
+        return [
+            Deployment(
+                id=row[0],
+                action=row[1],
+                status=row[2],
+                row_action=row[3],
+                row_status=row[4],
+            )
+            for row in rows
+        ]
+
+    def signal_urls(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return where the servers of deployments signal to, by their id."""
+        rows = self._select(
+            'SELECT d.id, c.config FROM software_deployment d'
+            ' JOIN software_config c ON c.id = d.config_id WHERE d.id IN',
+            ids,
+        )
+        return {row[0]: _input(row[1], 'deploy_signal_id') for row in rows}
+
+    def triggered(self, action: str) -> list[str]:
+        """Return the ids of the rows that are in progress with an action."""
+        return [
+            row[0]
+            for row in self._database.execute(
+                'SELECT id FROM software_deployment'
+                " WHERE action = ? AND status = 'IN_PROGRESS'",
+                (action,),
+            )
+        ]
+
+    def server_ids(self, root: str) -> list[str]:
+        rows = self._database.execute(
+            'SELECT nova_instance FROM resource WHERE root_stack_id = ?'
+            " AND name LIKE 'server%' ORDER BY id",
+            (root,),
+        )
+        return [row[0] for row in rows]
+
+    def stacks(self, ids: Sequence[str]) -> set[str]:
+        """Return the states that stacks are in, such as CREATE_COMPLETE.
+
+        A stack that was deleted is there still, as DELETE_COMPLETE.
+        """
+        rows = self._select(
+            'SELECT action, status FROM stack WHERE id IN', ids
+        )
+        return {f'{action}_{status}' for action, status in rows}
+
+    def _select(self, query: str, values: Sequence[str]) -> list[tuple]:
+        marks = ', '.join('?' * len(values))
+        return self._database.execute(f'{query} ({marks})', values).fetchall()
+
+
+def until(true: Callable[[], T], seconds: float, what: str) -> T:
+    """Wait until a function returns something true; return that.
+
+    :raises TooLongError: it has not done so within `seconds`.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        found = true()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise TooLongError(f'{what}: not within {seconds:.0f} s')
+        time.sleep(INTERVAL)
+
+
+def _input(config: str, name: str) -> str:
+    inputs = json.loads(config)['inputs']
+    return next(each['value'] for each in inputs if each['name'] == name)

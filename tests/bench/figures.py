@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is made of the measurements: figures, ratios, goals, noise."""
+
+from collections.abc import Callable, Iterable, Sequence
+import dataclasses
+import statistics
+
+from tests.bench import rounds
+
+#: The phases that make up the life of a deployment.
+LIFE = ('create', 'waiting', 'signals', 'update', 'update_signals', 'delete')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Figure:
+    """Something that is measured in each round.
+
+    :ivar goal: what ours may be of Heat's, at most.
+    """
+
+    title: str
+    value: Callable[[rounds.Round], float]
+    goal: float | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Value:
+    """A figure over the rounds of one side and scenario.
+
+    :ivar middle: the median.
+    :ivar noise: half of what lies between the extremes, as a part of the
+        median; None where there was only one round.
+    """
+
+    middle: float
+    noise: float | None
+
+
+def _rate(what: str) -> Callable[[rounds.Round], float]:
+    """Per second, while all wait."""
+
+    def value(one: rounds.Round) -> float:
+        counts = one.counts['waiting']
+        return sum(getattr(counts, what).values()) / counts.seconds
+
+    return value
+
+
+def _cores(service: str) -> Callable[[rounds.Round], float]:
+    """Of a service while all wait, above what it uses when nobody does."""
+
+    def value(one: rounds.Round) -> float:
+        idle, waiting = one.counts['idle'], one.counts['waiting']
+        return (
+            waiting.cpu[service] / waiting.seconds
+            - idle.cpu[service] / idle.seconds
+        )
+
+    return value
+
+
+def _life(what: str) -> Callable[[rounds.Round], float]:
+    """Over the whole life, per deployment."""
+
+    def value(one: rounds.Round) -> float:
+        total = sum(
+            sum(getattr(one.counts[phase], what).values()) for phase in LIFE
+        )
+        return total / one.n
+
+    return value
+
+
+def _latency(
+    part: float, attribute: str = 'signals'
+) -> Callable[[rounds.Round], float]:
+    """So many of the deployments are complete by then; 1.0 is the worst."""
+
+    def value(one: rounds.Round) -> float:
+        found = getattr(one, attribute).latencies
+        return found[max(0, round(part * len(found)) - 1)]
+
+    return value
+
+
+def _peak(service: str) -> Callable[[rounds.Round], float]:
+    return lambda one: one.peak_bytes[service] / 1e6
+
+
+SWIFT = Figure(title='Swift requests/s', value=_rate('swift'), goal=1 / 50)
+RPC = Figure(title='RPC messages/s', value=_rate('rpc'), goal=1 / 50)
+DB = Figure(title='database statements/s', value=_rate('db'), goal=1 / 50)
+HEAT_CPU = Figure(
+    title='heat-engine, cores above idle', value=_cores('heat'), goal=1 / 10
+)
+SWIFT_CPU = Figure(title='Swift, cores above idle', value=_cores('swift'))
+MEDIAN = Figure(
+    title='PUT to COMPLETE, median, s', value=_latency(0.5), goal=1 / 2
+)
+P95 = Figure(title='PUT to COMPLETE, 95th of 100, s', value=_latency(0.95))
+WORST = Figure(
+    title='PUT to COMPLETE, worst, s', value=_latency(1), goal=1 / 2
+)
+SETUP = Figure(title='set-up, s', value=lambda one: one.create, goal=1 / 2)
+COMPLETE = Figure(
+    title='first PUT to stack COMPLETE, s',
+    value=lambda one: one.signals.seconds,
+)
+UPDATE = Figure(title='update set-up, s', value=lambda one: one.update)
+UPDATE_WORST = Figure(
+    title='update, PUT to COMPLETE, worst, s',
+    value=_latency(1, 'update_signals'),
+)
+DELETE = Figure(title='delete, s', value=lambda one: one.delete)
+LIFE_SWIFT = Figure(
+    title='Swift requests per deployment', value=_life('swift'), goal=1 / 5
+)
+LIFE_RPC = Figure(title='RPC messages per deployment', value=_life('rpc'))
+LIFE_DB = Figure(title='database statements per deployment', value=_life('db'))
+HEAT_PEAK = Figure(title='heat-engine, peak MB', value=_peak('heat'))
+SWIFT_PEAK = Figure(title='Swift, peak MB', value=_peak('swift'))
+
+WAITING = (SWIFT, RPC, DB, HEAT_CPU, SWIFT_CPU)
+TIMES = (
+    SETUP,
+    MEDIAN,
+    P95,
+    WORST,
+    COMPLETE,
+    UPDATE,
+    UPDATE_WORST,
+    DELETE,
+)
+COSTS = (LIFE_SWIFT, LIFE_RPC, LIFE_DB, HEAT_PEAK, SWIFT_PEAK)
+GOALS = tuple(
+    one for one in (*WAITING, *TIMES, *COSTS) if one.goal is not None
+)
+
+
+def over(figure: Figure, found: Iterable[rounds.Round]) -> Value | None:
+    """Return a figure over rounds; None if none of them got so far."""
+    values = [
+        value for one in found if (value := _of(figure, one)) is not None
+    ]
+    if not values:
+        return None
+    middle = statistics.median(values)
+    noise = None
+    if len(values) > 1 and middle:
+        noise = (max(values) - min(values)) / 2 / abs(middle)
+    return Value(middle=middle, noise=noise)
+
+
+def ratio(ours: Value | None, heats: Value | None) -> float | None:
+    """Return what ours is of Heat's; None where that says nothing."""
+    if ours is None or heats is None or heats.middle <= 0:
+        return None
+    return max(ours.middle, 0) / heats.middle
+
+
+def chosen(
+    found: Sequence[rounds.Round], scenario: str, side: str
+) -> list[rounds.Round]:
+    return [
+        one for one in found if (one.scenario, one.side) == (scenario, side)
+    ]
+
+
+def _of(figure: Figure, one: rounds.Round) -> float | None:
+    try:
+        return figure.value(one)
+    except (AttributeError, KeyError, IndexError):
+        # The round did not get so far, or nothing was left to signal.
+        return None

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The mini cloud that all is measured on, with the one or the other class.
+
+Both sides use the same cloud, one after another: the same databases, users
+and servers. Heat and Swift are started anew for each round, so that neither
+memory nor connections nor caches are left from the round before.
+"""
+
+import contextlib
+import dataclasses
+import pathlib
+import tempfile
+
+from tests.bench import engine_state
+from tests.bench import scenarios
+from tests.functional import base
+
+_TYPE = 'OS::Heat::SoftwareDeployment'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Side:
+    """Whose classes serve the deployments."""
+
+    name: str
+    title: str
+    plugin: str | pathlib.Path
+    module: str
+
+
+SIDES = {
+    side.name: side
+    for side in (
+        Side(
+            name='ours',
+            title='heat-plugins',
+            plugin=base.ROOT,
+            module='heat_plugins.',
+        ),
+        Side(name='heats', title="Heat's own", plugin='none', module='heat.'),
+    )
+}
+
+
+class Lab:
+    """A mini cloud for measurements.
+
+    :param servers: as many as the largest scenario needs.
+    """
+
+    def __init__(self, name: str, servers: int) -> None:
+        self.cloud = base.minicloud_client.Cloud(name)
+        self._count = servers
+        self._servers: list[str] = []
+        self._folder = tempfile.TemporaryDirectory(prefix='bench-')
+
+    def close(self) -> None:
+        self.cloud.down(purge=True)
+        self._folder.cleanup()
+
+    def reset(self) -> None:
+        """Forget all that is stored, after something has gone wrong."""
+        self.cloud.down(purge=True)
+        self._servers = []
+
+    def start(self, side: Side, conf: str = '') -> None:
+        """Start Heat with the classes of a side, and a new Swift.
+
+        :param conf: what to add to heat.conf.
+        """
+        # One more file than needed, but then the two sides are alike.
+        extra = pathlib.Path(self._folder.name, 'extra.conf')
+        extra.write_text(conf)
+        if (self.cloud.path / 'instance.json').exists():
+            for service in ('heat', 'swift'):
+                self.cloud.stop(service)
+        for log in ('swift-requests', 'heat-counters'):
+            (self.cloud.path / f'logs/{log}.jsonl').unlink(missing_ok=True)
+        self.cloud.up(
+            plugin=side.plugin,
+            conf=[extra],
+            # Each waiting resource holds a thread; some more for the rest.
+            executor_threads=self._count + 64,
+        )
+        # Nothing here needs it, and it is never quite idle.
+        self.cloud.stop('mistral')
+        served = self.cloud.resource_classes()[_TYPE]
+        if not served.startswith(side.module):
+            raise RuntimeError(f'{_TYPE} is served by {served}')
+
+    def servers(self) -> list[str]:
+        """Return the ids of the servers; makes them at need."""
+        if not self._servers:
+            template = scenarios.servers(self._count)
+            stack = base.Stack(
+                self.cloud.session(), template, name='servers', timeout_mins=30
+            )
+            with self.state() as state:
+                engine_state.until(
+                    lambda: state.stacks([stack.id]) == {'CREATE_COMPLETE'},
+                    600,
+                    'the servers',
+                )
+                self._servers = state.server_ids(stack.id)
+        return self._servers
+
+    @contextlib.contextmanager
+    def state(self):
+        """Yield what Heat's database says."""
+        state = engine_state.EngineState(self.cloud.path / 'data/heat.sqlite')
+        try:
+            yield state
+        finally:
+            state.close()

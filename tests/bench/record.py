@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All that was measured, as JSON."""
+
+import dataclasses
+import json
+import pathlib
+from typing import Any
+
+from tests.bench import counting
+from tests.bench import rounds
+
+
+@dataclasses.dataclass(kw_only=True)
+class Record:
+    """One run of the bench.
+
+    :ivar machine: see `machine.about`.
+    :ivar options: what the run was asked for.
+    :ivar made_at: when it began, in UTC.
+    :ivar seconds: how long it took.
+    """
+
+    machine: dict[str, Any]
+    options: dict[str, Any]
+    made_at: str
+    seconds: float = 0.0
+    rounds: list[rounds.Round] = dataclasses.field(default_factory=list)
+
+    def write(self, file: pathlib.Path) -> None:
+        text = json.dumps(dataclasses.asdict(self), indent=1, sort_keys=True)
+        file.write_text(text + '\n', encoding='utf-8')
+
+
+def read(file: pathlib.Path) -> Record:
+    content = json.loads(file.read_text(encoding='utf-8'))
+    content['rounds'] = [_round(one) for one in content['rounds']]
+    return Record(**content)
+
+
+def _round(content: dict[str, Any]) -> rounds.Round:
+    content['counts'] = {
+        phase: counting.Counts(**counts)
+        for phase, counts in content['counts'].items()
+    }
+    for key in ('signals', 'update_signals'):
+        if content[key] is not None:
+            content[key] = rounds.Signalled(**content[key])
+    return rounds.Round(**content)

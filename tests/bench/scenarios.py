@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is deployed: stacks whose deployments wait for signals.
+
+The servers are a stack of their own, made once, so that a round measures
+deployments and nothing else.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+from typing import Any
+
+Template = dict[str, Any]
+
+#: What each script would be, about as long as they are.
+_SCRIPT = '#!/bin/sh\n' + '# one line of a script that does something\n' * 25
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """Some deployments, all of which wait at the same time.
+
+    :ivar kind: the first part of its name in tables.
+    :ivar count: the deployments, over all stacks.
+    :ivar stacks: how many stacks they are spread over.
+    :ivar one_server: whether all of them are for the same server.
+    :ivar group: whether they are one group, in a stack nested in theirs.
+    """
+
+    kind: str
+    count: int
+    stacks: int = 1
+    one_server: bool = False
+    group: bool = False
+
+    @property
+    def name(self) -> str:
+        return f'{self.kind} {self.count}'
+
+    def templates(self, servers: Sequence[str]) -> list[Template]:
+        """Return the templates of the stacks, for servers of these ids."""
+        chosen = list(servers[: self.count])
+        if self.one_server:
+            chosen = [servers[0]] * self.count
+        size = self.count // self.stacks
+        make = _group if self.group else _flat
+        return [
+            make(chosen[start : start + size])
+            for start in range(0, self.count, size)
+        ]
+
+
+def flat(count: int) -> Scenario:
+    return Scenario(kind='stack of', count=count)
+
+
+#: Beside the flat ones, by the name that the command line has for them.
+OTHERS = {
+    'stacks': Scenario(kind='20 stacks,', count=200, stacks=20),
+    'server': Scenario(kind='one server,', count=50, one_server=True),
+    'group': Scenario(kind='group of', count=200, group=True),
+}
+
+
+def servers(count: int) -> Template:
+    """Return a template of so many servers."""
+    return {
+        'heat_template_version': '2021-04-16',
+        'resources': {
+            # Heat takes a second for each resource that needs no other.
+            'begin': {'type': 'OS::Heat::Value', 'properties': {'value': ''}},
+            **{
+                f'server{number}': {
+                    'type': 'OS::Heat::DeployedServer',
+                    'depends_on': 'begin',
+                }
+                for number in range(count)
+            },
+        },
+    }
+
+
+def _flat(servers: Sequence[str]) -> Template:
+    deployments = {
+        f'deployment{number}': {
+            'type': 'OS::Heat::SoftwareDeployment',
+            'properties': {**_PROPERTIES, 'server': server},
+        }
+        for number, server in enumerate(servers)
+    }
+    return _template(deployments)
+
+
+def _group(servers: Sequence[str]) -> Template:
+    return _template(
+        {
+            'group': {
+                'type': 'OS::Heat::SoftwareDeploymentGroup',
+                'properties': {
+                    **_PROPERTIES,
+                    'servers': {
+                        f'n{number}': server
+                        for number, server in enumerate(servers)
+                    },
+                },
+            }
+        }
+    )
+
+
+_PROPERTIES = {
+    'config': {'get_resource': 'config'},
+    # The name under which both sides know it.
+    'signal_transport': 'TEMP_URL_SIGNAL',
+    'input_values': {'turn': {'get_param': 'turn'}},
+}
+
+
+def _template(deployments: Template) -> Template:
+    return {
+        'heat_template_version': '2021-04-16',
+        'parameters': {'turn': {'type': 'string', 'default': 'first'}},
+        'resources': {
+            'config': {
+                'type': 'OS::Heat::SoftwareConfig',
+                'properties': {
+                    'group': 'script',
+                    'inputs': [{'name': 'turn'}],
+                    'outputs': [{'name': 'result'}],
+                    'config': _SCRIPT,
+                },
+            },
+            **deployments,
+            # Deletion begins with what nothing needs, at one a second.
+            'end': {
+                'type': 'OS::Heat::Value',
+                'properties': {'value': ''},
+                'depends_on': list(deployments),
+            },
+        },
+    }

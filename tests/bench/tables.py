@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of the figures, for the terminal and for the documentation."""
+
+from collections.abc import Sequence
+import csv
+import pathlib
+
+import prettytable
+
+from tests.bench import figures
+from tests.bench import lab
+from tests.bench import rounds
+
+Table = list[list[str]]
+
+_SIDES = tuple(lab.SIDES.values())
+
+
+def goals(found: Sequence[rounds.Round], n: int) -> Table:
+    """Return ours beside Heat's in a stack of `n`, with the goals."""
+    table = [['', *(one.title for one in _SIDES), 'ratio', 'goal', '']]
+    for figure in figures.GOALS:
+        ours, heats = (
+            figures.over(
+                figure, figures.chosen(found, f'stack of {n}', side.name)
+            )
+            for side in _SIDES
+        )
+        ratio = figures.ratio(ours, heats)
+        reached = ''
+        if ratio is not None:
+            reached = 'reached' if ratio <= figure.goal else 'missed'
+        table.append(
+            [
+                figure.title,
+                _shown(ours, noise=True),
+                _shown(heats, noise=True),
+                _ratio(ratio),
+                _ratio(figure.goal),
+                reached,
+            ]
+        )
+    table.append(_growth(found, n))
+    return table
+
+
+def _growth(found: Sequence[rounds.Round], n: int) -> list[str]:
+    """Return how ours goes on above `n`: twice as many in twice the time."""
+    cells = []
+    reached = ''
+    for side in _SIDES:
+        once, twice = (
+            _set_up_and_complete(
+                figures.chosen(found, f'stack of {count}', side.name)
+            )
+            for count in (n, 2 * n)
+        )
+        cells.append('' if not once or not twice else f'{twice / once:.1f}')
+        if cells[0] and not reached:
+            reached = 'reached' if twice <= 2 * once else 'missed'
+    title = f'time for {2 * n} over time for {n}, set-up and completion'
+    return [title, *cells, '', '2 (ours)', reached]
+
+
+def _set_up_and_complete(found: Sequence[rounds.Round]) -> float:
+    values = [
+        figures.over(figure, found)
+        for figure in (figures.SETUP, figures.COMPLETE)
+    ]
+    return 0 if None in values else sum(value.middle for value in values)
+
+
+def by_scenario(
+    found: Sequence[rounds.Round], shown: Sequence[figures.Figure]
+) -> Table:
+    """Return a row for each scenario and side, with some figures."""
+    table = [['', 'classes', *(figure.title for figure in shown)]]
+    for scenario in dict.fromkeys(one.scenario for one in found):
+        for side in _SIDES:
+            of_side = figures.chosen(found, scenario, side.name)
+            if of_side:
+                values = [figures.over(figure, of_side) for figure in shown]
+                cells = [_shown(value) for value in values]
+                table.append([scenario, side.title, *cells])
+    return table
+
+
+def troubles(found: Sequence[rounds.Round]) -> list[str]:
+    """Return what went wrong, and completions that nobody had signalled."""
+    said = []
+    for one in found:
+        who = f'{one.scenario}, {lab.SIDES[one.side].title}'
+        if one.trouble:
+            said.append(f'{who}: {one.trouble}')
+        again = one.update_signals
+        if again is not None and again.early:
+            said.append(
+                f'{who}: {again.early} of {one.n} updates were complete '
+                'before their servers had answered'
+            )
+    return list(dict.fromkeys(said))
+
+
+def write(table: Table, file: pathlib.Path) -> None:
+    with file.open('w', encoding='utf-8', newline='') as stream:
+        csv.writer(stream, lineterminator='\n').writerows(table)
+
+
+def text(table: Table) -> str:
+    pretty = prettytable.PrettyTable(_unique(table[0]), align='r')
+    pretty.align[pretty.field_names[0]] = 'l'
+    pretty.add_rows(table[1:])
+    return pretty.get_string()
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """Column names that differ, as they have to; some are empty."""
+    return [
+        name + ' ' * names[:number].count(name)
+        for number, name in enumerate(names)
+    ]
+
+
+def _shown(value: figures.Value | None, noise: bool = False) -> str:
+    if value is None:
+        return ''
+    shown = _number(value.middle)
+    if noise and value.noise is not None:
+        shown += f' ±{value.noise:.0%}'
+    return shown
+
+
+def _number(value: float) -> str:
+    if abs(value) >= 100:
+        return f'{value:.0f}'
+    return f'{value:.1f}' if abs(value) >= 10 else f'{value:.2f}'
+
+
+def _ratio(value: float | None) -> str:
+    if value is None:
+        return ''
+    if 0 < value < 0.4:
+        return f'1/{1 / value:.0f}'
+    return f'{value:.2f}'
