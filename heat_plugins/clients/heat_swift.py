@@ -35,13 +35,17 @@ class SwiftClientPlugin(client_plugin.ClientPlugin):
         )
 
     def is_client_exception(self, ex):
+        """Say whether it is one of the errors of `ObjectStore`."""
         return isinstance(ex, errors.SignalError)
 
     def is_not_found(self, ex):
+        """Say whether there is no such container or object."""
         return isinstance(ex, errors.NotFound)
 
     def is_conflict(self, ex):
+        """Say whether a container is not empty, or somebody else's."""
         return isinstance(ex, errors.Conflict)
 
     def is_over_limit(self, ex):
+        """Say whether it is a matter of size, quota or rate."""
         return isinstance(ex, errors.StoreError) and ex.status in (413, 429)

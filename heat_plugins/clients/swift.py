@@ -8,6 +8,7 @@ token on a 401, and may be used by all threads of an engine.
 """
 
 from typing import Any
+from urllib import parse
 
 from keystoneauth1 import exceptions
 from keystoneauth1 import session as ks_session
@@ -57,7 +58,7 @@ class KeystoneTransport:
             try:
                 url = self._session.get_endpoint(**self._filter)
             except exceptions.ClientException as exc:
-                raise _translated(exc) from exc
+                raise _translated(exc, 'Keystone') from exc
             if not url:
                 raise _no_endpoint()
             self._storage_url = url.rstrip('/')
@@ -68,10 +69,11 @@ class KeystoneTransport:
         try:
             return self._session.get_project_id()
         except exceptions.ClientException as exc:
-            raise _translated(exc) from exc
+            raise _translated(exc, 'Keystone') from exc
 
     def send(self, request: store.Request) -> store.Response:
         """See `store.Transport.send`."""
+        host = parse.urlsplit(request.url).netloc
         more: dict[str, Any] = dict(self._tls)
         if request.body is not None:
             more['data'] = request.body
@@ -90,14 +92,14 @@ class KeystoneTransport:
                 **more,
             )
         except exceptions.ClientException as exc:
-            raise _translated(exc) from exc
+            raise _translated(exc, f'The object store at {host}') from exc
         with answer:
             try:
                 body, truncated = _read(answer, request.limit)
             except (urllib3.exceptions.HTTPError, OSError) as exc:
                 raise errors.Unavailable(
-                    'The object store broke off in the middle of an answer: '
-                    f'{type(exc).__name__}'
+                    f'The object store at {host} broke off in the middle of '
+                    f'an answer: {type(exc).__name__}'
                 ) from exc
         return store.Response(
             status=answer.status_code,
@@ -140,11 +142,21 @@ def _no_endpoint() -> errors.TempURLUnusable:
     )
 
 
-def _translated(exc: exceptions.ClientException) -> errors.SignalError:
-    """Say what a failure of the session means to us."""
+def _translated(
+    exc: exceptions.ClientException, whom: str
+) -> errors.SignalError:
+    """Say what a failure of the session means to us.
+
+    :param whom: it was to reach.
+    """
     name = type(exc).__name__
     if isinstance(exc, exceptions.EndpointNotFound):
         return _no_endpoint()
     if isinstance(exc, keystone.REFUSALS):
         return errors.Denied(f'Keystone gives no token for it: {name}')
-    return errors.Unavailable(f'The object store cannot be reached: {name}')
+    if isinstance(exc, exceptions.HttpError):
+        # The object store's own are answers, and no errors of the session.
+        return errors.Unavailable(
+            f'Keystone answered {exc.http_status} ({name})'
+        )
+    return errors.Unavailable(f'{whom} cannot be reached: {name}')

@@ -214,6 +214,10 @@ class Hub:
 
     @property
     def store(self) -> store_module.ObjectStore:
+        """The account of the stack's project.
+
+        :raises errors.TempURLUnusable: nobody has adopted a stack so far.
+        """
         if self._store is None:
             raise errors.TempURLUnusable('This stack has no object store')
         return self._store
@@ -308,6 +312,7 @@ class Hub:
         return {entry.name for entry in found}
 
     def rows(self, ids: abc.Collection[str]) -> abc.Mapping[str, watcher.Row]:
+        """Read deployments; see `watcher.Source`."""
         try:
             return rows.read(self._database, ids)
         except db_exception.DBError as exc:

@@ -118,16 +118,17 @@ def settle(
         return session.execute(statement).rowcount == 1
 
 
-def let_read(context, deployment_id: str, project_id: str | None) -> None:
-    """Set whose stack users may read a deployment, beside its own project.
+def change(context, deployment_id: str, **values) -> None:
+    """Change columns of a deployment's row.
 
-    Heat's own update leaves that as it was when the row was made.
+    Heat's own update takes what is empty for what is to stay, and leaves
+    whose stack users may read the row as that was when it was made.
     """
     deployment = models.SoftwareDeployment
     statement = (
         sqlalchemy.update(deployment)
         .where(deployment.id == deployment_id)
-        .values(stack_user_project_id=project_id)
+        .values(**values)
         .execution_options(synchronize_session=False)
     )
     with db_api.context_manager.writer.using(context) as session:

@@ -25,11 +25,13 @@ class Deletion:
 
     :ivar wait: for the DELETE action; None if it has ended or there is none.
     :ivar sweep: what is to be cleaned up in the object store.
+    :ivar undone: whether nothing of it is left in Heat and Keystone.
     :ivar trouble: since when the object store refuses that.
     """
 
     wait: deployment_waiting.Wait | None
     sweep: transports.Sweep
+    undone: bool = False
     trouble: watcher.Trouble | None = None
 
 
@@ -37,12 +39,24 @@ class Deleting:
     """The part of a deployment that undoes what it did and cleans up."""
 
     def handle_delete(self):
-        wait = None
+        """Begin with the DELETE action, if there is one to run."""
+        return Deletion(
+            wait=self._begin_to_undo(), sweep=transports.Sweep(self)
+        )
+
+    def _begin_to_undo(self):
+        config = None
         with self.rpc_client().ignore_error_by_name('NotFound'):
             config = self._load_config()
-            if self._is_to_be_undone(config) and self._may_be_reachable():
-                wait = self._handle_action(self.DELETE, config=config)
-        return Deletion(wait=wait, sweep=transports.Sweep(self))
+        if config is None or not self._is_to_be_undone(config):
+            return None
+        if not self._may_be_reachable():
+            return None
+        try:
+            return self._handle_action(self.DELETE, config=config)
+        except transports.NoAnswer as exc:
+            self._do_not_undo(exc)
+            return None
 
     def _is_to_be_undone(self, config):
         """Say whether there is a DELETE action, and something to undo."""
@@ -55,7 +69,20 @@ class Deleting:
             or bool(self._made_configs(self._row()))
         )
 
+    def _do_not_undo(self, why):
+        """Go on without the DELETE action; nobody could tell how it ended.
+
+        To fail would be to fail each time: what is missing may never come
+        back, and a stack has to go all the same.
+        """
+        self._wait = None
+        reason = _('DELETE was not run on server %(server)s: %(why)s')
+        values = {'server': self.properties[self.SERVER], 'why': why}
+        LOG.warning(reason, values)
+        self._add_event(self.DELETE, self.IN_PROGRESS, reason % values)
+
     def check_delete_complete(self, deletion):
+        """Say whether all is undone and cleaned up."""
         wait = deletion.wait
         if wait is not None and time.monotonic() > wait.next_server_look:
             wait.next_server_look = (
@@ -64,10 +91,17 @@ class Deleting:
             if not self._may_be_reachable():
                 self._handle_cancel()
                 deletion.wait = wait = None
-        if not self._await(wait):
-            return False
+        try:
+            if not self._await(wait):
+                return False
+        except transports.NoAnswer as exc:
+            self._do_not_undo(exc)
+            # It has been given its time.
+            deletion.trouble = wait.trouble
         deletion.wait = None
-        self._delete_resource()
+        if not deletion.undone:
+            self._delete_resource()
+            deletion.undone = True
         return self._clean_up(deletion)
 
     def _clean_up(self, deletion):

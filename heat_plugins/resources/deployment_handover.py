@@ -148,9 +148,7 @@ class HandOver:
         values = self._build_properties(config_id, action)
         reading_project = self._reading_project()
         if row is not None:
-            if row.stack_user_project_id != reading_project:
-                # Heat's own class made it, or another transport was used.
-                rows.let_read(self.context, self.resource_id, reading_project)
+            self._set_what_heat_leaves(row, reading_project)
             self.rpc_client().update_software_deployment(
                 self.context,
                 deployment_id=self.resource_id,
@@ -166,6 +164,17 @@ class HandOver:
             stack_user_project_id=reading_project,
             **values,
         )
+
+    def _set_what_heat_leaves(self, row, reading_project):
+        """Set in a row what Heat's own update would leave as it was."""
+        values = {}
+        if row.stack_user_project_id != reading_project:
+            # Heat's own class made it, or another transport was used.
+            values['stack_user_project_id'] = reading_project
+        if row.input_values and not self.properties[self.INPUT_VALUES]:
+            values['input_values'] = None
+        if values:
+            rows.change(self.context, self.resource_id, **values)
 
     def _undo_hand_over(self, config_id, former):
         """Take back a config that was made but perhaps not handed over."""
@@ -220,6 +229,10 @@ class HandOver:
         return params
 
     def handle_update(self, json_snippet, tmpl_diff, prop_diff):
+        """Begin UPDATE, unless a changed input asks for a replacement.
+
+        :raises resource.UpdateReplace: it does.
+        """
         self.properties = json_snippet.properties(
             self.properties_schema, self.context
         )

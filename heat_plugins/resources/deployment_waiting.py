@@ -18,6 +18,7 @@ from oslo_log import log as logging
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
 from heat_plugins.resources import deployment_records
+from heat_plugins.resources import transports
 from heat_plugins.signals import body
 from heat_plugins.signals import errors
 from heat_plugins.signals import watcher
@@ -97,15 +98,19 @@ class Waiting:
         )
 
     def check_create_complete(self, wait):
+        """Say whether CREATE has ended."""
         return self._await(wait)
 
     def check_update_complete(self, wait):
+        """Say whether UPDATE has ended."""
         return self._await(wait)
 
     def check_suspend_complete(self, wait):
+        """Say whether SUSPEND has ended."""
         return self._await(wait)
 
     def check_resume_complete(self, wait):
+        """Say whether RESUME has ended."""
         return self._await(wait)
 
     def _await(self, wait):
@@ -254,7 +259,10 @@ class Waiting:
             with contextlib.suppress(errors.Denied):
                 wait.hub.adopt(self.stack)
         if trouble is not None and over_budget(trouble):
-            raise exception.Error(
+            failure = transports.NoAnswer
+            if wait.ticket is not None:
+                failure = exception.Error
+            raise failure(
                 _(
                     '%(action)s could not be handed over, or its signal not '
                     'be looked for, in the last %(seconds)d s: %(error)s'
@@ -284,7 +292,7 @@ class Waiting:
             'error': wait.trouble.error if wait.trouble else None,
         }
         if wait.ticket is None:
-            raise exception.Error(
+            raise transports.NoAnswer(
                 _(
                     '%(action)s could not be handed to server %(server)s '
                     'within %(seconds)d s (property "timeout"): %(error)s'

@@ -113,7 +113,8 @@ def outcome(
 
     A status code other than 0 is a failure, and so is an output declared as
     ``error_output`` that has a value. An output that is empty has none: the
-    script hook sends every output whose file was made.
+    script hook sends every output whose file was made. Neither has 0, be it a
+    number or a text, as it is no error for a status code.
 
     :param details: the signal.
     :param declared: the outputs of the config, maps with ``name`` and,
@@ -169,5 +170,5 @@ def _exit_status(code: object) -> int | None:
 
 def _has_value(value: object) -> bool:
     if isinstance(value, str):
-        return bool(value.strip())
-    return value is not None and value is not False and value not in ([], {})
+        return value.strip() not in ('', '0')
+    return bool(value)

@@ -158,12 +158,15 @@ class ObjectStore:
         return info if isinstance(info, dict) else None
 
     def head_account(self) -> abc.Mapping[str, str]:
+        """Return the headers of the account, with names in lower case."""
         return self._call('HEAD', '').headers
 
     def post_account(self, headers: abc.Mapping[str, str]) -> None:
+        """Set headers of the account; an empty one goes."""
         self._call('POST', '', headers=headers)
 
     def head_container(self, container: str) -> abc.Mapping[str, str]:
+        """Return the headers of a container, with names in lower case."""
         return self._call('HEAD', container).headers
 
     def put_container(
@@ -175,6 +178,7 @@ class ObjectStore:
     def post_container(
         self, container: str, headers: abc.Mapping[str, str]
     ) -> None:
+        """Set headers of a container; an empty one goes."""
         self._call('POST', container, headers=headers)
 
     def delete_container(self, container: str) -> None:
@@ -340,9 +344,8 @@ class ObjectStore:
             raise self._error(method, path or 'the account', response)
         return response
 
-    @staticmethod
     def _error(
-        method: str, what: str, response: Response
+        self, method: str, what: str, response: Response
     ) -> errors.StoreError:
         kinds: dict[int, type[errors.StoreError]] = {
             401: errors.Denied,
@@ -359,6 +362,6 @@ class ObjectStore:
         kind = kinds.get(response.status, kind)
         return kind(
             f'The object store answered {response.status} to {method} of '
-            f'{what}',
+            f'{what} at {parse.urlsplit(self.url).netloc}',
             response.status,
         )

@@ -126,6 +126,7 @@ class Trouble:
 
     @property
     def seconds(self) -> float:
+        """For how long it has lasted."""
         return self.clock() - self.since
 
 

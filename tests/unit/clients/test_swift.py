@@ -8,6 +8,7 @@ import logging
 import re
 import socket
 import threading
+from urllib import parse
 
 import fixtures
 from keystoneauth1 import exceptions
@@ -254,6 +255,7 @@ class BodyTest(Case):
         for path in ('half', 'half_chunk'):
             error = self.assertRaises(errors.Unavailable, self.send, path)
             self.assertIn('broke off', str(error))
+            self.assertIn(parse.urlsplit(self.url).netloc, str(error))
 
     def test_half_a_body_is_noticed_if_urllib3_does_not_count(self):
         # As in version 1.26.
@@ -420,6 +422,16 @@ class ErrorTest(Case):
             error = self.assertRaises(errors.Unavailable, self.send, 'hello')
             self.assertIn(type(passing).__name__, str(error))
 
+    def test_an_outage_of_keystone_is_told_as_one(self):
+        self.plugin.error = exceptions.ServiceUnavailable()
+        error = self.assertRaises(errors.Unavailable, self.send, 'hello')
+        self.assertIn('Keystone answered 503', str(error))
+        self.plugin.error = exceptions.ConnectFailure()
+        error = self.assertRaises(
+            errors.Unavailable, self.transport.project_id
+        )
+        self.assertIn('Keystone cannot be reached', str(error))
+
     def test_a_server_that_hangs_up_is_an_outage(self):
         self.assertRaises(errors.Unavailable, self.send, 'hangup')
 
@@ -428,7 +440,7 @@ class ErrorTest(Case):
             port = free.getsockname()[1]
         self.url = f'http://127.0.0.1:{port}/v1/AUTH_p'
         error = self.assertRaises(errors.Unavailable, self.send, 'hello')
-        self.assertIn('cannot be reached', str(error))
+        self.assertIn(f'127.0.0.1:{port} cannot be reached', str(error))
 
     def test_a_server_that_says_nothing_is_given_up(self):
         self.patch(swift, '_TIMEOUT', 0.2)

@@ -132,6 +132,20 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         self.delete(stack)
         self.assert_nothing_left()
 
+    def test_what_it_stumbles_over_is_not_ignored(self):
+        stack = self.created(self.WHOLE)
+
+        def fail(context, **arguments):
+            raise exception.NotFound('something else')
+
+        self.heat.rpc.stubs['update_software_deployment'] = fail
+        error = self.assertRaises(
+            exception.ResourceFailure,
+            self.heat.start,
+            stack['deployment'].delete,
+        )
+        self.assertIn('something else', str(error))
+
     def test_it_can_time_out(self):
         stack = self.created(
             deployments.template(actions=deployments.ALL_ACTIONS, timeout=60)
@@ -143,6 +157,78 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         )
         self.assertIn('has not signalled DELETE', str(error))
         self.assertEqual([], self.in_metadata(stack))
+
+
+class NoAnswerTest(deployments.DeploymentTestCase):
+    """DELETE has no way to be answered any more; a stack goes all the same."""
+
+    WHOLE = deployments.template(actions=deployments.ALL_ACTIONS)
+
+    def assert_goes(self, stack, why, seconds=600):
+        """Delete a deployment; return the warnings in its events."""
+        with self.assertLogs('heat_plugins.resources', 'WARNING') as logs:
+            task = self.heat.start(stack['deployment'].delete)
+            self.finish(task, seconds)
+        self.assertEqual(1, len(self.handed))
+        self.assertEqual([], self.deployment_rows())
+        self.assertEqual({stack['config'].resource_id}, self.config_ids())
+        self.assertEqual([], self.tickets())
+        (event,) = [e for e in deployments.events(stack) if 'not run' in e]
+        server = stack['server'].resource_id
+        self.assertIn(f'DELETE was not run on server {server}: ', event)
+        self.assertIn(why, event)
+        self.assertIn(event, '\n'.join(logs.output))
+
+    def test_without_the_role(self):
+        stack = self.created(self.WHOLE)
+        self.swift.denied.add(deployments.PROJECT)
+        # The next engine to deal with it has its URLs no more.
+        hubs._hubs.clear()
+        self.assert_goes(stack, 'answered 403')
+
+    def test_without_credentials(self):
+        stack = self.created(self.WHOLE)
+        hubs._hubs.clear()
+        self.patch(type(stack), 'stored_context', lambda stack: 1 / 0)
+        self.assert_goes(stack, 'stored credentials')
+
+    def test_without_the_object_store(self):
+        self.configure(swift_error_budget=60)
+        stack = self.created(self.WHOLE)
+        hubs._hubs.clear()
+        self.swift.fail(10**6, 503)
+        # Once, and not again for the cleaning up.
+        self.assert_goes(stack, 'answered 503', seconds=80)
+
+    def test_without_the_object_store_for_as_long_as_it_may_take(self):
+        stack = self.created(
+            deployments.template(actions=deployments.ALL_ACTIONS, timeout=30)
+        )
+        hubs._hubs.clear()
+        self.swift.fail(60, 503)
+        self.assert_goes(stack, 'within 30 s')
+
+    def test_with_another_transport(self):
+        self.heat.auth.endpoints['cloudformation'] = 'http://cfn.invalid/v1'
+        whole = deployments.template(
+            actions=deployments.ALL_ACTIONS, signal_transport='CFN_SIGNAL'
+        )
+        stack, task = self.waiting(whole)
+        stack['deployment'].signal({})
+        self.finish(task)
+        self.patch(
+            deployments.OURS['OS::Heat::SoftwareDeployment'],
+            '_get_ec2_signed_url',
+            lambda deployment: None,
+        )
+        self.assert_goes(stack, 'CFN_SIGNAL: no key pair can be made')
+
+    def test_other_actions_fail(self):
+        stack = self.created(self.WHOLE)
+        self.swift.denied.add(deployments.PROJECT)
+        hubs._hubs.clear()
+        task = self.heat.begin(stack, 'SUSPEND')
+        self.assertIn('operator role', self.failed(task, stack))
 
 
 class ServerOfNovaTest(deployments.DeploymentTestCase):
@@ -353,6 +439,8 @@ class CleanUpTest(deployments.DeploymentTestCase):
         self.swift.fail(8, 503)
         self.delete(stack)
         self.assert_nothing_left()
+        deletes = self.heat.rpc.methods().count('delete_software_deployment')
+        self.assertEqual(1, deletes)
         self.assertFalse([e for e in deployments.events(stack) if 'left' in e])
 
     def test_a_refusal_leaves_the_container_with_a_warning(self):

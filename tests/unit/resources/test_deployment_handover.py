@@ -195,10 +195,24 @@ class DerivedConfigTest(deployments.DeploymentTestCase):
     def test_nor_after_an_update_one_that_heats_own_class_has_made(self):
         stack = self.created()
         deployment_id = stack['deployment'].resource_id
-        rows.let_read(self.heat.context, deployment_id, 'stack-users')
+        rows.change(
+            self.heat.context,
+            deployment_id,
+            stack_user_project_id='stack-users',
+        )
         self.update(stack, deployments.template(input_values={'who': 'x'}))
         (row,) = self.deployment_rows()
         self.assertIsNone(row.stack_user_project_id)
+
+    def test_inputs_that_are_taken_back_leave_the_row(self):
+        stack = self.created(
+            deployments.template(input_values={'who': 's3cret'})
+        )
+        (row,) = self.deployment_rows()
+        self.assertEqual({'who': 's3cret'}, row.input_values)
+        self.update(stack, deployments.template())
+        (row,) = self.deployment_rows()
+        self.assertFalse(row.input_values)
 
     def test_but_one_of_a_server_that_zaqar_polls_for(self):
         stack = self.heat.stack(deployments.template())

@@ -187,7 +187,7 @@ class OutcomeTest(testtools.TestCase):
 
     def test_an_error_output_with_a_value_fails_by_its_name(self):
         error = {'name': 'broken', 'error_output': True}
-        for value in ('hunter2', 0, 1.5, True, ['x'], {'a': None}):
+        for value in ('hunter2', 7, 1.5, True, ['x'], {'a': None}):
             outcome = self.outcome({'broken': value}, error)
             self.assert_failed('error output "broken" has a value', outcome)
             self.assertEqual(value, outcome.outputs['broken'])
@@ -195,7 +195,7 @@ class OutcomeTest(testtools.TestCase):
     def test_an_error_output_without_a_value_does_not_fail(self):
         error = {'name': 'broken', 'error_output': True}
         self.assert_complete(self.outcome({}, error))
-        for value in ('', ' \n', None, False, [], {}):
+        for value in ('', ' \n', None, False, [], {}, 0, 0.0, '0\n'):
             self.assert_complete(self.outcome({'broken': value}, error))
 
     def test_an_output_is_an_error_only_if_it_was_declared_so(self):

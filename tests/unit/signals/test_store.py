@@ -2,6 +2,7 @@
 """The object store's verbs, and what its answers are taken for."""
 
 import hashlib
+from urllib import parse
 
 import testtools
 
@@ -262,6 +263,16 @@ class StoreTest(testtools.TestCase):
             self.assertTrue(self.store.probe(self.url()))
             self.assertFalse(self.store.probe(self.url(key='wrong')))
             self.assertFalse(self.store.probe(self.url(expires=1)))
+
+    def test_an_error_names_what_was_asked_and_of_whom(self):
+        error = self.assertRaises(
+            errors.Unavailable, answering(503).head_container, 'box'
+        )
+        host = parse.urlsplit(Canned().storage_url()).netloc
+        self.assertEqual(
+            f'The object store answered 503 to HEAD of box at {host}',
+            str(error),
+        )
 
     def test_a_probe_that_the_store_has_no_time_for_decides_nothing(self):
         for status in (408, 429, 498, 500, 503):
