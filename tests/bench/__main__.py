@@ -160,7 +160,7 @@ def _measure(options: argparse.Namespace) -> records.Record:
     try:
         for number, (scenario, side) in enumerate(plan, 1):
             say(f'{number}/{len(plan)} {scenario.name}: {side.title}')
-            record.rounds.append(runner.run(scenario, side))
+            record.measured.append(runner.run(scenario, side))
             record.seconds = time.monotonic() - begun
             # An end before its time leaves what there is.
             record.write(options.out / _JSON)

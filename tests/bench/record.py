@@ -24,7 +24,7 @@ class Record:
     options: dict[str, Any]
     made_at: str
     seconds: float = 0.0
-    rounds: list[rounds.Round] = dataclasses.field(default_factory=list)
+    measured: list[rounds.Round] = dataclasses.field(default_factory=list)
 
     def write(self, file: pathlib.Path) -> None:
         text = json.dumps(dataclasses.asdict(self), indent=1, sort_keys=True)
@@ -33,7 +33,7 @@ class Record:
 
 def read(file: pathlib.Path) -> Record:
     content = json.loads(file.read_text(encoding='utf-8'))
-    content['rounds'] = [_round(one) for one in content['rounds']]
+    content['measured'] = [_round(one) for one in content['measured']]
     return Record(**content)
 
 

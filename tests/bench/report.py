@@ -22,7 +22,7 @@ def write(
     record: records.Record, folder: pathlib.Path, say: Callable[[str], None]
 ) -> None:
     """Write all files that the documentation includes, and show the tables."""
-    found = record.rounds
+    found = record.measured
     n = record.options['goals_at']
     made = {
         'goals': tables.goals(found, n),
