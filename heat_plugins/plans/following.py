@@ -42,6 +42,11 @@ class Progress:
         return self.ended and self.status.endswith('_COMPLETE')
 
 
+def look(stacks: orchestration.Stacks, stack_id: str, before: str) -> Progress:
+    """Return how a deployment stands, and no counts; see `Follower`."""
+    return _judge(stacks.find(stack_id), before)
+
+
 class Follower:
     """Reads what is new of a stack; keeps nothing but counts.
 
@@ -67,7 +72,6 @@ class Follower:
         self._event = after_event
         self._clock = clock
         self._sleep = sleep
-        self._begun: set[str] = set()
         self._done: set[str] = set()
         self._under_way = ''
         self._failures: list[str] = []
@@ -75,32 +79,23 @@ class Follower:
         self._counted_at: float | None = None
 
     def look(self) -> Progress:
-        """Return how the stack stands now.
+        """Return how far the deployment is now.
 
         :raises errors.ServiceError: Heat does not say.
         """
         stack = self._stacks.find(self._stack_id)
+        found = _judge(stack, self._before)
         if stack is None:
-            return Progress(
-                status='', reason='The stack has been deleted', ended=True
-            )
-        # Heat may agree to an update before it begins.
-        ended = not (
-            stack.in_progress
-            or stack.action == 'INIT'
-            or (self._before and stack.changed_at == self._before)
-        )
+            return found
         self._read(stack)
         if stack.action == 'CREATE':
-            self._count(stack, ended)
-        return Progress(
-            status=stack.status,
-            reason=stack.reason,
+            self._count(stack, found.ended)
+        return dataclasses.replace(
+            found,
             done=len(self._done),
             total=self._total,
             under_way=self._under_way,
             failures=tuple(self._failures),
-            ended=ended,
         )
 
     def follow(
@@ -138,7 +133,6 @@ class Follower:
         if event.of_stack:
             return
         if event.status.endswith('_IN_PROGRESS'):
-            self._begun.add(event.place)
             self._done.discard(event.place)
             self._under_way = f'{event.resource} {event.status}'
         elif event.status.endswith(('_COMPLETE', '_FAILED')):
@@ -155,3 +149,17 @@ class Follower:
             return
         self._counted_at = now
         self._total = len(self._stacks.statuses(stack))
+
+
+def _judge(stack: orchestration.Stack | None, before: str) -> Progress:
+    if stack is None:
+        return Progress(
+            status='', reason='The stack has been deleted', ended=True
+        )
+    # Heat may agree to an update before it begins.
+    begun = stack.action != 'INIT' and stack.changed_at != before
+    return Progress(
+        status=stack.status,
+        reason=stack.reason,
+        ended=begun and not stack.in_progress,
+    )

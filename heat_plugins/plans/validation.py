@@ -54,9 +54,10 @@ class _Reader:
         self._environment = environment
         self._hidden = hidden_names(answer) | environment.passwords.keys()
         merged = answer.get('Environment') or {}
-        self._set = (merged.get('parameter_defaults') or {}).keys() | (
-            merged.get('parameters') or {}
-        ).keys()
+        self._set = {
+            **(merged.get('parameter_defaults') or {}),
+            **(merged.get('parameters') or {}),
+        }
         self._registry = merged.get('resource_registry') or {}
         # The same few templates stand in many places.
         self._own = functools.cache(self._own_parameters)
@@ -127,17 +128,14 @@ class _Reader:
         if name in self._environment.derived_parameters:
             return parameters.Origin.DERIVED
         if name in self._set:
-            generated = name in self._environment.passwords
-            return (
-                parameters.Origin.GENERATED
-                if generated
-                else parameters.Origin.ENVIRONMENT
-            )
-        return (
-            parameters.Origin.DEFAULT
-            if 'Default' in found
-            else parameters.Origin.MISSING
-        )
+            # An environment goes over what was generated.
+            generated = self._environment.passwords.get(name)
+            if generated is not None and self._set[name] == generated:
+                return parameters.Origin.GENERATED
+            return parameters.Origin.ENVIRONMENT
+        if 'Default' in found:
+            return parameters.Origin.DEFAULT
+        return parameters.Origin.MISSING
 
     def _own_parameters(self, type_: str) -> abc.Mapping[str, Any]:
         """Return what the template behind a resource type declares."""

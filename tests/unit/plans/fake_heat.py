@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Heat's stacks in memory; rejects what it was not told to expect."""
+
+import dataclasses
+import itertools
+
+from heat_plugins.plans import errors
+from heat_plugins.plans import orchestration
+from heat_plugins.plans import references
+
+
+class Heat:
+    """Stacks, as `orchestration.Stacks` has them.
+
+    :ivar answer: what `validate` says; an error is raised.
+    :ivar asked: what was asked for, in order.
+    """
+
+    def __init__(self):
+        self.answer = None
+        self.asked = []
+        self.stacks = {}
+        self.contents = {}
+        self.happened = {}
+        self.unavailable = 0
+        self._times = itertools.count(1)
+
+    # For tests
+
+    def become(self, name, status, **more):
+        """Let a stack have a status; make it if there is none."""
+        if name not in self.stacks:
+            self.stacks[name] = orchestration.Stack(
+                id=f'{name}-id',
+                name=name,
+                status=status,
+                changed_at=self._time(),
+            )
+            self.contents[name] = ({}, {}, {})
+        self.stacks[name] = dataclasses.replace(
+            self.stacks[name], status=status, **more
+        )
+
+    def happen(self, name, resource, status, **more):
+        """Let something happen to a resource of a stack."""
+        stack = self.stacks[name]
+        found = self.happened.setdefault(name, [])
+        found.append(
+            orchestration.Event(
+                id=f'event-{len(found)}',
+                resource=resource,
+                physical_id=more.pop('physical_id', f'{resource}-id'),
+                stack=f'{name}/{stack.id}',
+                status=status,
+                reason=more.pop('reason', ''),
+                time=self._time(),
+            )
+        )
+        assert not more
+
+    # The protocol
+
+    def find(self, name):
+        self._ask('find')
+        return next(
+            (
+                one
+                for one in self.stacks.values()
+                if name in (one.name, one.id)
+            ),
+            None,
+        )
+
+    def create(self, name, content, *, tags, timeout):
+        self._ask('create', content)
+        assert name not in self.stacks, 'there is one'
+        self.become(name, 'CREATE_IN_PROGRESS', tags=tuple(tags))
+        self._keep(name, content)
+        return self.stacks[name].id
+
+    def replace(self, stack, content, *, tags, timeout):
+        self._ask('replace', content)
+        assert not stack.in_progress and stack.action != 'DELETE'
+        self.become(
+            stack.name,
+            'UPDATE_IN_PROGRESS',
+            tags=tuple(tags),
+            changed_at=self._time(),
+        )
+        self._keep(stack.name, content)
+
+    def cancel(self, stack):
+        self._ask('cancel')
+        assert stack.status in ('CREATE_IN_PROGRESS', 'UPDATE_IN_PROGRESS')
+        self.become(stack.name, f'{stack.action}_FAILED')
+
+    def validate(self, content):
+        self._ask('validate', content)
+        answer = self.answer
+        if callable(answer):
+            answer = answer(content)
+        if isinstance(answer, Exception):
+            raise answer
+        assert answer is not None, 'validate was not expected'
+        return answer
+
+    def preview(self, name, content):
+        self._ask('preview', content)
+        assert name not in self.stacks
+        return ('server',)
+
+    def preview_replace(self, stack, content):
+        self._ask('preview_replace', content)
+        return {
+            'unchanged': ('config',),
+            'updated': ('server',),
+            'replaced': (),
+            'added': (),
+            'deleted': ('old',),
+        }
+
+    def content(self, stack):
+        self._ask('content')
+        return self.contents[stack.name]
+
+    def events(self, stack, after, limit):
+        self._ask('events')
+        found = self.happened.get(stack.name, [])
+        ids = [event.id for event in found]
+        start = 0 if after is None else ids.index(after) + 1
+        return found[start : start + limit]
+
+    def last_event(self, stack):
+        self._ask('last_event')
+        found = self.happened.get(stack.name)
+        return found[-1].id if found else None
+
+    def statuses(self, stack):
+        self._ask('statuses')
+        return ['CREATE_COMPLETE'] * 7
+
+    def _ask(self, what, content=None):
+        assert content is None or isinstance(content, references.Resolved)
+        if self.unavailable:
+            self.unavailable -= 1
+            raise errors.Unavailable('Heat cannot be reached')
+        self.asked.append(what)
+
+    def _keep(self, name, content):
+        self.contents[name] = (None, None, dict(content.files))
+
+    def _time(self):
+        return f'2026-01-01T00:00:{next(self._times):02d}Z'

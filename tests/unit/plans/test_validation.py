@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Heat's validation says, as parameters that can be shown."""
+
+import dataclasses
+import json
+
+import testtools
+
+from heat_plugins.plans import environment as environments
+from heat_plugins.plans import parameters
+from heat_plugins.plans import references
+from heat_plugins.plans import validation
+
+ROOT = {
+    'parameters': {
+        'Name': {'type': 'string'},
+        'Size': {'type': 'number', 'default': 1},
+        'Password': {'type': 'string', 'hidden': True},
+    }
+}
+TIER = {
+    'parameters': {
+        'Size': {'type': 'number', 'default': 3},
+        'Region': {'type': 'string', 'default': 'north'},
+    }
+}
+
+
+def declared(type_, **more):
+    return {
+        'Type': type_,
+        'NoEcho': 'false',
+        'Description': '',
+        'Label': '',
+        **more,
+    }
+
+
+def answer():
+    """Return what Heat says of the two, with an environment."""
+    return {
+        'Description': 'A shop',
+        'Parameters': {
+            'Name': declared('String'),
+            'Size': declared('Number', Default=4),
+            'Password': declared('String', NoEcho='true', Default='secret'),
+        },
+        'NestedParameters': {
+            'tier': {
+                'Type': 'Shop::Tier',
+                'Description': 'No description',
+                'Parameters': {
+                    'Size': declared('Number', Default=4, MaxValue=9),
+                    'Region': declared('String', Value='south'),
+                    'Password': declared('String', Default='secret'),
+                },
+            }
+        },
+        'Environment': {
+            'parameter_defaults': {'Size': 4, 'Password': 'secret'},
+            'resource_registry': {
+                'Shop::Tier': 'Shop::Any',
+                'Shop::Any': 'tier.yaml',
+            },
+        },
+    }
+
+
+def read(**more):
+    environment = environments.PlanEnvironment(template='shop.yaml', **more)
+    resolved = references.Resolved(
+        template=json.dumps(ROOT),
+        environments=(),
+        files={'tier.yaml': json.dumps(TIER)},
+    )
+    return validation.read(answer(), resolved, environment)
+
+
+class ReadTest(testtools.TestCase):
+    def named(self, name, path='', **more):
+        return next(
+            parameter
+            for template in read(**more).walk()
+            for parameter in template.parameters
+            if template.path == path and parameter.name == name
+        )
+
+    def test_the_tree_is_that_of_the_templates(self):
+        root = read()
+        self.assertEqual('A shop', root.description)
+        self.assertEqual(
+            [('', ''), ('tier', 'Shop::Tier')],
+            [(one.path, one.type) for one in root.walk()],
+        )
+        self.assertEqual('', root.nested[0].description)
+
+    def test_the_default_is_the_template_s_own(self):
+        self.assertEqual(1, self.named('Size').default)
+        self.assertEqual(3, self.named('Size', 'tier').default)
+        self.assertEqual(4, self.named('Size', 'tier').value)
+
+    def test_types_are_named_as_in_templates(self):
+        self.assertEqual('number', self.named('Size').type)
+
+    def test_constraints_are_those_of_the_place(self):
+        self.assertEqual({}, self.named('Size').constraints)
+        self.assertEqual(
+            {'MaxValue': 9}, self.named('Size', 'tier').constraints
+        )
+
+    def test_origins(self):
+        origin = parameters.Origin
+        self.assertIs(origin.MISSING, self.named('Name').origin)
+        self.assertIs(origin.ENVIRONMENT, self.named('Size').origin)
+        self.assertIs(origin.PARENT, self.named('Region', 'tier').origin)
+        set_here = {'parameter_defaults': {'Size': 4}}
+        self.assertIs(origin.PLAN, self.named('Size', **set_here).origin)
+        derived = {'derived_parameters': {'Size': 4}}
+        self.assertIs(origin.DERIVED, self.named('Size', **derived).origin)
+
+    def test_an_environment_goes_over_a_generated_password(self):
+        origin = parameters.Origin
+        own = {'passwords': {'Password': 'secret'}}
+        self.assertIs(origin.GENERATED, self.named('Password', **own).origin)
+        other = {'passwords': {'Password': 'other'}}
+        self.assertIs(
+            origin.ENVIRONMENT, self.named('Password', **other).origin
+        )
+
+    def test_what_one_template_hides_is_hidden_everywhere(self):
+        self.assertNotIn('secret', json.dumps(dataclasses.asdict(read())))
+        self.assertEqual(parameters.MASK, self.named('Password', 'tier').value)
+
+    def test_passwords_of_the_plan_are_hidden_whatever_templates_say(self):
+        found = self.named('Name', passwords={'Name': 'x'})
+        self.assertTrue(found.hidden)
+
+    def test_a_tree_survives_json(self):
+        root = read()
+        text = json.dumps(dataclasses.asdict(root))
+        self.assertEqual(root, parameters.Template.from_dict(json.loads(text)))
+
+
+class EffectiveTest(testtools.TestCase):
+    def test_each_name_once_with_all_its_places(self):
+        found = parameters.effective(read())
+        self.assertEqual(['Name', 'Size', 'Password'], list(found))
+        self.assertEqual(('', 'tier'), found['Size'].paths)
+
+    def test_other_constraints_of_the_same_name_are_kept(self):
+        found = parameters.effective(read())
+        (other,) = found['Size'].others
+        self.assertEqual({'MaxValue': 9}, other.constraints)
+        self.assertEqual((), found['Password'].others)
+
+    def test_only_those_within_a_resource(self):
+        found = parameters.effective(read(), 'tier')
+        self.assertEqual(['Size', 'Password'], list(found))
+        self.assertEqual({}, parameters.effective(read(), 'tie'))
