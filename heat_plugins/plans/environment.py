@@ -120,7 +120,14 @@ def _entries(found: Any) -> tuple[Entry, ...]:
         return ()
     if not isinstance(found, list):
         raise errors.Invalid(f'environments of {PATH} is no list')
-    return tuple(_entry(one) for one in found)
+    entries = [_entry(one) for one in found]
+    # Of one that comes twice the last counts, as in Heat's merging.
+    later = {entry.path: place for place, entry in enumerate(entries)}
+    return tuple(
+        entry
+        for place, entry in enumerate(entries)
+        if entry.path is None or later[entry.path] == place
+    )
 
 
 def _entry(found: Any) -> Entry:

@@ -10,6 +10,14 @@ the plan's root, which are the keys.
 from collections import abc
 import dataclasses
 
+from heat_plugins.plans import environment as environments
+from heat_plugins.plans import errors
+from heat_plugins.plans import links
+from heat_plugins.plans import texts
+
+#: Returns the contents of those of some paths that the plan has.
+Fetch = abc.Callable[[abc.Collection[str]], abc.Mapping[str, bytes]]
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Missing:
@@ -41,3 +49,114 @@ class Resolved:
     environments: tuple[str, ...]
     files: abc.Mapping[str, str] = dataclasses.field(repr=False)
     missing: tuple[Missing, ...] = ()
+
+
+def resolve(plan: environments.PlanEnvironment, fetch: Fetch) -> Resolved:
+    """Collect what a plan consists of, from its root template on.
+
+    :param fetch: is asked for no path twice.
+    :raises errors.Invalid: a file is not what it should be, or refers to
+        what lies outside of the plan.
+    :raises errors.NotFound: the root template or an enabled environment is
+        not there.
+    """
+    walk = _Walk(fetch)
+    keys = []
+    for entry in _merged(plan):
+        if isinstance(entry, str):
+            walk.want(entry, links.Kind.ENVIRONMENT)
+            keys.append(entry)
+        else:
+            key, content = entry
+            walk.take(key, texts.dump(content), links.Kind.ENVIRONMENT)
+            keys.append(key)
+    walk.want(plan.template, links.Kind.TEMPLATE)
+    walk.run()
+    lacking = sorted({plan.template, *keys} - set(walk.files))
+    if lacking:
+        raise errors.NotFound(
+            f'The plan has no file {", ".join(lacking)}; it is its root '
+            'template, or an environment that is enabled'
+        )
+    files = dict(walk.files)
+    template = files[plan.template]
+    if plan.template not in walk.referred:
+        del files[plan.template]
+    return Resolved(
+        template=template,
+        environments=tuple(dict.fromkeys(keys)),
+        files=files,
+        missing=tuple(walk.missing),
+    )
+
+
+def _merged(
+    plan: environments.PlanEnvironment,
+) -> abc.Iterator[str | tuple[str, abc.Mapping[str, object]]]:
+    """Give the paths of environments, and those that are no files."""
+    passwords = {
+        name: value
+        for name, value in plan.passwords.items()
+        if value is not None
+    }
+    if passwords:
+        yield _generated('passwords'), {'parameter_defaults': passwords}
+    for number, entry in enumerate(plan.environments):
+        if entry.path is not None:
+            yield entry.path
+        elif entry.data:
+            yield _generated(f'environments[{number}]'), entry.data
+    last = {
+        'parameter_defaults': {
+            **plan.derived_parameters,
+            **plan.parameter_defaults,
+        },
+        'resource_registry': dict(plan.resource_registry),
+    }
+    last = {section: content for section, content in last.items() if content}
+    if last:
+        yield _generated('parameter_defaults'), last
+
+
+def _generated(section: str) -> str:
+    """Return the key of an environment made of a section of the plan's."""
+    return f'{environments.PATH}#{section}'
+
+
+class _Walk:
+    """Goes from file to file, all of one distance at a time."""
+
+    def __init__(self, fetch: Fetch) -> None:
+        self._fetch = fetch
+        self._wanted: dict[str, links.Kind] = {}
+        self._asked: set[str] = set()
+        self._by: dict[str, str] = {}
+        self.files: dict[str, str] = {}
+        self.referred: set[str] = set()
+        self.missing: list[Missing] = []
+
+    def want(self, path: str, kind: links.Kind) -> None:
+        if path not in self._asked:
+            self._asked.add(path)
+            self._wanted[path] = kind
+
+    def take(self, key: str, text: str, kind: links.Kind) -> None:
+        """Take a file, and want what it refers to."""
+        if kind is links.Kind.FILE and links.is_template(text):
+            kind = links.Kind.TEMPLATE
+        found = links.find(text, key, kind)
+        self.files[key] = links.spell(text, found)
+        for link in found:
+            self.referred.add(link.path)
+            self._by.setdefault(link.path, key)
+            self.want(link.path, link.kind)
+
+    def run(self) -> None:
+        while self._wanted:
+            wanted, self._wanted = self._wanted, {}
+            fetched = self._fetch(list(wanted))
+            for path, kind in wanted.items():
+                if path in fetched:
+                    self.take(path, texts.decode(fetched[path], path), kind)
+                elif path in self._by:
+                    self.missing.append(Missing(path=path, by=self._by[path]))

@@ -3,26 +3,45 @@
 
 from collections import abc
 import contextlib
-from typing import BinaryIO
+import dataclasses
+import time
+from typing import Any, BinaryIO
 
 from heat_plugins.plans import capabilities as capabilities_module
+from heat_plugins.plans import claims as claims_module
 from heat_plugins.plans import environment as environments
+from heat_plugins.plans import errors
+from heat_plugins.plans import links
+from heat_plugins.plans import making
 from heat_plugins.plans import plan as plans
+from heat_plugins.plans import pool as pools
+from heat_plugins.plans import preparing
 from heat_plugins.plans import protocols
 from heat_plugins.plans import references
 from heat_plugins.plans import roles as roles_module
+from heat_plugins.plans import secrets as secrets_module
+from heat_plugins.plans import selection
+from heat_plugins.plans import sources
+from heat_plugins.plans import storage
+from heat_plugins.plans import tarballs
+from heat_plugins.plans import texts
+from heat_plugins.plans import updating
 from heat_plugins.signals import store as store_module
 
-#: Told (done, all) of uploads, fetches and deletions, in any thread.
-Progress = abc.Callable[[int, int], None]
+# So many files of an export are in memory at a time.
+_CHUNK = 64
 
 
 class Plans:
     """The plans of a project.
 
+    Beside `errors.PlanError`, each method may raise what
+    `heat_plugins.signals.errors` tells of the object store.
+
     :param store: the project's object store.
     :param registry: who has which name.
     :param stacks: the way to Heat.
+    :param pool: how to make many requests.
     """
 
     def __init__(
@@ -30,64 +49,153 @@ class Plans:
         store: store_module.ObjectStore,
         registry: protocols.Registry,
         stacks: protocols.Stacks,
+        *,
+        pool: pools.Pool | None = None,
+        clock: abc.Callable[[], float] = time.time,
+        sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
         self._store = store
-        self._registry = registry
+        self._claims = claims_module.Claims(registry, clock=clock, sleep=sleep)
         self._stacks = stacks
+        self._pool = pool or pools.Pool()
 
     # Making and unmaking
 
     def create(
         self,
         name: str,
-        content: abc.Mapping[str, bytes],
+        content: sources.Content,
         *,
         template: str | None = None,
         description: str | None = None,
         render: bool = False,
         resume: bool = False,
-        progress: Progress | None = None,
+        adopt: bool = False,
+        progress: pools.Progress | None = None,
     ) -> plans.Plan:
         """Make a plan; what was made of it is undone if that fails.
 
         :param content: the files by their paths; see `sources`.
-        :param template: the root template where the plan names none.
+        :param template: the root template, over what the plan says.
+        :param description: over what the plan says.
         :param render: whether to render Jinja templates.
         :param resume: whether to go on where somebody has broken off.
+        :param adopt: whether `content` is that of a container of this name,
+            and the container becomes the plan's.
+        :raises errors.Exists: the name is taken, or a container of it.
+        :raises errors.Unfinished: a plan of that name is being made.
+        :raises errors.Invalid: the name or the content cannot be a plan's.
         """
-        raise NotImplementedError
+        plans.check_name(name)
+        order = making.Order(
+            name=name,
+            prepared=preparing.prepare(
+                name,
+                content,
+                template=template,
+                description=description,
+                render=render,
+            ),
+            resume=resume,
+            adopt=adopt,
+        )
+        container = self._container(name)
+        making.Maker(self._claims, container, order, progress).make()
+        return self.load(name)
+
+    def create_from_container(
+        self, name: str, container: str, **options: Any
+    ) -> plans.Plan:
+        """Make a plan of a container, a copy unless it has the plan's name.
+
+        :param options: see `create`.
+        :raises errors.NotFound: there is no such container.
+        """
+        content = sources.from_container(self._container(container))
+        return self.create(name, content, adopt=container == name, **options)
 
     def update(
         self,
         name: str,
-        content: abc.Mapping[str, bytes],
+        content: sources.Content,
         *,
         delete: abc.Collection[str] = (),
         prune: bool = False,
-        progress: Progress | None = None,
+        progress: pools.Progress | None = None,
     ) -> plans.Plan:
         """Put files into a plan; what is enabled and set in it stays.
 
+        The Jinja templates of a plan that was made so are rendered again.
+        If it fails in the middle, the same update again makes it whole.
+
         :param delete: paths to take out.
         :param prune: whether to take out all that `content` lacks.
+        :raises errors.Invalid: the plan would lack its root template, or an
+            environment that is enabled.
         """
-        raise NotImplementedError
+        order = updating.Order(content=content, delete=delete, prune=prune)
+        with self.lock(name) as plan:
+            container = self._container(name)
+            found = updating.difference(plan, container, order)
+            updating.carry_out(found, container, progress)
+        return self.load(name)
 
-    def delete(self, name: str, progress: Progress | None = None) -> None:
-        """Delete a plan that has no stack."""
-        raise NotImplementedError
+    def delete(
+        self, name: str, progress: pools.Progress | None = None
+    ) -> None:
+        """Delete a plan that has no stack; or the rest of one.
+
+        :raises errors.NotFound: there is no such plan.
+        :raises errors.InUse: a stack of it exists, in whatever state.
+        """
+        plans.check_name(name)
+        container = self._container(name)
+        with self._claims.lock(name):
+            mark = container.mark()
+            if mark is None and self._claims.find(name) is None:
+                raise errors.NotFound(f'There is no plan {name}')
+            stack = self._stacks.find(name)
+            if stack is not None:
+                raise errors.InUse(
+                    f'Plan {name} has a stack ({stack.status}); delete that '
+                    'first'
+                )
+            # Without a mark it is a name alone, and the container, if there
+            # is any, somebody else's.
+            if mark is not None:
+                container.make(
+                    dataclasses.replace(mark, state=plans.State.DELETING)
+                )
+                container.remove(progress)
+            self._claims.release(name)
 
     def export(
         self, name: str, file: BinaryIO, *, secrets: bool = False
     ) -> None:
-        """Write a plan as a tarball (gzip)."""
-        raise NotImplementedError
+        """Write a plan as a tarball (gzip).
+
+        :param secrets: whether to write generated passwords, too; without
+            them a plan made of the tarball gets others. What was set by
+            hand is written in any case.
+        """
+        plan = self.load(name)
+        environment = plan.environment
+        if not secrets:
+            environment = secrets_module.withhold(environment)
+        text = environment.to_text().encode()
+        container = self._container(name)
+        paths = sorted(plan.entries)
+        with tarballs.writer(file) as add:
+            for start in range(0, len(paths), _CHUNK):
+                found = container.fetch(paths[start : start + _CHUNK])
+                for path, content in found.items():
+                    add(path, text if path == environments.PATH else content)
 
     # Looking
 
     def summaries(self) -> list[plans.Summary]:
         """Return the plans by name, from the registry alone."""
-        raise NotImplementedError
+        return self._claims.summaries()
 
     def load(self, name: str) -> plans.Plan:
         """Return a plan.
@@ -95,27 +203,73 @@ class Plans:
         :raises errors.NotFound: there is none.
         :raises errors.Unfinished: it is half made or half deleted.
         """
-        raise NotImplementedError
+        plans.check_name(name)
+        container = self._container(name)
+        mark = container.mark()
+        if mark is None:
+            raise errors.NotFound(f'There is no plan {name}')
+        if mark.state is not plans.State.READY:
+            raise errors.Unfinished(
+                f'Plan {name} is not whole ({mark.state.value}); if that has '
+                'broken off, resume the making, or delete it'
+            )
+        text = texts.decode(
+            container.read(environments.PATH), environments.PATH
+        )
+        return plans.Plan(
+            name=name,
+            container=name,
+            rendered=mark.rendered,
+            environment=environments.PlanEnvironment.from_text(text),
+            entries=container.entries(),
+        )
 
     def read(self, plan: plans.Plan, path: str) -> str:
-        """Return a text file of a plan."""
-        raise NotImplementedError
+        """Return a text file of a plan.
+
+        :raises errors.NotFound: it has no such file.
+        """
+        return texts.decode(self._container(plan.container).read(path), path)
 
     def capabilities(
         self, plan: plans.Plan
     ) -> capabilities_module.Capabilities:
         """Return what can be chosen in a plan, and what is."""
-        raise NotImplementedError
+        text = None
+        if capabilities_module.PATH in plan.entries:
+            text = self.read(plan, capabilities_module.PATH)
+        found = capabilities_module.read(
+            text, plan.entries, plan.environment.enabled
+        )
+        return dataclasses.replace(
+            found, warnings=found.warnings + selection.cycles(found)
+        )
 
-    def roles(self, plan: plans.Plan) -> list[roles_module.Role]:
-        """Return the roles of a plan's servers."""
-        raise NotImplementedError
+    def roles(self, plan: plans.Plan) -> tuple[roles_module.Role, ...]:
+        """Return the roles of a plan's servers.
+
+        They are those of roles_data.yaml; where there is none, the groups of
+        the root template.
+        """
+        if roles_module.PATH in plan.entries:
+            return roles_module.from_roles_data(
+                self.read(plan, roles_module.PATH)
+            )
+        template = plan.environment.template
+        return roles_module.from_template(self.read(plan, template), template)
 
     def resolve(
-        self, plan: plans.Plan, progress: Progress | None = None
+        self, plan: plans.Plan, progress: pools.Progress | None = None
     ) -> references.Resolved:
-        """Return what to send to Heat for a plan."""
-        raise NotImplementedError
+        """Return what to send to Heat for a plan.
+
+        :param progress: told for each round of files.
+        """
+        container = self._container(plan.container)
+        return references.resolve(
+            plan.environment,
+            lambda paths: container.fetch(paths, progress),
+        )
 
     # Changing
 
@@ -125,8 +279,9 @@ class Plans:
 
         :raises errors.Busy: somebody else does so, for too long.
         """
-        raise NotImplementedError
-        yield
+        plans.check_name(name)
+        with self._claims.lock(name):
+            yield self.load(name)
 
     def change(
         self,
@@ -139,7 +294,8 @@ class Plans:
 
         Nothing is written if `edit` raises, or changes nothing.
         """
-        raise NotImplementedError
+        with self.lock(name) as plan:
+            return self._write(plan, edit(plan.environment))
 
     def select(
         self,
@@ -151,8 +307,25 @@ class Plans:
         """Enable and disable environments by their paths.
 
         :param requirements: whether to enable what is required, too.
+        :raises errors.Invalid: see `selection.select`.
         """
-        raise NotImplementedError
+        choices = {
+            texts.path(path, 'environment'): wanted
+            for path, wanted in choices.items()
+        }
+        with self.lock(name) as plan:
+            environment = selection.select(
+                plan.environment,
+                self.capabilities(plan),
+                choices,
+                requirements=requirements,
+            )
+            for path in environment.enabled:
+                if path not in plan.environment.enabled:
+                    # Whether it is an environment at all.
+                    text = self.read(plan, path)
+                    links.find(text, path, links.Kind.ENVIRONMENT)
+            return self._write(plan, environment)
 
     def generate_secrets(
         self, name: str, parameters: abc.Collection[str]
@@ -161,4 +334,31 @@ class Plans:
 
         :return: the names of those that are new; never their values.
         """
-        raise NotImplementedError
+        with self.lock(name) as plan:
+            environment = secrets_module.fill(plan.environment, parameters)
+            self._write(plan, environment)
+        before = plan.environment.passwords
+        return tuple(
+            parameter
+            for parameter, value in environment.passwords.items()
+            if value != before.get(parameter)
+        )
+
+    def _write(
+        self, plan: plans.Plan, environment: environments.PlanEnvironment
+    ) -> plans.Plan:
+        if environment == plan.environment:
+            return plan
+        text = environment.to_text().encode()
+        self._container(plan.container).write({environments.PATH: text})
+        return dataclasses.replace(
+            plan,
+            environment=environment,
+            entries={
+                **plan.entries,
+                environments.PATH: storage.entry(environments.PATH, text),
+            },
+        )
+
+    def _container(self, name: str) -> storage.Container:
+        return storage.Container(self._store, name, self._pool)

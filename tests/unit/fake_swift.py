@@ -62,7 +62,12 @@ _META = re.compile(
     r'x-(account|container)-meta-'
     r'(temp-url-key(-2)?|heat-plugins-[a-z0-9-]+)'
 )
-_TRANSPORT_HEADERS = {'accept-encoding'}
+_HEADERS = {
+    'accept-encoding': None,
+    'if-none-match': '*',
+    'accept': 'application/json',
+    'content-type': 'text/plain',
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -112,6 +117,7 @@ class Cluster:
     :param account_keys: whether those are honoured.
     :param listing_limit: the most entries of a page. Who asks for more is
         refused by Swift, and gets that many from Ceph.
+    :param bulk_delete: how many objects a request may delete; 0: none.
     :param clock: the time by which URLs run out.
     """
 
@@ -128,6 +134,7 @@ class Cluster:
         container_keys=True,
         account_keys=True,
         listing_limit=10000,
+        bulk_delete=10000,
         clock=time.time,
     ):
         self.endpoint = endpoint
@@ -140,12 +147,15 @@ class Cluster:
         self.container_keys = container_keys
         self.account_keys = account_keys
         self.listing_limit = listing_limit
+        self.bulk_delete = bulk_delete
         self.clock = clock
         #: Projects without an operator role, and those without a token.
         self.denied = set()
         self.locked_out = set()
         #: (container, name) of objects that listings do not show yet.
         self.lagging = set()
+        #: Names of objects that a bulk delete leaves.
+        self.stubborn = set()
         #: Called with each `store.Request`, without the lock.
         self.before = lambda request: None
         self.seen = []
@@ -209,7 +219,8 @@ class Cluster:
     def serve(self, project_id, request, body=b''):
         """Answer a request; `project_id` is that of its token."""
         self.before(request)
-        assert (request.body is None) or request.method == 'PUT'
+        bulk = request.url.endswith('?bulk-delete=1')
+        assert (request.body is None) or request.method == 'PUT' or bulk
         body = body if request.body is None else request.body
         with self._lock:
             where, query = self._split(request, project_id)
@@ -300,6 +311,9 @@ class Cluster:
         if project_id in self.denied:
             return _status(403)
         if not container:
+            if 'bulk-delete' in query:
+                _check('account', request.method, query, {'bulk-delete'})
+                return self._bulk_delete(project_id, body)
             _check('account', request.method, query, ())
             return self._account(project_id, request)
         if not name:
@@ -314,9 +328,11 @@ class Cluster:
     def _check_headers(headers):
         for header, value in headers.items():
             assert isinstance(value, str) and value.isascii(), header
+            expected = _HEADERS.get(header.lower(), '')
             assert (
                 _META.fullmatch(header.lower())
-                or header.lower() in _TRANSPORT_HEADERS
+                or expected is None
+                or value == expected
             ), f'header {header} was not expected'
 
     def _info(self):
@@ -325,6 +341,8 @@ class Cluster:
         if self.info is not True:
             return _status(200, json.dumps(self.info).encode())
         info = {'swift': {'container_listing_limit': 10000}}
+        if self.bulk_delete:
+            info['bulk_delete'] = {'max_deletes_per_request': self.bulk_delete}
         if self.tempurl:
             about = info['tempurl'] = {'methods': list(self.methods)}
             if self.named_digests is not None:
@@ -337,6 +355,29 @@ class Cluster:
             _set_meta(headers, request.headers, 'account')
             return _status(204)
         return _status(204, headers=headers)
+
+    def _bulk_delete(self, project_id, body):
+        paths = body.decode('ascii').split('\n')
+        assert 0 < len(paths) <= self.bulk_delete, 'too many at once'
+        failed = []
+        deleted = 0
+        for path in paths:
+            container, _, name = parse.unquote(path).partition('/')
+            assert name, 'a bulk delete of a container'
+            there = self._containers.get(self._place(project_id, container))
+            assert there is not None and there.owner == project_id
+            if name in self.stubborn:
+                failed.append([path, '503 Service Unavailable'])
+            elif there.objects.pop(name, None) is not None:
+                deleted += 1
+        report = {
+            'Number Deleted': deleted,
+            'Number Not Found': len(paths) - deleted - len(failed),
+            'Errors': failed,
+            'Response Status': '400 Bad Request' if failed else '200 OK',
+            'Response Body': '',
+        }
+        return _status(200, json.dumps(report).encode())
 
     def _place(self, project_id, name):
         # Without accounts in its URLs Ceph has one room for all containers.
@@ -402,6 +443,8 @@ class Cluster:
         there = self._containers.get(self._place(project_id, container))
         if request.method == 'PUT' and there and there.owner == project_id:
             assert request.body is not None, 'an object without content'
+            if 'If-None-Match' in request.headers and name in there.objects:
+                return _status(412)
             there.objects[name] = request.body
             return _status(201)
         if there is None or name not in there.objects:

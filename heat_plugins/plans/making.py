@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The beginning of a plan, which is there in full or not at all.
+
+The name is claimed first, so that of two at once one is told; then come the
+container with its mark, the files, plan-environment.yaml, and last the mark
+that says that all is there. What fails is undone. What breaks off can be
+resumed: files that are there are not sent again.
+"""
+
+import dataclasses
+
+from heat_plugins.plans import claims as claims_module
+from heat_plugins.plans import environment as environments
+from heat_plugins.plans import errors
+from heat_plugins.plans import plan as plans
+from heat_plugins.plans import pool as pools
+from heat_plugins.plans import preparing
+from heat_plugins.plans import storage
+from heat_plugins.signals import errors as store_errors
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Order:
+    """A plan to be made.
+
+    :ivar resume: whether to go on where somebody has broken off.
+    :ivar adopt: whether the container is there and becomes the plan's.
+    """
+
+    name: str
+    prepared: preparing.Prepared
+    resume: bool
+    adopt: bool
+
+
+class Maker:
+    """Makes a plan of what was prepared.
+
+    :param container: the plan's, to be made or adopted.
+    """
+
+    def __init__(
+        self,
+        claims: claims_module.Claims,
+        container: storage.Container,
+        order: Order,
+        progress: pools.Progress | None,
+    ) -> None:
+        self._claims = claims
+        self._container = container
+        self._order = order
+        self._progress = progress
+        text = order.prepared.environment.to_text()
+        self._last = {environments.PATH: text.encode()}
+
+    def make(self) -> None:
+        """Make it.
+
+        :raises errors.Exists: the name or the container is taken.
+        :raises errors.Unfinished: somebody is making it, or was.
+        """
+        claim = self._claim()
+        try:
+            before = self._open()
+        except BaseException:
+            self._claims.release(self._order.name)
+            raise
+        try:
+            self._fill(claim)
+        except BaseException as exc:
+            self._undo(claim, before, exc)
+            raise
+
+    def _claim(self) -> claims_module.Claim:
+        name = self._order.name
+        description = self._order.prepared.environment.description
+        claim = self._claims.take(name, description)
+        if claim is None:
+            self._refuse_taken()
+            # Of two who resume, one makes the next claim.
+            self._claims.release(name)
+            claim = self._claims.take(name, description)
+        if claim is None:
+            raise errors.Exists(f'Somebody else has begun to make plan {name}')
+        return claim
+
+    def _refuse_taken(self) -> None:
+        name = self._order.name
+        mark = self._container.mark()
+        if mark is not None and mark.state is plans.State.READY:
+            raise errors.Exists(
+                f'There is a plan {name}; update it, or take another name'
+            )
+        if mark is not None and mark.state is plans.State.DELETING:
+            raise errors.Unfinished(
+                f'Plan {name} is being deleted; if that has broken off, '
+                'delete it again'
+            )
+        if not self._order.resume:
+            found = self._claims.find(name)
+            since = f' since {found.since}' if found else ''
+            raise errors.Unfinished(
+                f'Plan {name} is being made{since}; if that has broken off, '
+                'resume it or delete it'
+            )
+
+    def _open(self) -> frozenset[str] | None:
+        """Mark the container; return what was in one that is adopted."""
+        name = self._order.name
+        mark = self._container.mark()
+        exists = mark is not None or self._container.exists()
+        begun = mark is not None and mark.state is plans.State.CREATING
+        if exists and not begun and not self._order.adopt:
+            raise errors.Exists(
+                f'There is a container {name} that is no plan of '
+                'this name; make a plan of it, or take another name'
+            )
+        before = frozenset(self._container.entries()) if exists else None
+        self._mark(plans.State.CREATING)
+        return before if self._order.adopt else None
+
+    def _fill(self, claim: claims_module.Claim) -> None:
+        prepared = self._order.prepared
+        entries = self._container.entries()
+        files = storage.changed(prepared.files, entries)
+        self._container.write(files, self._progress)
+        self._container.delete(
+            set(entries) - set(prepared.files) - set(self._last)
+        )
+        self._container.write(self._last)
+        if not self._claims.has(claim):
+            raise errors.Exists(
+                f'Somebody else has taken the making of plan '
+                f'{self._order.name} over, or has deleted it'
+            )
+        self._mark(plans.State.READY)
+
+    def _mark(self, state: plans.State) -> None:
+        self._container.make(
+            storage.Mark(state=state, rendered=self._order.prepared.rendered)
+        )
+
+    def _undo(
+        self,
+        claim: claims_module.Claim,
+        before: frozenset[str] | None,
+        exc: BaseException,
+    ) -> None:
+        """Leave nothing that stands in the way of another attempt."""
+        try:
+            if not self._claims.has(claim):
+                # It is somebody else's by now.
+                return
+            if before is None:
+                self._container.remove()
+            else:
+                self._container.delete(
+                    {*self._order.prepared.files, *self._last} - before
+                )
+                self._container.unmark()
+            self._claims.release(claim.name)
+        except (errors.PlanError, store_errors.SignalError) as undoing:
+            exc.add_note(
+                f'What was made of plan {claim.name} could not be undone: '
+                f'{undoing}; delete the plan, or resume its making'
+            )

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many requests at a time, but not too many, each ridden out."""
+
+from collections import abc
+from concurrent import futures
+import threading
+import time
+from typing import TypeVar
+
+import tenacity
+
+from heat_plugins.signals import errors as store_errors
+
+_Thing = TypeVar('_Thing')
+_Result = TypeVar('_Result')
+
+#: Told (done, all) of uploads, fetches and deletions, one call at a time.
+Progress = abc.Callable[[int, int], None]
+
+#: More of them gain nothing from one proxy, and keep others waiting.
+_WORKERS = 8
+
+_ATTEMPTS = 4
+
+
+class Pool:
+    """Calls a function for each of many things.
+
+    :param workers: the most calls at a time.
+    :param wait: seconds before the second attempt; then twice as long.
+    """
+
+    def __init__(self, workers: int = _WORKERS, wait: float = 0.5) -> None:
+        self._workers = workers
+        self._wait = wait
+
+    def each(
+        self,
+        function: abc.Callable[[_Thing], _Result],
+        things: abc.Collection[_Thing],
+        progress: Progress | None = None,
+    ) -> list[_Result]:
+        """Return what `function` returns, in the order of `things`.
+
+        The first error ends it: what has not begun will not begin.
+        """
+        done = 0
+        lock = threading.Lock()
+
+        def call(thing: _Thing) -> _Result:
+            nonlocal done
+            result = self.insist(function, thing)
+            if progress is not None:
+                with lock:
+                    done += 1
+                    progress(done, len(things))
+            return result
+
+        with futures.ThreadPoolExecutor(self._workers) as executor:
+            begun = [executor.submit(call, thing) for thing in things]
+            try:
+                return [one.result() for one in begun]
+            except BaseException:
+                executor.shutdown(cancel_futures=True)
+                raise
+
+    def pause(self) -> None:
+        """Let the object store come round."""
+        time.sleep(self._wait)
+
+    def insist(
+        self, function: abc.Callable[[_Thing], _Result], thing: _Thing
+    ) -> _Result:
+        """Call a function again while the object store is out of order."""
+        return tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(store_errors.Unavailable),
+            stop=tenacity.stop_after_attempt(_ATTEMPTS),
+            wait=tenacity.wait_exponential(self._wait),
+            reraise=True,
+        )(function, thing)

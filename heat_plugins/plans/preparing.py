@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Making a plan's content out of what was given."""
+
+import dataclasses
+
+from heat_plugins.plans import capabilities
+from heat_plugins.plans import environment as environments
+from heat_plugins.plans import errors
+from heat_plugins.plans import rendering
+from heat_plugins.plans import secrets
+from heat_plugins.plans import sources
+from heat_plugins.plans import texts
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """The content of a plan to be.
+
+    :ivar files: without plan-environment.yaml.
+    :ivar rendered: whether there were Jinja templates, and they were
+        rendered.
+    """
+
+    files: sources.Content
+    environment: environments.PlanEnvironment
+    rendered: bool
+
+
+def prepare(
+    name: str,
+    content: sources.Content,
+    *,
+    template: str | None,
+    description: str | None,
+    render: bool,
+) -> Prepared:
+    """Check what a plan is to be made of, before anything is made.
+
+    Passwords that it needs are generated.
+
+    :raises errors.Invalid: it is not enough for a plan.
+    """
+    unrendered = not render and rendering.is_due(content)
+    files = dict(rendering.render(content) if render else content)
+    given = files.pop(environments.PATH, None)
+    environment = _environment(files, given, template)
+    lacking = [
+        path
+        for path in (environment.template, *environment.enabled)
+        if path not in files
+    ]
+    if lacking:
+        remedy = (
+            '; it has Jinja templates, which have to be rendered for it'
+            if unrendered
+            else ''
+        )
+        raise errors.Invalid(
+            f'{", ".join(lacking)} is the root template, or enabled by '
+            f'{environments.PATH}, and is not there{remedy}'
+        )
+    root = texts.decode(files[environment.template], environment.template)
+    environment = dataclasses.replace(
+        environment,
+        name=name,
+        description=environment.description
+        if description is None
+        else description,
+    )
+    return Prepared(
+        files=files,
+        environment=secrets.fill(
+            environment, secrets.wanted(root, environment.template)
+        ),
+        rendered=render and rendering.is_due(content),
+    )
+
+
+def _environment(
+    files: sources.Content, given: bytes | None, template: str | None
+) -> environments.PlanEnvironment:
+    """Read plan-environment.yaml, or put together what it would say."""
+    if template is not None:
+        template = texts.path(template, 'root template')
+    if given is not None:
+        text = texts.decode(given, environments.PATH)
+        found = environments.PlanEnvironment.from_text(text, template)
+        if template is not None:
+            found = dataclasses.replace(found, template=template)
+        return found
+    root = capabilities.Root()
+    if capabilities.PATH in files:
+        text = texts.decode(files[capabilities.PATH], capabilities.PATH)
+        root = capabilities.root(text)
+    template = template or root.template
+    if template is None:
+        raise errors.Invalid(
+            f'There is no {environments.PATH}; say which file is the root '
+            'template'
+        )
+    entries: tuple[environments.Entry, ...] = ()
+    if root.environment is not None:
+        entries = (environments.Entry(path=root.environment),)
+    return environments.PlanEnvironment(
+        template=template, environments=entries
+    )

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the content of a plan comes from: files by their paths.
+
+Whatever comes in is judged here: nothing is read from outside of what was
+given, no path leads out of a plan, and there is an end to its size.
+"""
+
+from collections import abc
+import dataclasses
+import os
+import pathlib
+import stat
+
+from heat_plugins.plans import errors
+from heat_plugins.plans import storage
+from heat_plugins.plans import texts
+
+Content = abc.Mapping[str, bytes]
+
+# What version control keeps beside the files.
+_SKIPPED = frozenset({'.git', '.hg', '.svn', '.bzr'})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How much a plan may hold.
+
+    :ivar files: how many.
+    :ivar file_bytes: the most bytes of one.
+    :ivar bytes: of all together.
+    """
+
+    files: int = 50_000
+    file_bytes: int = storage.FILE_LIMIT
+    bytes: int = 256 * 1024 * 1024
+
+
+_LIMITS = Limits()
+
+
+class Gathering:
+    """Takes files, one after the other, up to the limits."""
+
+    def __init__(self, limits: Limits = _LIMITS) -> None:
+        self._limits = limits
+        self._bytes = 0
+        self.files: dict[str, bytes] = {}
+
+    def add(self, path: str, content: bytes) -> None:
+        """Take a file.
+
+        :raises errors.Invalid: it is too large, or one too many; or what it
+            is called cannot be a path in a plan.
+        """
+        plain = texts.path(path, 'name of a file')
+        if plain.startswith(storage.OWN):
+            raise errors.Invalid(
+                f'{plain} cannot be in a plan: what is below {storage.OWN} '
+                'is recorded about plans'
+            )
+        self.check_size(path, len(content))
+        self._bytes += len(content)
+        self.files[plain] = content
+        self._check_total(len(self.files), self._bytes)
+
+    def check_size(self, path: str, size: int) -> None:
+        """Say no before a file is read.
+
+        :raises errors.Invalid: it would be too large.
+        """
+        if size > self._limits.file_bytes:
+            raise errors.Invalid(
+                f'{path} is larger than {self._limits.file_bytes} bytes'
+            )
+        self._check_total(len(self.files), self._bytes + size)
+
+    def check_all(self, sizes: abc.Mapping[str, int]) -> None:
+        """Say no before any of many files is read.
+
+        :param sizes: by their paths.
+        :raises errors.Invalid: they would be too large, or too many.
+        """
+        for path, size in sizes.items():
+            self.check_size(path, size)
+        self._check_total(len(sizes), sum(sizes.values()))
+
+    def _check_total(self, files: int, size: int) -> None:
+        if files > self._limits.files or size > self._limits.bytes:
+            raise errors.Invalid(
+                f'There are more than {self._limits.files} files or '
+                f"{self._limits.bytes} bytes; give the plan's files alone"
+            )
+
+
+def from_directory(
+    root: str | os.PathLike[str], limits: Limits = _LIMITS
+) -> Content:
+    """Read a directory, without what version control keeps in it.
+
+    :raises errors.Invalid: it is none; something in it is neither a file
+        nor a directory, or a link that leads out of it; or see `Gathering`.
+    """
+    base = pathlib.Path(root).resolve()
+    if not base.is_dir():
+        raise errors.Invalid(f'{root} is no directory')
+    found = Gathering(limits)
+    try:
+        for folder, folders, files in os.walk(base, onerror=_raise):
+            folders[:] = sorted(set(folders) - _SKIPPED)
+            linked = [
+                name
+                for name in folders
+                if pathlib.Path(folder, name).is_symlink()
+            ]
+            if linked:
+                raise errors.Invalid(
+                    f'{pathlib.Path(folder, linked[0])} is a link to a '
+                    'directory; give the directory itself'
+                )
+            for name in sorted(set(files) - _SKIPPED):
+                _add(found, base, pathlib.Path(folder, name))
+    except OSError as exc:
+        raise errors.Invalid(
+            f'{exc.filename or root} cannot be read: {exc.strerror}'
+        ) from exc
+    return found.files
+
+
+def _raise(exc: OSError) -> None:
+    raise exc
+
+
+def _add(found: Gathering, base: pathlib.Path, file: pathlib.Path) -> None:
+    target = file.resolve()
+    if not target.is_relative_to(base):
+        raise errors.Invalid(f'{file} is a link that leads out of {base}')
+    # A pipe would keep us waiting: look before it is opened.
+    about = target.stat()
+    if not stat.S_ISREG(about.st_mode):
+        raise errors.Invalid(f'{file} is no ordinary file')
+    found.check_size(str(file), about.st_size)
+    found.add(file.relative_to(base).as_posix(), target.read_bytes())
+
+
+def from_container(
+    container: storage.Container, limits: Limits = _LIMITS
+) -> Content:
+    """Read a container of the object store.
+
+    :raises errors.NotFound: there is none.
+    """
+    found = Gathering(limits)
+    entries = container.entries()
+    found.check_all({path: entry.size for path, entry in entries.items()})
+    for path, content in container.fetch(list(entries)).items():
+        found.add(path, content)
+    return found.files

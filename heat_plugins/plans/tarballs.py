@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tarballs in and out: nothing of them is ever unpacked onto a disk."""
+
+import bz2
+from collections import abc
+import contextlib
+import gzip
+import io
+import lzma
+import posixpath
+import tarfile
+from typing import IO, Any, BinaryIO
+import zlib
+
+from heat_plugins.plans import errors
+from heat_plugins.plans import sources
+from heat_plugins.plans import texts
+
+_COMPRESSED: abc.Mapping[bytes, abc.Callable[[Any], Any]] = {
+    b'\x1f\x8b': gzip.open,
+    b'BZh': bz2.open,
+    b'\xfd7zXZ\x00': lzma.open,
+}
+
+# What a tarball of files within the limits holds beside them, at the most.
+_HEADERS = 16 * 1024 * 1024
+
+
+class _Limited(io.RawIOBase):
+    """Ends the reading of what inflates without end."""
+
+    def __init__(self, file: IO[bytes], limit: int) -> None:
+        self._file = file
+        self._left = limit
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        content = self._file.read(size)
+        self._left -= len(content)
+        if self._left < 0:
+            raise errors.Invalid('The tarball holds more than a plan may')
+        return content
+
+
+def read(
+    file: BinaryIO,
+    limits: sources.Limits | None = None,
+    *,
+    whole: bool = False,
+) -> sources.Content:
+    """Read a tarball, which may be compressed by gzip, bzip2 or xz.
+
+    :param file: it has to be seekable.
+    :param whole: whether a single folder at its top that holds everything
+        else, as forges and packages make one, is part of the plan.
+    :raises errors.Invalid: it is none; something in it is neither a file
+        nor a folder nor a link to a file in it; or see `sources.Gathering`.
+    """
+    limits = limits or sources.Limits()
+    try:
+        found = _read(_open(file, limits), limits)
+    except (
+        tarfile.TarError,
+        EOFError,
+        OSError,
+        ValueError,
+        lzma.LZMAError,
+        zlib.error,
+    ) as exc:
+        raise errors.Invalid(
+            f'The tarball cannot be read: {type(exc).__name__}'
+        ) from exc
+    return found if whole else _without_top(found)
+
+
+def _open(file: BinaryIO, limits: sources.Limits) -> _Limited:
+    start = file.tell()
+    magic = file.read(6)
+    file.seek(start)
+    plain: IO[bytes] = file
+    for sign, opener in _COMPRESSED.items():
+        if magic.startswith(sign):
+            plain = opener(file)
+    return _Limited(plain, limits.bytes + _HEADERS + limits.files * 2048)
+
+
+def _read(file: _Limited, limits: sources.Limits) -> dict[str, bytes]:
+    found = sources.Gathering(limits)
+    links: dict[str, str] = {}
+    # As a stream: it may not go back and forth in what it inflates.
+    with tarfile.open(fileobj=file, mode='r|') as tarball:
+        for member in tarball:
+            if member.isdir():
+                continue
+            name = texts.path(member.name, 'name of a file in the tarball')
+            if member.issym():
+                folder = posixpath.dirname(name)
+                links[name] = posixpath.join(folder, member.linkname)
+            elif member.islnk():
+                links[name] = member.linkname
+            elif member.isreg():
+                found.check_size(name, member.size)
+                content = tarball.extractfile(member)
+                found.add(name, content.read() if content else b'')
+            else:
+                raise errors.Invalid(
+                    f'{name} in the tarball is no ordinary file'
+                )
+    for name in links:
+        found.add(name, found.files[_target(name, links, found.files)])
+    return found.files
+
+
+def _target(
+    name: str, links: abc.Mapping[str, str], files: abc.Mapping[str, bytes]
+) -> str:
+    """Return the file that a link, or a chain of them, leads to."""
+    seen = {name}
+    path = name
+    while path in links:
+        path = texts.path(links[path], f'target of link {name} in the tarball')
+        if path in seen:
+            break
+        seen.add(path)
+    if path not in files:
+        raise errors.Invalid(
+            f'{name} in the tarball links to {path}, which is no file in it'
+        )
+    return path
+
+
+def _without_top(found: dict[str, bytes]) -> dict[str, bytes]:
+    tops = {path.partition('/')[0] for path in found}
+    if len(tops) != 1 or not all('/' in path for path in found):
+        return found
+    return {path.partition('/')[2]: found[path] for path in found}
+
+
+@contextlib.contextmanager
+def writer(
+    file: BinaryIO,
+) -> abc.Iterator[abc.Callable[[str, bytes], None]]:
+    """Write a tarball (gzip) that is the same for the same files.
+
+    It gives the function that adds a file by its path and content.
+    """
+    with (
+        gzip.GzipFile('', 'wb', fileobj=file, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode='w') as tarball,
+    ):
+
+        def add(path: str, content: bytes) -> None:
+            member = tarfile.TarInfo(path)
+            member.size = len(content)
+            tarball.addfile(member, io.BytesIO(content))
+
+        yield add
