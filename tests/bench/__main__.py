@@ -5,33 +5,38 @@ import argparse
 from collections.abc import Iterator
 import datetime
 import pathlib
-import sys
 import tempfile
 import time
 
 from tests.bench import lab as labs
 from tests.bench import machine
+from tests.bench import pacing
 from tests.bench import profiling
 from tests.bench import record as records
 from tests.bench import report
 from tests.bench import rounds
 from tests.bench import scenarios
+from tests.bench import tables
+from tests.bench import triggering
 from tests.functional import base
 
 _JSON = 'figures.json'
 
+#: Beside the scenarios, measurements of our side alone.
+_OTHERS = (*scenarios.OTHERS, 'pacing', 'triggering')
 
-def main() -> int:
+
+def main() -> None:
     options = _options()
     options.out.mkdir(parents=True, exist_ok=True)
     if options.render:
         record = records.read(options.render)
     elif options.profile:
-        return _profile(options)
+        _profile(options)
+        return
     else:
         record = _measure(options)
     report.write(record, options.out, print)
-    return 0
 
 
 def _options() -> argparse.Namespace:
@@ -58,9 +63,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         '--others',
         metavar='NAME,…',
-        type=_names(scenarios.OTHERS),
-        default=list(scenarios.OTHERS),
-        help='what else: ' + ', '.join(scenarios.OTHERS) + ', or nothing: '
+        type=_names(_OTHERS),
+        default=list(_OTHERS),
+        help='what else: ' + ', '.join(_OTHERS) + ', or nothing: '
         "'' (default: all)",
     )
     parser.add_argument(
@@ -129,14 +134,15 @@ def _plan(
         for _ in range(times):
             for side in sides:
                 yield scenarios.flat(n), side
-    for name in options.others:
-        for side in sides:
-            yield scenarios.OTHERS[name], side
+    for name, scenario in scenarios.OTHERS.items():
+        if name in options.others:
+            for side in sides:
+                yield scenario, side
 
 
 def _lab(options: argparse.Namespace) -> labs.Lab:
     counts = [scenario.count for scenario, _ in _plan(options)]
-    return labs.Lab(options.name, max(counts))
+    return labs.Lab(options.name, max([*counts, triggering.COUNT]))
 
 
 def _measure(options: argparse.Namespace) -> records.Record:
@@ -164,35 +170,35 @@ def _measure(options: argparse.Namespace) -> records.Record:
             record.seconds = time.monotonic() - begun
             # An end before its time leaves what there is.
             record.write(options.out / _JSON)
+        if 'pacing' in options.others:
+            say('Intervals')
+            record.paces = pacing.measure(lab, say)
+        if 'triggering' in options.others:
+            say('Runs by the command line')
+            record.triggered = triggering.measure(lab, say)
     finally:
         lab.close()
+    record.seconds = time.monotonic() - begun
+    record.write(options.out / _JSON)
     return record
 
 
-def _profile(options: argparse.Namespace) -> int:
+def _profile(options: argparse.Namespace) -> None:
     lab = _lab(options)
+    table = [['', 'phase', 'function', 'share', 'own']]
     with tempfile.TemporaryDirectory(prefix='bench-') as folder:
         try:
             for scenario, side in _plan(options):
                 profiler = profiling.Profiler(pathlib.Path(folder))
-                runner = rounds.Runner(lab, print, profiler)
-                found = runner.run(scenario, side)
-                for phase, file in profiler.files.items():
-                    print(f'\n{side.title}, {scenario.name}: {phase}')
-                    _show(file, found.counts.get(phase))
+                found = rounds.Runner(lab, print, profiler).run(scenario, side)
+                table += tables.profile(
+                    f'{side.title}, {scenario.name}', found, profiler.read()
+                )
         finally:
             lab.close()
-    return 0
-
-
-def _show(file: pathlib.Path, counts) -> None:
-    if counts is not None:
-        used = counts.cpu['heat'] / counts.seconds
-        print(f'heat-engine used {used:.2f} of a core')
-    with file.open(encoding='utf-8') as lines:
-        for one in profiling.functions(lines):
-            print(f'{one.share:6.1%} {one.own:6.1%}  {one.name}')
+    print(tables.text(table))
+    tables.write(table, options.out / 'profile.csv')
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    main()

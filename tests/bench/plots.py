@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 import pathlib
+import statistics
 
 import matplotlib
 
@@ -12,6 +13,7 @@ from matplotlib import pyplot
 
 from tests.bench import figures
 from tests.bench import lab
+from tests.bench import pacing
 from tests.bench import rounds
 
 matplotlib.rcParams.update(
@@ -60,6 +62,53 @@ def by_count(
     for axis in axes.flat[len(shown) :]:
         axis.remove()
     axes.flat[0].legend(frameon=False)
+    save(drawing, file)
+
+
+def paces(
+    measured: Sequence[pacing.Measured],
+    computed: Sequence[pacing.Computed],
+    file: pathlib.Path,
+) -> None:
+    """Draw latency against requests, for intervals and for their limits."""
+    drawing, (near, far) = pyplot.subplots(
+        1, 2, figsize=(8, 3.4), layout='constrained'
+    )
+    rates = [one.listings_per_second for one in measured]
+    for label, value in (('median', statistics.median), ('worst', max)):
+        near.plot(
+            rates,
+            [value(one.latencies) for one in measured],
+            'o-' if label == 'median' else 'v:',
+            markersize=4,
+            label=label,
+        )
+    for one, rate in zip(measured, rates, strict=True):
+        near.annotate(
+            f'{one.interval:g} s',
+            (rate, statistics.median(one.latencies)),
+            textcoords='offset points',
+            xytext=(4, 4),
+        )
+    near.set_title('Interval, measured')
+    near.set_xlabel('listings/s of a root stack')
+    near.set_ylabel('PUT to COMPLETE, s')
+    near.set_ylim(bottom=0)
+    near.legend(frameon=False)
+    for limit in sorted({one.limit for one in computed}):
+        of_limit = [one for one in computed if one.limit == limit]
+        far.plot(
+            [one.listings for one in of_limit],
+            [one.latency for one in of_limit],
+            'o-',
+            markersize=3,
+            label=f'{limit:g} s',
+        )
+    far.set_title('Limit to which it grows, computed')
+    far.set_xlabel('listings until the server answers')
+    far.set_xscale('log')
+    far.set_ylim(bottom=0)
+    far.legend(frameon=False)
     save(drawing, file)
 
 

@@ -2,26 +2,27 @@
 """Where heat-engine's time goes, function by function.
 
 py-spy looks at the running process from outside. What it sees are the stacks
-of the threads that hold Python's lock: the work, not the waiting. A function
-counts with all that it calls; those of the libraries go to whoever has
-called them, in Heat or in heat-plugins.
+of the threads that hold Python's lock: the work, not the waiting. The time of
+libraries goes to whoever has called them, in Heat or in heat-plugins.
 """
 
 import collections
 from collections.abc import Callable, Iterable
 import dataclasses
+import itertools
 import pathlib
 import re
 import signal
 import subprocess
 import sysconfig
 
-#: Looks a second; few enough not to hold a busy process up.
-RATE = 50
+#: Looks a second.
+RATE = 100
 
 _FRAME = re.compile(r'(?P<function>.+) \((?P<file>.+?)(:\d+)?\)$')
-_OURS = '/heat_plugins/'
-_HEAT = '/site-packages/heat/'
+
+# Whoever gives that much of its work to one other is not worth a line.
+_PASSED_ON = 0.9
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,9 +34,25 @@ class Function:
     """
 
     name: str
-    ours: bool
     share: float
     own: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Profile:
+    """A phase.
+
+    :ivar samples: how often somebody was seen at work.
+    :ivar ours: the part of heat-plugins' own functions, 0 to 1.
+    :ivar heats: the part of Heat's.
+    :ivar functions: the largest first, without those that only pass the
+        work on to one other.
+    """
+
+    samples: int
+    ours: float
+    heats: float
+    functions: list[Function]
 
 
 class Profiler:
@@ -46,7 +63,7 @@ class Profiler:
 
     def __init__(self, folder: pathlib.Path) -> None:
         self._folder = folder
-        self.files: dict[str, pathlib.Path] = {}
+        self._files: dict[str, pathlib.Path] = {}
 
     def __call__(self, pid: int, phase: str) -> Callable[[], None]:
         file = self._folder / f'{phase}.folded'
@@ -55,7 +72,10 @@ class Profiler:
             [
                 *(program, 'record', '--pid', str(pid), '--gil'),
                 *('--rate', str(RATE), '--format', 'raw', '--function'),
-                *('--full-filenames', '--threads', '--output', file),
+                *('--full-filenames', '--output', file),
+                # With hundreds of threads it would stand still most of the
+                # time.
+                '--nonblocking',
             ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -67,52 +87,67 @@ class Profiler:
             _, errors = process.communicate(timeout=60)
             if not file.exists():
                 raise RuntimeError(f'py-spy: {errors}')
-            self.files[phase] = file
+            self._files[phase] = file
 
         return end
 
+    def read(self) -> dict[str, 'Profile']:
+        """Return what was seen, by phase."""
+        found = {}
+        for phase, file in self._files.items():
+            with file.open(encoding='utf-8') as lines:
+                found[phase] = read(lines)
+        return found
 
-def functions(lines: Iterable[str], most: int = 25) -> list[Function]:
-    """Say which functions of Heat and heat-plugins had the largest parts.
 
-    :param lines: stacks as py-spy writes them, each with a count.
+def read(lines: Iterable[str], least: float = 0.03) -> Profile:
+    """Sum up what py-spy has written.
+
+    :param lines: stacks, each with a count.
+    :param least: the smallest part of the whole that is worth a line.
     """
     total = 0
-    shares: collections.Counter[tuple[str, bool]] = collections.Counter()
-    own: collections.Counter[tuple[str, bool]] = collections.Counter()
+    shares: collections.Counter[str] = collections.Counter()
+    own: collections.Counter[str] = collections.Counter()
+    calls: dict[str, collections.Counter[str]] = collections.defaultdict(
+        collections.Counter
+    )
     for line in lines:
-        stack, _, count = line.rpartition(' ')
-        total += int(count)
-        known = [
-            found
-            for found in map(_known, stack.split(';'))
-            if found is not None
+        stack, _, number = line.rpartition(' ')
+        count = int(number)
+        total += count
+        names = [
+            name for name in map(_known, stack.split(';')) if name is not None
         ]
-        for each in set(known):
-            shares[each] += int(count)
-        if known:
-            own[known[-1]] += int(count)
-    return [
-        Function(
-            name=name,
-            ours=ours,
-            share=count / total,
-            own=own[name, ours] / total,
-        )
-        for (name, ours), count in shares.most_common(most)
-    ]
+        for name in set(names):
+            shares[name] += count
+        for caller, called in set(itertools.pairwise(names)):
+            calls[caller][called] += count
+        if names:
+            own[names[-1]] += count
+    ours = sum(own[name] for name in own if name.startswith('heat_plugins.'))
+    return Profile(
+        samples=total,
+        ours=ours / (total or 1),
+        heats=(sum(own.values()) - ours) / (total or 1),
+        functions=[
+            Function(name=name, share=count / total, own=own[name] / total)
+            for name, count in shares.most_common()
+            if count >= least * total
+            and max(calls[name].values(), default=0) < _PASSED_ON * count
+        ],
+    )
 
 
-def _known(frame: str) -> tuple[str, bool] | None:
+def _known(frame: str) -> str | None:
     """Name a frame that belongs to Heat or to heat-plugins."""
     found = _FRAME.match(frame)
     if found is None:
         return None
-    for marker in (_OURS, _HEAT):
+    for marker in ('/heat_plugins/', '/site-packages/heat/'):
         _, seen, module = found['file'].partition(marker)
         if seen:
             package = marker.strip('/').rpartition('/')[2]
             path = f'{package}/{module}'.removesuffix('.py')
-            name = f'{path.replace("/", ".")}.{found["function"]}'
-            return name, marker == _OURS
+            return f'{path.replace("/", ".")}.{found["function"]}'
     return None

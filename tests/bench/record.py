@@ -7,7 +7,10 @@ import pathlib
 from typing import Any
 
 from tests.bench import counting
+from tests.bench import pacing
 from tests.bench import rounds
+from tests.bench import stacks
+from tests.bench import triggering
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -25,6 +28,8 @@ class Record:
     made_at: str
     seconds: float = 0.0
     measured: list[rounds.Round] = dataclasses.field(default_factory=list)
+    paces: list[pacing.Measured] = dataclasses.field(default_factory=list)
+    triggered: triggering.Triggered | None = None
 
     def write(self, file: pathlib.Path) -> None:
         text = json.dumps(dataclasses.asdict(self), indent=1, sort_keys=True)
@@ -34,6 +39,9 @@ class Record:
 def read(file: pathlib.Path) -> Record:
     content = json.loads(file.read_text(encoding='utf-8'))
     content['measured'] = [_round(one) for one in content['measured']]
+    content['paces'] = [pacing.Measured(**one) for one in content['paces']]
+    if content['triggered'] is not None:
+        content['triggered'] = _triggered(content['triggered'])
     return Record(**content)
 
 
@@ -44,5 +52,11 @@ def _round(content: dict[str, Any]) -> rounds.Round:
     }
     for key in ('signals', 'update_signals'):
         if content[key] is not None:
-            content[key] = rounds.Signalled(**content[key])
+            content[key] = stacks.Signalled(**content[key])
     return rounds.Round(**content)
+
+
+def _triggered(content: dict[str, Any]) -> triggering.Triggered:
+    for phase in triggering.PHASES:
+        content[phase] = counting.Counts(**content[phase])
+    return triggering.Triggered(**content)

@@ -6,6 +6,7 @@ import pathlib
 
 from tests.bench import figures
 from tests.bench import machine
+from tests.bench import pacing
 from tests.bench import plots
 from tests.bench import record as records
 from tests.bench import tables
@@ -31,6 +32,11 @@ def write(
             for name, shown in _TABLES.items()
         },
     }
+    if record.paces:
+        made['paces'] = tables.paces(record.paces)
+        plots.paces(record.paces, pacing.compute(), folder / 'paces.svg')
+    if record.triggered:
+        made['triggered'] = tables.triggered(record.triggered)
     for name, table in made.items():
         tables.write(table, folder / f'{name}.csv')
     _write_lines(folder / 'machine.rst', [machine.sentence(record.machine)])

@@ -5,18 +5,15 @@ All of them wait, some time is counted, and all are signalled at once; then
 the same for an update; then they are deleted.
 """
 
-from collections.abc import Callable, Sequence
-from concurrent import futures
+from collections.abc import Callable
 import dataclasses
-import itertools
-import json
 import time
 
 from tests.bench import counting
 from tests.bench import engine_state
 from tests.bench import lab as labs
 from tests.bench import scenarios
-from tests.functional import base
+from tests.bench import stacks
 
 #: Seconds that are counted while nothing happens, and while all wait.
 IDLE = 10
@@ -24,37 +21,6 @@ WAITING = 15
 
 #: Seconds for what follows the last hand-over.
 SETTLE = 2
-
-#: How many servers signal in the same instant.
-_SENDERS = 16
-
-#: What a server sends that has succeeded.
-BODY = json.dumps(
-    {
-        'deploy_stdout': 'one line of what a script prints\n' * 10,
-        'deploy_stderr': '',
-        'deploy_status_code': 0,
-        'result': 'done',
-    }
-).encode()
-
-_numbers = itertools.count(1)
-
-
-@dataclasses.dataclass(kw_only=True)
-class Signalled:
-    """How an action went from the moment when all were signalled.
-
-    :ivar latencies: seconds from the PUT to a complete resource, sorted.
-    :ivar seconds: until the stacks were complete, from the first PUT.
-    :ivar refused: PUTs that were answered with an error.
-    :ivar early: deployments that were complete before they were signalled.
-    """
-
-    latencies: list[float]
-    seconds: float
-    refused: int
-    early: int
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -77,9 +43,9 @@ class Round:
     n: int
     side: str
     create: float | None = None
-    signals: Signalled | None = None
+    signals: stacks.Signalled | None = None
     update: float | None = None
-    update_signals: Signalled | None = None
+    update_signals: stacks.Signalled | None = None
     delete: float | None = None
     counts: dict[str, counting.Counts] = dataclasses.field(
         default_factory=dict
@@ -104,202 +70,83 @@ class Runner:
         self._lab = lab
         self._say = say
         self._observe = observe or (lambda pid, phase: lambda: None)
+        self._meter = counting.Meter(lab.cloud)
 
-    def run(
-        self, scenario: scenarios.Scenario, side: labs.Side, conf: str = ''
-    ) -> Round:
-        """Run one round, from a start of Heat on.
-
-        :param conf: what to add to heat.conf.
-        """
+    def run(self, scenario: scenarios.Scenario, side: labs.Side) -> Round:
+        """Run one round, from a start of Heat on."""
         found = Round(
             scenario=scenario.name,
             kind=scenario.kind,
             n=scenario.count,
             side=side.name,
         )
-        self._lab.start(side, conf)
-        servers = self._lab.servers()
-        with self._lab.state() as state:
-            life = _Life(self._lab, state, scenario, self._say, self._observe)
-            try:
-                life.warm_up(servers)
-                life.measure(found, scenario.templates(servers))
-            except engine_state.TooLongError as error:
-                found.trouble = str(error)
-                self._say(f'gave up: {error}')
-        if found.trouble:
+        self._lab.start(side)
+        try:
+            with self._lab.state() as state:
+                warm_up(self._lab, state)
+                templates = scenario.templates(self._lab.servers())
+                self._measure(
+                    found,
+                    stacks.Stacks(self._lab, state, templates, scenario.count),
+                )
+        except engine_state.TooLongError as error:
+            found.trouble = str(error)
+            self._say(f'gave up: {error}')
             # What goes on in this cloud would be in the next round.
             self._lab.reset()
         return found
 
-
-class _Life:
-    def __init__(self, lab, state, scenario, say, observe) -> None:
-        self._cloud = lab.cloud
-        self._state = state
-        self._n = scenario.count
-        self._limit = 60 + 2 * scenario.count
-        self._say = say
-        self._observe = observe
-        self._meter = counting.Meter(lab.cloud)
-
-    def warm_up(self, servers: Sequence[str]) -> None:
-        """Let both sides make what they make once: keys, tokens, caches."""
-        template = scenarios.flat(1).templates(servers)[0]
-        stacks = self._create([template])
-        self._all_wait(stacks, 1, 'CREATE')
-        self._signal(stacks, 1, 'CREATE')
-        self._delete(stacks)
-
-    def measure(
-        self, found: Round, templates: Sequence[scenarios.Template]
-    ) -> None:
-        mark = self._count(found, 'idle', lambda: time.sleep(IDLE))
-        stacks: list[base.Stack] = []
-
-        def create() -> None:
-            begun = time.time()
-            stacks.extend(self._create(templates))
-            self._all_wait(stacks, self._n, 'CREATE')
-            found.create = time.time() - begun
-
-        mark = self._count(found, 'create', create, mark)
+    def _measure(self, found: Round, group: stacks.Stacks) -> None:
+        self._count(found, 'idle', lambda: time.sleep(IDLE))
+        mark, found.create = self._count(found, 'create', group.create)
         self._say(f'all wait after {found.create:.1f} s')
         time.sleep(SETTLE)
-        mark = self._count(found, 'waiting', lambda: time.sleep(WAITING))
+        mark, _ = self._count(found, 'waiting', lambda: time.sleep(WAITING))
 
         def signal() -> None:
-            found.signals = self._signal(stacks, self._n, 'CREATE')
+            found.signals = group.signal('CREATE')
 
-        mark = self._count(found, 'signals', signal, mark)
-        self._say(f'complete {_middle(found.signals.latencies)} after its PUT')
+        mark, _ = self._count(found, 'signals', signal, mark)
         found.peak_bytes = self._meter.peak_bytes()
-
-        def update() -> None:
-            begun = time.time()
-            for stack, template in zip(stacks, templates, strict=True):
-                stack.update(template, timeout_mins=60, turn='second')
-            self._all_wait(stacks, self._n, 'UPDATE')
-            found.update = time.time() - begun
-
-        mark = self._count(found, 'update', update, mark)
+        self._say(f'all complete {found.signals.seconds:.1f} s after the PUTs')
+        mark, found.update = self._count(found, 'update', group.update, mark)
 
         def signal_again() -> None:
-            found.update_signals = self._signal(stacks, self._n, 'UPDATE')
+            found.update_signals = group.signal('UPDATE')
 
-        mark = self._count(found, 'update_signals', signal_again, mark)
-
-        def delete() -> None:
-            begun = time.time()
-            self._delete(stacks)
-            found.delete = time.time() - begun
-
-        self._count(found, 'delete', delete, mark)
+        mark, _ = self._count(found, 'update_signals', signal_again, mark)
+        _, found.delete = self._count(found, 'delete', group.delete, mark)
         self._say(f'gone after {found.delete:.1f} s')
 
-    def _count(self, found, phase, do, begin=None) -> counting.Mark:
-        """Do something, and note what the services did meanwhile."""
+    def _count(
+        self,
+        found: Round,
+        phase: str,
+        do: Callable[[], None],
+        begin: counting.Mark | None = None,
+    ) -> tuple[counting.Mark, float]:
+        """Do something, and note what the services did meanwhile.
+
+        :param begin: where the phase before has ended.
+        :returns: where this one has, and how many seconds it took.
+        """
         begin = begin or self._meter.mark()
-        end_observation = self._observe(
-            self._cloud.usage('heat')['pid'], phase
-        )
+        ended = self._observe(self._lab.cloud.usage('heat')['pid'], phase)
+        begun = time.monotonic()
         try:
             do()
         finally:
-            end_observation()
+            seconds = time.monotonic() - begun
+            ended()
         end = self._meter.mark()
         found.counts[phase] = self._meter.between(begin, end)
-        return end
-
-    def _create(
-        self, templates: Sequence[scenarios.Template]
-    ) -> list[base.Stack]:
-        return [
-            base.Stack(
-                self._cloud.session(),
-                template,
-                name=f'bench{next(_numbers)}',
-                timeout_mins=60,
-            )
-            for template in templates
-        ]
-
-    def _all_wait(
-        self, stacks: Sequence[base.Stack], count: int, action: str
-    ) -> None:
-        """Wait until each deployment waits, or does so no more."""
-        ids = [stack.id for stack in stacks]
-
-        def handed_over() -> bool:
-            found = self._state.deployments(ids)
-            return count == sum(
-                one.waits(action) or one.is_done(action) for one in found
-            )
-
-        engine_state.until(
-            handed_over, self._limit, f'{count} deployments to wait ({action})'
-        )
-
-    def _signal(
-        self, stacks: Sequence[base.Stack], count: int, action: str
-    ) -> Signalled:
-        ids = [stack.id for stack in stacks]
-        waiting = [
-            one.id for one in self._state.deployments(ids) if one.waits(action)
-        ]
-        urls = self._state.signal_urls(waiting)
-        sent: dict[str, float] = {}
-        done: dict[str, float] = {}
-
-        def put(deployment: str) -> int:
-            sent[deployment] = time.time()
-            return base.put(urls[deployment], BODY)
-
-        def all_done() -> bool:
-            for one in self._state.deployments(ids):
-                if one.is_done(action):
-                    done.setdefault(one.id, time.time())
-            return self._state.stacks(ids) == {f'{action}_COMPLETE'}
-
-        begun = time.time()
-        with futures.ThreadPoolExecutor(_SENDERS) as pool:
-            statuses = [pool.submit(put, one) for one in waiting]
-            engine_state.until(
-                lambda: all_done() or all(one.done() for one in statuses),
-                self._limit,
-                f'{count} PUTs',
-            )
-        refused = sum(one.result() >= 400 for one in statuses)
-        if refused:
-            raise engine_state.TooLongError(
-                f'{action}: {refused} of {count} PUTs were refused'
-            )
-        try:
-            engine_state.until(all_done, self._limit, f'{action} of {count}')
-        except engine_state.TooLongError as error:
-            raise engine_state.TooLongError(
-                f'{error}; {len(done)} were complete by then'
-            ) from error
-        return Signalled(
-            latencies=sorted(done[one] - sent[one] for one in waiting),
-            seconds=time.time() - begun,
-            refused=refused,
-            early=count - len(waiting),
-        )
-
-    def _delete(self, stacks: Sequence[base.Stack]) -> None:
-        ids = [stack.id for stack in stacks]
-        for stack in stacks:
-            stack.delete()
-        engine_state.until(
-            lambda: self._state.stacks(ids) == {'DELETE_COMPLETE'},
-            self._limit,
-            'deletion',
-        )
+        return end, seconds
 
 
-def _middle(latencies: Sequence[float]) -> str:
-    if not latencies:
-        return 'before'
-    return f'{latencies[len(latencies) // 2]:.1f} s'
+def warm_up(lab: labs.Lab, state: engine_state.EngineState) -> None:
+    """Let Heat make what it makes once: keys, tokens, caches."""
+    template = scenarios.flat(1).templates(lab.servers())
+    group = stacks.Stacks(lab, state, template, 1)
+    group.create()
+    group.signal('CREATE')
+    group.delete()

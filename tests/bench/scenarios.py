@@ -79,6 +79,23 @@ def servers(count: int) -> Template:
     }
 
 
+def components(servers: Sequence[str], action: str) -> Template:
+    """Return a template of deployments that have an action of their own."""
+    template = _flat(servers)
+    template['resources']['config'] = {
+        'type': 'OS::Heat::SoftwareComponent',
+        'properties': {
+            'inputs': [{'name': 'turn'}],
+            'outputs': [{'name': 'result'}],
+            'configs': [
+                {'actions': [name], 'tool': 'script', 'config': _SCRIPT}
+                for name in ('CREATE', action)
+            ],
+        },
+    }
+    return template
+
+
 def _flat(servers: Sequence[str]) -> Template:
     deployments = {
         f'deployment{number}': {

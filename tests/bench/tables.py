@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of the figures, for the terminal and for the documentation."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import csv
 import pathlib
+import statistics
 
 import prettytable
 
 from tests.bench import figures
 from tests.bench import lab
+from tests.bench import pacing
+from tests.bench import profiling
 from tests.bench import rounds
+from tests.bench import triggering
 
 Table = list[list[str]]
+
+# Of less than that no parts can be told.
+_FEWEST_SAMPLES = 50
 
 _SIDES = tuple(lab.SIDES.values())
 
@@ -85,6 +92,58 @@ def by_scenario(
     return table
 
 
+def paces(found: Sequence[pacing.Measured]) -> Table:
+    """Return what each interval did."""
+    table = [['interval, s', 'median, s', 'worst, s', 'listings/s']]
+    for one in found:
+        numbers = (
+            one.interval,
+            statistics.median(one.latencies),
+            max(one.latencies),
+            one.listings_per_second,
+        )
+        table.append([_number(value) for value in numbers])
+    return table
+
+
+def triggered(found: triggering.Triggered) -> Table:
+    """Return what a command asked for that waits for many runs."""
+    table = [['', 'seconds', 'Swift requests', 'RPC messages']]
+    for phase in triggering.PHASES:
+        counts = getattr(found, phase)
+        numbers = (
+            counts.seconds,
+            sum(counts.swift.values()),
+            sum(counts.rpc.values()),
+        )
+        table.append([phase, *(_number(value) for value in numbers)])
+    return table
+
+
+def profile(
+    title: str,
+    found: rounds.Round,
+    profiles: Mapping[str, profiling.Profile],
+) -> Table:
+    """Return a row for each function that matters in a phase."""
+    table = []
+    for phase, read in profiles.items():
+        counts = found.counts.get(phase)
+        if counts is None or read.samples < _FEWEST_SAMPLES:
+            continue
+        cores = counts.cpu['heat'] / counts.seconds
+        label = f'{phase}: {cores:.2f} cores'
+        table.append(
+            [title, label, 'all of heat_plugins', '', _part(read.ours)]
+        )
+        table.append([title, label, 'all of heat', '', _part(read.heats)])
+        table += [
+            [title, label, one.name, _part(one.share), _part(one.own)]
+            for one in read.functions
+        ]
+    return table
+
+
 def troubles(found: Sequence[rounds.Round]) -> list[str]:
     """Return what went wrong, and completions that nobody had signalled."""
     said = []
@@ -134,6 +193,10 @@ def _number(value: float) -> str:
     if abs(value) >= 100:
         return f'{value:.0f}'
     return f'{value:.1f}' if abs(value) >= 10 else f'{value:.2f}'
+
+
+def _part(value: float) -> str:
+    return f'{value:.0%}'
 
 
 def _ratio(value: float | None) -> str:

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks of deployments, and the servers that answer them."""
+
+from collections.abc import Sequence
+from concurrent import futures
+import dataclasses
+import itertools
+import json
+import time
+
+from tests.bench import engine_state
+from tests.bench import lab as labs
+from tests.bench import scenarios
+from tests.functional import base
+
+#: How many servers signal in the same instant.
+_SENDERS = 16
+
+#: What a server sends that has succeeded.
+BODY = json.dumps(
+    {
+        'deploy_stdout': 'one line of what a script prints\n' * 10,
+        'deploy_stderr': '',
+        'deploy_status_code': 0,
+        'result': 'done',
+    }
+).encode()
+
+_numbers = itertools.count(1)
+
+
+@dataclasses.dataclass(kw_only=True)
+class Signalled:
+    """How an action went from the moment when all were signalled.
+
+    :ivar latencies: seconds from the PUT to a complete resource, sorted.
+    :ivar seconds: until the stacks were complete, from the first PUT.
+    :ivar early: deployments that were complete before they were signalled.
+    """
+
+    latencies: list[float]
+    seconds: float
+    early: int
+
+
+class Stacks:
+    """Some stacks with so many deployments in all.
+
+    Whatever does not come about within a limit raises
+    `engine_state.TooLongError`.
+    """
+
+    def __init__(
+        self,
+        lab: labs.Lab,
+        state: engine_state.EngineState,
+        templates: Sequence[scenarios.Template],
+        count: int,
+    ) -> None:
+        self._state = state
+        self._session = lab.cloud.session()
+        self._templates = templates
+        self._count = count
+        self._limit = 60 + 2 * count
+        self.names: list[str] = []
+        self._stacks: list[base.Stack] = []
+        self._ids: list[str] = []
+
+    def create(self) -> None:
+        """Create them; wait until all deployments wait for their servers."""
+        for template in self._templates:
+            stack = base.Stack(
+                self._session,
+                template,
+                name=f'bench{next(_numbers)}',
+                timeout_mins=60,
+            )
+            self.names.append(stack.name)
+            self._stacks.append(stack)
+            self._ids.append(stack.id)
+        self._all_wait('CREATE')
+
+    def update(self) -> None:
+        """Update them, with other inputs; wait as `create` does."""
+        for stack, template in zip(self._stacks, self._templates, strict=True):
+            stack.update(template, timeout_mins=60, turn='second')
+        self._all_wait('UPDATE')
+
+    def delete(self) -> None:
+        """Delete them, and wait until they are gone."""
+        for stack in self._stacks:
+            stack.delete()
+        engine_state.until(
+            lambda: self._state.stacks(self._ids) == {'DELETE_COMPLETE'},
+            self._limit,
+            'deletion',
+        )
+
+    def signal(self, action: str, apart: float = 0.0) -> Signalled:
+        """Answer in the servers' place; wait until the stacks are complete.
+
+        :param apart: seconds between two servers; 0 for all at once.
+        """
+        waiting = [
+            one.id
+            for one in self._state.deployments(self._ids)
+            if one.waits(action)
+        ]
+        urls = self._state.signal_urls(waiting)
+        sent: dict[str, float] = {}
+        done: dict[str, float] = {}
+
+        def put(number: int, deployment: str) -> int:
+            time.sleep(max(0.0, begun + number * apart - time.time()))
+            sent[deployment] = time.time()
+            return base.put(urls[deployment], BODY)
+
+        def complete() -> bool:
+            for one in self._state.deployments(self._ids):
+                if one.is_done(action):
+                    done.setdefault(one.id, time.time())
+            return self._state.stacks(self._ids) == {f'{action}_COMPLETE'}
+
+        begun = time.time()
+        with futures.ThreadPoolExecutor(_SENDERS) as pool:
+            statuses = [
+                pool.submit(put, number, one)
+                for number, one in enumerate(waiting)
+            ]
+            engine_state.until(
+                lambda: complete() or all(one.done() for one in statuses),
+                self._limit,
+                f'{len(waiting)} PUTs',
+            )
+        refused = sum(one.result() >= 400 for one in statuses)
+        if refused:
+            raise engine_state.TooLongError(
+                f'{action}: {refused} of {len(waiting)} PUTs were refused'
+            )
+        try:
+            engine_state.until(complete, self._limit, action)
+        except engine_state.TooLongError as error:
+            raise engine_state.TooLongError(
+                f'{error}; {len(done)} of {self._count} were complete by then'
+            ) from error
+        return Signalled(
+            latencies=sorted(done[one] - sent[one] for one in waiting),
+            seconds=time.time() - begun,
+            early=self._count - len(waiting),
+        )
+
+    def _all_wait(self, action: str) -> None:
+        """Wait until each deployment waits, or does so no more."""
+
+        def handed_over() -> bool:
+            found = self._state.deployments(self._ids)
+            return self._count == sum(
+                one.waits(action) or one.is_done(action) for one in found
+            )
+
+        engine_state.until(
+            handed_over,
+            self._limit,
+            f'{self._count} deployments to wait ({action})',
+        )
