@@ -20,6 +20,11 @@ def _hello(outputs: Outputs) -> None:
     assert outputs['greeting'].startswith('Hello, world, from ')
 
 
+def _nightly_backup(outputs: Outputs) -> None:
+    assert outputs['nights'] == []
+    assert len(outputs['upcoming']) == 3
+
+
 def _software(outputs: Outputs) -> None:
     assert outputs['path'].endswith('/web/index.html')
     assert len(outputs['checksum']) == 64
@@ -52,6 +57,7 @@ CHECKS = {
     'component': _component,
     'group': _group,
     'hello': _hello,
+    'nightly-backup': _nightly_backup,
     'software': _software,
     'structured': _structured,
     'workflow': _workflow,

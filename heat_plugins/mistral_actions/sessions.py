@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the context of an action to a Keystone session.
+
+What a user starts has the user's token, and its catalogue. What a trigger
+starts has a token of Mistral's trust; that one is not used, but the trust
+itself, so that what takes longer than a token lives can renew it.
+"""
+
+import contextlib
+
+from keystoneauth1 import access
+from keystoneauth1 import exceptions
+from keystoneauth1 import loading
+from keystoneauth1 import session as ks_session
+from keystoneauth1 import token_endpoint
+from keystoneauth1.identity import access as access_plugin
+from oslo_config import cfg
+
+from heat_plugins.clients import keystone
+from heat_plugins.runs import errors
+
+CONF = cfg.CONF
+
+# Mistral's own credentials.
+_AUTH = 'keystone_authtoken'
+
+# The options of Mistral's OpenStack actions. mistral-extra, which has those,
+# registers them when Mistral starts; where it is not installed nobody does.
+_GROUP = 'openstack_actions'
+_OPTS = [
+    cfg.StrOpt(
+        'os_actions_endpoint_type',
+        default='public',
+        choices=['public', 'admin', 'internal'],
+    ),
+    cfg.StrOpt('default_region'),
+]
+
+
+def session(security):
+    """Return a session for the services of an action's project.
+
+    :param security: the security context of the action.
+    :raises errors.Denied: there is nothing to authenticate with.
+    """
+    verify = _verify(security)
+    if security.trust_id:
+        auth = _trust(security.trust_id)
+    elif security.auth_token:
+        auth = _token(security, verify)
+    else:
+        raise errors.Denied(
+            'Mistral has no token to act with: [pecan] auth_enable is off'
+        )
+    return ks_session.Session(auth=auth, verify=verify)
+
+
+def options(security):
+    """Return which endpoint of a catalogue to use, as keyword arguments."""
+    with contextlib.suppress(cfg.DuplicateOptError):
+        CONF.register_opts(_OPTS, group=_GROUP)
+    found = CONF[_GROUP]
+    return {
+        'interface': found.os_actions_endpoint_type,
+        'region_name': security.region_name or found.default_region,
+    }
+
+
+def user_name(session):
+    """Return the name of the user in whose name a session is.
+
+    :raises errors.Denied: Keystone gives no token for it.
+    :raises errors.Unavailable: Keystone does not answer.
+    """
+    try:
+        found = session.auth.get_access(session)
+    except keystone.REFUSALS as exc:
+        raise errors.Denied(
+            f'Keystone gives no token for it: {type(exc).__name__}'
+        ) from exc
+    except exceptions.ClientException as exc:
+        raise errors.Unavailable(
+            f'Keystone cannot be reached: {type(exc).__name__}'
+        ) from exc
+    return found.username or found.user_id
+
+
+def _trust(trust_id):
+    """Return Mistral's own credentials, with the trust for their scope."""
+    return loading.load_auth_from_conf_options(
+        CONF,
+        _AUTH,
+        trust_id=trust_id,
+        domain_id=None,
+        domain_name=None,
+        project_id=None,
+        project_name=None,
+        project_domain_id=None,
+        project_domain_name=None,
+    )
+
+
+def _token(security, verify):
+    """Return a token that was issued already.
+
+    What is issued for a token in its place lives no longer, and Keystone may
+    refuse to.
+    """
+    token = security.service_catalog or _described(security, verify)
+    return access_plugin.AccessInfoPlugin(
+        access.create(body={'token': token}, auth_token=security.auth_token)
+    )
+
+
+def _described(security, verify):
+    """Ask Keystone about a token that came without its catalogue.
+
+    That is what a request for another cloud may have.
+    """
+    url = security.auth_uri or CONF[_AUTH].www_authenticate_uri
+    url = url.rstrip('/').removesuffix('/v3') + '/v3'
+    asking = ks_session.Session(
+        auth=token_endpoint.Token(url, security.auth_token), verify=verify
+    )
+    try:
+        answer = asking.get(
+            f'{url}/auth/tokens',
+            headers={'X-Subject-Token': security.auth_token},
+        )
+    except exceptions.ClientException as exc:
+        raise errors.Denied(
+            f'Keystone does not describe the token: {type(exc).__name__}'
+        ) from exc
+    return answer.json()['token']
+
+
+def _verify(security):
+    if security.insecure:
+        return False
+    if security.auth_cacert:
+        return security.auth_cacert
+    # Mistral itself does not tell for what a trigger starts.
+    return False if CONF[_AUTH].insecure else CONF[_AUTH].cafile or True

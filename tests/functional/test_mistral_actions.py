@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Actions on a running stack, by workflows of a real Mistral."""
+
+from collections.abc import Callable
+import json
+import pathlib
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.functional import base
+from tests.functional import servers
+
+MISTRAL = 'workflowv2'
+EXAMPLE = base.ROOT / 'contrib/examples/nightly-backup.yaml'
+
+# The sixth field of a pattern is for the seconds.
+OFTEN = '* * * * * */15'
+YEARLY = '0 0 1 1 *'
+
+Template = base.Template
+
+
+def template() -> Template:
+    """Return the example, with an action that fails."""
+    found: Template = yaml.safe_load(EXAMPLE.read_text())
+    # YAML reads a date there, which JSON does not know.
+    found['heat_template_version'] = str(found['heat_template_version'])
+    found['resources']['notes']['properties']['configs'].append(
+        {
+            'actions': ['FAILOVER'],
+            'tool': 'script',
+            'config': '#!/bin/sh\necho "no standby" >&2\nexit 3\n',
+        }
+    )
+    return found
+
+
+class Mistral:
+    """Mistral, as a user of its API has it."""
+
+    def __init__(self, session: base.minicloud_client.Session) -> None:
+        self._session = session
+
+    def start(self, workflow: str, **given: Any) -> str:
+        answer = self._session.post(
+            MISTRAL,
+            '/executions',
+            {'workflow_name': workflow, 'input': given},
+        )
+        assert answer.ok, answer
+        return str(answer.json()['id'])
+
+    def show(self, execution: str) -> Template:
+        answer = self._session.get(MISTRAL, f'/executions/{execution}')
+        assert answer.ok, answer
+        found = dict(answer.json())
+        return {**found, 'output': json.loads(found['output'] or '{}')}
+
+    def end(self, execution: str, seconds: float = 90) -> Template:
+        """Wait until an execution has ended; return it."""
+
+        def ended() -> Template | None:
+            found = self.show(execution)
+            going = found['state'] in ('IDLE', 'RUNNING', 'DELAYED')
+            return None if going else found
+
+        found: Template = base.until(ended, seconds)
+        return found
+
+    def run(self, workflow: str, **given: Any) -> Template:
+        return self.end(self.start(workflow, **given))
+
+    def stop(self, execution: str) -> None:
+        answer = self._session.put(
+            MISTRAL, f'/executions/{execution}', {'state': 'CANCELLED'}
+        )
+        assert answer.ok, answer
+
+    def tasks(self, workflow: str) -> list[Template]:
+        """Return the tasks of all executions of a workflow."""
+        answer = self._session.get(MISTRAL, f'/tasks?workflow_name={workflow}')
+        return list(answer.json()['tasks'])
+
+    def names(self, kind: str) -> set[str]:
+        answer = self._session.get(MISTRAL, f'/{kind}')
+        return {one['name'] for one in answer.json()[kind]}
+
+
+@pytest.fixture(scope='module')
+def mistral(cloud: base.minicloud_client.Cloud) -> Mistral:
+    return Mistral(cloud.session())
+
+
+@pytest.fixture(scope='module')
+def stack(
+    cloud: base.minicloud_client.Cloud,
+    module_stacks: Callable[..., base.Stack],
+) -> base.Stack:
+    """A stack whose server has done CREATE, and is switched off then."""
+    found = module_stacks(template(), name='diary', pattern=YEARLY)
+    with servers.agent(cloud, found):
+        found.wait('CREATE_COMPLETE')
+    return found
+
+
+def trusts(cloud: base.minicloud_client.Cloud) -> set[str]:
+    demo = cloud.session('demo')
+    answer = demo.get(
+        'identity', f'/OS-TRUST/trusts?trustor_user_id={demo.user_id}'
+    )
+    return {one['id'] for one in answer.json()['trusts']}
+
+
+def test_the_clock_backs_up_and_a_deleted_stack_leaves_nothing(
+    cloud: base.minicloud_client.Cloud,
+    stacks: Callable[..., base.Stack],
+    mistral: Mistral,
+) -> None:
+    def made() -> tuple[set[str], ...]:
+        return (
+            mistral.names('workflows'),
+            mistral.names('cron_triggers'),
+            trusts(cloud),
+        )
+
+    before = made()
+    stack = stacks(EXAMPLE.read_text(), name='notes', pattern=OFTEN)
+    with servers.agent(cloud, stack) as agent:
+        stack.wait('CREATE_COMPLETE')
+
+        def nights() -> list[Template]:
+            return [
+                one
+                for one in stack.outputs['nights']
+                if one['state'] == 'SUCCESS'
+            ]
+
+        night = base.until(nights)[0]
+        backup = pathlib.Path(night['output']['path'])
+        assert backup.is_relative_to(agent.path)
+        assert backup.read_text() == 'CREATE\n'
+        commands = ('software', 'deployment', 'run', 'list', 'notes')
+        found = json.loads(
+            cloud.openstack(*commands, '--state', 'complete', '-f', 'json')
+        )
+        assert {one['Action'] for one in found} == {'BACKUP'}
+        shown = json.loads(
+            cloud.openstack(
+                *('software', 'deployment', 'run', 'show', 'notes'),
+                *(found[-1]['ID'], '-f', 'json'),
+            )
+        )
+        assert shown['started_by'].startswith('demo, by workflow execution ')
+        assert shown['outputs']['deploy_stdout'] == 'there are 1 backups\n'
+        stack.delete()
+        stack.wait('DELETE_COMPLETE')
+    assert made() == before
+
+
+def test_a_run_that_fails_fails_its_workflow_with_the_reason(
+    cloud: base.minicloud_client.Cloud, stack: base.Stack, mistral: Mistral
+) -> None:
+    with servers.agent(cloud, stack):
+        ended = mistral.run(
+            'software_deployment.trigger',
+            stack=stack.name,
+            resource='deployment',
+            action='FAILOVER',
+        )
+    assert ended['state'] == 'ERROR'
+    reason = 'the exit status (deploy_status_code) is 3'
+    assert ended['state_info'] == reason
+    run = ended['output']['run']
+    assert (run['state'], run['reason']) == ('failed', reason)
+    assert run['outputs']['deploy_stderr'] == 'no standby\n'
+
+
+@pytest.mark.parametrize(
+    ('given', 'code', 'reason'),
+    [
+        ({'action': 'BAKCUP'}, 'refused', 'it offers BACKUP, FAILOVER'),
+        ({'resource': 'server'}, 'not-found', 'is no software deployment'),
+        (
+            {'input_values': {'keep': 'a s3cret'}},
+            'refused',
+            'input "keep" should be a number',
+        ),
+    ],
+)
+def test_what_cannot_be_run_is_refused_with_a_code(
+    stack: base.Stack,
+    mistral: Mistral,
+    given: Template,
+    code: str,
+    reason: str,
+) -> None:
+    whole = {'stack': stack.name, 'resource': 'deployment', 'action': 'BACKUP'}
+    ended = mistral.run('software_deployment.trigger', **{**whole, **given})
+    assert ended['state'] == 'ERROR'
+    assert reason in ended['state_info']
+    assert 's3cret' not in ended['state_info']
+    assert ended['output']['error']['code'] == code
+
+
+def test_another_projects_stack_is_not_there(
+    cloud: base.minicloud_client.Cloud, stack: base.Stack
+) -> None:
+    ended = Mistral(cloud.session('other')).run(
+        'software_deployment.trigger',
+        stack=stack.id,
+        resource='deployment',
+        action='BACKUP',
+    )
+    assert ended['output']['error']['code'] == 'not-found'
+
+
+def test_a_run_outlives_the_workflow_and_ends_by_another(
+    stack: base.Stack, mistral: Mistral
+) -> None:
+    started = mistral.run(
+        'software_deployment.trigger',
+        stack=stack.name,
+        resource='deployment',
+        action='BACKUP',
+        wait=False,
+    )
+    run = started['output']['run']
+    assert (started['state'], run['state']) == ('SUCCESS', 'waiting')
+    of_the_run = {'stack': run['stack'], 'run_id': run['id']}
+    stopped = mistral.start('software_deployment.wait', **of_the_run)
+    waiting = mistral.start('software_deployment.wait', **of_the_run)
+    mistral.stop(stopped)
+    assert mistral.end(stopped)['state'] == 'CANCELLED'
+    cancelled = mistral.run('software_deployment.cancel', **of_the_run)
+    assert cancelled['output']['run']['state'] == 'cancelled'
+    ended = mistral.end(waiting)
+    assert ended['state'] == 'ERROR'
+    assert ended['state_info'].startswith('Cancelled by demo, by workflow')
+
+
+def test_a_wait_outlives_a_crash_of_mistral(
+    cloud: base.minicloud_client.Cloud, stack: base.Stack, mistral: Mistral
+) -> None:
+    # Mistral's database lets go of no workflow that a trigger names.
+    session = cloud.session()
+    answer = session.post(
+        MISTRAL,
+        '/cron_triggers',
+        {
+            'name': 'direct',
+            'workflow_name': 'software_deployment.trigger',
+            'workflow_input': {
+                'stack': stack.id,
+                'resource': 'deployment',
+                'action': 'BACKUP',
+            },
+            'pattern': YEARLY,
+        },
+    )
+    assert answer.ok, answer
+    waiting = mistral.start(
+        'software_deployment.trigger',
+        stack=stack.name,
+        resource='deployment',
+        action='BACKUP',
+    )
+
+    def between_two_looks() -> bool:
+        return any(
+            task['state'] == 'DELAYED'
+            for task in mistral.tasks('software_deployment.wait')
+        )
+
+    base.until(between_two_looks)
+    cloud.kill('mistral')
+    cloud.start('mistral')
+    with servers.agent(cloud, stack):
+        ended = mistral.end(waiting)
+    assert ended['state'] == 'SUCCESS', ended
+    assert ended['output']['run']['state'] == 'complete'
+    assert 'software_deployment.trigger' in mistral.names('workflows')
+    assert session.delete(MISTRAL, '/cron_triggers/direct').ok

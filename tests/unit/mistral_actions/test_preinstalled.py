@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The workflows that Mistral installs, and the actions that they call."""
+
+from importlib import metadata
+import inspect
+import pathlib
+
+import testtools
+import yaml
+
+from heat_plugins.mistral_actions import preinstalled
+from heat_plugins.workflows import checking
+from heat_plugins.workflows import reading
+
+_OURS = 'software_deployment.'
+
+
+def workflows():
+    """Return the installed workflows by name, as an entry point gives them."""
+    (point,) = metadata.entry_points(
+        group='mistral.preinstalled_workflows', name='heat_plugins'
+    )
+    found = {}
+    for path in point.load()():
+        with open(path, encoding='utf-8') as file:
+            found[pathlib.Path(path).stem] = file.read()
+    return found
+
+
+class PreinstalledTest(testtools.TestCase):
+    def test_each_file_holds_the_workflow_of_its_name(self):
+        found = workflows()
+        self.assertIn('software_deployment.trigger', found)
+        for name, text in found.items():
+            definition = reading.read(text)
+            self.assertEqual([name], list(definition.workflows))
+
+    def test_nothing_is_to_be_said_against_them(self):
+        for name, text in workflows().items():
+            found = checking.check(reading.read(text))
+            self.assertEqual([], list(found), name)
+
+    def test_all_that_is_there_is_installed(self):
+        folder = pathlib.Path(preinstalled.__file__).parent / 'workflows'
+        self.assertEqual(
+            {path.stem for path in folder.iterdir()}, set(workflows())
+        )
+
+    def test_the_actions_they_call_take_what_they_are_given(self):
+        actions = {
+            point.name: point
+            for point in metadata.entry_points(group='mistral.actions')
+        }
+        called = set()
+        for text in workflows().values():
+            (workflow,) = [
+                one
+                for name, one in yaml.safe_load(text).items()
+                if name != 'version'
+            ]
+            for task in workflow['tasks'].values():
+                if point := actions.get(task.get('action')):
+                    called.add(point.name)
+                    action = point.load()
+                    inspect.signature(action).bind(**task['input'])
+        ours = {name for name in actions if name.startswith(_OURS)}
+        self.assertEqual(set(), ours - called)
