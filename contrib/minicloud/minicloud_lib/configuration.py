@@ -96,6 +96,8 @@ def _mistral(instance: layout.Instance, settings: Settings) -> Sections:
             'run_in_api': False,
         },
         'openstack_actions': {'default_region': REGION},
+        # After a crash, whose jobs would another engine wait for here?
+        'scheduler': {'pickup_job_after': 5},
         'oslo_policy': {
             'enforce_new_defaults': False,
             'enforce_scope': False,

@@ -20,6 +20,7 @@ from mistral.services import action_manager
 from mistral.services import periodic_server
 from mistral.services import workflows
 from oslo_config import cfg
+from oslo_db import exception
 from oslo_log import log as logging
 
 from minicloud_lib.services import broker
@@ -27,6 +28,7 @@ from minicloud_lib.services import serving
 from minicloud_lib.services import sqlite
 
 CONF = cfg.CONF
+LOG = logging.getLogger(__name__)
 
 
 def main(*files: str) -> None:
@@ -38,8 +40,7 @@ def main(*files: str) -> None:
     # Its migrations are not made for SQLite.
     db_api.setup_db()
     sqlite.prepare(CONF.database.connection)
-    action_manager.sync_db()
-    workflows.sync_db()
+    _populate()
     services: list[Any] = [
         engine_server.get_oslo_service(),
         executor_server.get_oslo_service(),
@@ -52,6 +53,17 @@ def main(*files: str) -> None:
     for service in services:
         service.start()
     serving.until_stopped(*(service.stop for service in reversed(services)))
+
+
+def _populate() -> None:
+    """Do what ``mistral-db-manage populate`` does, if it can be done."""
+    action_manager.sync_db()
+    try:
+        workflows.sync_db()
+    except exception.DBReferenceError:
+        # Mistral replaces the workflows that are preinstalled, and its
+        # database does not let go of one that a cron trigger names.
+        LOG.warning('Preinstalled workflows stay as they are')
 
 
 def _event_engine() -> Any:
