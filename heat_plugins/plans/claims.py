@@ -96,7 +96,7 @@ class Claims:
                 }
             },
         )
-        if self._registry.create(record):
+        if self._created(record):
             return Claim(name=name, token=token, since=since)
         self.find(name)
         return None
@@ -161,7 +161,7 @@ class Claims:
                     }
                 },
             )
-            if self._registry.create(record):
+            if self._created(record):
                 return record
             other = self._registry.get(record.name)
             if other is None:
@@ -178,6 +178,15 @@ class Claims:
                 )
             else:
                 self._sleep(_INTERVAL)
+
+    def _created(self, record: protocols.Record) -> bool:
+        try:
+            return self._registry.create(record)
+        except errors.Unavailable:
+            # It may have come through all the same.
+            if self._registry.get(record.name) == record:
+                return True
+            raise
 
     def _now(self) -> str:
         now = datetime.datetime.fromtimestamp(self._clock(), datetime.UTC)
