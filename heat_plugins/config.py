@@ -123,6 +123,21 @@ OPTS = [
         'before the deployments that wait for it fail too.',
     ),
     cfg.IntOpt(
+        'runs_kept',
+        default=20,
+        min=1,
+        help='So many finished runs of an action on a deployment are kept; '
+        'older ones are forgotten when the next one starts. Who starts one '
+        'otherwise than by a signal, such as by a command, has a setting of '
+        'their own.',
+    ),
+    cfg.IntOpt(
+        'runs_kept_days',
+        default=90,
+        min=1,
+        help='So many days a finished run is kept.',
+    ),
+    cfg.IntOpt(
         'mistral_error_budget',
         default=300,
         min=0,

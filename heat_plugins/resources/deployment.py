@@ -5,7 +5,7 @@
 their properties, attributes and inputs, and replaces how an action is handed
 to the server (``deployment_handover``), how its end is noticed and how it is
 taken back (``deployment_waiting``), and how all goes in the end
-(``deployment_deletion``).
+(``deployment_deletion``). ``deployment_triggers`` starts other actions.
 """
 
 import contextlib
@@ -20,12 +20,14 @@ from heat_plugins.resources import deployment_deletion
 from heat_plugins.resources import deployment_handover
 from heat_plugins.resources import deployment_records
 from heat_plugins.resources import deployment_schema
+from heat_plugins.resources import deployment_triggers
 from heat_plugins.resources import deployment_waiting
 from heat_plugins.resources import transports
 from heat_plugins.signals import errors
 
 
 class DeploymentMixin(
+    deployment_triggers.Triggers,
     deployment_handover.HandOver,
     deployment_waiting.Waiting,
     deployment_deletion.Deleting,
@@ -46,6 +48,10 @@ class DeploymentMixin(
             return None
         if key == deployment_schema.TRANSPORT_ATTR:
             return self._last_transport(row)
+        if key == deployment_schema.RUNS_ATTR:
+            return attributes.select_from_attribute(self._last_runs(), path)
+        if key == deployment_schema.TRIGGER_URL:
+            return self._trigger_url()
         raise exception.InvalidTemplateAttribute(resource=self.name, key=key)
 
     def _resolve_attribute(self, name):

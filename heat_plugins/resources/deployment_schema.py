@@ -15,6 +15,9 @@ from heat_plugins.signals import tempurl
 TIMEOUT, SIGNAL_URL_LIFETIME = 'timeout', 'signal_url_lifetime'
 SIGNAL_TRANSPORT = base.SoftwareDeployment.SIGNAL_TRANSPORT
 TRANSPORT_ATTR = 'signal_transport'
+RUNS_ATTR = 'runs'
+#: A property that asks for it, and an attribute.
+TRIGGER_URL = 'trigger_url'
 
 
 def properties_schema(heats):
@@ -59,6 +62,16 @@ def properties_schema(heats):
         constraints=[constraints.Range(min=60, max=tempurl.MAX_EXPIRES)],
         update_allowed=True,
     )
+    schema[TRIGGER_URL] = properties.Schema(
+        properties.Schema.BOOLEAN,
+        _(
+            'Whether to make a URL that starts an action of the config, such '
+            'as BACKUP, on the server: the attribute of the same name. '
+            'Whoever has it needs no other credentials.'
+        ),
+        default=False,
+        update_allowed=True,
+    )
     return schema
 
 
@@ -72,4 +85,41 @@ def attributes_schema(heats):
         _('How the last action was to be signalled: what AUTO chose.'),
         type=attributes.Schema.STRING,
     )
+    schema[RUNS_ATTR] = attributes.Schema(
+        _(
+            'What has become of the last runs of actions that were started '
+            'by hand, by a signal or by a workflow, the newest first; null '
+            'if the object store does not tell.'
+        ),
+        cache_mode=attributes.Schema.CACHE_NONE,
+        type=attributes.Schema.LIST,
+    )
+    schema[TRIGGER_URL] = attributes.Schema(
+        _(
+            'A URL to start an action at: POST {"trigger": "BACKUP", '
+            '"input_values": {...}} to it as application/json. Null unless '
+            'the property of the same name asks for it.'
+        ),
+        cache_mode=attributes.Schema.CACHE_NONE,
+        type=attributes.Schema.STRING,
+    )
     return schema
+
+
+def group_attributes_schema(heats):
+    """Return the attributes of one of Heat's groups with ours.
+
+    :param heats: the `attributes_schema` of the class.
+    """
+    ours = attributes_schema({})
+    return {
+        **heats,
+        **{
+            name: attributes.Schema(
+                _('A map, by member: %s') % schema.description,
+                cache_mode=attributes.Schema.CACHE_NONE,
+                type=attributes.Schema.MAP,
+            )
+            for name, schema in ours.items()
+        },
+    }

@@ -20,6 +20,10 @@ class SoftwareDeploymentGroup(
         base.SoftwareDeploymentGroup.properties_schema
     )
 
+    attributes_schema = deployment_schema.group_attributes_schema(
+        base.SoftwareDeploymentGroup.attributes_schema
+    )
+
 
 class SoftwareDeployments(
     deployment_group.GroupMixin, base.SoftwareDeployments
@@ -27,3 +31,5 @@ class SoftwareDeployments(
     """The former name of OS::Heat::SoftwareDeploymentGroup."""
 
     properties_schema = SoftwareDeploymentGroup.properties_schema
+
+    attributes_schema = SoftwareDeploymentGroup.attributes_schema

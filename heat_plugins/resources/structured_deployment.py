@@ -39,6 +39,10 @@ class StructuredDeploymentGroup(
         base.StructuredDeploymentGroup.properties_schema
     )
 
+    attributes_schema = deployment_schema.group_attributes_schema(
+        base.StructuredDeploymentGroup.attributes_schema
+    )
+
 
 class StructuredDeployments(
     deployment_group.GroupMixin, base.StructuredDeployments
@@ -46,3 +50,5 @@ class StructuredDeployments(
     """The former name of OS::Heat::StructuredDeploymentGroup."""
 
     properties_schema = StructuredDeploymentGroup.properties_schema
+
+    attributes_schema = StructuredDeploymentGroup.attributes_schema

@@ -302,6 +302,12 @@ class Sweep:
             # time at least one finds itself the last.
             deployment.data_delete(rows.CONTAINER_KEY)
         if self._in_use():
+            runs.withdraw(
+                deployment,
+                hub.store,
+                self.container,
+                of=deployment.resource_id,
+            )
             return
         runs.withdraw(deployment, hub.store, self.container)
         hub.drop_container(self.container)

@@ -12,9 +12,6 @@ from heat_plugins.runs import targets
 
 TRANSPORT = 'TEMP_URL_POLL'
 
-#: The input with the URL that a server may PUT its progress to.
-PROGRESS = 'deploy_progress_url'
-
 
 def draft(
     target: targets.Target,
@@ -40,7 +37,7 @@ def draft(
         'deploy_signal_transport': TRANSPORT,
         'deploy_signal_id': signal_url,
         'deploy_signal_verb': 'PUT',
-        PROGRESS: progress_url,
+        schema.PROGRESS: progress_url,
     }
     return orchestration.Draft(
         name=f'{config.name or target.resource.name}-{action.name}',

@@ -96,8 +96,9 @@ class Ledger:
         watch: waiting.Watch = lambda run: None,
         tick: abc.Callable[[], None] = lambda: None,
         pace: waiting.Pace | None = None,
+        everything: bool = False,
     ) -> waiting.Waiter:
-        """Return what waits for runs of a root stack."""
+        """Return what waits for runs of a root stack; see there."""
         found = self._records(root_stack_id)
         return waiting.Waiter(
             self._settler(found),
@@ -105,16 +106,9 @@ class Ledger:
             watch=watch,
             tick=tick,
             pace=pace,
+            everything=everything,
             sleep=self._sleep,
         )
-
-    def going_on(self, root_stack_id: str) -> list[runs.Run]:
-        """Return the runs of a root stack that are not over."""
-        found = self._records(root_stack_id)
-        with contextlib.suppress(store_errors.NotFound):
-            read = [found.read(key) for key in found.opened()]
-            return [run for run in read if run is not None]
-        return []
 
     def forget_surplus(self, root_stack_id: str) -> None:
         """Delete the records that are more than retention allows."""

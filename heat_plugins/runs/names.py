@@ -42,9 +42,13 @@ class Key:
 
 
 def new_run_id(now: float) -> str:
-    """Return an id that nobody has; those of later runs sort after it."""
+    """Return an id that nobody has; those of later runs sort after it.
+
+    Its first three digits after the time are parts of the second.
+    """
     when = datetime.datetime.fromtimestamp(now, datetime.UTC)
-    return f'{when.strftime(_TIME)}-{secrets.token_hex(4)}'
+    part = int(now % 1 * 4096)
+    return f'{when.strftime(_TIME)}-{part:03x}{secrets.token_hex(4)[3:]}'
 
 
 def is_run_id(text: str) -> bool:
@@ -57,8 +61,12 @@ def started_at(run_id: str) -> int:
     return int(when.replace(tzinfo=datetime.UTC).timestamp())
 
 
+def open_folder(deployment_id: str) -> str:
+    return f'{OPEN}{deployment_id}/'
+
+
 def open_prefix(deployment_id: str, action: str) -> str:
-    return f'{OPEN}{deployment_id}/{_quoted(action)}/'
+    return f'{open_folder(deployment_id)}{_quoted(action)}/'
 
 
 def open_name(key: Key) -> str:

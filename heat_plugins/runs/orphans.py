@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of runs whose stack goes.
+"""What becomes of runs whose stack or deployment goes.
 
 With the container go their records, and with those all knowledge of what was
 made for them in Heat. So that goes first.
@@ -7,6 +7,7 @@ made for them in Heat. So that goes first.
 
 import contextlib
 
+from heat_plugins.runs import names
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import records
 from heat_plugins.runs import starting
@@ -14,18 +15,21 @@ from heat_plugins.signals import errors as store_errors
 
 
 def withdraw(
-    heat: orchestration.Withdrawal, found: records.Records
+    heat: orchestration.Withdrawal,
+    found: records.Records,
+    prefix: str = names.OPEN,
 ) -> list[str]:
-    """Take all runs of a container from their servers.
+    """Take runs from their servers.
 
     Their records are left alone: whoever waits sees that they are gone with
-    the container.
+    the container, or that their deployment is.
 
+    :param prefix: which; by default all of the container.
     :returns: the ids of those that had not ended.
     """
     withdrawn = []
     with contextlib.suppress(store_errors.NotFound):
-        for key in found.opened():
+        for key in found.opened(prefix):
             run = found.read(key)
             if run is not None:
                 starting.withdraw_known(heat, run.row_id, run.config_id)

@@ -68,6 +68,8 @@ class Run:
     :ivar repeats: the run that this one repeats.
     :ivar standalone: whether it runs a config that is not the stack's; then
         `deployment_id` is the server's.
+    :ivar guarded: whether an engine ends it when its deployment goes. Then
+        it may go on while the deployment's row is taken back.
     """
 
     id: str
@@ -101,6 +103,7 @@ class Run:
     late: Late | None = None
     repeats: str | None = None
     standalone: bool = False
+    guarded: bool = False
 
     @property
     def key(self) -> names.Key:

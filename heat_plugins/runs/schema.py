@@ -9,9 +9,13 @@ from typing import Any
 
 from heat_plugins.runs import errors
 
-#: What Heat and its classes add to the inputs of a derived config.
+#: The input with the URL that a server may PUT its progress to.
+PROGRESS = 'deploy_progress_url'
+
+#: What Heat, its classes and we add to the inputs of a derived config.
 RESERVED = frozenset(
     {
+        PROGRESS,
         'deploy_server_id',
         'deploy_action',
         'deploy_signal_id',

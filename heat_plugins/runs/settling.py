@@ -274,7 +274,7 @@ class Settler:
     def _stack_gone(self, run: runs.Run) -> str | None:
         if self._is_gone(run.stack_id):
             return f'Stack {run.stack_name} was deleted'
-        if run.standalone:
+        if run.standalone or run.guarded:
             return None
         try:
             self._heat.deployment(run.deployment_id)

@@ -120,6 +120,7 @@ class Starter:
             declared=[_declared(one) for one in target.config.outputs],
             repeats=order.repeats,
             standalone=target.standalone,
+            guarded=target.guarded,
         )
         signer = self._sign(found.container)
         claims.Claims(found, clock=time.monotonic, sleep=self._sleep).claim(

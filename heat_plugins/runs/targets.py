@@ -60,6 +60,7 @@ class Target:
     :ivar declared: the inputs as the template's config declares them.
     :ivar standalone: whether it is no deployment of the stack, but a config
         of somebody's own for one of its servers.
+    :ivar guarded: whether an engine ends its runs when the deployment goes.
     """
 
     root: orchestration.Stack
@@ -71,6 +72,7 @@ class Target:
         repr=False
     )
     standalone: bool = False
+    guarded: bool = False
 
     @property
     def current(self) -> dict[str, Any]:
@@ -278,10 +280,29 @@ class Finder:
                     resource=place.resource,
                     deployment=deployment,
                     config=config,
-                    declared=(source or config).inputs,
+                    declared=declared_inputs(source, config),
                 )
             )
         return found
+
+
+def declared_inputs(
+    source: orchestration.Config | None, given: orchestration.Config
+) -> list[abc.Mapping[str, Any]]:
+    """Return the inputs that a run may be given.
+
+    :param source: the template's config, which has their types; None if it
+        cannot be told.
+    :param given: what was derived from it for the server: with inputs that
+        the stack gives a value and the config does not declare.
+    """
+    if source is None:
+        return list(given.inputs)
+    known = {one['name'] for one in source.inputs} | schema.RESERVED
+    return [
+        *source.inputs,
+        *(one for one in given.inputs if one['name'] not in known),
+    ]
 
 
 def _named(places: list[Place], resource: str) -> list[Place]:

@@ -6,6 +6,7 @@ import dataclasses
 import time
 
 from heat_plugins.runs import errors
+from heat_plugins.runs import names
 from heat_plugins.runs import records
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import settling
@@ -49,6 +50,8 @@ class Waiter:
     one of what has not ended.
 
     :param tick: called in each step, to show that time goes by.
+    :param everything: whether to wait for all the runs that there are, also
+        for those that begin meanwhile.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class Waiter:
         watch: Watch,
         tick: abc.Callable[[], None] = lambda: None,
         pace: Pace | None = None,
+        everything: bool = False,
         clock: abc.Callable[[], float] = time.monotonic,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
@@ -66,6 +70,7 @@ class Waiter:
         self._records = found
         self._watch = watch
         self._tick = tick
+        self._everything = everything
         self._clock = clock
         self._sleep = sleep
         self._pace = pace or Pace()
@@ -119,7 +124,10 @@ class Waiter:
 
     def _look(self, *, deep: bool) -> None:
         try:
-            opened = {key.run_id for key in self._records.opened()}
+            keys = self._records.opened()
+            if self._everything:
+                self._adopt(keys)
+            opened = {key.run_id for key in keys}
             arrivals = self._records.arrivals()
             asked = self._next_to_ask() if deep else ()
             for run in self.pending:
@@ -130,6 +138,18 @@ class Waiter:
             # The container is gone.
             for run in self.pending:
                 self._note(self._settler.lost(run))
+
+    def _adopt(self, opened: abc.Iterable[names.Key]) -> None:
+        """Take in what others have begun, and forget what has ended."""
+        self._runs = {run.id: run for run in self.pending}
+        for key in opened:
+            run = None
+            if key.run_id not in self._runs:
+                run = self._records.read(key)
+            if run is not None and run.ended:
+                self._settler.clean_up(run)
+            elif run is not None:
+                self.add(run)
 
     def _next_to_ask(self) -> abc.Collection[str]:
         """Return the runs that it is the turn of to be asked Heat for."""

@@ -27,7 +27,7 @@ class SchemaTest(deployments.DeploymentTestCase):
         for name, heats in HEATS.items():
             ours = deployments.OURS[name].properties_schema
             self.assertEqual(
-                {'timeout', 'signal_url_lifetime'},
+                {'timeout', 'signal_url_lifetime', 'trigger_url'},
                 set(ours) - set(heats.properties_schema),
             )
             for key, schema in heats.properties_schema.items():
@@ -68,13 +68,10 @@ class SchemaTest(deployments.DeploymentTestCase):
             ours = deployments.OURS[name].attributes_schema
             for key, schema in heats.attributes_schema.items():
                 self.assertEqual(schema.type, ours[key].type)
-            more = (
-                set()
-                if 'roup' in name or name.endswith('ments')
-                else {'signal_transport'}
-            )
             self.assertEqual(
-                more, set(ours) - set(heats.attributes_schema) - {'show'}, name
+                {'signal_transport', 'runs', 'trigger_url'},
+                set(ours) - set(heats.attributes_schema) - {'show'},
+                name,
             )
 
     def test_heats_own_schemas_are_left_alone(self):

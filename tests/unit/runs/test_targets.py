@@ -71,6 +71,14 @@ class FindTest(base.RunsTestCase):
         (target,) = self.runs.find('shop', 'db')
         self.assertEqual(fake_heat.INPUTS, list(target.declared))
 
+    def test_so_are_those_that_the_stack_gives_undeclared(self):
+        self.heat.add_deployment(
+            self.stack, 'other', inputs=[{'name': 'level'}]
+        )
+        (target,) = self.runs.find('shop', 'other')
+        names = [one['name'] for one in target.declared]
+        self.assertEqual(['level', 'password'], names)
+
     def test_without_the_template_the_servers_config_has_to_do(self):
         self.heat.failing = {'template': errors.Denied('no')}
         (target,) = self.runs.find('shop', 'db')

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""This engine's own Heat, as runs need it.
+
+What is read comes from the database. What is made and deleted goes the way
+of Heat's API, which tells the servers of it.
+"""
+
+from collections import abc
+import contextlib
+
+from heat.common import exception
+from heat.objects import software_deployment as deployment_objects
+from heat.objects import stack as stack_objects
+from oslo_db import exception as db_exception
+import oslo_messaging
+
+from heat_plugins.runs import errors
+from heat_plugins.runs import orchestration
+
+
+class Heat:
+    """Heat, as `orchestration.Deploying` has it.
+
+    :param rpc: Heat's `EngineClient`.
+    :param context: with credentials for the project.
+    :param reading_project: the project whose stack users may read what a
+        server is given, if any.
+    """
+
+    def __init__(self, rpc, context, reading_project: str | None = None):
+        self._rpc = rpc
+        self._context = context
+        self._reading_project = reading_project
+
+    def stack(self, name_or_id: str) -> orchestration.Stack:
+        with _translated():
+            found = stack_objects.Stack.get_by_id(self._context, name_or_id)
+        if found is None:
+            raise errors.NotFound(f'Heat has no stack {name_or_id}')
+        return orchestration.Stack(
+            id=found.id,
+            name=found.name,
+            status=f'{found.action}_{found.status}',
+            parent=found.owner_id,
+        )
+
+    def deployment(self, deployment_id: str) -> orchestration.Deployment:
+        with _translated():
+            return _deployment(
+                deployment_objects.SoftwareDeployment.get_by_id(
+                    self._context, deployment_id
+                )
+            )
+
+    def deployments(self, server_id: str) -> list[orchestration.Deployment]:
+        with _translated():
+            found = deployment_objects.SoftwareDeployment.get_all(
+                self._context, server_id
+            )
+            return [_deployment(row) for row in found]
+
+    def create_config(self, draft: orchestration.Draft) -> str:
+        with _translated():
+            made = self._rpc.create_software_config(
+                self._context,
+                group=draft.group,
+                name=draft.name,
+                config=draft.config,
+                inputs=list(draft.inputs),
+                outputs=list(draft.outputs),
+                options=dict(draft.options),
+            )
+        return str(made['id'])
+
+    def create_deployment(
+        self, *, config_id: str, server_id: str, action: str, reason: str
+    ) -> str:
+        with _translated():
+            made = self._rpc.create_software_deployment(
+                self._context,
+                server_id=server_id,
+                config_id=config_id,
+                action=action,
+                status='IN_PROGRESS',
+                status_reason=reason,
+                stack_user_project_id=self._reading_project,
+            )
+        return str(made['id'])
+
+    def delete_deployment(self, deployment_id: str) -> None:
+        with _translated(), self._rpc.ignore_error_by_name('NotFound'):
+            self._rpc.delete_software_deployment(self._context, deployment_id)
+
+    def delete_config(self, config_id: str) -> None:
+        with _translated(), self._rpc.ignore_error_by_name('NotFound'):
+            self._rpc.delete_software_config(self._context, config_id)
+
+
+def _deployment(row) -> orchestration.Deployment:
+    return orchestration.Deployment(
+        id=row.id,
+        server_id=row.server_id,
+        config_id=row.config_id,
+        action=row.action,
+        status=row.status,
+        reason=row.status_reason,
+    )
+
+
+@contextlib.contextmanager
+def _translated() -> abc.Iterator[None]:
+    """Say what a failure of Heat means to runs."""
+    try:
+        yield
+    except exception.NotFound as exc:
+        raise errors.NotFound(str(exc)) from exc
+    except (db_exception.DBError, oslo_messaging.MessagingException) as exc:
+        # What they say may hold what was to be stored.
+        raise errors.Unavailable(
+            f'Heat does not answer: {type(exc).__name__}'
+        ) from exc
+    except exception.HeatException as exc:
+        raise errors.OrchestrationError(
+            f'Heat did not do it: {type(exc).__name__}'
+        ) from exc

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Following the runs that an engine has started, to their ends.
+
+Who signals a deployment gets no answer and need not look again, and a run
+that has ended is still to be taken from its server. So the engine looks, with
+one thread for each root stack that has runs which go on, and as seldom as
+suits something that nobody waits for. It holds nothing up: an attribute or a
+command that looks meanwhile finds the same. When the engine goes, so does
+the thread; whoever looks next settles the runs then.
+"""
+
+import threading
+
+from oslo_log import log as logging
+
+from heat_plugins.runs import ledger as ledgers
+from heat_plugins.runs import waiting
+
+LOG = logging.getLogger(__name__)
+
+#: Agents ask for their configs every 30 s.
+PACE = waiting.Pace(first=2.0, most=30.0, nap=30.0)
+
+# The root stacks whose runs are followed, and whether one has begun since
+# their thread has found none.
+_followed: dict[str, bool] = {}
+_lock = threading.Lock()
+
+
+def follow(ledger: ledgers.Ledger, root_stack_id: str) -> None:
+    """See the runs of a root stack to their ends, in a thread.
+
+    :param ledger: it is used by that thread alone.
+    """
+    with _lock:
+        is_new = root_stack_id not in _followed
+        _followed[root_stack_id] = True
+    if is_new:
+        threading.Thread(
+            target=watch,
+            args=(ledger, root_stack_id),
+            name=f'runs of {root_stack_id}',
+            daemon=True,
+        ).start()
+
+
+def watch(ledger: ledgers.Ledger, root_stack_id: str) -> None:
+    """See runs to their ends, also those that begin meanwhile."""
+    try:
+        while _goes_on(root_stack_id):
+            waiter = ledger.waiter(root_stack_id, pace=PACE, everything=True)
+            waiter.step()
+            while waiter.pending:
+                waiter.step()
+    except Exception as exc:
+        LOG.warning(
+            'The runs of stack %(stack)s are left to whoever looks next: '
+            '%(error)s',
+            {'stack': root_stack_id, 'error': exc},
+        )
+        with _lock:
+            _followed.pop(root_stack_id, None)
+
+
+def _goes_on(root_stack_id: str) -> bool:
+    with _lock:
+        begun = _followed[root_stack_id]
+        if begun:
+            _followed[root_stack_id] = False
+        else:
+            del _followed[root_stack_id]
+    return begun

@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A signal starts a run of a deployment's action."""
+
+import json
+
+from heat.common import exception
+from heat.engine.clients.os.keystone import fake_keystoneclient
+
+from heat_plugins.engine import following
+from tests.unit.resources import deployments
+
+BACKUP = {'trigger': 'BACKUP'}
+
+CONFIG = {
+    'type': 'OS::Heat::SoftwareComponent',
+    'properties': {
+        'inputs': [
+            {'name': 'level', 'type': 'Number', 'default': 3},
+            {'name': 'password', 'type': 'String', 'default': 'none'},
+        ],
+        'outputs': [{'name': 'size'}],
+        'configs': [
+            {'actions': ['CREATE', 'UPDATE'], 'tool': 'script', 'config': ''},
+            {'actions': ['BACKUP'], 'tool': 'script', 'config': '#!/bin/sh'},
+        ],
+    },
+}
+
+
+class TriggerTestCase(deployments.DeploymentTestCase):
+    def setUp(self):
+        super().setUp()
+        #: The root stacks whose runs the engine has begun to follow.
+        self.followed = []
+        self.patch(
+            following,
+            'follow',
+            lambda ledger, root_stack_id: self.followed.append(root_stack_id),
+        )
+
+    def template(self, config=CONFIG, **properties):
+        return deployments.template(resources={'config': config}, **properties)
+
+    def stack(self, **properties):
+        return self.created(self.template(**properties))
+
+    def signal(self, stack, details, name='deployment'):
+        """Signal as the API does, in an engine that has loaded the stack."""
+        again = self.heat.load(stack)
+        again[name].signal(details)
+
+    def refused(self, stack, details):
+        """Return the event of a signal that comes to nothing."""
+        self.assertRaises(
+            exception.ResourceFailure, self.signal, stack, details
+        )
+        (said,) = [
+            one
+            for one in deployments.events(stack)
+            if one.startswith('Not triggered: ')
+        ]
+        return said
+
+    def given(self, stack):
+        """Return the configs that the server has for runs."""
+        return [
+            one
+            for one in self.in_metadata(stack)
+            if one['name'].endswith('-BACKUP')
+        ]
+
+    def runs(self, stack, name='deployment'):
+        again = self.heat.load(stack)
+        return again[name].FnGetAtt('runs')
+
+
+class SignalTest(TriggerTestCase):
+    def test_a_trigger_hands_the_server_the_action(self):
+        stack = self.stack()
+        self.signal(stack, {**BACKUP, 'input_values': {'level': 9}})
+        (config,) = self.given(stack)
+        given = deployments.inputs(config)
+        self.assertEqual('BACKUP', given['deploy_action'])
+        self.assertEqual('9', given['level'])
+        self.assertEqual('none', given['password'])
+        (run,) = self.runs(stack)
+        self.assertIn(
+            f'Signal: run {run["id"]} of BACKUP has begun',
+            deployments.events(stack),
+        )
+        self.assertEqual([stack.id], self.followed)
+
+    def test_the_stacks_own_deployment_is_left_alone(self):
+        stack = self.stack()
+        (before,) = self.deployment_rows()
+        self.signal(stack, BACKUP)
+        after = {row.id: row for row in self.deployment_rows()}
+        self.assertEqual(2, len(after))
+        self.assertEqual(before.config_id, after[before.id].config_id)
+        self.assertEqual('COMPLETE', after[before.id].status)
+
+    def test_it_may_take_as_long_as_an_action_of_the_deployment(self):
+        stack = self.stack(timeout=77)
+        self.signal(stack, BACKUP)
+        (run,) = self.runs(stack)
+        self.assertEqual(77, run['timeout'])
+
+    def test_inputs_that_the_config_does_not_declare_stay_as_they_are(self):
+        stack = self.stack(input_values={'extra': 'x', 'level': 5})
+        self.signal(stack, BACKUP)
+        (config,) = self.given(stack)
+        given = deployments.inputs(config)
+        self.assertEqual(('x', '5'), (given['extra'], given['level']))
+
+    def test_a_structured_deployment_takes_one(self):
+        config = {
+            'type': 'OS::Heat::StructuredConfig',
+            'properties': {
+                'group': 'component',
+                'config': {
+                    'configs': [
+                        {'actions': ['CREATE'], 'tool': 'script'},
+                        {
+                            'actions': ['BACKUP'],
+                            'tool': 'script',
+                            'config': {'get_input': 'what'},
+                        },
+                    ]
+                },
+                'inputs': [{'name': 'what', 'default': 'all'}],
+            },
+        }
+        stack = self.created(
+            self.template(config, kind='OS::Heat::StructuredDeployment')
+        )
+        self.signal(stack, BACKUP)
+        (given,) = self.given(stack)
+        self.assertEqual('all', given['config']['configs'][1]['config'])
+
+    def test_a_deployment_that_has_failed_takes_one(self):
+        stack, _ = self.fails(self.template(), {'deploy_status_code': 3})
+        self.signal(stack, BACKUP)
+        self.assertEqual(1, len(self.given(stack)))
+
+    def test_so_does_one_that_was_taken_back_from_its_server(self):
+        whole = self.template(timeout=5, input_values={'level': 7})
+        stack, _ = self.fails(whole, None)
+        self.assertEqual([], self.deployment_rows())
+        self.signal(stack, BACKUP)
+        (config,) = self.given(stack)
+        self.assertEqual('7', deployments.inputs(config)['level'])
+        (run,) = self.runs(stack)
+        self.assertEqual('waiting', run['state'])
+
+    def test_whatever_the_transport(self):
+        stack = self.stack(signal_transport='NO_SIGNAL')
+        self.signal(stack, BACKUP)
+        (config,) = self.given(stack)
+        given = deployments.inputs(config)
+        self.assertEqual('TEMP_URL_POLL', given['deploy_signal_transport'])
+
+
+class RefusalTest(TriggerTestCase):
+    def test_while_the_deployment_is_busy(self):
+        stack, _ = self.waiting(self.template())
+        said = self.refused(stack, BACKUP)
+        self.assertIn('the deployment is CREATE_IN_PROGRESS', said)
+        (row,) = self.deployment_rows()
+        self.assertEqual('IN_PROGRESS', row.status)
+
+    def test_an_action_that_there_is_not(self):
+        said = self.refused(self.stack(), {'trigger': 'BAKCUP'})
+        self.assertIn('no action BAKCUP; it offers BACKUP', said)
+
+    def test_an_action_that_is_heats_to_run(self):
+        said = self.refused(self.stack(), {'trigger': 'CREATE'})
+        self.assertIn('Heat runs it', said)
+
+    def test_an_input_of_another_type_is_named_and_its_value_is_not(self):
+        details = {**BACKUP, 'input_values': {'level': 'hunter2'}}
+        said = self.refused(self.stack(), details)
+        self.assertIn('"level" should be a number', said)
+        self.assertNotIn('hunter2', said)
+
+    def test_a_second_run_of_the_action(self):
+        stack = self.stack()
+        self.signal(stack, BACKUP)
+        (run,) = self.runs(stack)
+        said = self.refused(stack, BACKUP)
+        self.assertIn(run['id'], said)
+        self.assertEqual(1, len(self.given(stack)))
+
+    def test_nobody_was_given_anything_so_far(self):
+        config = {
+            **CONFIG,
+            'properties': {'configs': CONFIG['properties']['configs'][1:]},
+        }
+        stack = self.created(self.template(config))
+        self.assertIn('entry for CREATE', self.refused(stack, BACKUP))
+
+    def test_what_is_nearly_a_trigger(self):
+        details = {**BACKUP, 'inputs': {'level': 'hunter2'}}
+        said = self.refused(self.stack(), details)
+        self.assertIn('not exactly', said)
+        self.assertNotIn('hunter2', said)
+
+    def test_the_object_store_is_away(self):
+        stack = self.stack()
+        self.swift.fail(100)
+        said = self.refused(stack, BACKUP)
+        self.assertIn('503', said)
+        self.assertEqual([], self.given(stack))
+
+    def test_what_heat_says_is_not_told(self):
+        stack = self.stack()
+
+        def fail(context, **arguments):
+            raise ValueError('hunter2')
+
+        self.heat.rpc.stubs['create_software_config'] = fail
+        said = self.refused(stack, BACKUP)
+        self.assertNotIn('hunter2', said)
+        self.assertEqual([], self.runs(stack))
+
+
+class ResultTest(TriggerTestCase):
+    """What a server sends is never a trigger."""
+
+    def waiting_for(self, outputs):
+        properties = {**CONFIG['properties'], 'outputs': outputs}
+        config = {**CONFIG, 'properties': properties}
+        return self.waiting(
+            self.template(config, signal_transport='HEAT_SIGNAL')
+        )
+
+    def test_a_result_ends_the_action(self):
+        stack, task = self.waiting_for([{'name': 'size'}])
+        self.signal(stack, {'size': '1', 'deploy_status_code': 0})
+        self.finish(task)
+        self.assertEqual('COMPLETE', stack['deployment'].status)
+
+    def test_also_if_the_config_calls_an_output_trigger(self):
+        stack, task = self.waiting_for([{'name': 'trigger'}])
+        self.signal(stack, {'trigger': 'BACKUP'})
+        self.finish(task)
+        self.assertEqual('BACKUP', stack['deployment'].FnGetAtt('trigger'))
+        self.assertEqual([], self.given(stack))
+
+    def test_a_trigger_is_no_result(self):
+        stack, task = self.waiting_for([{'name': 'size'}])
+        self.refused(stack, BACKUP)
+        self.assertFalse(self.step(task, 3))
+
+
+class AttributeTest(TriggerTestCase):
+    def test_runs_are_settled_by_who_looks_at_them(self):
+        stack = self.stack()
+        self.signal(stack, BACKUP)
+        (config,) = self.given(stack)
+        url = deployments.inputs(config)['deploy_progress_url']
+        self.swift.put_signed(url, json.dumps({'progress': 40}).encode())
+        (run,) = self.runs(stack)
+        self.assertEqual(('running', 40), (run['state'], run['progress']))
+        self.send(config, {'size': '12 MB', 'deploy_status_code': 0})
+        (run,) = self.runs(stack)
+        self.assertEqual('complete', run['state'])
+        self.assertEqual('12 MB', run['outputs']['size'])
+        self.assertEqual([], self.given(stack))
+
+    def test_the_newest_come_first_and_not_too_many(self):
+        stack = self.stack()
+        for number in range(12):
+            details = {**BACKUP, 'input_values': {'level': number}}
+            self.signal(stack, details)
+            (config,) = self.given(stack)
+            self.send(config, {'size': str(number)})
+        sizes = [run['outputs']['size'] for run in self.runs(stack)]
+        self.assertEqual([str(n) for n in range(11, 1, -1)], sizes)
+
+    def test_inputs_are_named_and_not_shown(self):
+        stack = self.stack()
+        values = {'password': 'hunter2'}
+        self.signal(stack, {**BACKUP, 'input_values': values})
+        (run,) = self.runs(stack)
+        self.assertEqual(['password'], run['inputs'])
+        self.assertNotIn('hunter2', json.dumps(run))
+
+    def test_reading_makes_nothing(self):
+        stack = self.stack(signal_transport='NO_SIGNAL')
+        self.assertEqual([], self.runs(stack))
+        self.assertIsNone(stack['deployment'].FnGetAtt('trigger_url'))
+        self.assertEqual([], self.containers())
+        self.assertNotIn('user_id', stack['deployment'].data())
+
+    def test_an_object_store_that_is_away_fails_no_stack(self):
+        stack = self.stack()
+        self.swift.fail(100)
+        self.assertIsNone(self.runs(stack))
+
+    def test_an_output_of_that_name_goes_before(self):
+        properties = {**CONFIG['properties'], 'outputs': [{'name': 'runs'}]}
+        self.answer = {'runs': 'mine'}
+        stack = self.created(
+            self.template({**CONFIG, 'properties': properties})
+        )
+        self.assertEqual('mine', self.runs(stack))
+
+    def test_so_many_are_kept_as_the_operator_says(self):
+        self.configure(runs_kept=2)
+        stack = self.stack()
+        for _ in range(4):
+            self.signal(stack, BACKUP)
+            (config,) = self.given(stack)
+            self.send(config)
+            self.runs(stack)
+        self.assertEqual(3, len(self.runs(stack)))
+
+
+class UrlTest(TriggerTestCase):
+    def url(self, stack):
+        return self.heat.load(stack)['deployment'].FnGetAtt('trigger_url')
+
+    def setUp(self):
+        super().setUp()
+        self.heat.auth.endpoints['cloudformation'] = 'http://cfn.invalid/v1'
+
+    def actions(self):
+        """Return what servers have been handed."""
+        given = [deployments.inputs(one) for one in self.handed]
+        return [one['deploy_action'] for one in given]
+
+    def test_it_is_made_where_the_template_asks_for_it(self):
+        stack = self.stack(trigger_url=True)
+        url = self.url(stack)
+        self.assertIn('/signal/', url)
+        self.assertNotIn('Timestamp', url)
+        self.assertEqual(url, self.url(stack))
+
+    def test_it_goes_when_the_template_asks_no_more(self):
+        stack = self.stack(trigger_url=True)
+        self.update(stack, self.template())
+        self.assertIsNone(self.url(stack))
+        left = self.heat.load(stack)['deployment'].data()
+        self.assertFalse({'user_id', 'access_key', 'secret_key'} & set(left))
+
+    def test_asking_for_it_is_nothing_to_the_server(self):
+        stack = self.stack()
+        self.update(stack, self.template(trigger_url=True))
+        self.assertIsNotNone(self.url(stack))
+        self.assertEqual(['CREATE'], self.actions())
+
+    def test_an_action_that_has_failed_is_repeated_all_the_same(self):
+        stack = self.stack()
+        self.answer = {'deploy_status_code': 1}
+        whole = self.template(timeout=50)
+        self.assertRaises(AssertionError, self.update, stack, whole)
+        self.answer = {}
+        self.update(stack, self.template(timeout=50, trigger_url=True))
+        self.assertEqual(['CREATE', 'UPDATE', 'UPDATE'], self.actions())
+
+    def test_it_goes_with_the_stack(self):
+        stack = self.stack(trigger_url=True)
+        data = self.heat.load(stack)['deployment'].data()
+        self.assertIn('user_id', data)
+        self.delete(stack)
+        self.assert_nothing_left()
+
+    def test_a_server_with_the_same_key_gets_another(self):
+        whole = self.template(trigger_url=True, signal_transport='CFN_SIGNAL')
+        stack, task = self.waiting(whole)
+        self.signal(stack, {'deploy_status_code': 0})
+        self.finish(task)
+        stack.persist_state_and_release_lock('engine')
+        deleted = []
+        self.patch(
+            fake_keystoneclient.FakeKeystoneClient,
+            'delete_stack_domain_user_keypair',
+            lambda client, credential_id, **more: deleted.append(
+                credential_id
+            ),
+        )
+        self.waiting(
+            self.template(signal_transport='CFN_SIGNAL', timeout=60),
+            'UPDATE',
+            self.heat.load(stack),
+        )
+        self.assertIsNone(self.url(stack))
+        self.assertEqual(1, len(deleted))
+        url = deployments.inputs(self.handed[-1])['deploy_signal_id']
+        self.assertIn('AWSAccessKeyId', url)
+
+
+class EndTest(TriggerTestCase):
+    def test_runs_go_with_a_stack_that_has_no_url_of_its_own(self):
+        stack = self.stack(signal_transport='NO_SIGNAL')
+        self.signal(stack, BACKUP)
+        self.delete(stack)
+        self.assert_nothing_left()
+
+    def test_they_are_taken_back_when_their_deployment_goes(self):
+        more = {'config': CONFIG, 'other': deployments.deployment(name='o')}
+        stack = self.created(deployments.template(resources=more))
+        self.signal(stack, BACKUP, 'other')
+        self.assertEqual(1, len(self.given(stack)))
+        self.update(stack, self.template())
+        self.assertEqual([], self.given(stack))
+        self.assertIsNotNone(self.objects(stack))
