@@ -7,6 +7,7 @@ the type. A type that cannot be loaded is left to Heat.
 
 import collections
 from collections import abc
+import dataclasses
 from importlib import metadata
 from typing import Any
 
@@ -38,6 +39,19 @@ class LoadError(Exception):
     """A resource type is left out; the message says why."""
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Offer:
+    """What there is for Heat.
+
+    :ivar classes: a class for each resource type that can be served.
+    :ivar left_out: why others cannot be, by the types that are left out
+        together.
+    """
+
+    classes: abc.Mapping[str, type[Any]]
+    left_out: abc.Mapping[tuple[str, ...], LoadError]
+
+
 def load(conf: cfg.ConfigOpts) -> abc.Mapping[str, type[Any]]:
     """Load the resource classes, with one warning for what is left out.
 
@@ -45,21 +59,33 @@ def load(conf: cfg.ConfigOpts) -> abc.Mapping[str, type[Any]]:
         disabled_resource_types`` are left out.
     :returns: a class for each resource type that can be served.
     """
+    offer = examine(conf)
+    for names, reason in offer.left_out.items():
+        LOG.warning(
+            'Leaving %(types)s to Heat: %(reason)s',
+            {'types': ', '.join(names), 'reason': reason},
+        )
+        LOG.debug('Where the loading failed', exc_info=reason)
+    return offer.classes
+
+
+def examine(conf: cfg.ConfigOpts) -> Offer:
+    """Load the resource classes, and say what is left out and why.
+
+    :param conf: as for `load`.
+    """
     config.register_opts(conf)
     disabled = frozenset(conf.heat_plugins.disabled_resource_types)
     offers = _offers()
     alone = sorted(offers.keys() - DEPLOYMENT_TYPES)
     classes: dict[str, type[Any]] = {}
+    left_out: dict[tuple[str, ...], LoadError] = {}
     for bundle in (DEPLOYMENT_TYPES, *({name} for name in alone)):
         try:
             classes.update(_load_bundle(bundle, offers, disabled))
         except LoadError as exc:
-            LOG.warning(
-                'Leaving %(types)s to Heat: %(reason)s',
-                {'types': ', '.join(sorted(bundle)), 'reason': exc},
-            )
-            LOG.debug('Where the loading failed', exc_info=exc)
-    return classes
+            left_out[tuple(sorted(bundle))] = exc
+    return Offer(classes=classes, left_out=left_out)
 
 
 def _offers() -> abc.Mapping[str, abc.Collection[metadata.EntryPoint]]:

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How agents on servers get their configs, and answer, by default.
+
+Templates may say otherwise; what is checked is what most of them rely on.
+"""
+
+import dataclasses
+
+from heat.common import config as heat_config
+from keystoneauth1 import exceptions
+from keystoneauth1 import session as ks_session
+from oslo_config import cfg
+from oslo_upgradecheck import upgradecheck
+
+from heat_plugins.checks import report
+from heat_plugins.resources import transports
+
+cfg.CONF.import_opt('default_software_config_transport', 'heat.common.config')
+
+_DOMAIN = (
+    'stack_domain_admin',
+    'stack_domain_admin_password',
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Way:
+    """What a transport stands on.
+
+    :ivar service: its type in the catalogue.
+    :ivar client: whose options of heat.conf name the interface.
+    :ivar users: whether Heat makes a user for each server.
+    """
+
+    service: str
+    client: str
+    users: bool = True
+
+
+_CFN = Way(service='cloudformation', client='heat')
+_HEAT = Way(service='orchestration', client='heat')
+_SWIFT = Way(service='object-store', client='swift', users=False)
+_ZAQAR = Way(service='messaging', client='zaqar')
+
+_WAYS = {
+    'POLL_SERVER_CFN': _CFN,
+    'POLL_SERVER_HEAT': _HEAT,
+    'POLL_TEMP_URL': _SWIFT,
+    'ZAQAR_MESSAGE': _ZAQAR,
+    transports.CFN_SIGNAL: _CFN,
+    transports.HEAT_SIGNAL: _HEAT,
+    transports.TEMP_URL_POLL: _SWIFT,
+    transports.ZAQAR_SIGNAL: _ZAQAR,
+}
+
+
+def ways(session: ks_session.Session | None) -> upgradecheck.Result:
+    """Check the default transports, out and back.
+
+    :param session: with which to ask the cloud; None: only what heat.conf
+        says is looked at.
+    """
+    found = report.Report()
+    out = cfg.CONF.default_software_config_transport
+    back = transports.canonical(transports.default())
+    found.good(
+        f'By default servers get their configs by {out} and answer by {back}.'
+    )
+    needed = [_WAYS[name] for name in (out, back) if name in _WAYS]
+    if any(way.users for way in needed):
+        _check_domain(found)
+    if session is None:
+        found.good(
+            'Skipped: whether the services for that are there (needs '
+            '--os-cloud or OS_*).'
+        )
+        return found.result()
+    for way in dict.fromkeys(needed):
+        _check_service(found, session, way)
+    return found.result()
+
+
+def _check_domain(found: report.Report) -> None:
+    missing = [name for name in _DOMAIN if not getattr(cfg.CONF, name)]
+    if not (cfg.CONF.stack_user_domain_id or cfg.CONF.stack_user_domain_name):
+        missing.insert(0, 'stack_user_domain_name')
+    if missing:
+        found.fail(
+            'Heat can make no users for servers: set '
+            f'{", ".join(missing)} in [DEFAULT] of heat.conf, for a domain '
+            'of Keystone that "heat-keystone-setup-domain" prepares.'
+        )
+
+
+def _check_service(
+    found: report.Report, session: ks_session.Session, way: Way
+) -> None:
+    interface = heat_config.get_client_option(way.client, 'endpoint_type')
+    try:
+        answer = session.get(
+            '',
+            endpoint_filter={
+                'service_type': way.service,
+                'interface': interface,
+                'region_name': cfg.CONF.region_name_for_services,
+            },
+            authenticated=False,
+            raise_exc=False,
+            redirect=False,
+            **heat_config.get_ssl_options(way.client),
+        )
+    except exceptions.EndpointNotFound:
+        found.fail(
+            f'The catalogue has no {way.service} ({interface}): add its '
+            'endpoint, or choose another default_software_config_transport '
+            'or default_deployment_signal_transport.'
+        )
+        return
+    except exceptions.ClientException as exc:
+        found.fail(
+            f'{way.service} does not answer from here ({type(exc).__name__}); '
+            f'servers need it: look at {interface} in the catalogue, and at '
+            'ca_file in heat.conf.'
+        )
+        return
+    if answer.status_code >= 500:
+        found.fail(f'{way.service} answers {answer.status_code}.')
+    else:
+        found.good(f'{way.service} answers at {answer.url}.')

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Credentials for the checks that ask the cloud."""
+
+from collections import abc
+
+from keystoneauth1 import exceptions
+from keystoneauth1 import session as ks_session
+from openstack import config as os_config
+from openstack import exceptions as os_exceptions
+
+#: Any of these means that there are credentials in the environment.
+_VARIABLES = ('OS_CLOUD', 'OS_AUTH_URL', 'OS_AUTH_TYPE')
+
+
+class NoCloudError(Exception):
+    """The cloud cannot be asked; the message says why."""
+
+
+def session(
+    name: str | None, environment: abc.Mapping[str, str]
+) -> ks_session.Session | None:
+    """Return a session with a token, or None if no cloud was named.
+
+    :param name: of a cloud in clouds.yaml; without it OS_CLOUD and the other
+        OS_* variables say which one and who.
+    :param environment: the variables of this process.
+    :raises NoCloudError: it is not described as a whole, or gives no token.
+    """
+    if not name and not any(environment.get(one) for one in _VARIABLES):
+        return None
+    try:
+        region = os_config.OpenStackConfig().get_one(cloud=name)
+        found: ks_session.Session = region.get_session()
+        found.get_token()
+    except (
+        exceptions.ClientException,
+        os_exceptions.SDKException,
+        OSError,
+    ) as exc:
+        raise NoCloudError(
+            f'No token can be had with --os-cloud or OS_*: {exc}'
+        ) from exc
+    return found

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What heat-engine loads, and the secret that it signs TempURLs with."""
+
+from collections import abc
+
+from heat.common import exception
+from heat.engine import clients
+from heat.engine import environment
+from heat.engine import resources
+from oslo_config import cfg
+from oslo_upgradecheck import upgradecheck
+
+from heat_plugins import registry
+from heat_plugins.checks import report
+from heat_plugins.clients import heat_mistral
+from heat_plugins.clients import heat_swift
+from heat_plugins.engine import hub
+
+CLIENTS = (heat_swift.CLIENT_NAME, heat_mistral.CLIENT_NAME)
+
+#: The fewest characters of a secret that nobody guesses.
+SECRET_LENGTH = 16
+
+
+def resource_types() -> upgradecheck.Result:
+    """Check that each of our resource types is served by our class.
+
+    It loads all plugins, as heat-engine does when it starts.
+    """
+    found = report.Report()
+    offer = registry.examine(cfg.CONF)
+    try:
+        origins = _origins(offer.classes)
+    except Exception as exc:
+        # One plugin that cannot be imported keeps heat-engine from starting.
+        found.fail(
+            'heat-engine cannot start, because loading its plugins fails '
+            f'with {type(exc).__name__}: {exc}'
+        )
+        return found.result()
+    _tell_origins(found, origins)
+    _tell_left_out(found, offer.left_out)
+    missing = sorted(set(CLIENTS) - set(clients._mgr.names()))
+    if missing:
+        found.fail(
+            f'Heat finds no client {" and ".join(missing)}; install '
+            'heat-plugins again in the environment of heat-engine.'
+        )
+    return found.result()
+
+
+def _origins(
+    classes: abc.Mapping[str, type],
+) -> dict[str | None, list[str]]:
+    """Return who serves our types: None for ourselves, a name for others."""
+    served = resources.global_env().registry
+    origins: dict[str | None, list[str]] = {}
+    for name, ours in sorted(classes.items()):
+        origins.setdefault(_origin(served, name, ours), []).append(name)
+    return origins
+
+
+def _origin(
+    served: environment.ResourceRegistry, name: str, ours: type
+) -> str | None:
+    try:
+        origin = served.get_resource_info(name).value
+    except exception.EntityNotFound:
+        return 'nobody'
+    if origin is ours:
+        return None
+    # Otherwise it is the name of a template.
+    return origin.__module__ if isinstance(origin, type) else str(origin)
+
+
+def _tell_origins(
+    found: report.Report, origins: abc.Mapping[str | None, abc.Sequence[str]]
+) -> None:
+    ours = origins.get(None, ())
+    others = {name: types for name, types in origins.items() if name}
+    if not ours:
+        found.fail(
+            'heat-engine does not load heat-plugins: plugin_dirs in the '
+            '[DEFAULT] section of heat.conf has to name its directory; '
+            '"python -m heat_plugins" prints the line.'
+        )
+        return
+    found.good(f'{len(ours)} resource types are ours.')
+    for origin, types in others.items():
+        found.fail(
+            f'{", ".join(types)}: served by {origin}, not by our class; '
+            'look at plugin_dirs and at what lies in environment_dir.'
+        )
+
+
+def _tell_left_out(
+    found: report.Report,
+    left_out: abc.Mapping[tuple[str, ...], registry.LoadError],
+) -> None:
+    disabled = cfg.CONF.heat_plugins.disabled_resource_types
+    for types, reason in left_out.items():
+        say = found.warn if set(types) & set(disabled) else found.fail
+        say(f'{", ".join(types)}: left to Heat, because {reason}.')
+
+
+def secret() -> upgradecheck.Result:
+    """Check what the keys of TempURLs are derived from."""
+    found = report.Report()
+    own = cfg.CONF.heat_plugins.temp_url_secret
+    name = '[heat_plugins] temp_url_secret'
+    if not own:
+        name = '[DEFAULT] auth_encryption_key'
+    value = hub.temp_url_secret()
+    remedy = (
+        'set [heat_plugins] temp_url_secret to a long random text, the same '
+        'for every heat-engine.'
+    )
+    if value is None:
+        found.fail(
+            'auth_encryption_key has the value that everybody can read in '
+            f"Heat's source; {remedy} Set auth_encryption_key, too: Heat "
+            'encrypts passwords with it.'
+        )
+    elif len(value) < SECRET_LENGTH:
+        found.warn(f'{name} has only {len(value)} characters; {remedy}')
+    else:
+        found.good(f'TempURL keys are derived from {name}.')
+    return found.result()

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether TempURLs work: by making one and using it.
+
+It does what heat-engine does for a deployment, with the same options of
+heat.conf, but with the credentials at hand in place of a stack's.
+"""
+
+import contextlib
+import datetime
+from email import utils
+import time
+import uuid
+
+from heat.common import config as heat_config
+from keystoneauth1 import session as ks_session
+from oslo_config import cfg
+from oslo_upgradecheck import upgradecheck
+
+from heat_plugins.checks import report
+from heat_plugins.clients import swift
+from heat_plugins.engine import hub
+from heat_plugins.signals import errors
+from heat_plugins.signals import keys
+from heat_plugins.signals import names
+from heat_plugins.signals import store as store_module
+
+#: Seconds that clocks may differ; what is measured has a resolution of one.
+CLOCK_TOLERANCE = 10
+
+_LIFETIME = 300
+_BODY = b'{"from": "heat-plugins-status"}'
+
+
+def transport(session: ks_session.Session) -> swift.KeystoneTransport:
+    """Return the way to the object store that heat-engine takes."""
+    return swift.KeystoneTransport(
+        session,
+        interface=heat_config.get_client_option('swift', 'endpoint_type'),
+        region_name=cfg.CONF.region_name_for_services,
+        tls=heat_config.get_ssl_options('swift'),
+    )
+
+
+def temp_urls(way: store_module.Transport) -> upgradecheck.Result:
+    """Make a container, send a body to a TempURL of it, and read it back."""
+    found = report.Report()
+    store = store_module.ObjectStore(way)
+    container = names.container(f'check-{uuid.uuid4().hex}')
+    try:
+        found.good(f'The object store is at {store.url}.')
+        _check_clock(found, way, store)
+        try:
+            _use(found, way, store, container)
+        finally:
+            _clean_up(found, store, container)
+    except errors.SignalError as exc:
+        found.fail(
+            f'{str(exc).rstrip(".")}. See "TEMP_URL_POLL" in the page on '
+            'transports for what it needs, and [clients_swift] in heat.conf '
+            'for its interface and certificates.'
+        )
+    return found.result()
+
+
+def _check_clock(
+    found: report.Report,
+    way: store_module.Transport,
+    store: store_module.ObjectStore,
+) -> None:
+    """Compare our clock with the store's: URLs run out by the latter."""
+    answer = way.send(
+        store_module.Request(
+            method='GET', url=f'{store.cluster_url}/info', authenticated=False
+        )
+    )
+    try:
+        there = utils.parsedate_to_datetime(answer.headers.get('date', ''))
+    except ValueError:
+        found.warn('The object store does not tell its time.')
+        return
+    here = datetime.datetime.now(datetime.UTC)
+    ahead = round((there - here).total_seconds())
+    margin = cfg.CONF.heat_plugins.temp_url_margin
+    remedy = 'let both hosts keep their time with NTP.'
+    if ahead > max(margin, CLOCK_TOLERANCE):
+        found.fail(
+            f'The clock of the object store is {ahead} s ahead, more than '
+            'temp_url_margin: URLs run out before their actions do; ' + remedy
+        )
+    elif abs(ahead) > CLOCK_TOLERANCE:
+        found.warn(
+            f'The clock of the object store differs by {ahead} s; {remedy}'
+        )
+    else:
+        found.good(f'Its clock differs by {ahead} s.')
+
+
+def _use(
+    found: report.Report,
+    way: store_module.Transport,
+    store: store_module.ObjectStore,
+    container: str,
+) -> None:
+    keeper = keys.KeyKeeper(
+        store,
+        secret=hub.temp_url_secret(),
+        digests=cfg.CONF.heat_plugins.temp_url_digests,
+        overlap=None,
+    )
+    signer = keeper.ensure(container)
+    name = names.signal('check', uuid.uuid4().hex)
+    answer = way.send(
+        store_module.Request(
+            method='PUT',
+            url=signer.url(name, int(time.time()) + _LIFETIME),
+            authenticated=False,
+            body=_BODY,
+        )
+    )
+    if answer.status >= 300:
+        found.fail(
+            f'A PUT to a TempURL is answered with {answer.status}: look at '
+            'the tempurl middleware, its place in the pipeline (before '
+            'authtoken) and its methods.'
+        )
+        return
+    if store.get_object(container, name, len(_BODY)) != _BODY:
+        found.fail('What was PUT to a TempURL comes back changed.')
+        return
+    listed = {entry.name for entry in store.list_objects(container, name)}
+    if name not in listed:
+        found.warn(
+            'The listing of a container lags behind its objects; signals '
+            'are then found by signal_direct_look_interval, later.'
+        )
+    found.good(
+        f'A TempURL was made and used, signed with {signer.digest} and the '
+        f'key of the {signer.kind}.'
+    )
+
+
+def _clean_up(
+    found: report.Report, store: store_module.ObjectStore, container: str
+) -> None:
+    try:
+        with contextlib.suppress(errors.NotFound):
+            for entry in store.list_objects(container, ''):
+                store.delete_object(container, entry.name)
+            store.delete_container(container)
+    except errors.SignalError as exc:
+        found.warn(f'Container {container} of this check is left: {exc}.')

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one check has found: one sentence for each thing that it looked at."""
+
+from oslo_upgradecheck import upgradecheck
+
+
+class Report:
+    """Collects what a check finds; the worst of it decides."""
+
+    def __init__(self) -> None:
+        self._code = upgradecheck.Code.SUCCESS
+        self._said: list[str] = []
+
+    def good(self, sentence: str) -> None:
+        self._say(upgradecheck.Code.SUCCESS, sentence)
+
+    def warn(self, sentence: str) -> None:
+        """Say what works, but not as it should."""
+        self._say(upgradecheck.Code.WARNING, sentence)
+
+    def fail(self, sentence: str) -> None:
+        """Say what does not work, and what to do about it."""
+        self._say(upgradecheck.Code.FAILURE, sentence)
+
+    def _say(self, code: upgradecheck.Code, sentence: str) -> None:
+        self._code = max(self._code, code)
+        self._said.append(sentence)
+
+    def result(self) -> upgradecheck.Result:
+        return upgradecheck.Result(self._code, ' '.join(self._said))

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``heat-plugins-status upgrade check``: what is right and wrong here.
+
+It follows the convention of OpenStack's status commands: exit code 0 if all
+is well, 1 with a warning, 2 with a failure, 255 if it could not be run.
+"""
+
+import argparse
+from collections import abc
+import functools
+import logging
+import os
+import sys
+import typing
+import warnings
+
+from oslo_config import cfg
+from oslo_upgradecheck import upgradecheck
+
+if typing.TYPE_CHECKING:
+    from keystoneauth1 import session as ks_session
+
+CANNOT_RUN = 255
+
+OPTS = [
+    cfg.StrOpt(
+        'os-cloud',
+        metavar='<name>',
+        help='The cloud in clouds.yaml to ask, as a user who may own '
+        'stacks; without it OS_CLOUD and the other OS_* variables say. '
+        'Without any of these, what needs the cloud is skipped.',
+    ),
+]
+
+_SKIPPED = 'Skipped: it asks the cloud, which needs --os-cloud or OS_*.'
+
+
+def _told(
+    check: abc.Callable[['Checks'], upgradecheck.Result],
+) -> abc.Callable[['Checks'], upgradecheck.Result]:
+    """Let a check tell of an option with a value that it cannot have."""
+
+    @functools.wraps(check)
+    def run(self: 'Checks') -> upgradecheck.Result:
+        try:
+            return check(self)
+        except cfg.Error as exc:
+            code = upgradecheck.Code.FAILURE
+            return upgradecheck.Result(code, f'heat.conf is wrong: {exc}')
+
+    return run
+
+
+class Checks(upgradecheck.UpgradeCommands):
+    """The checks, by what they are called in the output."""
+
+    display_title = 'heat-plugins: what is right and wrong with this cloud'
+
+    # Heat is imported late: whoever lacks it is told so in one line.
+
+    @_told
+    def resource_types(self) -> upgradecheck.Result:
+        from heat_plugins.checks import engine
+
+        return engine.resource_types()
+
+    @_told
+    def secret(self) -> upgradecheck.Result:
+        from heat_plugins.checks import engine
+
+        return engine.secret()
+
+    @_told
+    def threads(self) -> upgradecheck.Result:
+        from heat_plugins.checks import capacity
+
+        return capacity.threads()
+
+    @_told
+    def ways(self) -> upgradecheck.Result:
+        from heat_plugins.checks import agents
+
+        return self._ask(agents.ways, without=lambda: agents.ways(None))
+
+    @_told
+    def temp_urls(self) -> upgradecheck.Result:
+        from heat_plugins.checks import object_store
+
+        return self._ask(
+            lambda session: object_store.temp_urls(
+                object_store.transport(session)
+            )
+        )
+
+    @_told
+    def mistral(self) -> upgradecheck.Result:
+        from heat_plugins.checks import mistral
+
+        return self._ask(mistral.service)
+
+    @_told
+    def redelegation(self) -> upgradecheck.Result:
+        from heat_plugins.checks import mistral
+
+        return mistral.redelegation()
+
+    _upgrade_checks = (
+        ('Resource types', resource_types),
+        ('TempURL secret', secret),
+        ('Threads of heat-engine', threads),
+        ('Transports of agents', ways),
+        ('TempURLs', temp_urls),
+        ('Mistral', mistral),
+        ('Redelegation of trusts', redelegation),
+    )
+
+    def _ask(
+        self,
+        check: abc.Callable[['ks_session.Session'], upgradecheck.Result],
+        without: abc.Callable[[], upgradecheck.Result] | None = None,
+    ) -> upgradecheck.Result:
+        """Run a check that asks the cloud."""
+        session = self._session
+        if isinstance(session, Exception):
+            code = upgradecheck.Code.FAILURE
+            return upgradecheck.Result(code, str(session))
+        if session is not None:
+            return check(session)
+        if without is not None:
+            return without()
+        return upgradecheck.Result(upgradecheck.Code.SUCCESS, _SKIPPED)
+
+    @functools.cached_property
+    def _session(self) -> 'ks_session.Session | Exception | None':
+        from heat_plugins.checks import cloud
+
+        try:
+            return cloud.session(cfg.CONF.os_cloud, os.environ)
+        except cloud.NoCloudError as exc:
+            return exc
+
+
+def main(args: abc.Sequence[str] | None = None) -> int:
+    """Run the command; its exit code.
+
+    :param args: its arguments, by default those of the process.
+    """
+    # Heat says a lot about what it loads; what matters is checked.
+    logging.getLogger().addHandler(logging.NullHandler())
+    warnings.simplefilter('ignore')
+    try:
+        # What heat-engine begins with: it decides about threads.
+        import heat.cmd.engine  # noqa: F401
+    except ImportError:
+        print(
+            'heat-plugins-status runs beside heat-engine, with the Python '
+            'of its environment; this one has no Heat.',
+            file=sys.stderr,
+        )
+        return CANNOT_RUN
+    from heat_plugins import config
+
+    config.register_opts(cfg.CONF)
+    cfg.CONF.register_cli_opts(OPTS)
+    try:
+        return upgradecheck.main(
+            cfg.CONF,
+            project='heat',
+            upgrade_command=Checks(),
+            argv=_cloud_first(sys.argv[1:] if args is None else args),
+            # Those that heat-engine reads.
+            default_config_files=cfg.find_config_files(
+                project='heat', prog='heat-engine'
+            ),
+        )
+    except cfg.Error as exc:
+        print(f'heat.conf cannot be read: {exc}', file=sys.stderr)
+        return CANNOT_RUN
+
+
+def _cloud_first(args: abc.Sequence[str]) -> list[str]:
+    """Let --os-cloud stand after the command, too, as with other clients."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument('--os-cloud')
+    known, others = parser.parse_known_args(args)
+    first = [] if known.os_cloud is None else ['--os-cloud', known.os_cloud]
+    return [*first, *others]
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``heat-plugins-status upgrade check``, for right and wrong settings."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from tests.functional import base
+
+TYPES = 'Resource types'
+SECRET = 'TempURL secret'
+THREADS = 'Threads of heat-engine'
+WAYS = 'Transports of agents'
+TEMP_URLS = 'TempURLs'
+MISTRAL = 'Mistral'
+REDELEGATION = 'Redelegation of trusts'
+
+SUCCESS, WARNING, FAILURE = range(3)
+
+COMMAND = pathlib.Path(sys.executable).with_name('heat-plugins-status')
+
+
+@pytest.fixture
+def check(cloud, tmp_path):
+    """Run the command with the cloud's heat.conf, and more."""
+
+    def run(conf='', *args, user='demo', more_env=None):
+        more = tmp_path / 'more.conf'
+        more.write_text(conf)
+        env = cloud.env(user or 'demo')
+        if user is None:
+            for name in [name for name in env if name.startswith('OS_')]:
+                del env[name]
+        env |= more_env or {}
+        done = subprocess.run(
+            [
+                *(COMMAND, '--config-file', cloud.path / 'conf/heat.conf'),
+                *('--config-file', more, 'upgrade', 'check', '--json', *args),
+            ],
+            env=env,
+            capture_output=True,
+            text=True,
+        )
+        assert done.stderr == ''
+        found = {
+            one['check']: (one['result'], one['details'])
+            for one in json.loads(done.stdout)['checks']
+        }
+        # The exit code is that of the worst.
+        assert done.returncode == max(code for code, _ in found.values())
+        return found
+
+    return run
+
+
+def wrong(found):
+    """Return the checks that do not succeed."""
+    return {name: code for name, (code, _) in found.items() if code}
+
+
+def said(found, name):
+    return found[name][1]
+
+
+def test_right_settings_succeed_and_leave_nothing_behind(cloud, check):
+    before = base.Leftovers.of(cloud)
+    found = check()
+    assert wrong(found) == {}, found
+    assert '14 resource types are ours' in said(found, TYPES)
+    assert 'temp_url_secret' in said(found, SECRET)
+    assert 'cloudformation answers at http' in said(found, WAYS)
+    assert 'signed with sha256 and the key of the container' in said(
+        found, TEMP_URLS
+    )
+    assert 'Keystone gives trusts' in said(found, MISTRAL)
+    assert base.Leftovers.of(cloud) == before
+
+
+def test_without_credentials_what_needs_the_cloud_is_skipped(check):
+    found = check(user=None)
+    assert wrong(found) == {}, found
+    for name in (TEMP_URLS, MISTRAL, WAYS):
+        assert 'Skipped' in said(found, name)
+        assert '--os-cloud' in said(found, name)
+    assert 'resource types are ours' in said(found, TYPES)
+
+
+def test_a_cloud_of_clouds_yaml_serves_as_well(cloud, check, tmp_path):
+    variables = {
+        name.removeprefix('OS_').lower(): value
+        for name, value in cloud.env().items()
+        if name.startswith('OS_')
+    }
+    where = {'region_name': variables.pop('region_name')}
+    for name in ('auth_type', 'identity_api_version', 'interface'):
+        variables.pop(name)
+    clouds = tmp_path / 'clouds.yaml'
+    clouds.write_text(
+        json.dumps({'clouds': {'x': {'auth': variables, **where}}})
+    )
+    found = check(
+        '',
+        *('--os-cloud', 'x'),
+        user=None,
+        more_env={'OS_CLIENT_CONFIG_FILE': str(clouds)},
+    )
+    assert wrong(found) == {}, found
+    assert 'A TempURL was made and used' in said(found, TEMP_URLS)
+
+
+def test_a_wrong_password_fails_each_check_that_asks_the_cloud(check):
+    found = check(more_env={'OS_PASSWORD': 'wrong'})
+    assert wrong(found) == dict.fromkeys((WAYS, TEMP_URLS, MISTRAL), FAILURE)
+    assert 'No token can be had' in said(found, MISTRAL)
+
+
+def wrong_settings(*cases):
+    """Return one heat.conf of several, and what they are told by check."""
+    return pytest.param(
+        '\n'.join(conf for conf, *_ in cases),
+        {name: (code, text) for _, name, code, text in cases},
+        id=', '.join(name for _, name, *_ in cases),
+    )
+
+
+@pytest.mark.parametrize(
+    ('conf', 'told'),
+    [
+        wrong_settings(
+            (
+                '[DEFAULT]\nplugin_dirs = /nowhere',
+                TYPES,
+                FAILURE,
+                'python -m heat_plugins',
+            ),
+            (
+                '[DEFAULT]\n'
+                'auth_encryption_key = notgood but just long enough i t\n'
+                '[heat_plugins]\ntemp_url_secret =',
+                SECRET,
+                FAILURE,
+                'set [heat_plugins] temp_url_secret',
+            ),
+            (
+                '[database]\nconnection = sqlite:////nowhere/heat.sqlite',
+                THREADS,
+                WARNING,
+                'the database ([database] connection) fails',
+            ),
+            (
+                '[DEFAULT]\nstack_domain_admin =',
+                WAYS,
+                FAILURE,
+                'set stack_domain_admin in [DEFAULT]',
+            ),
+            (
+                '[heat_plugins]\ntemp_url_digests = md5',
+                TEMP_URLS,
+                FAILURE,
+                'heat.conf',
+            ),
+            (
+                '[DEFAULT]\nreauthentication_auth_method = trusts',
+                REDELEGATION,
+                WARNING,
+                'allow_trusts_redelegation = true',
+            ),
+        ),
+        wrong_settings(
+            (
+                '[heat_plugins]\n'
+                'disabled_resource_types = OS::Heat::SoftwareConfig',
+                TYPES,
+                WARNING,
+                'OS::Heat::SoftwareConfig: left to Heat',
+            ),
+            (
+                '[heat_plugins]\ntemp_url_secret = short',
+                SECRET,
+                WARNING,
+                'only 5 characters',
+            ),
+            (
+                '[heat_plugins]\n'
+                'default_deployment_signal_transport = ZAQAR_SIGNAL',
+                WAYS,
+                FAILURE,
+                'The catalogue has no messaging',
+            ),
+            (
+                '[DEFAULT]\nallow_trusts_redelegation = true',
+                REDELEGATION,
+                WARNING,
+                'has no effect',
+            ),
+        ),
+        wrong_settings(
+            (
+                '[DEFAULT]\nregion_name_for_services = Nowhere',
+                WAYS,
+                FAILURE,
+                'The catalogue has no cloudformation',
+            ),
+            ('', TEMP_URLS, FAILURE, 'The catalogue has no object store'),
+            ('', MISTRAL, WARNING, 'The catalogue has no Mistral'),
+            (
+                '[DEFAULT]\nallow_trusts_redelegation = true\n'
+                'reauthentication_auth_method = trusts\n'
+                'trusts_delegated_roles = member',
+                REDELEGATION,
+                WARNING,
+                'only member',
+            ),
+        ),
+    ],
+)
+def test_wrong_settings_are_told_with_their_remedies(check, conf, told):
+    found = check(conf)
+    assert wrong(found) == {name: code for name, (code, _) in told.items()}
+    for name, (_, text) in told.items():
+        assert text in said(found, name)
+
+
+def test_redelegation_that_is_allowed_in_full_is_right(check):
+    found = check(
+        '[DEFAULT]\nallow_trusts_redelegation = true\n'
+        'reauthentication_auth_method = trusts',
+        user=None,
+    )
+    assert found[REDELEGATION] == (
+        SUCCESS,
+        'Trusts may be handed on to Mistral.',
+    )
+
+
+def test_a_user_without_an_operator_role_is_told_of_the_role(check):
+    found = check(user='reader')
+    assert wrong(found) == {TEMP_URLS: FAILURE}
+    assert 'operator role' in said(found, TEMP_URLS)
+
+
+def test_a_refused_temp_url_and_a_container_left_behind_are_told(cloud, check):
+    check_of_ours = '.*/heat-plugins-check-.*'
+    with cloud.faults(
+        [
+            {'method': 'PUT', 'path': f'{check_of_ours}/.*', 'status': 401},
+            {'method': 'DELETE', 'path': check_of_ours, 'status': 503},
+        ]
+    ):
+        found = check()
+    assert wrong(found) == {TEMP_URLS: FAILURE}
+    assert 'answered with 401' in said(found, TEMP_URLS)
+    left = said(found, TEMP_URLS).partition('Container ')[2].split()[0]
+    answer = cloud.session().delete('object-store', f'/{left}')
+    assert answer.status == 204
+
+
+def test_mistral_that_is_away_is_told(cloud, check):
+    cloud.stop('mistral')
+    try:
+        found = check()
+    finally:
+        cloud.start('mistral')
+    assert wrong(found) == {MISTRAL: FAILURE}
+    assert '[clients_mistral]' in said(found, MISTRAL)
+
+
+def test_threads_that_all_wait_are_a_failure(check, stacks):
+    stack = stacks(base.software())
+    deployment = stack.waiting()
+    found = check('[DEFAULT]\nexecutor_thread_pool_size = 1', user=None)
+    assert wrong(found) == {THREADS: FAILURE}
+    assert 'raise executor_thread_pool_size' in said(found, THREADS)
+    assert deployment.put(b'{}') == 201
+    stack.wait('CREATE_COMPLETE')
+    found = check('[DEFAULT]\nexecutor_thread_pool_size = 1', user=None)
+    assert wrong(found) == {}, found

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is told to serve our resource types."""
+
+from heat.engine import clients
+from heat.engine import environment
+from heat.engine import resources
+from oslo_config import cfg
+from oslo_upgradecheck import upgradecheck
+import testtools
+
+from heat_plugins import registry
+from heat_plugins.checks import engine
+
+Code = upgradecheck.Code
+
+
+class Ours:
+    """Stands for a class of ours."""
+
+
+class Theirs:
+    """Stands for a class of another plugin."""
+
+
+class ResourceTypesTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.offer = registry.Offer(
+            classes={'OS::Test::A': Ours, 'OS::Test::B': Ours}, left_out={}
+        )
+        self.patch(registry, 'examine', lambda conf: self.offer)
+        self.environment = environment.Environment({}, user_env=False)
+        self.patch(resources, 'global_env', lambda: self.environment)
+        self.serve('OS::Test::A', Ours)
+        self.serve('OS::Test::B', Ours)
+        clients.initialise()
+
+    def serve(self, name, cls):
+        self.environment.registry._registry[name] = (
+            environment.ClassResourceInfo(
+                self.environment.registry, [name], cls
+            )
+        )
+
+    def assert_told(self, code, *texts):
+        found = engine.resource_types()
+        for text in texts:
+            self.assertIn(text, found.details)
+        self.assertEqual(code, found.code)
+
+    def test_ours_alone_are_well(self):
+        self.assert_told(Code.SUCCESS, '2 resource types are ours.')
+
+    def test_a_class_of_another_plugin_is_named(self):
+        self.serve('OS::Test::B', Theirs)
+        self.assert_told(
+            Code.FAILURE, f'OS::Test::B: served by {__name__}', 'plugin_dirs'
+        )
+
+    def test_a_template_in_our_place_is_named(self):
+        self.environment.registry.load({'OS::Test::B': 'file:///b.yaml'})
+        self.assert_told(Code.FAILURE, 'OS::Test::B: served by file:///b.yaml')
+
+    def test_none_of_ours_has_one_remedy(self):
+        self.serve('OS::Test::A', Theirs)
+        del self.environment.registry._registry['OS::Test::B']
+        self.assert_told(Code.FAILURE, 'python -m heat_plugins')
+
+    def test_a_type_that_cannot_load_is_a_failure_with_its_reason(self):
+        reason = registry.LoadError('it lacks a library')
+        self.offer = registry.Offer(
+            classes=self.offer.classes,
+            left_out={('OS::Test::C', 'OS::Test::D'): reason},
+        )
+        self.assert_told(
+            Code.FAILURE,
+            'OS::Test::C, OS::Test::D: left to Heat, because it lacks a '
+            'library.',
+        )
+
+    def test_another_plugin_that_breaks_heat_engine_is_told(self):
+        def broken():
+            raise ImportError('no module named colour')
+
+        self.patch(resources, 'global_env', broken)
+        self.assert_told(
+            Code.FAILURE, 'cannot start', 'ImportError: no module named colour'
+        )
+
+    def test_a_client_that_is_not_installed_is_told(self):
+        self.patch(engine, 'CLIENTS', (*engine.CLIENTS, 'no_such_client'))
+        self.assert_told(Code.FAILURE, 'no client no_such_client')
+
+    def test_heats_published_key_is_a_failure_unless_ours_is_set(self):
+        self.addCleanup(cfg.CONF.clear_override, 'auth_encryption_key')
+        cfg.CONF.clear_override('auth_encryption_key')
+        self.assertEqual(Code.FAILURE, engine.secret().code)
+        cfg.CONF.set_override('temp_url_secret', 'x' * 32, 'heat_plugins')
+        self.addCleanup(
+            cfg.CONF.clear_override, 'temp_url_secret', 'heat_plugins'
+        )
+        self.assertEqual(Code.SUCCESS, engine.secret().code)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is told of an object store, by its clock, keys and listings."""
+
+import email.utils
+import time
+
+from oslo_config import cfg
+from oslo_config import fixture as config_fixture
+from oslo_upgradecheck import upgradecheck
+import testtools
+
+from heat_plugins.checks import object_store
+from heat_plugins.signals import keys
+from heat_plugins.signals import store
+from tests.unit import fake_swift
+
+Code = upgradecheck.Code
+
+
+class Clocked:
+    """A transport to a store whose clock is wrong."""
+
+    def __init__(self, transport, ahead):
+        self._transport = transport
+        self._ahead = ahead
+        self.storage_url = transport.storage_url
+        self.project_id = transport.project_id
+
+    def send(self, request):
+        answer = self._transport.send(request)
+        date = email.utils.formatdate(time.time() + self._ahead, usegmt=True)
+        return store.Response(
+            status=answer.status,
+            headers={**answer.headers, 'date': date},
+            body=answer.body,
+            truncated=answer.truncated,
+        )
+
+
+class TempURLsTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        keys.KeyKeeper.forget_abilities()
+        self.addCleanup(keys.KeyKeeper.forget_abilities)
+        self.conf = self.useFixture(config_fixture.Config(cfg.CONF))
+        self.conf.config(group='heat_plugins', temp_url_secret='s' * 32)
+        self.cluster = fake_swift.Cluster()
+
+    def check(self, code, ahead=0):
+        """Run the check; return what it says."""
+        way = Clocked(self.cluster.transport(), ahead)
+        found = object_store.temp_urls(way)
+        self.assertEqual((code, found.details), (found.code, found.details))
+        return found.details
+
+    def assert_nothing_left(self):
+        self.assertEqual({}, self.cluster._containers)
+
+    def test_a_url_is_made_and_used_and_nothing_is_left(self):
+        said = self.check(Code.SUCCESS)
+        self.assertIn('signed with sha256 and the key of the container', said)
+        self.assertIn('/v1/AUTH_project-1', said)
+        self.assert_nothing_left()
+
+    def test_on_ceph_the_key_of_the_account_serves(self):
+        self.cluster = fake_swift.ceph()
+        said = self.check(Code.SUCCESS)
+        self.assertIn('signed with sha1 and the key of the account', said)
+        self.assert_nothing_left()
+
+    def test_no_signature_is_told(self):
+        self.assertNotIn('temp_url_sig', self.check(Code.SUCCESS))
+
+    def test_a_clock_within_the_margin_is_a_warning(self):
+        for ahead in (60, -60):
+            said = self.check(Code.WARNING, ahead)
+            self.assertIn('NTP', said)
+
+    def test_a_clock_ahead_by_more_than_the_margin_is_a_failure(self):
+        self.conf.config(group='heat_plugins', temp_url_margin=30)
+        said = self.check(Code.FAILURE, 60)
+        self.assertIn('temp_url_margin', said)
+        # URLs that run out later than meant do no harm.
+        self.check(Code.WARNING, -60)
+
+    def test_a_resolution_of_one_second_is_no_difference(self):
+        self.conf.config(group='heat_plugins', temp_url_margin=0)
+        self.check(Code.SUCCESS, 2)
+
+    def test_a_store_without_temp_urls_is_a_failure_with_the_place_to_look(
+        self,
+    ):
+        self.cluster = fake_swift.Cluster(info={'swift': {}})
+        said = self.check(Code.FAILURE)
+        self.assertIn('no TempURLs', said)
+        self.assertIn('transports', said)
+        self.assert_nothing_left()
+
+    def test_a_store_that_is_away_is_a_failure(self):
+        self.cluster.fail(times=100)
+        self.assertIn('answered 503', self.check(Code.FAILURE))
+
+    def test_a_user_without_a_role_is_told_of_it(self):
+        self.cluster.denied.add('project-1')
+        self.assertIn('operator role', self.check(Code.FAILURE))

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command heat-plugins-status, up to what its checks find."""
+
+import importlib.metadata
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import testtools
+
+from heat_plugins import status
+
+# Runs the command in a Python that cannot find Heat.
+WITHOUT_HEAT = """
+import runpy, sys
+sys.modules['heat'] = None
+runpy.run_module('heat_plugins.status', run_name='__main__', alter_sys=True)
+"""
+
+
+def run(*args):
+    """Run the command with no OS_* variable."""
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith('OS_')
+    }
+    return subprocess.run(
+        [sys.executable, *args],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=env,
+    )
+
+
+class CommandTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.heat_conf = pathlib.Path(folder.name, 'heat.conf')
+
+    def test_an_environment_without_heat_is_told_in_one_line(self):
+        done = run('-c', WITHOUT_HEAT, 'upgrade', 'check')
+        self.assertEqual(255, done.returncode)
+        self.assertEqual('', done.stdout)
+        (message,) = done.stderr.splitlines()
+        self.assertIn('this one has no Heat', message)
+
+    def test_a_heat_conf_that_cannot_be_read_is_named(self):
+        done = run(
+            *('-m', 'heat_plugins.status', '--config-file', self.heat_conf),
+            *('upgrade', 'check'),
+        )
+        self.assertEqual(255, done.returncode)
+        self.assertIn(str(self.heat_conf), done.stderr)
+
+    def test_an_empty_heat_conf_is_told_of_in_a_table_that_says_failure(self):
+        self.heat_conf.write_text('[DEFAULT]\nplugin_dirs =\n')
+        done = run(
+            *('-m', 'heat_plugins.status', '--config-file', self.heat_conf),
+            *('upgrade', 'check'),
+        )
+        self.assertEqual(2, done.returncode, done.stderr)
+        self.assertEqual('', done.stderr)
+        self.assertIn('| Check: Resource types', done.stdout)
+        self.assertIn('| Result: Failure', done.stdout)
+        self.assertEqual(2, done.stdout.count('| Details: Skipped'))
+
+    def test_the_console_script_is_the_command(self):
+        (script,) = importlib.metadata.entry_points(
+            group='console_scripts', name='heat-plugins-status'
+        )
+        self.assertIs(status.main, script.load())
+
+    def test_os_cloud_may_stand_anywhere(self):
+        for args in (
+            ['--os-cloud', 'x', 'upgrade', 'check', '--json'],
+            ['upgrade', '--os-cloud=x', 'check', '--json'],
+            ['upgrade', 'check', '--json', '--os-cloud', 'x'],
+        ):
+            self.assertEqual(
+                ['--os-cloud', 'x', 'upgrade', 'check', '--json'],
+                status._cloud_first(args),
+            )
+        self.assertEqual(
+            ['upgrade', 'check'], status._cloud_first(['upgrade', 'check'])
+        )
