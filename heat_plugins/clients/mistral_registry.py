@@ -32,7 +32,7 @@ _PASSING: Final = frozenset({408, 429})
 
 
 class Registry:
-    """The environments of a project in Mistral, as `protocols.Registry` has them.
+    """A project's environments in Mistral; see `protocols.Registry`.
 
     :param session: a session with an auth plugin.
     :param interface: which of the catalogue's endpoints to use.

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans are made in full, once, or not at all."""
+
+import testtools
+
+from heat_plugins.plans import errors
+from heat_plugins.plans import protocols
+from heat_plugins.signals import errors as store_errors
+from tests.unit.plans import fakes
+
+
+class CreateTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.cloud = fakes.Cloud()
+        self.plans = self.cloud.plans
+
+    def create(self, name='plan', **options):
+        return self.plans.create(name, fakes.content(), **options)
+
+    def leave_half(self, *, keep=2):
+        """Leave what a process leaves that was killed in mid-creation."""
+        self.cloud.registry.failing['delete'] = errors.Unavailable('gone')
+        self.cloud.swift.before = self._after(keep, undoing=False)
+        self.assertRaises(ZeroDivisionError, self.create)
+        self.cloud.swift.before = lambda request: None
+        self.cloud.registry.failing.clear()
+
+    def _after(self, uploads, *, undoing=True):
+        """Die after some uploads; let nothing be deleted then, if so."""
+
+        def before(request):
+            nonlocal uploads
+            if request.method == 'PUT' and request.body is not None:
+                uploads -= 1
+                if uploads < 0:
+                    raise ZeroDivisionError
+            elif request.method in ('DELETE', 'POST') and not undoing:
+                raise store_errors.StoreError('gone', 400)
+
+        return before
+
+    def test_a_plan_is_its_files_in_a_container_of_its_name(self):
+        plan = self.create()
+        self.assertEqual('plan', plan.container)
+        self.assertEqual(set(fakes.content()), set(self.cloud.objects()))
+        self.assertEqual(set(fakes.content()), set(plan.entries))
+        self.assertEqual('plan', plan.environment.name)
+        self.assertEqual('A test', plan.environment.description)
+        self.assertEqual(('base.yaml',), plan.environment.enabled)
+
+    def test_its_environment_is_the_last_file(self):
+        self.create()
+        self.assertEqual('plan-environment.yaml', self.cloud.uploads()[-1])
+
+    def test_what_is_given_goes_over_what_the_files_say(self):
+        plan = self.create(template='nodes/node.yaml', description='Mine')
+        self.assertEqual('nodes/node.yaml', plan.environment.template)
+        self.assertEqual('Mine', plan.environment.description)
+        self.assertEqual('Mine', self.plans.summaries()[0].description)
+
+    def test_without_its_environment_a_root_template_is_needed(self):
+        files = fakes.content(**{'plan-environment.yaml': None})
+        error = self.assertRaises(
+            errors.Invalid, self.plans.create, 'plan', files
+        )
+        self.assertIn('root template', str(error))
+        plan = self.plans.create('plan', files, template='root.yaml')
+        self.assertEqual((), plan.environment.environments)
+
+    def test_an_older_map_names_the_root_template_and_environment(self):
+        files = fakes.content(
+            **{
+                'plan-environment.yaml': None,
+                'capabilities-map.yaml': (
+                    b'root_template: root.yaml\nroot_environment: base.yaml\n'
+                ),
+            }
+        )
+        plan = self.plans.create('plan', files)
+        self.assertEqual('root.yaml', plan.environment.template)
+        self.assertEqual(('base.yaml',), plan.environment.enabled)
+
+    def test_a_plan_without_its_root_template_or_environment_is_refused(self):
+        for path in ('root.yaml', 'base.yaml'):
+            error = self.assertRaises(
+                errors.Invalid,
+                self.plans.create,
+                'plan',
+                fakes.content(**{path: None}),
+            )
+            self.assertIn(path, str(error))
+        self.assertEqual([], self.cloud.swift.asked())
+
+    def test_templates_that_have_to_be_rendered_are_named_as_a_remedy(self):
+        files = fakes.content(**{'root.yaml': None, 'root.j2.yaml': b''})
+        error = self.assertRaises(
+            errors.Invalid, self.plans.create, 'plan', files
+        )
+        self.assertIn('Jinja', str(error))
+
+    def test_names_that_heat_would_refuse_are_refused(self):
+        for name in (
+            '1abc',
+            '-x',
+            'abc\n',
+            'a',
+            'a/b',
+            '',
+            'x' * 300,
+            'é' * 4,
+        ):
+            self.assertRaises(errors.Invalid, self.create, name)
+        self.assertEqual([], self.cloud.swift.asked())
+        self.assertEqual([], self.cloud.registry.asked)
+
+    def test_of_two_at_once_one_wins_and_the_other_is_told(self):
+        told = []
+
+        def overtake(request):
+            self.cloud.swift.before = lambda request: None
+            error = self.assertRaises(
+                errors.Unfinished,
+                self.cloud.service().create,
+                'plan',
+                {'a.yaml': b'{}'},
+                template='a.yaml',
+            )
+            told.append(str(error))
+
+        self.cloud.swift.before = overtake
+        self.create()
+        self.assertIn('is being made since 2027-', told[0])
+        self.assertEqual(set(fakes.content()), set(self.cloud.objects()))
+
+    def test_a_plan_is_not_made_twice(self):
+        self.create()
+        error = self.assertRaises(errors.Exists, self.create)
+        self.assertIn('There is a plan plan', str(error))
+        self.assertRaises(errors.Exists, self.create, resume=True)
+
+    def test_a_container_of_somebody_else_is_left_alone(self):
+        store = self.cloud.swift.store()
+        store.put_container('plan', {})
+        store.put_object('plan', 'theirs', b'1')
+        error = self.assertRaises(errors.Exists, self.create)
+        self.assertIn('is no plan', str(error))
+        self.assertEqual({'theirs': b'1'}, self.cloud.objects())
+        self.assertEqual({}, self.cloud.registry.records)
+
+    def test_an_environment_of_somebody_else_is_left_alone(self):
+        theirs = self.cloud.registry.records['plan'] = protocols.Record(
+            name='plan', description='', values={'x': 1}
+        )
+        error = self.assertRaises(errors.Exists, self.create)
+        self.assertIn('no plan', str(error))
+        self.assertEqual({'plan': theirs}, self.cloud.registry.records)
+        self.assertIsNone(self.cloud.objects())
+
+    def test_what_fails_is_undone(self):
+        self.cloud.swift.fail(times=4, status=403, method='PUT')
+        self.assertRaises(store_errors.Denied, self.create)
+        self.cloud.swift.heal()
+        self.cloud.swift.before = self._after(3)
+        self.assertRaises(ZeroDivisionError, self.create)
+        self.assertIsNone(self.cloud.objects())
+        self.assertEqual({}, self.cloud.registry.records)
+        self.cloud.swift.before = lambda request: None
+        self.create()
+
+    def test_what_cannot_be_undone_is_told_with_the_error(self):
+        self.cloud.registry.failing['delete'] = errors.Unavailable('gone')
+        self.cloud.swift.before = self._after(1)
+        error = self.assertRaises(ZeroDivisionError, self.create)
+        self.assertIn('could not be undone', error.__notes__[0])
+
+    def test_an_object_store_that_is_out_of_order_is_ridden_out(self):
+        self.cloud.swift.fail(times=3, status=503, method='PUT')
+        self.create()
+        self.assertEqual(set(fakes.content()), set(self.cloud.objects()))
+
+    def test_a_name_is_ours_if_mistral_breaks_off_after_taking_it(self):
+        self.cloud.registry.failing['create'] = errors.Unavailable('cut')
+        claims = self.plans._claims
+        self.assertIsNotNone(claims.take('plan', ''))
+        self.assertRaises(errors.Unavailable, claims.take, 'plan', '')
+
+    def test_what_broke_off_is_told_and_can_be_resumed(self):
+        self.leave_half()
+        self.assertRaises(errors.Unfinished, self.plans.load, 'plan')
+        error = self.assertRaises(errors.Unfinished, self.create)
+        self.assertIn('resume', str(error))
+        there = set(self.cloud.objects())
+        self.assertEqual(2, len(there))
+        sent = len(self.cloud.uploads())
+        self.create(resume=True)
+        self.assertEqual(set(fakes.content()), set(self.cloud.objects()))
+        again = self.cloud.uploads()[sent:]
+        self.assertEqual(set(), there & set(again))
+
+    def test_what_is_resumed_with_other_files_has_only_those(self):
+        self.leave_half()
+        self.plans.create(
+            'plan', {'a.yaml': b'{}'}, template='a.yaml', resume=True
+        )
+        self.assertEqual(
+            {'a.yaml', 'plan-environment.yaml'}, set(self.cloud.objects())
+        )
+
+    def test_what_broke_off_can_be_deleted(self):
+        self.leave_half()
+        self.plans.delete('plan')
+        self.assertIsNone(self.cloud.objects())
+        self.assertEqual({}, self.cloud.registry.records)
+
+    def test_who_was_taken_over_does_not_finish_nor_undo(self):
+        store = self.cloud.swift.store()
+
+        def overtake(request):
+            if request.url.endswith('plan-environment.yaml'):
+                self.cloud.swift.before = lambda request: None
+                self.cloud.service().create(
+                    'plan', fakes.content(), resume=True
+                )
+
+        self.cloud.swift.before = overtake
+        error = self.assertRaises(errors.Exists, self.create)
+        self.assertIn('taken the making', str(error))
+        self.assertEqual(
+            'ready',
+            store.head_container('plan')['x-container-meta-heat-plugins-plan'],
+        )
+        self.plans.load('plan')
+
+    def test_progress_goes_to_the_number_of_files(self):
+        seen = []
+        self.create(progress=lambda done, all_: seen.append((done, all_)))
+        files = len(fakes.content()) - 1
+        self.assertEqual([(n + 1, files) for n in range(files)], seen)
+
+    def test_a_plan_is_a_copy_of_another_container(self):
+        store = self.cloud.swift.store()
+        store.put_container('theirs', {})
+        for path, data in fakes.content().items():
+            store.put_object('theirs', path, data)
+        self.plans.create_from_container('plan', 'theirs')
+        self.assertEqual(set(fakes.content()), set(self.cloud.objects()))
+        self.assertRaises(errors.NotFound, self.plans.load, 'theirs')
+
+    def test_a_container_of_its_name_becomes_the_plan(self):
+        self.adopted()
+        self.plans.create_from_container('plan', 'plan')
+        self.assertEqual(set(fakes.content()), set(self.cloud.objects()))
+        self.assertEqual(['plan-environment.yaml'], self.cloud.uploads()[9:])
+
+    def test_a_container_that_did_not_become_a_plan_keeps_its_files(self):
+        self.adopted(**{'plan-environment.yaml': None})
+        self.cloud.swift.before = self._after(0)
+        self.assertRaises(
+            ZeroDivisionError,
+            self.plans.create_from_container,
+            'plan',
+            'plan',
+            template='root.yaml',
+        )
+        self.cloud.swift.before = lambda request: None
+        self.assertEqual(
+            set(fakes.content()) - {'plan-environment.yaml'},
+            set(self.cloud.objects()),
+        )
+        self.assertRaises(errors.NotFound, self.plans.load, 'plan')
+
+    def adopted(self, **more):
+        store = self.cloud.swift.store()
+        store.put_container('plan', {})
+        for path, data in fakes.content(**more).items():
+            store.put_object('plan', path, data)
+
+    def test_a_container_that_is_not_there_is_told(self):
+        self.assertRaises(
+            errors.NotFound, self.plans.create_from_container, 'plan', 'nope'
+        )

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans are changed, read, exported and deleted."""
+
+import dataclasses
+import io
+import tarfile
+import threading
+
+import testtools
+
+from heat_plugins.plans import environment as environments
+from heat_plugins.plans import errors
+from heat_plugins.plans import protocols
+from heat_plugins.plans import tarballs
+from heat_plugins.signals import errors as store_errors
+from tests.unit.plans import fakes
+
+LOCK = 'plan-lock:plan'
+
+
+class PlansCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.cloud = fakes.Cloud()
+        self.plans = self.cloud.plans
+        self.plan = self.plans.create('plan', fakes.content())
+        self.sent = len(self.cloud.swift.seen)
+
+    def written(self):
+        """Return the paths that were written since the plan was made."""
+        return [
+            one.where.removeprefix('/plan/')
+            for one in self.cloud.swift.seen[self.sent :]
+            if one.method == 'PUT'
+        ]
+
+
+class UpdateTest(PlansCase):
+    def test_only_what_is_different_is_sent(self):
+        other = fakes.content(**{'base.yaml': b'{}', 'new.yaml': b'{}'})
+        self.plans.update('plan', other)
+        self.assertEqual({'base.yaml', 'new.yaml'}, set(self.written()))
+        self.plans.update('plan', other)
+        self.assertEqual(2, len(self.written()))
+
+    def test_files_stay_that_the_update_does_not_have(self):
+        plan = self.plans.update('plan', {'new.yaml': b'{}'})
+        self.assertEqual({*fakes.content(), 'new.yaml'}, set(plan.entries))
+
+    def test_files_go_that_are_named(self):
+        plan = self.plans.update(
+            'plan', {}, delete=['scripts/run.sh', './nodes/node.yaml']
+        )
+        gone = {'scripts/run.sh', 'nodes/node.yaml'}
+        self.assertEqual(set(fakes.content()) - gone, set(plan.entries))
+
+    def test_all_else_goes_if_asked_for(self):
+        kept = {'root.yaml': b'{}', 'base.yaml': b'{}'}
+        plan = self.plans.update('plan', kept, prune=True)
+        self.assertEqual({*kept, 'plan-environment.yaml'}, set(plan.entries))
+
+    def test_what_is_needed_does_not_go(self):
+        for path in ('root.yaml', 'base.yaml'):
+            error = self.assertRaises(
+                errors.Invalid, self.plans.update, 'plan', {}, delete=[path]
+            )
+            self.assertIn(path, str(error))
+        self.assertRaises(
+            errors.Invalid,
+            self.plans.update,
+            'plan',
+            {'root.yaml': b''},
+            prune=True,
+        )
+        self.assertEqual(set(fakes.content()), set(self.cloud.objects()))
+
+    def test_what_is_not_there_cannot_go(self):
+        error = self.assertRaises(
+            errors.Invalid, self.plans.update, 'plan', {}, delete=['nope']
+        )
+        self.assertIn('nope', str(error))
+
+    def test_what_is_enabled_and_set_stays(self):
+        self.plans.select('plan', {'environments/small.yaml': True})
+        secret = self.plans.load('plan').environment.passwords['secret']
+        plan = self.plans.update('plan', fakes.content(), prune=True)
+        self.assertIn('environments/small.yaml', plan.environment.enabled)
+        self.assertEqual(secret, plan.environment.passwords['secret'])
+
+    def test_records_beside_the_files_stay(self):
+        self.cloud.swift.store().put_object('plan', '.heat-plugins/x', b'1')
+        plan = self.plans.update('plan', fakes.content(), prune=True)
+        self.assertEqual(b'1', self.cloud.objects()['.heat-plugins/x'])
+        self.assertNotIn('.heat-plugins/x', plan.entries)
+
+    def test_templates_are_rendered_again_with_what_the_plan_has(self):
+        files = fakes.content(
+            **{
+                'roles_data.yaml': b'[{name: Web}]',
+                'roles.j2.yaml': b'{{ roles|map(attribute="name")|list }}',
+            }
+        )
+        self.plans.create('other', files, render=True)
+        objects = self.cloud.objects('other')
+        self.assertEqual(b"['Web']", objects['roles.yaml'])
+        self.plans.update('other', {'roles_data.yaml': b'[{name: Db}]'})
+        self.assertEqual(b"['Db']", objects['roles.yaml'])
+
+
+class DeleteTest(PlansCase):
+    def test_nothing_is_left(self):
+        self.cloud.swift.store().put_object('plan', '.heat-plugins/x', b'1')
+        self.plans.delete('plan')
+        self.assertIsNone(self.cloud.objects())
+        self.assertEqual({}, self.cloud.registry.records)
+        self.assertRaises(errors.NotFound, self.plans.delete, 'plan')
+
+    def test_a_plan_with_a_stack_in_any_state_stays(self):
+        for status in (
+            'CREATE_FAILED',
+            'UPDATE_COMPLETE',
+            'DELETE_IN_PROGRESS',
+            'DELETE_FAILED',
+        ):
+            self.cloud.heat.become('plan', status)
+            error = self.assertRaises(errors.InUse, self.plans.delete, 'plan')
+            self.assertIn(status, str(error))
+        self.plans.load('plan')
+
+    def test_a_container_that_is_no_plan_stays(self):
+        self.cloud.swift.store().put_container('theirs', {})
+        self.assertRaises(errors.NotFound, self.plans.delete, 'theirs')
+        self.assertEqual({}, self.cloud.objects('theirs'))
+
+    def test_a_container_stays_that_a_name_without_a_plan_leads_to(self):
+        record = self.cloud.registry.records['plan']
+        self.plans.delete('plan')
+        self.cloud.registry.records['plan'] = record
+        self.cloud.swift.store().put_container('plan', {})
+        self.plans.delete('plan')
+        self.assertEqual({}, self.cloud.objects())
+        self.assertEqual({}, self.cloud.registry.records)
+
+    def test_an_environment_of_somebody_else_stays(self):
+        theirs = protocols.Record(name='plan', description='', values={})
+        self.cloud.registry.records['plan'] = theirs
+        self.plans.delete('plan')
+        self.assertEqual({'plan': theirs}, self.cloud.registry.records)
+
+    def test_more_objects_go_than_a_listing_has(self):
+        self.cloud.objects().update({f'x/{n}': b'' for n in range(10001)})
+        self.sent = len(self.cloud.swift.seen)
+        self.plans.delete('plan')
+        self.assertIsNone(self.cloud.objects())
+        self.assertLess(len(self.cloud.swift.seen) - self.sent, 50)
+
+    def test_objects_go_one_by_one_without_bulk_deletes(self):
+        self.cloud.swift.bulk_delete = 0
+        seen = []
+        self.plans.delete('plan', lambda done, all_: seen.append((done, all_)))
+        self.assertIsNone(self.cloud.objects())
+        files = len(fakes.content())
+        self.assertEqual((files, files), seen[-1])
+
+    def test_objects_that_a_bulk_delete_leaves_go_one_by_one(self):
+        self.cloud.swift.stubborn.add('base.yaml')
+        self.plans.delete('plan')
+        self.assertIsNone(self.cloud.objects())
+
+    def test_a_listing_that_lags_is_waited_for(self):
+        self.cloud.swift.lagging.add(('plan', 'base.yaml'))
+
+        def catch_up(request):
+            if request.method == 'DELETE' and request.url.endswith('/plan'):
+                self.cloud.swift.before = lambda request: None
+                self.cloud.swift.fail(status=409, method='DELETE')
+                self.cloud.swift.lagging.clear()
+
+        self.cloud.swift.before = catch_up
+        self.plans.delete('plan')
+        self.assertIsNone(self.cloud.objects())
+
+    def test_what_broke_off_is_told_and_can_be_ended(self):
+        self.cloud.swift.fail(times=20, status=403, method='DELETE')
+        self.assertRaises(store_errors.Denied, self.plans.delete, 'plan')
+        self.cloud.swift.heal()
+        error = self.assertRaises(errors.Unfinished, self.plans.load, 'plan')
+        self.assertIn('deleting', str(error))
+        self.assertRaises(
+            errors.Unfinished,
+            self.plans.create,
+            'plan',
+            fakes.content(),
+            resume=True,
+        )
+        self.plans.delete('plan')
+        self.assertIsNone(self.cloud.objects())
+
+
+class LockTest(PlansCase):
+    def test_two_changes_at_once_are_both_kept(self):
+        begun, waiting = threading.Event(), threading.Event()
+
+        def slowly(environment):
+            begun.set()
+            assert waiting.wait(10)
+            return with_parameter(environment, 'a')
+
+        first = threading.Thread(
+            target=self.plans.change, args=('plan', slowly)
+        )
+        first.start()
+        begun.wait(10)
+        self.cloud.while_waiting = lambda: (waiting.set(), first.join(10))
+        self.plans.change('plan', lambda found: with_parameter(found, 'b'))
+        self.assertEqual(
+            {'a': 1, 'b': 1},
+            self.plans.load('plan').environment.parameter_defaults,
+        )
+
+    def test_somebody_else_is_waited_for_and_then_named(self):
+        with self.plans.lock('plan'):
+            error = self.assertRaises(
+                errors.Busy, self.cloud.service().delete, 'plan'
+            )
+        self.assertIn(LOCK, str(error))
+        self.assertAlmostEqual(30, sum(self.cloud.slept), delta=2)
+        self.plans.delete('plan')
+
+    def test_who_has_died_is_not_waited_for(self):
+        with self.plans.lock('plan'):
+            self.cloud.now += 1000
+            with self.cloud.service().lock('plan'):
+                other = self.cloud.registry.records[LOCK]
+        self.assertEqual([], self.cloud.slept)
+        self.assertNotEqual(None, other)
+
+    def test_who_was_taken_for_dead_leaves_the_lock_of_the_other(self):
+        other = self.cloud.service().lock('plan')
+        with self.plans.lock('plan'):
+            self.cloud.now += 1000
+            other.__enter__()
+        self.assertIn(LOCK, self.cloud.registry.records)
+        other.__exit__(None, None, None)
+        self.assertNotIn(LOCK, self.cloud.registry.records)
+
+    def test_a_lock_is_given_back_by_what_fails(self):
+        self.assertRaises(errors.NotFound, self.plans.update, 'nope', {})
+        self.assertEqual({'plan'}, set(self.cloud.registry.records))
+
+    def test_locks_are_no_plans(self):
+        with self.plans.lock('plan'):
+            self.assertEqual(
+                ['plan'], [one.name for one in self.plans.summaries()]
+            )
+
+
+class ChangeTest(PlansCase):
+    def test_what_does_not_change_is_not_written(self):
+        plan = self.plans.change('plan', lambda found: found)
+        self.assertEqual(self.plan, plan)
+        self.assertEqual([], self.written())
+
+    def test_a_plan_is_returned_as_it_is_then(self):
+        plan = self.plans.change(
+            'plan', lambda found: with_parameter(found, 'a')
+        )
+        self.assertEqual(plan, self.plans.load('plan'))
+        self.assertNotEqual(self.plan.content_hash, plan.content_hash)
+
+    def test_reading_changes_nothing(self):
+        self.plans.capabilities(self.plan)
+        self.plans.roles(self.plan)
+        self.plans.resolve(self.plan)
+        self.plans.summaries()
+        self.assertEqual(
+            {'GET'},
+            {one.method for one in self.cloud.swift.seen[self.sent :]},
+        )
+
+    def test_a_file_that_is_no_environment_is_not_enabled(self):
+        self.cloud.objects()['environments/small.yaml'] = b'[1]'
+        error = self.assertRaises(
+            errors.Invalid,
+            self.plans.select,
+            'plan',
+            {'environments/small.yaml': True},
+        )
+        self.assertIn('no environment', str(error))
+        self.assertEqual([], self.written())
+
+    def test_a_password_is_generated_once(self):
+        first = self.plan.environment.passwords
+        self.assertEqual(['secret'], list(first))
+        self.assertEqual(
+            ('other',),
+            self.plans.generate_secrets('plan', ['secret', 'other']),
+        )
+        self.assertEqual(
+            (), self.plans.generate_secrets('plan', ['secret', 'other'])
+        )
+        after = self.plans.load('plan').environment.passwords
+        self.assertEqual(first['secret'], after['secret'])
+
+    def test_no_password_is_shown(self):
+        secret = self.plan.environment.passwords['secret']
+        self.assertNotIn(secret, repr(self.plan))
+        self.assertNotIn(secret, repr(self.plans.resolve(self.plan)))
+
+    def test_roles_are_those_of_the_root_template_without_a_list(self):
+        self.cloud.objects()['root.yaml'] = (
+            b'resources:\n'
+            b'  Web: {type: OS::Heat::ResourceGroup, properties: {count: 2}}\n'
+        )
+        [role] = self.plans.roles(self.plans.load('plan'))
+        self.assertEqual(('Web', 2), (role.name, role.count))
+        self.plans.update('plan', {'roles_data.yaml': b'[{name: Db}]'})
+        [role] = self.plans.roles(self.plans.load('plan'))
+        self.assertEqual('Db', role.name)
+
+
+class ExportTest(PlansCase):
+    def exported(self, **options):
+        file = io.BytesIO()
+        self.plans.export('plan', file, **options)
+        file.seek(0)
+        return file
+
+    def test_a_plan_can_be_made_of_an_export(self):
+        self.cloud.swift.store().put_object('plan', '.heat-plugins/x', b'1')
+        other = self.plans.create('other', tarballs.read(self.exported()))
+        self.assertEqual(set(self.plan.entries), set(other.entries))
+        self.assertEqual(
+            self.plan.environment.enabled, other.environment.enabled
+        )
+
+    def test_it_holds_generated_passwords_only_if_asked_for(self):
+        secret = self.plan.environment.passwords['secret']
+
+        def environment(**options):
+            content = tarballs.read(self.exported(**options))
+            return environments.PlanEnvironment.from_text(
+                content['plan-environment.yaml'].decode()
+            )
+
+        self.assertEqual({'secret': None}, environment().passwords)
+        self.assertEqual(
+            {'secret': secret}, environment(secrets=True).passwords
+        )
+
+    def test_it_is_the_same_each_time(self):
+        self.assertEqual(
+            self.exported().getvalue(), self.exported().getvalue()
+        )
+        with tarfile.open(fileobj=self.exported()) as tarball:
+            names = tarball.getnames()
+        self.assertEqual(sorted(fakes.content()), names)
+
+
+class ListTest(testtools.TestCase):
+    def test_plans_are_listed_without_the_object_store(self):
+        cloud = fakes.Cloud()
+        for name in ('two', 'one'):
+            cloud.plans.create(name, fakes.content())
+        cloud.registry.records['x'] = protocols.Record(
+            name='x', description='', values={'heat_plugins_plan': 'no'}
+        )
+        cloud.swift.locked_out.add('project-1')
+        cloud.registry.asked.clear()
+        found = cloud.plans.summaries()
+        self.assertEqual(['one', 'two'], [one.name for one in found])
+        self.assertEqual(['find'], cloud.registry.asked)
+        self.assertEqual('A test', found[0].description)
+        self.assertEqual('2027-01-15T08:00:00+00:00', found[0].created_at)
+
+
+def with_parameter(environment, name):
+    return dataclasses.replace(
+        environment,
+        parameter_defaults={**environment.parameter_defaults, name: 1},
+    )
