@@ -126,6 +126,8 @@ class HandOver:
 
         :param row: what the server was given before, or None.
         """
+        if row is None:
+            self.rpc_client().check_room_for_config(self.context)
         params = self._build_derived_config_params(action, config)
         config_objects.SoftwareConfig.create(
             self.context,

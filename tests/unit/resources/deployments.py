@@ -8,6 +8,8 @@ that a server is handed, as the real one does, and answers once to each.
 """
 
 import contextlib
+import functools
+import inspect
 import json
 from unittest import mock
 import uuid
@@ -21,6 +23,7 @@ import yaml
 
 from heat_plugins.clients import heat_swift
 from heat_plugins.engine import hub as hubs
+from heat_plugins.engine import in_process
 from heat_plugins.resources import software_component
 from heat_plugins.resources import software_config
 from heat_plugins.resources import software_deployment
@@ -156,6 +159,31 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         self.meanwhile = lambda: None
         self.heat.meanwhile = self._second
         self._keep_what_is_made()
+        self._stub_in_process()
+
+    def _stub_in_process(self):
+        """Let a test stub what is answered in this process like an RPC."""
+
+        def stubbed(name, real):
+            @functools.wraps(real)
+            def answer(client, context, *args, **values):
+                stub = self.heat.rpc.stubs.get(name)
+                if stub is None:
+                    return real(client, context, *args, **values)
+                bound = inspect.signature(real).bind(
+                    client, context, *args, **values
+                )
+                bound.apply_defaults()
+                arguments = dict(bound.arguments)
+                del arguments['self'], arguments['cnxt']
+                return stub(context, **arguments)
+
+            return answer
+
+        for name, real in vars(in_process.Client).items():
+            if name in self.heat.rpc.ANSWERED:
+                self.patch(in_process.Client, name, stubbed(name, real))
+        self.patch(in_process, '_service', in_process.Service())
 
     def _keep_what_is_made(self):
         """Hold on to stacks, and end all tasks while those are there.

@@ -3,6 +3,7 @@
 
 from heat.common import exception
 
+from heat_plugins.engine import in_process
 from heat_plugins.engine import rows
 from tests.unit.resources import deployments
 
@@ -218,8 +219,8 @@ class DerivedConfigTest(deployments.DeploymentTestCase):
         stack = self.heat.stack(deployments.template())
         task = self.heat.begin(stack, 'CREATE')
         stack['server'].data_set('metadata_queue_id', 'queue')
-        self.heat.rpc.engine.software_config._get_zaqar_queue = lambda *args: (
-            _Queue()
+        self.patch(
+            in_process.Service, '_get_zaqar_queue', lambda *args: _Queue()
         )
         self.finish(task)
         (row,) = self.deployment_rows()

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Heat's API does with configs and deployments, done in this process.
+
+Heat's own classes ask for it by RPC, though it is an engine that asks, and
+any engine that answers. For hundreds of deployments at once that is a
+message, a thread and a context for each question, and the threads are those
+that wait for signals.
+
+And whenever a deployment changes Heat writes all configs of its server to
+the server's metadata. Of deployments of one server that are made side by
+side each does so, each time with one config more, and they get in each
+other's way. Here those that change while it is written share the next time.
+"""
+
+import functools
+import threading
+import time
+
+from heat.common import exception
+from heat.common.i18n import _
+from heat.db import api as db_api
+from heat.engine import service_software_config
+from oslo_config import cfg
+
+from heat_plugins.signals import sharing
+
+# The agent takes an object for what it has seen if it was changed in the same
+# second, by its Last-Modified.
+_SWIFT_GAP = 1.0
+
+# For how long to remember the servers that were written to.
+_MEMORY = 60
+
+
+class _Server:
+    """How the metadata of one server is written."""
+
+    def __init__(self) -> None:
+        self.rounds: sharing.Rounds[None] = sharing.Rounds()
+        self.wanted_at = 0.0
+        self.written_at = float('-inf')
+
+
+class Service(service_software_config.SoftwareConfigService):
+    """Heat's service, which writes a server's metadata less often."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+        self._servers: dict[tuple[str | None, ...], _Server] = {}
+
+    # The limits are the engine's that answers RPC.
+
+    def check_room_for_config(self, cnxt):
+        """Hold that a project may have one more config.
+
+        :raises exception.RequestLimitExceeded: it may not.
+        """
+        limit = cfg.CONF.max_software_configs_per_tenant
+        if not cnxt.is_admin and 0 <= limit <= self.count_software_config(
+            cnxt
+        ):
+            raise _full('max_software_configs_per_tenant', limit)
+
+    def create_software_deployment(self, cnxt, **values):
+        """Make a deployment, and tell its server.
+
+        :raises exception.RequestLimitExceeded: the project has too many.
+        """
+        limit = cfg.CONF.max_software_deployments_per_tenant
+        if not cnxt.is_admin and 0 <= limit <= self.count_software_deployment(
+            cnxt
+        ):
+            raise _full('max_software_deployments_per_tenant', limit)
+        return super().create_software_deployment(cnxt, **values)
+
+    def _push_metadata_software_deployments(
+        self, cnxt, server_id, stack_user_project_id
+    ):
+        write = functools.partial(
+            super()._push_metadata_software_deployments,
+            cnxt,
+            server_id,
+            stack_user_project_id,
+        )
+        # What is written depends on who may see it.
+        server = self._server(
+            (cnxt.project_id, server_id, stack_user_project_id)
+        )
+
+        def take_turn():
+            early = server.written_at + _SWIFT_GAP - time.monotonic()
+            if early > 0 and _is_in_swift(cnxt, server_id):
+                time.sleep(early)
+            write()
+            server.written_at = time.monotonic()
+
+        server.rounds.share(take_turn)
+
+    def _server(self, key) -> _Server:
+        now = time.monotonic()
+        with self._lock:
+            server = self._servers.setdefault(key, _Server())
+            server.wanted_at = now
+            for each, known in list(self._servers.items()):
+                if now - known.wanted_at > _MEMORY:
+                    del self._servers[each]
+        return server
+
+
+def _full(option: str, limit: int) -> exception.RequestLimitExceeded:
+    return exception.RequestLimitExceeded(
+        message=_(
+            'The project has as many as it may, %(limit)d (%(option)s). '
+            'Delete some, or ask the operator for more.'
+        )
+        % {'limit': limit, 'option': option}
+    )
+
+
+def _is_in_swift(cnxt, server_id: str) -> bool:
+    """Say whether a server reads its metadata from the object store."""
+    server = db_api.resource_get_by_physical_resource_id(cnxt, server_id)
+    return server is not None and any(
+        item.key == 'metadata_put_url' for item in server.data
+    )
+
+
+_service = Service()
+
+
+class Client:
+    """Heat's RPC client, of which this process answers a part by itself.
+
+    :param remote: returns an `EngineClient`, for all else.
+    """
+
+    def __init__(self, remote) -> None:
+        self._remote = remote
+
+    def __getattr__(self, name):
+        return getattr(self._remote(), name)
+
+    def show_software_config(self, cnxt, config_id):
+        """See `EngineClient`, as for the others."""
+        return _service.show_software_config(cnxt, config_id)
+
+    def check_room_for_config(self, cnxt):
+        """Hold that a project may have one more config; see `Service`."""
+        _service.check_room_for_config(cnxt)
+
+    def delete_software_config(self, cnxt, config_id):
+        """Delete a config that no deployment has."""
+        _service.delete_software_config(cnxt, config_id)
+
+    def show_software_deployment(self, cnxt, deployment_id):
+        """Return a deployment; look for its signal first, under Zaqar."""
+        return _service.show_software_deployment(cnxt, deployment_id)
+
+    def create_software_deployment(
+        self,
+        cnxt,
+        server_id,
+        config_id=None,
+        input_values=None,
+        action='INIT',
+        status='COMPLETE',
+        status_reason='',
+        stack_user_project_id=None,
+        deployment_id=None,
+    ):
+        """Make a deployment, and tell its server."""
+        return _service.create_software_deployment(
+            cnxt,
+            server_id=server_id,
+            config_id=config_id,
+            input_values=input_values or {},
+            action=action,
+            status=status,
+            status_reason=status_reason,
+            stack_user_project_id=stack_user_project_id,
+            deployment_id=deployment_id,
+        )
+
+    def update_software_deployment(
+        self,
+        cnxt,
+        deployment_id,
+        config_id=None,
+        input_values=None,
+        output_values=None,
+        action=None,
+        status=None,
+        status_reason=None,
+        updated_at=None,
+    ):
+        """Change a deployment; tell its server if it has another config."""
+        return _service.update_software_deployment(
+            cnxt,
+            deployment_id=deployment_id,
+            config_id=config_id,
+            input_values=input_values,
+            output_values=output_values,
+            action=action,
+            status=status,
+            status_reason=status_reason,
+            updated_at=updated_at,
+        )
+
+    def delete_software_deployment(self, cnxt, deployment_id):
+        """Delete a deployment, and tell its server."""
+        _service.delete_software_deployment(cnxt, deployment_id)
