@@ -11,6 +11,7 @@ import yaml
 
 from heat_plugins.clients import heat
 from heat_plugins.clients import swift
+from heat_plugins.plans import errors as plan_errors
 from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import service as services
@@ -77,7 +78,11 @@ class Report(command.Lister):
     def run(self, parsed_args):
         try:
             return super().run(parsed_args) or self.exit_code
-        except (errors.RunError, store_errors.SignalError) as exc:
+        except (
+            errors.RunError,
+            plan_errors.PlanError,
+            store_errors.SignalError,
+        ) as exc:
             raise exceptions.CommandError(str(exc)) from exc
 
     def produce_output(self, parsed_args, column_names, data):
@@ -157,11 +162,12 @@ def inputs(parsed_args):
     """Return the inputs that were given."""
     found = {}
     if parsed_args.inputs_file:
-        found = _from_file(parsed_args.inputs_file)
+        found = read_map(parsed_args.inputs_file)
     return found | {one.name: one.value for one in parsed_args.inputs}
 
 
-def _from_file(path):
+def read_map(path):
+    """Read values from a map in a file; - for standard input."""
     try:
         if path == '-':
             text = sys.stdin.read()
@@ -170,9 +176,7 @@ def _from_file(path):
                 text = file.read()
         found = yaml.safe_load(text)
     except (OSError, UnicodeDecodeError) as exc:
-        raise exceptions.CommandError(
-            f'The inputs cannot be read from {path}: {exc}'
-        ) from exc
+        raise exceptions.CommandError(f'{path} cannot be read: {exc}') from exc
     except yaml.YAMLError as exc:
         # What it says quotes the place, secrets and all.
         raise exceptions.CommandError(
@@ -181,9 +185,7 @@ def _from_file(path):
     if found is None:
         return {}
     if not isinstance(found, dict):
-        raise exceptions.CommandError(
-            f'{path} should hold a map of inputs: name: value'
-        )
+        raise exceptions.CommandError(f'{path} should hold a map: name: value')
     return {str(name): value for name, value in found.items()}
 
 

@@ -9,11 +9,9 @@ import gzip
 import json
 from typing import Any
 
+from heat_plugins.plans import storage
 from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import store as store_module
-
-#: What the names of these objects begin with.
-PREFIX = '.heat-plugins/'
 
 # Of what is unpacked, too.
 _LIMIT = 256 * 1024 * 1024
@@ -36,7 +34,7 @@ class Annex:
         """Return a value; None if there is none, or none that can be read."""
         try:
             packed = self._store.get_object(
-                self._container, f'{PREFIX}{name}', _LIMIT
+                self._container, f'{storage.OWN}{name}', _LIMIT
             )
             return json.loads(gzip.decompress(packed))
         except store_errors.NotFound:
@@ -48,15 +46,17 @@ class Annex:
         text = json.dumps(value, separators=(',', ':'))
         self._store.put_object(
             self._container,
-            f'{PREFIX}{name}',
+            f'{storage.OWN}{name}',
             # The same value makes the same object.
             gzip.compress(text.encode(), mtime=0),
         )
 
     def names(self, prefix: str) -> list[str]:
         """Return the names that begin with a prefix, in order."""
-        found = self._store.list_objects(self._container, f'{PREFIX}{prefix}')
-        return sorted(one.name.removeprefix(PREFIX) for one in found)
+        found = self._store.list_objects(
+            self._container, f'{storage.OWN}{prefix}'
+        )
+        return sorted(one.name.removeprefix(storage.OWN) for one in found)
 
     def delete(self, name: str) -> None:
-        self._store.delete_object(self._container, f'{PREFIX}{name}')
+        self._store.delete_object(self._container, f'{storage.OWN}{name}')

@@ -11,6 +11,7 @@
           . Busy         somebody else changes the plan just now
           . Unfinished   the plan is half made, or half deleted
       x NotFound         no such plan, or no such file in it
+      x Failed           it has begun, and did not succeed
       x ServiceError     Mistral or Heat did not do what we asked
           . Denied       401, 403, or Keystone refused us a token
           . Unavailable  it may pass: 5xx, 429, a broken connection
@@ -49,6 +50,10 @@ class Unfinished(Refused):
 
 class NotFound(PlanError):
     """There is no such plan, or no such file in it."""
+
+
+class Failed(PlanError):
+    """What has begun, a deployment or what runs after it, has failed."""
 
 
 class ServiceError(PlanError):

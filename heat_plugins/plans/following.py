@@ -3,6 +3,7 @@
 
 from collections import abc
 import dataclasses
+import datetime
 import time
 
 from heat_plugins.plans import errors
@@ -22,6 +23,7 @@ class Progress:
     """How far a deployment is.
 
     :ivar status: of the stack; '' when it is gone.
+    :ivar since: when it has begun, in seconds since 1970.
     :ivar done: resources that this action is through with.
     :ivar total: resources that there are, as far as is known; None for an
         update, as it leaves out what stays as it is.
@@ -31,6 +33,7 @@ class Progress:
 
     status: str
     reason: str = ''
+    since: float = 0
     done: int = 0
     total: int | None = None
     under_way: str = ''
@@ -161,5 +164,6 @@ def _judge(stack: orchestration.Stack | None, before: str) -> Progress:
     return Progress(
         status=stack.status,
         reason=stack.reason,
+        since=datetime.datetime.fromisoformat(stack.changed_at).timestamp(),
         ended=begun and not stack.in_progress,
     )

@@ -1,25 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everything that can be done with plans, in terms of JSON.
 
-Commands call this directly, or the actions of Mistral that call it; so both
-ways have one result. Each method takes and returns what JSON can say, and
-raises `errors.PlanError` or what `heat_plugins.signals.errors` has.
+Commands call this directly, or let Mistral's actions call it; so both ways
+have one result. Each method takes and returns what JSON can say, and raises
+`errors.PlanError` or what `heat_plugins.signals.errors` has.
 """
 
 from collections import abc
 import dataclasses
+import io
+import time
 from typing import Any
 
 from heat_plugins.plans import comparing
 from heat_plugins.plans import deploying
 from heat_plugins.plans import following
 from heat_plugins.plans import orchestration
+from heat_plugins.plans import pool
 from heat_plugins.plans import service
 from heat_plugins.plans import settings
+from heat_plugins.plans import sources
 from heat_plugins.plans import steps
+from heat_plugins.plans import storage
+from heat_plugins.plans import tarballs
 from heat_plugins.signals import store as store_module
 
 Report = dict[str, Any]
+Reports = list[Report]
+
+# Seconds until the next look at a deployment, at least and at most.
+_SOONEST, _LATEST = 2, 60
+
+# More than a plan may hold, packed.
+_UPLOAD_LIMIT = 256 * 1024 * 1024
 
 
 class Operations:
@@ -35,32 +48,82 @@ class Operations:
         plans: service.Plans,
         store: store_module.ObjectStore,
         stacks: orchestration.Stacks,
+        *,
+        clock: abc.Callable[[], float] = time.time,
     ) -> None:
-        self._plans = plans
-        self._stacks = stacks
+        self.plans = plans
+        self.stacks = stacks
+        self._store = store
+        self._clock = clock
         self._settings = settings.Settings(plans, store, stacks)
         self._deployer = deploying.Deployer(plans, store, stacks)
         self._comparer = comparing.Comparer(plans, stacks)
 
     # Plans
 
-    def summaries(self) -> list[Report]:
+    def create(
+        self,
+        plan: str,
+        container: str,
+        object: str | None = None,
+        template: str | None = None,
+        description: str | None = None,
+        render: bool = False,
+        resume: bool = False,
+    ) -> Report:
+        """Make a plan of what lies in the object store.
+
+        :param container: its objects are the files.
+        :param object: a tarball in the container, which has the files then.
+        :param template: see `service.Plans.create`, also for what follows.
+        """
+        options: Report = {
+            'template': template,
+            'description': description,
+            'render': render,
+            'resume': resume,
+        }
+        if object is None:
+            self.plans.create_from_container(plan, container, **options)
+        else:
+            content = self._content(container, object)
+            self.plans.create(plan, content, **options)
+        return self.show(plan)
+
+    def update(
+        self,
+        plan: str,
+        container: str | None = None,
+        object: str | None = None,
+        delete: abc.Collection[str] = (),
+        prune: bool = False,
+    ) -> Report:
+        """Change the files of a plan; see `create` for where they lie."""
+        content = self._content(container, object) if container else {}
+        self.plans.update(plan, content, delete=delete, prune=prune)
+        return self.show(plan)
+
+    def delete(self, plan: str) -> None:
+        """Delete a plan that has no stack."""
+        self.plans.delete(plan)
+
+    def list(self) -> Reports:
         """Return the plans by name."""
-        return [dataclasses.asdict(one) for one in self._plans.summaries()]
+        return [dataclasses.asdict(one) for one in self.plans.summaries()]
 
     def show(self, plan: str) -> Report:
         """Return what a plan is, without its content."""
-        found = self._plans.load(plan)
+        found = self.plans.load(plan)
         environment = found.environment
         return {
             'name': found.name,
             'description': environment.description,
             'container': found.container,
             'template': environment.template,
-            'environments': list(environment.enabled),
+            'environments': [*environment.enabled],
             'parameters': sorted(environment.parameter_defaults),
             'secrets': sorted(environment.passwords),
-            'steps': [
+            'post_deployment': [
                 f'{one.kind} {one.name}' for one in steps.read(environment)
             ],
             'files': len(found.entries),
@@ -71,48 +134,43 @@ class Operations:
 
     # Choosing and setting
 
-    def capabilities(self, plan: str) -> Report:
+    def get_capabilities(self, plan: str) -> Report:
         """Return what can be chosen in a plan, and what is."""
-        found = self._plans.capabilities(self._plans.load(plan))
+        found = self.plans.capabilities(self.plans.load(plan))
         return dataclasses.asdict(found)
 
-    def select(
+    def update_capabilities(
         self,
         plan: str,
         choices: abc.Mapping[str, bool],
         requirements: bool = False,
     ) -> Report:
         """Enable and disable environments; return what is enabled then."""
-        found = self._plans.select(plan, choices, requirements=requirements)
+        found = self.plans.select(plan, choices, requirements=requirements)
         return {'environments': [*found.environment.enabled]}
 
-    def parameters(self, plan: str, refresh: bool = False) -> Report:
+    def get_parameters(self, plan: str, refresh: bool = False) -> Report:
         """Return the parameters of a plan."""
         return dataclasses.asdict(self._settings.show(plan, refresh=refresh))
 
-    def set_parameters(
+    def update_parameters(
         self,
         plan: str,
-        values: abc.Mapping[str, Any],
+        values: abc.Mapping[str, Any] | None = None,
+        unset: abc.Collection[str] = (),
         role: str | None = None,
     ) -> Report:
-        """Set parameters; return the names of what is set then."""
-        self._settings.set(plan, values, role=role)
-        return self._set(plan)
+        """Set parameters, and take back what was set.
 
-    def unset_parameters(
-        self,
-        plan: str,
-        names: abc.Collection[str],
-        role: str | None = None,
-    ) -> Report:
-        """Take back what was set; return the names of what is set then."""
-        self._settings.unset(plan, names, role=role)
-        return self._set(plan)
+        :return: the names of what is set then.
+        """
+        self._settings.update(plan, values or {}, unset, role=role)
+        found = self.plans.load(plan).environment
+        return {'parameters': sorted(found.parameter_defaults)}
 
-    def roles(self, plan: str) -> list[Report]:
+    def list_roles(self, plan: str) -> Reports:
         """Return the roles of a plan's servers."""
-        found = self._plans.roles(self._plans.load(plan))
+        found = self.plans.roles(self.plans.load(plan))
         return [dataclasses.asdict(one) for one in found]
 
     # Deploying
@@ -137,10 +195,16 @@ class Operations:
         """Return how a deployment that has begun stands.
 
         :param before: as `start` has returned it.
+        :return: also whether it is a ``success``, null while it goes on, and
+            after how many seconds to look again, null if it has ended.
         """
-        return dataclasses.asdict(
-            following.look(self._stacks, stack_id, before)
-        )
+        found = following.look(self.stacks, stack_id, before)
+        return {
+            'status': found.status,
+            'reason': found.reason,
+            'success': found.success if found.ended else None,
+            'next_look': None if found.ended else self._next_look(found),
+        }
 
     def status(self, plan: str) -> Report:
         """Return how the deployment of a plan stands."""
@@ -156,20 +220,15 @@ class Operations:
         found = self._comparer.differences(plan)
         return {'differences': [dataclasses.asdict(one) for one in found]}
 
-    def _set(self, plan: str) -> Report:
-        found = self._plans.load(plan).environment
-        return {'parameters': sorted(found.parameter_defaults)}
+    def _next_look(self, found: following.Progress) -> int:
+        # Each look is a row in Mistral's database, so they become seldom.
+        age = self._clock() - found.since
+        return int(min(max(_SOONEST, age / 10), _LATEST))
 
-
-def started(found: abc.Mapping[str, Any]) -> deploying.Started:
-    """Read what `Operations.start` has returned."""
-    return deploying.Started(
-        **{
-            **found,
-            'steps': tuple(
-                steps.Step(**{**one, 'kind': steps.Kind(one['kind'])})
-                for one in found['steps']
-            ),
-            'warnings': tuple(found['warnings']),
-        }
-    )
+    def _content(self, container: str, object: str | None) -> sources.Content:
+        if object is None:
+            return sources.from_container(
+                storage.Container(self._store, container, pool.Pool())
+            )
+        packed = self._store.get_object(container, object, _UPLOAD_LIMIT)
+        return tarballs.read(io.BytesIO(packed))

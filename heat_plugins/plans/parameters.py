@@ -146,6 +146,19 @@ def _checks_alike(parameter: Parameter, known: Effective) -> bool:
     )
 
 
+def is_of_role(
+    parameter: Parameter, paths: abc.Iterable[str], role: str
+) -> bool:
+    """Return whether a parameter belongs to a role.
+
+    One does that has the role's name in front, or that a template below the
+    resource of that name has.
+    """
+    return parameter.name.startswith(role) or any(
+        f'{path}.'.startswith(f'{role}.') for path in paths
+    )
+
+
 def hidden_in(root: Template) -> frozenset[str]:
     """Return the names of the hidden parameters of a tree."""
     return frozenset(

@@ -92,72 +92,41 @@ class Settings:
         except (KeyError, TypeError, ValueError):
             return None
 
-    def set(
+    def update(
         self,
         name: str,
         values: abc.Mapping[str, Any],
+        unset: abc.Collection[str] = (),
         *,
         role: str | None = None,
     ) -> Shown:
-        """Set parameters, all of them or none.
+        """Set parameters, and take back what was set; all of it or nothing.
 
         :param values: by the parameter's name; with a name and a key with a
             dot between them, one entry of a map.
-        :param role: set them for one role: ``Count`` stands for
+        :param unset: names, as those of `values`.
+        :param role: do so for one role: ``Count`` stands for
             ``ComputeCount`` then, and other names for entries of
             ``ComputeParameters``.
-        :raises errors.Invalid: there is no such parameter, or a value does
-            not fit.
+        :raises errors.Invalid: there is no such parameter, a value does not
+            fit, or one to be taken back was not set.
+        :raises errors.ServiceError: Heat does not take the plan with it.
         """
-
-        def edit(plan: plans.Plan, defaults: dict[str, Any]) -> dict[str, Any]:
-            known = parameters.effective(self.of(plan).root)
-            for given, value in values.items():
-                parameter, key = _place(known, given, role)
-                if key is not None:
-                    current = defaults.get(parameter)
-                    current = current if isinstance(current, dict) else {}
-                    value = {**current, key: value}
-                defaults[parameter] = constraints.fitted(
-                    value, known[parameter]
-                )
-            return defaults
-
-        return self._change(name, edit)
-
-    def unset(
-        self,
-        name: str,
-        names: abc.Collection[str],
-        *,
-        role: str | None = None,
-    ) -> Shown:
-        """Take back what was set; names as for `set`.
-
-        :raises errors.Invalid: one of them is not set in the plan.
-        """
-
-        def edit(plan: plans.Plan, defaults: dict[str, Any]) -> dict[str, Any]:
-            for given in names:
-                _take_out(defaults, given, role)
-            return defaults
-
-        return self._change(name, edit)
-
-    def _change(
-        self,
-        name: str,
-        edit: abc.Callable[[plans.Plan, dict[str, Any]], dict[str, Any]],
-    ) -> Shown:
         shown: list[Shown] = []
 
-        def changed(
+        def edit(
             environment: environments.PlanEnvironment,
         ) -> environments.PlanEnvironment:
             plan = self._plans.load(name)
             defaults = copy.deepcopy(dict(environment.parameter_defaults))
+            for one in unset:
+                _take_out(defaults, one, role)
+            if values:
+                known = parameters.effective(self.of(plan).root)
+                for one, value in values.items():
+                    _put_in(defaults, known, one, value, role)
             found = dataclasses.replace(
-                environment, parameter_defaults=edit(plan, defaults)
+                environment, parameter_defaults=defaults
             )
             # Before it is written: Heat has to take the plan with it.
             shown.append(
@@ -165,7 +134,7 @@ class Settings:
             )
             return found
 
-        plan = self._plans.change(name, changed)
+        plan = self._plans.change(name, edit)
         self._keep(plan, shown[-1])
         return shown[-1]
 
@@ -198,6 +167,20 @@ def warnings(resolved: references.Resolved) -> tuple[str, ...]:
         f'{one.by} refers to {one.path}, which the plan does not have'
         for one in resolved.missing
     )
+
+
+def _put_in(
+    defaults: dict[str, Any],
+    known: abc.Mapping[str, parameters.Effective],
+    given: str,
+    value: Any,
+    role: str | None,
+) -> None:
+    name, key = _place(known, given, role)
+    if key is not None:
+        current = defaults.get(name)
+        value = {**(current if isinstance(current, dict) else {}), key: value}
+    defaults[name] = constraints.fitted(value, known[name])
 
 
 def _place(

@@ -11,8 +11,10 @@
 """
 
 from collections import abc
+import contextlib
 import dataclasses
 import enum
+import time
 from typing import Any, Protocol
 
 from heat_plugins.plans import environment as environments
@@ -20,6 +22,9 @@ from heat_plugins.plans import errors
 
 #: The section of the file.
 SECTION = 'post_deployment'
+
+# Seconds between two looks at an execution.
+_INTERVAL = 2.0
 
 
 class Kind(enum.StrEnum):
@@ -71,6 +76,35 @@ def read(environment: environments.PlanEnvironment) -> tuple[Step, ...]:
     if not isinstance(found, list):
         raise errors.Invalid(f'{SECTION} of {environments.PATH} is no list')
     return tuple(_step(one, place) for place, one in enumerate(found, 1))
+
+
+def run(
+    wanted: abc.Iterable[Step],
+    runner: Runner,
+    description: str,
+    *,
+    tell: abc.Callable[[Step], None],
+    sleep: abc.Callable[[float], None] = time.sleep,
+) -> None:
+    """Run steps one after the other, up to the first that fails.
+
+    :param description: of the executions.
+    :param tell: is told of each step that begins.
+    :raises errors.Failed: a step did not succeed.
+    """
+    for step in wanted:
+        tell(step)
+        execution_id = runner.start(step, description)
+        found = Outcome(success=None)
+        while found.success is None:
+            sleep(_INTERVAL)
+            # It goes on, whether somebody can look or not.
+            with contextlib.suppress(errors.Unavailable):
+                found = runner.look(step, execution_id)
+        if not found.success:
+            raise errors.Failed(
+                f'{step.kind} {step.name} of {SECTION}: {found.reason}'
+            )
 
 
 def _step(found: Any, place: int) -> Step:

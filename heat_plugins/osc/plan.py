@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack deployment plan create|list|show|set|delete|export``."""
+
+import pathlib
+import tempfile
+
+from osc_lib import exceptions
+
+from heat_plugins.osc import columns
+from heat_plugins.osc import common
+from heat_plugins.osc import plan_common
+from heat_plugins.osc import plan_progress
+
+
+def _shown(found):
+    lists = ('environments', 'parameters', 'secrets', 'post_deployment')
+    shown = {
+        name: columns.Names(value) if name in lists else value
+        for name, value in found.items()
+    }
+    return plan_common.one(shown)
+
+
+class CreatePlan(plan_common.PlanCommand):
+    """Make a plan of files.
+
+    If it fails, what was made of it is undone. Of two who make a plan of one
+    name at once, one is told that the other has it.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        group = plan_common.add_source_options(parser, required=True)
+        group.add_argument(
+            '--container',
+            metavar='<container>',
+            help='A container of the object store; one of the name of the '
+            'plan becomes its own',
+        )
+        parser.add_argument(
+            '--template',
+            metavar='<path>',
+            help='The root template, over what the plan says',
+        )
+        parser.add_argument(
+            '--description', metavar='<text>', help='What the plan is for'
+        )
+        parser.add_argument(
+            '--render',
+            action='store_true',
+            help='Render Jinja templates (.j2) into the plan',
+        )
+        parser.add_argument(
+            '--resume',
+            action='store_true',
+            help='Go on with a plan whose making has broken off',
+        )
+        return parser
+
+    def take_action(self, parsed_args):
+        way = self.way(parsed_args)
+        options = {
+            'template': parsed_args.template,
+            'description': parsed_args.description,
+            'render': parsed_args.render,
+            'resume': parsed_args.resume,
+        }
+        found = plan_common.content(parsed_args)
+        make, source = way.create, found
+        if found is None:
+            make, source = way.create_from_container, parsed_args.container
+        with plan_progress.files(f'Making {parsed_args.plan}') as progress:
+            made = make(parsed_args.plan, source, progress, **options)
+        return _shown(made)
+
+
+class SetPlan(plan_common.PlanCommand):
+    """Put files into a plan, and take others out.
+
+    What is enabled and set in the plan stays.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        plan_common.add_source_options(parser, required=False)
+        parser.add_argument(
+            '--remove',
+            metavar='<path>',
+            action='append',
+            default=[],
+            help='Take a file out (repeat option for several)',
+        )
+        parser.add_argument(
+            '--prune',
+            action='store_true',
+            help='Take out all files that are not given',
+        )
+        return parser
+
+    def take_action(self, parsed_args):
+        way = self.way(parsed_args)
+        found = plan_common.content(parsed_args)
+        if found is None and parsed_args.prune:
+            raise exceptions.CommandError('--prune needs --from or --git')
+        if found is None and not parsed_args.remove:
+            raise exceptions.CommandError(
+                'Nothing to do: give --from, --git or --remove'
+            )
+        with plan_progress.files(f'Changing {parsed_args.plan}') as progress:
+            changed = way.update(
+                parsed_args.plan,
+                found or {},
+                progress,
+                delete=parsed_args.remove,
+                prune=parsed_args.prune,
+            )
+        return _shown(changed)
+
+
+class ListPlans(plan_common.PlanCommand):
+    """List the plans of the project."""
+
+    named = False
+
+    def take_action(self, parsed_args):
+        rows = [
+            (one['name'], one['description'], one['created_at'])
+            for one in self.way(parsed_args).call('list')
+        ]
+        return ('Name', 'Description', 'Created'), rows
+
+
+class ShowPlan(plan_common.PlanCommand):
+    """Show what a plan is; of passwords and parameters only the names."""
+
+    def take_action(self, parsed_args):
+        way = self.way(parsed_args)
+        return _shown(way.call('show', plan=parsed_args.plan))
+
+
+class DeletePlan(plan_common.PlanCommand):
+    """Delete a plan that has no stack, with all its files."""
+
+    def take_action(self, parsed_args):
+        way = self.way(parsed_args)
+        with plan_progress.files(f'Deleting {parsed_args.plan}') as progress:
+            way.delete(parsed_args.plan, progress)
+        return (), []
+
+    def produce_output(self, parsed_args, column_names, data):
+        """Print nothing: it is gone."""
+        return 0
+
+
+class ExportPlan(plan_common.PlanCommand):
+    """Write a plan as a tarball (gzip)."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'file', metavar='<file>', help='The tarball to write'
+        )
+        parser.add_argument(
+            '--secrets',
+            action='store_true',
+            help='Include generated passwords; without them, a plan made of '
+            'the tarball gets others',
+        )
+        return parser
+
+    def take_action(self, parsed_args):
+        plans = self.way(parsed_args).core.plans
+        path = pathlib.Path(parsed_args.file)
+        try:
+            # All of it or nothing; and nobody else may read it.
+            with tempfile.TemporaryDirectory(
+                dir=path.absolute().parent, prefix='.plan-'
+            ) as folder:
+                part = pathlib.Path(folder, 'plan.tar.gz')
+                with part.open('xb') as file:
+                    part.chmod(0o600)
+                    plans.export(
+                        parsed_args.plan, file, secrets=parsed_args.secrets
+                    )
+                size = part.stat().st_size
+                part.replace(path)
+        except OSError as exc:
+            raise exceptions.CommandError(
+                f'{parsed_args.file} cannot be written: {exc.strerror}'
+            ) from exc
+        return ('file', 'bytes'), common.One((parsed_args.file, size))

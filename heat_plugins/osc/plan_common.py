@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the commands for plans share."""
+
+import pathlib
+
+from osc_lib import exceptions
+
+from heat_plugins.osc import common
+from heat_plugins.osc import plan_ways
+from heat_plugins.plans import git
+from heat_plugins.plans import sources
+from heat_plugins.plans import tarballs
+
+
+class PlanCommand(common.Report):
+    """A command about plans."""
+
+    #: Whether it is about one plan.
+    named = True
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        if self.named:
+            parser.add_argument('plan', metavar='<plan>', help='The plan')
+        parser.add_argument(
+            '--local',
+            action='store_true',
+            help='Do it from here, without Mistral, with the same result',
+        )
+        return parser
+
+    def way(self, parsed_args):
+        return plan_ways.way(self.app.client_manager, parsed_args.local)
+
+    def warn(self, warnings):
+        for warning in warnings:
+            self.log.warning('%s', warning)
+
+
+def add_source_options(parser, *, required):
+    """Add options for where the files of a plan come from."""
+    group = parser.add_mutually_exclusive_group(required=required)
+    group.add_argument(
+        '--from',
+        dest='source',
+        metavar='<path>',
+        help='A directory, or a tarball',
+    )
+    group.add_argument(
+        '--git',
+        metavar='<repository>',
+        help='A git repository: a path, or a URL (https or ssh)',
+    )
+    parser.add_argument(
+        '--revision',
+        metavar='<revision>',
+        default='HEAD',
+        help='With --git: a branch, a tag or a commit (default: HEAD)',
+    )
+    return group
+
+
+def content(parsed_args):
+    """Return the files that were given; None if none were."""
+    if parsed_args.git:
+        return git.read(parsed_args.git, parsed_args.revision)
+    if not parsed_args.source:
+        return None
+    path = pathlib.Path(parsed_args.source)
+    if path.is_dir():
+        return sources.from_directory(path)
+    try:
+        with path.open('rb') as file:
+            return tarballs.read(file)
+    except OSError as exc:
+        raise exceptions.CommandError(
+            f'{path} cannot be read: {exc.strerror}'
+        ) from exc
+
+
+def one(found, *names):
+    """Return columns and values of a map, or of some of its entries."""
+    names = names or tuple(found)
+    return names, common.One(found[name] for name in names)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack deployment plan deploy|status|diff``."""
+
+from heat_plugins.osc import columns
+from heat_plugins.osc import common
+from heat_plugins.osc import plan_common
+from heat_plugins.osc import plan_progress
+from heat_plugins.plans import errors
+from heat_plugins.plans import following
+
+_SHOWN = (
+    'plan',
+    'status',
+    'reason',
+    'stack_id',
+    'changed_at',
+    'deployed_at',
+    'deployed_hash',
+    'content_hash',
+    'current',
+)
+
+
+class DeployPlan(plan_common.PlanCommand):
+    """Create the stack of a plan, or replace what it is made from.
+
+    What was removed from the plan goes from the stack. Then what the plan
+    names for after a deployment is run. Exit codes: 0 success, 3 the
+    deployment failed, 1 it was not begun, 130 interrupted.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        group = parser.add_mutually_exclusive_group()
+        group.add_argument(
+            '--validate-only',
+            action='store_true',
+            help='Let Heat check the plan, show what would change in the '
+            'root template, and change nothing',
+        )
+        group.add_argument(
+            '--no-wait',
+            action='store_true',
+            help='Return when the deployment has begun',
+        )
+        group.add_argument(
+            '--cancel',
+            action='store_true',
+            help='Stop a deployment that is in progress where it stands',
+        )
+        parser.add_argument(
+            '--timeout',
+            metavar='<minutes>',
+            type=common.positive,
+            help="The most that Heat may take (default: Heat's own limit)",
+        )
+        parser.add_argument(
+            '--take-over',
+            action='store_true',
+            help='Replace a stack of this name that was not made from a plan',
+        )
+        return parser
+
+    def take_action(self, parsed_args):
+        way = self.way(parsed_args)
+        plan = parsed_args.plan
+        if parsed_args.cancel:
+            return _status(way.call('cancel', plan=plan))
+        if parsed_args.validate_only:
+            return self._preview(way, parsed_args)
+        with plan_progress.Deployment(plan) as show:
+            try:
+                way.deploy(
+                    plan,
+                    show,
+                    wait=not parsed_args.no_wait,
+                    timeout=parsed_args.timeout,
+                    take_over=parsed_args.take_over,
+                )
+            except errors.Failed as exc:
+                self.log.error('%s', exc)
+                self.exit_code = common.FAILED
+            except KeyboardInterrupt:
+                show.step(
+                    'Stopped waiting; Heat goes on. Look, or cancel:\n'
+                    f'  openstack deployment plan status {plan} --wait\n'
+                    f'  openstack deployment plan deploy {plan} --cancel'
+                )
+                self.exit_code = common.INTERRUPTED
+        return _status(way.call('status', plan=plan))
+
+    def _preview(self, way, parsed_args):
+        found = way.call(
+            'preview', plan=parsed_args.plan, take_over=parsed_args.take_over
+        )
+        self.warn(found.pop('warnings'))
+        action = found.pop('action')
+        shown = {name: columns.Names(one) for name, one in found.items()}
+        return plan_common.one({'action': action, **shown})
+
+
+class ShowStatus(plan_common.PlanCommand):
+    """Show how the deployment of a plan stands, as Heat says.
+
+    Exit codes with --wait: 0 success, 3 the deployment failed, 130
+    interrupted.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--wait',
+            action='store_true',
+            help='Wait until nothing is in progress',
+        )
+        return parser
+
+    def take_action(self, parsed_args):
+        way = self.way(parsed_args)
+        found = way.call('status', plan=parsed_args.plan)
+        if parsed_args.wait and found['status'].endswith('_IN_PROGRESS'):
+            self._wait(way, found)
+            found = way.call('status', plan=parsed_args.plan)
+        if parsed_args.wait and found['status'].endswith('_FAILED'):
+            self.exit_code = self.exit_code or common.FAILED
+        return _status(found)
+
+    def _wait(self, way, found):
+        follower = following.Follower(way.core.stacks, found['stack_id'])
+        with plan_progress.Deployment(found['plan']) as show:
+            try:
+                follower.follow(show.changed)
+            except KeyboardInterrupt:
+                self.exit_code = common.INTERRUPTED
+
+
+class ShowDiff(plan_common.PlanCommand):
+    """Show what deploying a plan would change in its stack.
+
+    Both sides are as Heat has them, so a stack that was changed past its
+    plan shows as well. Values of hidden parameters are masked. Exit code
+    with --exit-code: 0 no difference, 3 some.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--names-only',
+            action='store_true',
+            help='Leave out what has changed in a file',
+        )
+        parser.add_argument(
+            '--exit-code',
+            action='store_true',
+            help='End with 3 if there is any difference',
+        )
+        return parser
+
+    def take_action(self, parsed_args):
+        way = self.way(parsed_args)
+        found = way.call('diff', plan=parsed_args.plan)['differences']
+        if parsed_args.exit_code and found:
+            self.exit_code = common.FAILED
+        shown = ('kind', 'change', 'name')
+        if not parsed_args.names_only:
+            shown += ('detail',)
+        rows = [
+            tuple(columns.text(one[name]) for name in shown) for one in found
+        ]
+        return tuple(name.capitalize() for name in shown), rows
+
+
+def _status(found):
+    return plan_common.one(found, *_SHOWN)

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two ways to work on plans: through Mistral, or from here.
+
+Both call the same operations of the core, and have the same results.
+"""
+
+import io
+import json
+import logging
+import time
+import uuid
+
+from osc_lib import exceptions
+
+from heat_plugins.clients import heat_stacks
+from heat_plugins.clients import mistral_environments
+from heat_plugins.clients import mistral_executions
+from heat_plugins.clients import swift
+from heat_plugins.plans import codes
+from heat_plugins.plans import errors
+from heat_plugins.plans import following
+from heat_plugins.plans import local
+from heat_plugins.plans import operations
+from heat_plugins.plans import parcels
+from heat_plugins.plans import service
+from heat_plugins.plans import steps
+from heat_plugins.plans import tarballs
+from heat_plugins.signals import errors as store_errors
+from heat_plugins.signals import store as store_module
+
+LOG = logging.getLogger(__name__)
+
+#: Where content lies on its way to Mistral.
+UPLOADS = 'heat-plugins-uploads'
+
+# Seconds between two looks at an execution.
+_INTERVAL = 1.0
+
+
+def way(manager, from_here):
+    """Return a way.
+
+    :param manager: the client manager of a command.
+    :param from_here: whether it goes past Mistral's actions.
+    """
+    return (_FromHere if from_here else _ThroughMistral)(manager)
+
+
+class _Way:
+    """What both have in common.
+
+    :ivar core: the operations, with the session of the command.
+    """
+
+    def __init__(self, manager):
+        self._session = manager.session
+        self._options = {
+            'interface': manager.interface or 'public',
+            'region_name': manager.region_name,
+        }
+        self.store = store_module.ObjectStore(
+            swift.KeystoneTransport(self._session, **self._options)
+        )
+        stacks = heat_stacks.HeatStacks(self._session, **self._options)
+        self.core = operations.Operations(
+            service.Plans(self.store, self._registry(), stacks),
+            self.store,
+            stacks,
+        )
+        self.executions = mistral_executions.Executions(
+            self._session, **self._options
+        )
+
+    def _registry(self):
+        return mistral_environments.Environments(
+            self._session, **self._options
+        )
+
+
+class _FromHere(_Way):
+    """Does it all in this process."""
+
+    def call(self, operation, **arguments):
+        """Call an operation of the core; return what it returns."""
+        found = getattr(self.core, operation)(**arguments)
+        # As JSON has it, and so as the other way has it.
+        return json.loads(json.dumps(found))
+
+    def create(self, plan, content, progress, **options):
+        """Make a plan of files; see `service.Plans.create`."""
+        self.core.plans.create(plan, content, progress=progress, **options)
+        return self.call('show', plan=plan)
+
+    def create_from_container(self, plan, container, progress, **options):
+        """Make a plan of a container."""
+        self.core.plans.create_from_container(
+            plan, container, progress=progress, **options
+        )
+        return self.call('show', plan=plan)
+
+    def update(self, plan, content, progress, **options):
+        """Change the files of a plan; see `service.Plans.update`."""
+        self.core.plans.update(plan, content, progress=progress, **options)
+        return self.call('show', plan=plan)
+
+    def delete(self, plan, progress):
+        """Delete a plan."""
+        self.core.plans.delete(plan, progress=progress)
+
+    def deploy(self, plan, show, *, wait, **options):
+        """Deploy a plan.
+
+        :param show: what shows the progress; see `plan_progress.Deployment`.
+        :raises errors.Failed: the deployment did not succeed.
+        """
+        begun = self.core.start(plan, **options)
+        wanted = [
+            steps.Step(**{**one, 'kind': steps.Kind(one['kind'])})
+            for one in begun['steps']
+        ]
+        show.begun(begun['action'], begun['warnings'])
+        if not wait:
+            if wanted:
+                LOG.warning(
+                    'What the plan names for after a deployment will not '
+                    'run: nobody waits for the end of it'
+                )
+            return
+        found = following.Follower(
+            self.core.stacks,
+            begun['stack_id'],
+            before=begun['before'],
+            after_event=begun['after_event'],
+        ).follow(show.changed)
+        if not found.success:
+            raise errors.Failed(f'{found.status}: {found.reason}')
+        steps.run(
+            wanted,
+            self.executions,
+            f'plan {plan}',
+            tell=lambda step: show.step(f'{step.kind} {step.name}'),
+        )
+
+    def _registry(self):
+        """Return Mistral's environments, or the next best."""
+        found = self._session.get_endpoint(
+            service_type=mistral_environments.SERVICE_TYPE, **self._options
+        )
+        if found:
+            return super()._registry()
+        LOG.warning(
+            'This cloud has no Mistral: of two who make a plan of one name '
+            'at the same time, both may be told that it is theirs'
+        )
+        return local.Names(self.store)
+
+
+class _ThroughMistral(_Way):
+    """Lets Mistral's actions and workflows do it."""
+
+    def call(self, operation, **arguments):
+        found = self.executions.run_action(f'plan.{operation}', arguments)
+        return parcels.unpack(self.store, found)
+
+    def create(self, plan, content, progress, **options):
+        return self._sent('create', plan, content, progress, options)
+
+    def create_from_container(self, plan, container, progress, **options):
+        arguments = {'plan': plan, 'container': container, **options}
+        return self._run('create', arguments)['plan']
+
+    def update(self, plan, content, progress, **options):
+        if not content:
+            return self._run('update', {'plan': plan, **options})['plan']
+        return self._sent('update', plan, content, progress, options)
+
+    def delete(self, plan, progress):
+        self._run('delete', {'plan': plan})
+
+    def deploy(self, plan, show, *, wait, **options):
+        stacks = self.core.stacks
+        before = stacks.find(plan)
+        follower = following.Follower(
+            stacks,
+            plan,
+            before=before.changed_at if before else '',
+            after_event=stacks.last_event(before) if before else None,
+        )
+        execution_id = self._start('deploy', {'plan': plan, **options})
+        show.begun(f'execution {execution_id}', ())
+        if not wait:
+            return
+        found = self.executions.execution(execution_id)
+        while not found.ended:
+            time.sleep(_INTERVAL)
+            try:
+                progress = follower.look()
+                if progress.status:
+                    show.changed(progress)
+                found = self.executions.execution(execution_id)
+            except errors.Unavailable:
+                # It goes on, whether somebody can look or not.
+                continue
+        show.changed(follower.look())
+        self._judge(found)
+
+    def _sent(self, operation, plan, content, progress, options):
+        """Hand content to a workflow, in a tarball in the object store."""
+        name = f'{plan}-{uuid.uuid4()}.tar.gz'
+        self.store.put_container(UPLOADS, {})
+        try:
+            self.store.put_object(UPLOADS, name, _packed(content))
+            arguments = {
+                'plan': plan,
+                'container': UPLOADS,
+                'object': name,
+                **options,
+            }
+
+            def tick():
+                progress(min(self._files(plan), len(content)), len(content))
+
+            return self._run(operation, arguments, tick)['plan']
+        finally:
+            self.store.delete_object(UPLOADS, name)
+
+    def _files(self, plan):
+        """Return how many objects the container of a plan has by now."""
+        try:
+            headers = self.store.head_container(plan)
+        except store_errors.SignalError:
+            return 0
+        return int(headers.get('x-container-object-count', 0))
+
+    def _start(self, operation, arguments):
+        return self.executions.start_workflow(
+            f'plan.{operation}', arguments, f'plan {arguments["plan"]}'
+        )
+
+    def _run(self, operation, arguments, tick=lambda: None):
+        """Run a workflow to its end; return its output."""
+        execution_id = self._start(operation, arguments)
+        while True:
+            found = self.executions.execution(execution_id)
+            if found.ended:
+                self._judge(found)
+                return found.output
+            tick()
+            time.sleep(_INTERVAL)
+
+    @staticmethod
+    def _judge(found):
+        """Raise the error that an execution has ended with, if any."""
+        if found.success:
+            return
+        said = found.output.get('error')
+        if isinstance(said, dict) and said.get('message'):
+            raise codes.error(said)
+        raise exceptions.CommandError(
+            f'Execution {found.id} of Mistral: {found.reason}'
+        )
+
+
+def _packed(content):
+    file = io.BytesIO()
+    with tarballs.writer(file) as add:
+        for path in sorted(content):
+            # A single folder at the top is taken off again.
+            add(f'plan/{path}', content[path])
+    return file.getvalue()

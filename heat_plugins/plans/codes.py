@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors as maps of a code and a message, there and back.
+
+Mistral hands on what JSON can say; who reads it has the same error again.
+"""
+
+from collections import abc
+from typing import Any
+
+from heat_plugins.plans import errors
+from heat_plugins.signals import errors as store_errors
+
+# The first that fits counts, so what is more special comes first.
+_CODES: tuple[tuple[str, tuple[type[Exception], ...]], ...] = (
+    ('invalid', (errors.Invalid,)),
+    ('exists', (errors.Exists,)),
+    ('in-use', (errors.InUse,)),
+    ('busy', (errors.Busy,)),
+    ('unfinished', (errors.Unfinished,)),
+    ('refused', (errors.Refused,)),
+    ('not-found', (errors.NotFound, store_errors.NotFound)),
+    ('failed', (errors.Failed,)),
+    ('denied', (errors.Denied, store_errors.Denied)),
+    ('unavailable', (errors.Unavailable, store_errors.Unavailable)),
+    ('error', (errors.ServiceError, Exception)),
+)
+
+
+def report(exc: Exception) -> dict[str, str]:
+    """Return an error as a map."""
+    code = next(code for code, kinds in _CODES if isinstance(exc, kinds))
+    return {'code': code, 'message': str(exc)}
+
+
+def error(found: abc.Mapping[str, Any]) -> errors.PlanError:
+    """Return the error of a map."""
+    kinds = dict(_CODES).get(str(found.get('code')), (errors.ServiceError,))
+    kind = kinds[0]
+    assert issubclass(kind, errors.PlanError)
+    return kind(str(found.get('message')))

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results that are too large for Mistral, by way of the object store.
+
+Mistral keeps a mebibyte of a result at most, and shows all of it in its
+lists. So a large one is put beside the plan, and a reference comes back::
+
+    {'container': 'shop', 'object': '.heat-plugins/results/…', 'bytes': 923411}
+"""
+
+from collections import abc
+import hashlib
+import json
+from typing import Any
+
+from heat_plugins.plans import storage
+from heat_plugins.signals import store as store_module
+
+#: The most bytes that a result may have by itself, as JSON.
+LIMIT = 64 * 1024
+
+_PREFIX = f'{storage.OWN}results/'
+_MOST = 256 * 1024 * 1024
+_KEYS = {'container', 'object', 'bytes'}
+
+
+def pack(
+    store: store_module.ObjectStore, container: str, value: Any, now: float
+) -> Any:
+    """Return a result, or a reference to it.
+
+    :param container: the plan's.
+    :param now: the time; by it the references before the last few are told.
+    """
+    content = json.dumps(value).encode()
+    if len(content) <= LIMIT:
+        return value
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    name = f'{_PREFIX}{int(now):012d}-{digest}.json'
+    store.put_object(container, name, content)
+    former = sorted(one.name for one in store.list_objects(container, _PREFIX))
+    for surplus in former[:-5]:
+        store.delete_object(container, surplus)
+    return {'container': container, 'object': name, 'bytes': len(content)}
+
+
+def unpack(store: store_module.ObjectStore, value: Any) -> Any:
+    """Return a result that has come by itself, or by reference."""
+    if not isinstance(value, abc.Mapping) or value.keys() != _KEYS:
+        return value
+    content = store.get_object(value['container'], value['object'], _MOST)
+    return json.loads(content)
