@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""References are found, rewritten in place, and fetched once."""
+
+import dataclasses
+
+import testtools
+import yaml
+
+from heat_plugins.plans import environment as environments
+from heat_plugins.plans import errors
+from heat_plugins.plans import references
+
+ROOT = 'heat_template_version: 2021-04-16\n'
+
+
+class ResolveTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.files = {'root.yaml': ROOT}
+        self.plan = environments.PlanEnvironment(template='root.yaml')
+        self.asked = []
+
+    def fetch(self, paths):
+        self.asked += paths
+        return {
+            path: self.files[path].encode()
+            for path in paths
+            if path in self.files
+        }
+
+    def resolve(self, *enabled, **more):
+        plan = dataclasses.replace(
+            self.plan,
+            environments=tuple(
+                environments.Entry(path=path) for path in enabled
+            ),
+            **more,
+        )
+        return references.resolve(plan, self.fetch)
+
+    def refused(self, *words, enabled=()):
+        error = self.assertRaises(errors.Invalid, self.resolve, *enabled)
+        for word in words:
+            self.assertIn(word, str(error))
+
+    def test_files_are_keyed_by_paths_from_the_root(self):
+        self.files |= {
+            'root.yaml': f'{ROOT}resources: {{a: {{type: ./n/one.yaml}}}}\n',
+            'n/one.yaml': (
+                f'{ROOT}resources:\n'
+                '  b: {type: two.yaml}\n'
+                '  c: {properties: {config: {get_file: ../s/run.sh}}}\n'
+            ),
+            'n/two.yaml': ROOT,
+            's/run.sh': '#!/bin/sh\n',
+        }
+        found = self.resolve()
+        self.assertEqual(
+            {'n/one.yaml', 'n/two.yaml', 's/run.sh'}, set(found.files)
+        )
+        self.assertIn('"n/one.yaml"', found.template)
+        one = yaml.safe_load(found.files['n/one.yaml'])
+        self.assertEqual('n/two.yaml', one['resources']['b']['type'])
+        self.assertEqual(
+            {'get_file': 's/run.sh'},
+            one['resources']['c']['properties']['config'],
+        )
+        self.assertEqual((), found.missing)
+
+    def test_all_else_of_a_file_stays_as_it_is(self):
+        text = (
+            '# é: a comment\n'
+            f'{ROOT}'
+            'resources:   # odd   spacing\n'
+            '  "a":\n'
+            "    type:    '../x/{}.yaml'   # quoted\n"
+            '    properties: {{when: 2020-01-01, on: yes, n: 0644}}\n'
+            '  b: {{"type": "../x/{}.yaml"}}\n'
+            '  c:\n'
+            '    get_file: >-\n'
+            '      ../x/{}\n'
+            '    after: |\n'
+            '      type: ../x/no.yaml\n'
+        )
+        self.files |= {
+            'a/root.yaml': text.format('é', 'b', 'c'),
+            'x/é.yaml': ROOT,
+            'x/b.yaml': ROOT,
+            'x/c': '',
+        }
+        self.plan = environments.PlanEnvironment(template='a/root.yaml')
+        found = self.resolve()
+        self.assertEqual({'x/é.yaml', 'x/b.yaml', 'x/c'}, set(found.files))
+        expected = text.format('é', 'b', 'c')
+        for before, after in (
+            ("'../x/é.yaml'", '"x/é.yaml"'),
+            ('"../x/b.yaml"', '"x/b.yaml"'),
+            ('>-\n      ../x/c', '"x/c"'),
+        ):
+            expected = expected.replace(before, after)
+        self.assertEqual(expected, found.template)
+
+    def test_what_is_spelled_so_already_stays_to_the_letter(self):
+        text = f'{ROOT}resources: {{a: {{type: one.yaml}}}} # x\n'
+        self.files |= {'root.yaml': text, 'one.yaml': ROOT}
+        self.assertEqual(text, self.resolve().template)
+
+    def test_an_anchor_keeps_its_place(self):
+        self.files |= {
+            'n/root.yaml': (
+                f'{ROOT}resources:\n'
+                '  a: {type: &t ./one.yaml}\n'
+                '  b: {type: *t}\n'
+            ),
+            'n/one.yaml': ROOT,
+        }
+        self.plan = environments.PlanEnvironment(template='n/root.yaml')
+        found = yaml.safe_load(self.resolve().template)
+        for name in 'ab':
+            self.assertEqual('n/one.yaml', found['resources'][name]['type'])
+
+    def test_registries_lead_to_templates(self):
+        self.files |= {
+            'e/env.yaml': (
+                'resource_registry:\n'
+                '  OS::Own::A: ../n/one.yaml\n'
+                '  OS::Own::*: two.yaml\n'
+                '  OS::Own::B: OS::Heat::None\n'
+                '  resources:\n'
+                '    server: {OS::Own::C: three.yaml, hooks: pre-create}\n'
+                '    other: {restricted_actions: replace}\n'
+                'parameter_defaults: {type: none.yaml, get_file: nope}\n'
+            ),
+            'n/one.yaml': f'{ROOT}x: {{get_file: here}}',
+            'n/here': '',
+            'e/two.yaml': ROOT,
+            'e/three.yaml': ROOT,
+        }
+        found = self.resolve('e/env.yaml')
+        self.assertEqual({*self.files} - {'root.yaml'}, set(found.files))
+        self.assertEqual(('e/env.yaml',), found.environments)
+        registry = yaml.safe_load(found.files['e/env.yaml'])[
+            'resource_registry'
+        ]
+        self.assertEqual('n/one.yaml', registry['OS::Own::A'])
+        self.assertEqual('e/two.yaml', registry['OS::Own::*'])
+        self.assertEqual(
+            'pre-create', registry['resources']['server']['hooks']
+        )
+
+    def test_groups_lead_to_templates(self):
+        self.files |= {
+            'root.yaml': (
+                f'{ROOT}resources:\n'
+                '  group:\n'
+                '    type: OS::Heat::ResourceGroup\n'
+                '    properties: {resource_def: {type: member.yaml}}\n'
+            ),
+            'member.yaml': ROOT,
+        }
+        self.assertEqual(['member.yaml'], list(self.resolve().files))
+
+    def test_a_template_that_is_a_file_of_another_is_walked_too(self):
+        self.files |= {
+            'root.yaml': f'{ROOT}x: {{get_file: n/stack}}',
+            'n/stack': f'{ROOT}x: {{get_file: script}}',
+            'n/script': 'x: {get_file: nope}',
+        }
+        found = self.resolve()
+        self.assertEqual({'n/stack', 'n/script'}, set(found.files))
+        self.assertEqual('x: {get_file: nope}', found.files['n/script'])
+
+    def test_each_file_is_fetched_once(self):
+        self.files |= {
+            'root.yaml': f'{ROOT}a: [{{type: a.yaml}}, {{type: ./a.yaml}}]',
+            'a.yaml': f'{ROOT}x: {{type: root.yaml}}\ny: {{get_file: a.yaml}}',
+            'env.yaml': 'resource_registry: {OS::A::B: a.yaml}',
+        }
+        found = self.resolve('env.yaml')
+        self.assertEqual(sorted(self.files), sorted(self.asked))
+        # It is not only the root, but also what another one refers to.
+        self.assertEqual(found.template, found.files['root.yaml'])
+
+    def test_what_nobody_refers_to_is_not_fetched(self):
+        self.files['other.yaml'] = ROOT
+        self.assertEqual({}, self.resolve().files)
+        self.assertEqual(['root.yaml'], self.asked)
+
+    def test_what_leaves_the_plan_is_refused(self):
+        for path in ('../x.yaml', '/etc/x.yaml', 'a/../../x.yaml'):
+            self.files['root.yaml'] = f'{ROOT}x: {{type: {path}}}'
+            self.refused('root.yaml', path, 'within the plan')
+            self.files['root.yaml'] = f'{ROOT}x: {{get_file: "{path}"}}'
+            self.refused('root.yaml', path)
+            self.files['root.yaml'] = ROOT
+            self.files['env.yaml'] = f'resource_registry: {{A::B: {path}}}'
+            self.refused('env.yaml', path, enabled=['env.yaml'])
+
+    def test_urls_are_refused(self):
+        for url in ('http://example.com/x.yaml', 'file:///etc/x.yaml'):
+            self.files['root.yaml'] = f'{ROOT}x: {{get_file: "{url}"}}'
+            self.refused(url, 'into the plan')
+        self.files['root.yaml'] = ROOT
+        self.files['env.yaml'] = (
+            'resource_registry: {base_url: "http://example.com", A::B: c}'
+        )
+        self.refused('base_url', enabled=['env.yaml'])
+
+    def test_what_is_not_there_is_told(self):
+        self.files |= {
+            'root.yaml': f'{ROOT}x: {{get_file: n/nope}}',
+            'env.yaml': 'resource_registry: {OS::A::B: lost.yaml}',
+        }
+        self.assertEqual(
+            [('lost.yaml', 'env.yaml'), ('n/nope', 'root.yaml')],
+            sorted(
+                (one.path, one.by) for one in self.resolve('env.yaml').missing
+            ),
+        )
+
+    def test_a_root_template_or_environment_has_to_be_there(self):
+        error = self.assertRaises(errors.NotFound, self.resolve, 'env.yaml')
+        self.assertIn('env.yaml', str(error))
+        self.files = {}
+        error = self.assertRaises(errors.NotFound, self.resolve)
+        self.assertIn('root.yaml', str(error))
+
+    def test_what_is_not_yaml_is_told_with_its_line(self):
+        self.files['env.yaml'] = 'a: b\nc: [secret'
+        error = self.assertRaises(errors.Invalid, self.resolve, 'env.yaml')
+        self.assertIn('env.yaml is not YAML at line', str(error))
+        self.assertNotIn('secret', str(error))
+
+    def test_what_is_not_text_is_told(self):
+        self.files = {'root.yaml': f'{ROOT}x: {{get_file: image}}'}
+        content = {'root.yaml': self.files['root.yaml'].encode()}
+        error = self.assertRaises(
+            errors.Invalid,
+            references.resolve,
+            self.plan,
+            lambda paths: content | {'image': b'\xff\xd8'},
+        )
+        self.assertIn('image is not in UTF-8', str(error))
+
+    def test_what_is_set_goes_over_files_and_those_over_passwords(self):
+        self.files['env.yaml'] = 'parameter_defaults: {a: 1}'
+        self.files['n/own.yaml'] = ROOT
+        self.plan = dataclasses.replace(
+            self.plan,
+            environments=(
+                environments.Entry(path='env.yaml'),
+                environments.Entry(data={'parameter_defaults': {'b': 2}}),
+            ),
+            passwords={'p': 'hunter2', 'q': None},
+            derived_parameters={'d': 1, 'e': 1},
+            parameter_defaults={'e': 2},
+            resource_registry={'OS::A::B': './n/own.yaml'},
+        )
+        found = references.resolve(self.plan, self.fetch)
+        content = [
+            yaml.safe_load(found.files[key]) for key in found.environments
+        ]
+        self.assertEqual(
+            [
+                {'parameter_defaults': {'p': 'hunter2'}},
+                {'parameter_defaults': {'a': 1}},
+                {'parameter_defaults': {'b': 2}},
+                {
+                    'parameter_defaults': {'d': 1, 'e': 2},
+                    'resource_registry': {'OS::A::B': 'n/own.yaml'},
+                },
+            ],
+            content,
+        )
+        self.assertIn('n/own.yaml', found.files)

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Content comes from directories, tarballs, git and containers, safely."""
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import pathlib
+import subprocess
+import tarfile
+
+import fixtures
+import testtools
+
+from heat_plugins.plans import errors
+from heat_plugins.plans import git
+from heat_plugins.plans import pool
+from heat_plugins.plans import sources
+from heat_plugins.plans import storage
+from heat_plugins.plans import tarballs
+from tests.unit import fake_swift
+
+FILES = {'root.yaml': b'{}', 'nodes/node.yaml': b'[1]', 'empty': b''}
+SMALL = sources.Limits(files=3, file_bytes=4, bytes=8)
+
+
+class DirectoryTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.plan = self.root / 'plan'
+        for path, content in FILES.items():
+            file = self.plan / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+
+    def refused(self, *words, limits=sources.Limits()):  # noqa: B008
+        error = self.assertRaises(
+            errors.Invalid, sources.from_directory, self.plan, limits
+        )
+        for word in words:
+            self.assertIn(word, str(error))
+
+    def test_files_are_read_with_paths_from_the_root(self):
+        self.assertEqual(FILES, sources.from_directory(self.plan))
+
+    def test_what_version_control_keeps_is_left_out(self):
+        for name in ('.git', '.svn'):
+            (self.plan / name).mkdir()
+            (self.plan / name / 'config').write_text('secret')
+        (self.plan / 'nodes' / '.git').write_text('gitdir: elsewhere')
+        self.assertEqual(FILES, sources.from_directory(self.plan))
+
+    def test_a_link_within_is_followed(self):
+        (self.plan / 'link').symlink_to('nodes/node.yaml')
+        found = sources.from_directory(self.plan)
+        self.assertEqual(b'[1]', found['link'])
+
+    def test_a_link_out_of_it_is_refused(self):
+        (self.root / 'secret').write_text('secret')
+        (self.plan / 'link').symlink_to('../secret')
+        self.refused('link', 'leads out')
+
+    def test_a_link_to_a_directory_is_refused(self):
+        (self.plan / 'link').symlink_to('/etc')
+        self.refused('link', 'directory')
+
+    def test_a_broken_link_is_refused(self):
+        (self.plan / 'link').symlink_to('nope')
+        self.refused('nope')
+
+    def test_what_is_no_file_is_refused_unopened(self):
+        os.mkfifo(self.plan / 'pipe')
+        self.refused('pipe', 'no ordinary file')
+
+    def test_there_is_an_end_to_its_size(self):
+        self.assertEqual(FILES, sources.from_directory(self.plan, SMALL))
+        (self.plan / 'more').write_bytes(b'')
+        self.refused('more than 3 files', limits=SMALL)
+        (self.plan / 'more').unlink()
+        (self.plan / 'empty').write_bytes(b'12345')
+        self.refused('empty', '4 bytes', limits=SMALL)
+        (self.plan / 'empty').write_bytes(b'1234')
+        self.refused('8 bytes', limits=SMALL)
+
+    def test_names_that_no_url_should_have_are_refused(self):
+        (self.plan / 'a\nb').write_bytes(b'')
+        self.refused('no path within the plan')
+
+    def test_what_is_recorded_about_plans_is_refused(self):
+        (self.plan / '.heat-plugins').mkdir()
+        (self.plan / '.heat-plugins' / 'x').write_bytes(b'')
+        self.refused('.heat-plugins')
+
+    def test_it_has_to_be_there(self):
+        self.plan = self.plan / 'nope'
+        self.refused('no directory')
+
+
+def tarball(*members, **files):
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode='w') as tar:
+        for path, content in files.items():
+            add(tar, path, content)
+        for member in members:
+            tar.addfile(member)
+    file.seek(0)
+    return file
+
+
+def add(tar, path, content):
+    member = tarfile.TarInfo(path)
+    member.size = len(content)
+    tar.addfile(member, io.BytesIO(content))
+
+
+def special(name, kind, target=''):
+    member = tarfile.TarInfo(name)
+    member.type = kind
+    member.linkname = target
+    return member
+
+
+class TarballTest(testtools.TestCase):
+    def refused(self, file, *words, limits=None):
+        error = self.assertRaises(errors.Invalid, tarballs.read, file, limits)
+        for word in words:
+            self.assertIn(word, str(error))
+
+    def test_it_may_be_compressed(self):
+        plain = tarball(**FILES).getvalue()
+        for packed in (
+            plain,
+            gzip.compress(plain),
+            bz2.compress(plain),
+            lzma.compress(plain),
+        ):
+            self.assertEqual(FILES, tarballs.read(io.BytesIO(packed)))
+
+    def test_a_single_folder_at_the_top_is_left_out(self):
+        file = tarball(**{f'plan-1.0/{path}': FILES[path] for path in FILES})
+        self.assertEqual(FILES, tarballs.read(file))
+        file.seek(0)
+        found = tarballs.read(file, whole=True)
+        self.assertIn('plan-1.0/root.yaml', found)
+
+    def test_paths_that_lead_out_are_refused(self):
+        for path in ('../x', '/etc/passwd', 'a/../../x', '..'):
+            self.refused(tarball(**{path: b''}), 'no path within the plan')
+
+    def test_a_dot_in_front_is_nothing(self):
+        found = tarballs.read(tarball(**{'./root.yaml': b'', './a/b': b''}))
+        self.assertEqual({'root.yaml', 'a/b'}, set(found))
+
+    def test_links_to_files_in_it_are_followed(self):
+        file = tarball(
+            special('nodes/soft', tarfile.SYMTYPE, '../root.yaml'),
+            special('hard', tarfile.LNKTYPE, 'root.yaml'),
+            special('chain', tarfile.SYMTYPE, 'nodes/soft'),
+            **FILES,
+        )
+        found = tarballs.read(file)
+        for name in ('nodes/soft', 'hard', 'chain'):
+            self.assertEqual(b'{}', found[name])
+
+    def test_links_that_lead_out_or_nowhere_are_refused(self):
+        for target in ('/etc/passwd', '../../etc/passwd', 'nope', 'nodes'):
+            for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE):
+                file = tarball(special('link', kind, target), **FILES)
+                self.refused(file, 'link')
+
+    def test_links_in_a_circle_are_refused(self):
+        file = tarball(
+            special('a', tarfile.SYMTYPE, 'b'),
+            special('b', tarfile.SYMTYPE, 'a'),
+            **FILES,
+        )
+        self.refused(file, 'no file')
+
+    def test_what_is_no_file_is_refused(self):
+        for kind in (tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE):
+            self.refused(tarball(special('x', kind), **FILES), 'x', 'ordinary')
+
+    def test_there_is_an_end_to_its_size(self):
+        self.assertEqual(FILES, tarballs.read(tarball(**FILES), SMALL))
+        for more, word in (
+            ({'more': b''}, '3 files'),
+            ({'empty': b'12345'}, '4 bytes'),
+            ({'empty': b'1234'}, '8 bytes'),
+        ):
+            self.refused(tarball(**{**FILES, **more}), word, limits=SMALL)
+
+    def test_what_inflates_without_end_is_cut_off(self):
+        packed = gzip.compress(bytes(64 * 1024 * 1024), 1)
+        header = tarfile.TarInfo('x')
+        header.type = tarfile.XHDTYPE
+        header.size = 1 << 30
+        bomb = gzip.compress(header.tobuf()) + packed
+        self.refused(io.BytesIO(bomb), 'more than a plan may', limits=SMALL)
+
+    def test_what_is_no_tarball_is_refused(self):
+        whole = gzip.compress(tarball(**FILES).getvalue())
+        for data in (b'', b'hello', whole[:-20], b'\x1f\x8bxx', b'BZhxx'):
+            self.refused(io.BytesIO(data), 'cannot be read')
+
+
+class GitTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.git('init', '--quiet')
+        self.commit('one')
+
+    def git(self, *arguments):
+        identity = ('-c', 'user.name=x', '-c', 'user.email=x@example.com')
+        subprocess.run(
+            ['git', '-C', self.root, *identity, *arguments],
+            check=True,
+            capture_output=True,
+        )
+
+    def commit(self, content):
+        (self.root / 'plan').mkdir(exist_ok=True)
+        (self.root / 'plan' / 'root.yaml').write_text(content)
+        self.git('add', '.')
+        self.git('commit', '--quiet', '-m', content)
+
+    def test_what_is_committed_is_read(self):
+        (self.root / 'plan' / 'root.yaml').write_text('changed')
+        (self.root / 'other').write_text('not tracked')
+        found = git.read(str(self.root))
+        self.assertEqual({'plan/root.yaml': b'one'}, found)
+
+    def test_a_revision_can_be_named(self):
+        self.git('tag', 'first')
+        self.commit('two')
+        self.assertEqual(
+            {'plan/root.yaml': b'one'}, git.read(str(self.root), 'first')
+        )
+        self.assertEqual({'plan/root.yaml': b'two'}, git.read(str(self.root)))
+
+    def test_what_is_not_there_is_refused(self):
+        for where, revision in (
+            (str(self.root), 'nope'),
+            (str(self.root), '--output=/tmp/x'),
+            (str(self.root / 'nope'), 'HEAD'),
+        ):
+            error = self.assertRaises(
+                errors.Invalid, git.read, where, revision
+            )
+            self.assertIn(revision, str(error))
+
+    def test_git_runs_no_programs_for_urls_and_tells_no_passwords(self):
+        marker = self.root / 'marker'
+        for url in (
+            f'ext::sh -c touch% {marker}://x',
+            f'file://{self.root}',
+            'http://user:hunter2@127.0.0.1:1/x',
+        ):
+            error = self.assertRaises(errors.Invalid, git.read, url)
+            self.assertNotIn('hunter2', str(error))
+        self.assertFalse(marker.exists())
+
+
+class ContainerTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        store = fake_swift.Cluster().store()
+        store.put_container('box', {})
+        for path, content in FILES.items():
+            store.put_object('box', path, content)
+        store.put_object('box', '.heat-plugins/x', b'1')
+        store.put_object('box', 'folder/', b'')
+        self.box = storage.Container(store, 'box', pool.Pool(wait=0))
+
+    def test_its_files_are_read_and_no_records_or_folders(self):
+        self.assertEqual(FILES, sources.from_container(self.box))
+
+    def test_nothing_is_fetched_of_what_is_too_large(self):
+        self.assertEqual(FILES, sources.from_container(self.box, SMALL))
+        for limits in (
+            sources.Limits(files=2),
+            sources.Limits(file_bytes=2),
+            sources.Limits(bytes=4),
+        ):
+            self.assertRaises(
+                errors.Invalid, sources.from_container, self.box, limits
+            )
