@@ -130,7 +130,9 @@ def _plan(
     """Yield the rounds in their order; the sides take turns."""
     sides = [labs.SIDES[name] for name in options.sides]
     for n in options.n:
-        times = options.repeat if n == options.goals_at else 1
+        times = 1
+        if n == options.goals_at and not options.profile:
+            times = options.repeat
         for _ in range(times):
             for side in sides:
                 yield scenarios.flat(n), side

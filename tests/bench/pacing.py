@@ -99,11 +99,13 @@ def measure(lab: labs.Lab, say: Callable[[str], None]) -> list[Measured]:
 def compute() -> list[Computed]:
     """Let one server answer after each of the durations."""
     return [
-        _compute(limit, seconds) for limit in LIMITS for seconds in DURATIONS
+        compute_one(limit, seconds)
+        for limit in LIMITS
+        for seconds in DURATIONS
     ]
 
 
-def _compute(limit: float, seconds: float) -> Computed:
+def compute_one(limit: float, seconds: float) -> Computed:
     pace = watcher.Pace(interval=1.0, interval_max=limit, direct=float('inf'))
     interval = pace.after(seconds)
     waits = [

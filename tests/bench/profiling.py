@@ -16,6 +16,9 @@ import signal
 import subprocess
 import sysconfig
 
+#: What is worth a profile.
+PHASES = ('create', 'waiting', 'signals')
+
 #: Looks a second.
 RATE = 100
 
@@ -56,7 +59,7 @@ class Profile:
 
 
 class Profiler:
-    """Writes down what heat-engine does in each phase of a round.
+    """Writes down what heat-engine does in some phases of a round.
 
     :param folder: where to; a file for each phase.
     """
@@ -66,6 +69,8 @@ class Profiler:
         self._files: dict[str, pathlib.Path] = {}
 
     def __call__(self, pid: int, phase: str) -> Callable[[], None]:
+        if phase not in PHASES:
+            return lambda: None
         file = self._folder / f'{phase}.folded'
         program = pathlib.Path(sysconfig.get_path('scripts'), 'py-spy')
         process = subprocess.Popen(
@@ -100,7 +105,7 @@ class Profiler:
         return found
 
 
-def read(lines: Iterable[str], least: float = 0.03) -> Profile:
+def read(lines: Iterable[str], least: float = 0.05) -> Profile:
     """Sum up what py-spy has written.
 
     :param lines: stacks, each with a count.

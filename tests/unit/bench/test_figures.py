@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the bench makes of its measurements."""
+
+import pathlib
+import tempfile
+
+import testtools
+
+from tests.bench import counting
+from tests.bench import figures
+from tests.bench import record
+from tests.bench import rounds
+from tests.bench import stacks
+from tests.bench import tables
+
+
+def counts(seconds=10.0, swift=0, rpc=0, db=0, cpu=0.0):
+    return counting.Counts(
+        seconds=seconds,
+        swift={'GET': swift},
+        rpc={'show': rpc},
+        db={'SELECT': db},
+        cpu=dict.fromkeys(counting.SERVICES, cpu),
+    )
+
+
+def a_round(side='ours', n=100, create=8.0, seconds=6.0, **waiting):
+    """Return a round in which each phase but the waiting counts nothing."""
+    return rounds.Round(
+        scenario=f'stack of {n}',
+        kind='stack of',
+        n=n,
+        side=side,
+        create=create,
+        signals=stacks.Signalled(
+            latencies=[0.5, 1.0, 2.0, 4.0], seconds=seconds, early=0
+        ),
+        update=1.0,
+        update_signals=stacks.Signalled(latencies=[1.0], seconds=1.0, early=0),
+        delete=1.0,
+        counts={
+            'idle': counts(cpu=0.3),
+            **{phase: counts() for phase in figures.LIFE},
+            'waiting': counts(**waiting),
+        },
+        peak_bytes=dict.fromkeys(counting.SERVICES, 100_000_000),
+    )
+
+
+def cell(table, title, column):
+    return next(row for row in table if row[0] == title)[column]
+
+
+class FiguresTest(testtools.TestCase):
+    def value(self, figure, *found):
+        return figures.over(figure, found).middle
+
+    def test_rates_are_per_second_of_waiting(self):
+        found = a_round(swift=20)
+        self.assertEqual(2.0, self.value(figures.SWIFT, found))
+
+    def test_cpu_counts_above_its_idle_level(self):
+        found = a_round(cpu=1.3)
+        self.assertAlmostEqual(0.1, self.value(figures.HEAT_CPU, found))
+
+    def test_the_life_is_all_phases_but_the_idle_one(self):
+        found = a_round(n=10, rpc=50)
+        found.counts['idle'] = counts(rpc=1000)
+        self.assertEqual(5.0, self.value(figures.LIFE_RPC, found))
+
+    def test_latencies(self):
+        found = a_round()
+        self.assertEqual(1.0, self.value(figures.MEDIAN, found))
+        self.assertEqual(4.0, self.value(figures.WORST, found))
+
+    def test_the_noise_is_half_of_what_lies_between_the_extremes(self):
+        found = [a_round(create=seconds) for seconds in (8.0, 10.0, 11.0)]
+        value = figures.over(figures.SETUP, found)
+        self.assertEqual(10.0, value.middle)
+        self.assertAlmostEqual(0.15, value.noise)
+
+    def test_one_round_says_nothing_of_noise(self):
+        self.assertIsNone(figures.over(figures.SETUP, [a_round()]).noise)
+
+    def test_a_round_that_was_given_up_has_the_figures_it_got_to(self):
+        found = rounds.Round(
+            scenario='stack of 10',
+            kind='stack of',
+            n=10,
+            side='heats',
+            create=3.0,
+            trouble='too long',
+        )
+        self.assertEqual(3.0, self.value(figures.SETUP, found))
+        self.assertIsNone(figures.over(figures.WORST, [found]))
+        self.assertIsNone(figures.over(figures.LIFE_SWIFT, [found]))
+
+
+class GoalsTest(testtools.TestCase):
+    def test_a_goal_is_reached_or_missed(self):
+        found = [a_round(swift=10), a_round('heats', swift=600, create=9.0)]
+        table = tables.goals(found, 100)
+        self.assertEqual(
+            ['1.00', '60.0', '1/60', '1/50', 'reached'],
+            cell(table, figures.SWIFT.title, slice(1, None)),
+        )
+        self.assertEqual('missed', cell(table, figures.SETUP.title, 5))
+
+    def test_without_heats_side_nothing_is_said(self):
+        table = tables.goals([a_round()], 100)
+        self.assertEqual('', cell(table, figures.SETUP.title, 5))
+
+    def test_twice_as_many_are_to_take_twice_the_time_at_most(self):
+        for seconds, said in ((20.0, 'reached'), (20.1, 'missed')):
+            found = [
+                a_round(),
+                a_round(n=200, create=8.0, seconds=seconds),
+            ]
+            self.assertEqual(said, tables.goals(found, 100)[-1][5])
+
+
+class TroublesTest(testtools.TestCase):
+    def test_names_updates_that_nobody_had_signalled(self):
+        found = a_round('heats')
+        found.update_signals.early = 7
+        self.assertEqual(
+            [
+                "stack of 100, Heat's own: 7 of 100 updates were complete "
+                'before their servers had answered'
+            ],
+            tables.troubles([found]),
+        )
+
+
+class RecordTest(testtools.TestCase):
+    def test_is_read_as_it_was_written(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        file = pathlib.Path(folder.name, 'figures.json')
+        written = record.Record(
+            machine={'cores': 2},
+            options={'goals_at': 100},
+            made_at='today',
+            measured=[a_round(swift=3), a_round('heats')],
+        )
+        written.write(file)
+        self.assertEqual(written, record.read(file))
