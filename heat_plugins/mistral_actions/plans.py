@@ -16,7 +16,7 @@ import time
 from mistral_lib import actions
 
 from heat_plugins.clients import heat_stacks
-from heat_plugins.clients import mistral_environments
+from heat_plugins.clients import mistral_registry
 from heat_plugins.clients import swift
 from heat_plugins.mistral_actions import sessions
 from heat_plugins.plans import codes
@@ -43,7 +43,7 @@ def core(context, objects):
     session = sessions.session(context.security)
     options = sessions.options(context.security)
     stacks = heat_stacks.HeatStacks(session, **options)
-    registry = mistral_environments.Environments(session, **options)
+    registry = mistral_registry.Registry(session, **options)
     return operations.Operations(
         service.Plans(objects, registry, stacks), objects, stacks
     )

@@ -13,7 +13,7 @@ import uuid
 from osc_lib import exceptions
 
 from heat_plugins.clients import heat_stacks
-from heat_plugins.clients import mistral_environments
+from heat_plugins.clients import mistral_registry
 from heat_plugins.clients import mistral_executions
 from heat_plugins.clients import swift
 from heat_plugins.plans import codes
@@ -72,9 +72,7 @@ class _Way:
         )
 
     def _registry(self):
-        return mistral_environments.Environments(
-            self._session, **self._options
-        )
+        return mistral_registry.Registry(self._session, **self._options)
 
 
 class _FromHere(_Way):
@@ -144,7 +142,7 @@ class _FromHere(_Way):
     def _registry(self):
         """Return Mistral's environments, or the next best."""
         found = self._session.get_endpoint(
-            service_type=mistral_environments.SERVICE_TYPE, **self._options
+            service_type=mistral_registry.SERVICE_TYPE, **self._options
         )
         if found:
             return super()._registry()
