@@ -9,9 +9,9 @@ from osc_lib import exceptions
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import following
+from heat_plugins.osc import ordering
 from heat_plugins.runs import batch as batches
 from heat_plugins.runs import errors
-from heat_plugins.runs import starting
 
 
 class Inputs(cliff_columns.FormattableColumn):
@@ -42,9 +42,7 @@ class ListActions(common.Report):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument(
-            'stack', metavar='<stack>', help='Name or ID of the stack'
-        )
+        common.add_stack(parser)
         parser.add_argument(
             'resource',
             metavar='<resource>',
@@ -89,9 +87,7 @@ class Trigger(common.Report):
         parser = super().get_parser(prog_name)
         # So that options may stand between the resources and the action.
         parser.parse_args = parser.parse_intermixed_args
-        parser.add_argument(
-            'stack', metavar='<stack>', help='Name or ID of the stack'
-        )
+        common.add_stack(parser)
         parser.add_argument(
             'resources',
             metavar='<resource>',
@@ -108,13 +104,7 @@ class Trigger(common.Report):
             action='store_true',
             help='Run it on every deployment of the stack that has it',
         )
-        common.add_input_options(parser)
-        common.add_time_options(parser)
-        parser.add_argument(
-            '--wait',
-            action='store_true',
-            help='Wait until it has ended, and show its outputs',
-        )
+        ordering.add_options(parser)
         parser.add_argument(
             '--max-concurrent',
             metavar='<number>',
@@ -128,13 +118,8 @@ class Trigger(common.Report):
             raise exceptions.CommandError('Name a resource, or give --all')
         if parsed_args.max_concurrent and not parsed_args.wait:
             raise exceptions.CommandError('--max-concurrent needs --wait')
-        service = common.service(self.app.client_manager)
-        order = starting.Order(
-            action=parsed_args.action,
-            inputs=common.inputs(parsed_args),
-            timeout=parsed_args.timeout or starting.DEFAULT_TIMEOUT,
-            delivery_timeout=parsed_args.delivery_timeout,
-        )
+        service = ordering.service(self.app.client_manager, parsed_args)
+        order = ordering.order(parsed_args, parsed_args.action)
         found = _targets(service, parsed_args)
         follower = following.Follower(self, service, parsed_args.stack)
         batch = batches.Batch(

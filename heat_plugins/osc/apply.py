@@ -6,8 +6,8 @@ from osc_lib import exceptions
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import following
+from heat_plugins.osc import ordering
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import starting
 
 
 class Apply(common.Report):
@@ -21,9 +21,7 @@ class Apply(common.Report):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument(
-            'stack', metavar='<stack>', help='Name or ID of the stack'
-        )
+        common.add_stack(parser)
         parser.add_argument(
             'server',
             metavar='<server>',
@@ -58,29 +56,17 @@ class Apply(common.Report):
             help='The action, for a component and for the records '
             '(default: APPLY)',
         )
-        common.add_input_options(parser)
-        common.add_time_options(parser)
-        parser.add_argument(
-            '--wait',
-            action='store_true',
-            help='Wait until it has ended, and show its outputs',
-        )
+        ordering.add_options(parser)
         return parser
 
     def take_action(self, parsed_args):
-        service = common.service(self.app.client_manager)
-        inputs = common.inputs(parsed_args)
+        service = ordering.service(self.app.client_manager, parsed_args)
+        order = ordering.order(parsed_args, parsed_args.action)
         if parsed_args.config:
             config = service.config(parsed_args.config)
         else:
-            config = _from_file(parsed_args, inputs)
+            config = _from_file(parsed_args, order.inputs)
         target = service.server(parsed_args.stack, parsed_args.server, config)
-        order = starting.Order(
-            action=parsed_args.action,
-            inputs=inputs,
-            timeout=parsed_args.timeout or starting.DEFAULT_TIMEOUT,
-            delivery_timeout=parsed_args.delivery_timeout,
-        )
         follower = following.Follower(self, service, parsed_args.stack)
         run = service.start(target, order)
         follower.progress.started(run)

@@ -122,6 +122,19 @@ class One(tuple):
     __slots__ = ()
 
 
+def add_stack(parser, *, deleted=False):
+    """Add the stack that a command is about.
+
+    :param deleted: whether it may be gone.
+    """
+    parser.add_argument(
+        'stack',
+        metavar='<stack>',
+        help='Name or ID of the stack'
+        + ('; the ID if it was deleted' if deleted else ''),
+    )
+
+
 class Input:
     """An input from the command line; its value may be a secret.
 
@@ -136,34 +149,6 @@ class Input:
 
     def __repr__(self):
         return f'{self.name}=***'
-
-
-def add_input_options(parser):
-    parser.add_argument(
-        '--input',
-        dest='inputs',
-        metavar='<name>=<value>',
-        type=Input,
-        action='append',
-        default=[],
-        help='Give an input another value than the stack does (repeat '
-        'option to set several). What is on a command line can be seen by '
-        'others on this machine: give secrets with --inputs-file',
-    )
-    parser.add_argument(
-        '--inputs-file',
-        metavar='<file>',
-        help='Read inputs from a map in YAML or JSON; - for standard input. '
-        '--input goes over it',
-    )
-
-
-def inputs(parsed_args):
-    """Return the inputs that were given."""
-    found = {}
-    if parsed_args.inputs_file:
-        found = read_map(parsed_args.inputs_file)
-    return found | {one.name: one.value for one in parsed_args.inputs}
 
 
 def read_map(path):
@@ -187,23 +172,6 @@ def read_map(path):
     if not isinstance(found, dict):
         raise exceptions.CommandError(f'{path} should hold a map: name: value')
     return {str(name): value for name, value in found.items()}
-
-
-def add_time_options(parser):
-    parser.add_argument(
-        '--timeout',
-        metavar='<seconds>',
-        type=positive,
-        help='The most that the run may take, from now on; then it is taken '
-        'back from the server (default: 3600)',
-    )
-    parser.add_argument(
-        '--delivery-timeout',
-        metavar='<seconds>',
-        type=positive,
-        help='The most until the server reports that it has begun; only for '
-        'actions that report (see the documentation)',
-    )
 
 
 def positive(text):

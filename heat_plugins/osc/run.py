@@ -6,9 +6,9 @@ from osc_lib import exceptions
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import following
+from heat_plugins.osc import ordering
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import service as services
-from heat_plugins.runs import starting
 
 
 class _RunCommand(common.Report):
@@ -16,11 +16,7 @@ class _RunCommand(common.Report):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument(
-            'stack',
-            metavar='<stack>',
-            help='Name or ID of the stack; the ID if it was deleted',
-        )
+        common.add_stack(parser, deleted=True)
         return parser
 
     def service(self):
@@ -206,24 +202,13 @@ class RepeatRun(_RunCommand):
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         _add_run(parser)
-        common.add_input_options(parser)
-        common.add_time_options(parser)
-        parser.add_argument(
-            '--wait', action='store_true', help='Wait until it has ended'
-        )
+        ordering.add_options(parser)
         return parser
 
     def take_action(self, parsed_args):
-        service = self.service()
+        service = ordering.service(self.app.client_manager, parsed_args)
         former = service.show(parsed_args.stack, parsed_args.run)
-        order = starting.Order(
-            action=former.action,
-            inputs=common.inputs(parsed_args),
-            timeout=parsed_args.timeout or former.timeout,
-            delivery_timeout=(
-                parsed_args.delivery_timeout or former.delivery_timeout
-            ),
-        )
+        order = ordering.order(parsed_args, former.action, former)
         follower = following.Follower(self, service, parsed_args.stack)
         run = service.repeat(former, order)
         follower.progress.started(run)

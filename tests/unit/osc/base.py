@@ -21,7 +21,9 @@ class CommandTestCase(base.RunsTestCase):
     def setUp(self):
         super().setUp()
         self.stderr = io.StringIO()
-        self.patch(common, 'service', lambda manager: self.service())
+        self.patch(
+            common, 'service', lambda manager, **more: self.service(**more)
+        )
 
     def run_command(self, command, *arguments):
         """Run a command; return its exit code and what it printed."""

@@ -8,6 +8,7 @@ from osc_lib import exceptions
 
 from heat_plugins.osc import action
 from heat_plugins.osc import common
+from heat_plugins.osc import run
 from tests.unit.osc import base
 
 
@@ -134,6 +135,24 @@ class TriggerTest(base.CommandTestCase):
                 *('db', 'BACKUP', '--inputs-file', path),
             )
             self.assertNotIn('s3cret', str(exc))
+
+    def test_so_many_are_kept_as_the_caller_says(self):
+        def ended(*options):
+            self.trigger('db', 'BACKUP', *options)
+            self.answer()
+            self.now += 1
+            _, found = self.json(run.ListRuns, 'shop')
+            return len(found)
+
+        kept = [ended('--keep-runs', '2') for _ in range(4)]
+        # The last one has ended after older ones were forgotten.
+        self.assertEqual([1, 2, 3, 3], kept)
+        self.useFixture(
+            fixtures.EnvironmentVariable('HEAT_PLUGINS_KEEP_RUNS', '1')
+        )
+        self.assertEqual(2, ended())
+        self.now += 3 * 86400
+        self.assertEqual(1, ended('--keep-days', '2'))
 
     def test_a_second_is_refused_and_the_first_is_named(self):
         _, first = self.trigger('db', 'BACKUP')

@@ -51,6 +51,29 @@ class WaitTest(base.RunsTestCase):
         self.assertLess(len(listings), 60)
         self.assertLess(len(self.heat.asked), 30)
 
+    def test_fifty_are_watched_as_one(self):
+        for number in range(2, 51):
+            name = f'db{number}'
+            self.heat.add_deployment(self.stack, name, f'server-{number}')
+            (target,) = self.runs.find('shop', name)
+            order = base.starting.Order(action='BACKUP')
+            self.waiter.add(self.runs.start(target, order))
+        self.cluster.seen.clear()
+        self.heat.asked.clear()
+        self.waiter.step()
+        self.assertEqual(
+            ['runs/open/', 'signals/'],
+            [one.query['prefix'] for one in self.cluster.seen],
+        )
+        # One question about the stack, two about each of ten runs.
+        self.assertEqual(21, len(self.heat.asked))
+        # After a while all have had their turn.
+        gone = max(self.waiter.pending, key=lambda run: run.started_at)
+        self.heat.delete_deployment(gone.row_id)
+        for _ in range(100):
+            self.waiter.step()
+        self.assertEqual(49, len(self.waiter.pending))
+
     def test_one_look_serves_all(self):
         self.heat.add_deployment(self.stack, 'web', 'server-2')
         (target,) = self.runs.find('shop', 'web')

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all commands take that start runs."""
+
+from osc_lib import utils
+
+from heat_plugins.osc import common
+from heat_plugins.runs import retention
+from heat_plugins.runs import starting
+
+# How many finished runs to keep, where no option says so.
+_NUMBER, _DAYS = 'HEAT_PLUGINS_KEEP_RUNS', 'HEAT_PLUGINS_KEEP_DAYS'
+
+
+def add_options(parser):
+    """Add inputs, time limits, waiting and what is kept."""
+    parser.add_argument(
+        '--input',
+        dest='inputs',
+        metavar='<name>=<value>',
+        type=common.Input,
+        action='append',
+        default=[],
+        help='Give an input another value (repeat option to set several). '
+        'What is on a command line can be seen by others on this machine: '
+        'give secrets with --inputs-file',
+    )
+    parser.add_argument(
+        '--inputs-file',
+        metavar='<file>',
+        help='Read inputs from a map in YAML or JSON; - for standard input. '
+        '--input goes over it',
+    )
+    parser.add_argument(
+        '--timeout',
+        metavar='<seconds>',
+        type=common.positive,
+        help='The most that the run may take, from now on; then it is taken '
+        f'back from the server (default: {starting.DEFAULT_TIMEOUT}, or as '
+        'that of the run that is repeated)',
+    )
+    parser.add_argument(
+        '--delivery-timeout',
+        metavar='<seconds>',
+        type=common.positive,
+        help='The most until the server reports that it has begun; only for '
+        'actions that report (see the documentation)',
+    )
+    parser.add_argument(
+        '--wait',
+        action='store_true',
+        help='Wait until it has ended, and show its outputs',
+    )
+    default = retention.Retention()
+    parser.add_argument(
+        '--keep-runs',
+        metavar='<number>',
+        type=common.positive,
+        default=utils.env(_NUMBER, default=str(default.number)),
+        help='Keep so many finished runs of the action on the deployment, '
+        f'and forget older ones (default: {default.number}, Env: {_NUMBER})',
+    )
+    parser.add_argument(
+        '--keep-days',
+        metavar='<days>',
+        type=common.positive,
+        default=utils.env(_DAYS, default=str(default.days)),
+        help='Forget finished runs that are older '
+        f'(default: {default.days}, Env: {_DAYS})',
+    )
+
+
+def service(manager, parsed_args):
+    """Return the core, which keeps so many runs as was asked for."""
+    return common.service(
+        manager,
+        keep=retention.Retention(
+            number=parsed_args.keep_runs, days=parsed_args.keep_days
+        ),
+    )
+
+
+def order(parsed_args, action, former=None):
+    """Return what was ordered.
+
+    :param former: the run that is repeated.
+    """
+    timeout, delivery_timeout = starting.DEFAULT_TIMEOUT, None
+    if former is not None:
+        timeout, delivery_timeout = former.timeout, former.delivery_timeout
+    return starting.Order(
+        action=action,
+        inputs=inputs(parsed_args),
+        timeout=parsed_args.timeout or timeout,
+        delivery_timeout=parsed_args.delivery_timeout or delivery_timeout,
+    )
+
+
+def inputs(parsed_args):
+    """Return the inputs that were given."""
+    found = {}
+    if parsed_args.inputs_file:
+        found = common.read_map(parsed_args.inputs_file)
+    return found | {one.name: one.value for one in parsed_args.inputs}

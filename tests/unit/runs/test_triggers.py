@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What asks for a run, and what is a server's result."""
+
+import testtools
+
+from heat_plugins.runs import triggers
+
+
+class ReadTest(testtools.TestCase):
+    def test_an_action_alone_is_a_trigger(self):
+        found = triggers.read({'trigger': 'BACKUP'})
+        self.assertEqual(('BACKUP', {}), (found.action, found.inputs))
+
+    def test_inputs_go_with_it(self):
+        details = {'trigger': 'BACKUP', 'input_values': {'level': 9}}
+        self.assertEqual({'level': 9}, triggers.read(details).inputs)
+
+    def test_anything_else_is_none(self):
+        for details in (
+            None,
+            [],
+            'BACKUP',
+            {},
+            {'input_values': {}},
+            {'trigger': 'BACKUP', 'deploy_status_code': 0},
+            {'trigger': 'BACKUP', 'inputs': {}},
+            {'trigger': None},
+            {'trigger': ['BACKUP']},
+            {'trigger': 'BACKUP', 'input_values': None},
+            {'trigger': 'BACKUP', 'input_values': ['level']},
+            {'deploy_stdout': '', 'deploy_stderr': '', 'size': 'trigger'},
+        ):
+            self.assertIsNone(triggers.read(details), details)
+
+    def test_nothing_is_where_an_output_is_called_that(self):
+        details = {'trigger': 'BACKUP'}
+        self.assertIsNone(triggers.read(details, [{'name': 'trigger'}]))
+        self.assertIsNotNone(triggers.read(details, [{'name': 'size'}]))
+
+    def test_inputs_are_not_in_its_text(self):
+        details = {'trigger': 'BACKUP', 'input_values': {'a': 'hunter2'}}
+        self.assertNotIn('hunter2', repr(triggers.read(details)))
