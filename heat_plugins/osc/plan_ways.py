@@ -13,8 +13,8 @@ import uuid
 from osc_lib import exceptions
 
 from heat_plugins.clients import heat_stacks
-from heat_plugins.clients import mistral_registry
 from heat_plugins.clients import mistral_executions
+from heat_plugins.clients import mistral_registry
 from heat_plugins.clients import swift
 from heat_plugins.plans import codes
 from heat_plugins.plans import errors

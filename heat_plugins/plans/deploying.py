@@ -20,7 +20,7 @@ from heat_plugins.plans import records
 from heat_plugins.plans import secrecy
 from heat_plugins.plans import service
 from heat_plugins.plans import settings
-from heat_plugins.plans import steps
+from heat_plugins.plans import steps as steps_module
 from heat_plugins.signals import store as store_module
 
 #: Tags of a plan's stack: that it is one, and from which content it is.
@@ -47,7 +47,7 @@ class Started:
     content_hash: str
     before: str = ''
     after_event: str | None = None
-    steps: tuple[steps.Step, ...] = ()
+    steps: tuple[steps_module.Step, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -129,7 +129,7 @@ class Deployer:
         :raises errors.ServiceError: Heat does not take the plan.
         """
         with self._plans.lock(name) as plan:
-            wanted = steps.read(plan.environment)
+            wanted = steps_module.read(plan.environment)
             stack = self._stacks.find(name)
             _check(stack, plan, take_over)
             if stack is not None and stack.in_progress:
@@ -174,7 +174,7 @@ class Deployer:
         :raises errors.ServiceError: Heat does not take the plan.
         """
         plan = self._plans.load(name)
-        steps.read(plan.environment)
+        steps_module.read(plan.environment)
         stack = self._stacks.find(name)
         _check(stack, plan, take_over)
         content = self._plans.resolve(plan)
