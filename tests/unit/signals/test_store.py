@@ -2,6 +2,7 @@
 """The object store's verbs, and what its answers are taken for."""
 
 import hashlib
+import json
 from urllib import parse
 
 import testtools
@@ -200,6 +201,40 @@ class StoreTest(testtools.TestCase):
         self.fill('a')
         self.store.delete_object('box', 'a')
         self.store.delete_object('box', 'a')
+
+    def test_an_object_is_created_once(self):
+        self.fill()
+        self.assertTrue(self.store.create_object('box', 'a', b'1'))
+        self.assertFalse(self.store.create_object('box', 'a', b'2'))
+        self.assertEqual(b'1', self.store.get_object('box', 'a', 10))
+        self.assertRaises(
+            errors.NotFound, self.store.create_object, 'nope', 'a', b''
+        )
+
+    def test_many_objects_are_deleted_at_once(self):
+        names = ['a', 'signals/ü %', 'b']
+        self.fill(*names, 'other')
+        self.assertEqual([], self.store.delete_at_once('box', [*names, 'no']))
+        self.assertEqual(
+            ['other'], list(self.cluster.container('box').objects)
+        )
+
+    def test_what_was_not_deleted_with_others_is_told(self):
+        self.fill('a', 'ü %', 'b')
+        self.cluster.stubborn.add('ü %')
+        self.assertEqual(
+            ['ü %'], self.store.delete_at_once('box', ['a', 'ü %', 'b'])
+        )
+        answer = {'Response Status': '502 Bad Gateway', 'Errors': []}
+        store = answering(200, json.dumps(answer).encode())
+        self.assertEqual(['a'], store.delete_at_once('box', ['a']))
+
+    def test_a_garbled_answer_to_many_deletes_is_an_outage(self):
+        for body in (b'', b'[]', b'{"Response Status": "200 OK"}'):
+            store = answering(200, body)
+            self.assertRaises(
+                errors.Unavailable, store.delete_at_once, 'box', ['a']
+            )
 
     def test_each_status_has_one_meaning(self):
         for status, kind in (

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names in Mistral's environments, with answers as Mistral gives them."""
+
+import io
+import json
+from urllib import parse
+
+from keystoneauth1 import exceptions
+from keystoneauth1 import session as ks_session
+from keystoneauth1 import token_endpoint
+import requests
+from requests import adapters
+import testtools
+
+from heat_plugins.clients import mistral_registry
+from heat_plugins.plans import errors
+from heat_plugins.plans import protocols
+
+URL = 'http://mistral.example.com/v2'
+
+
+def record(name, **values):
+    return protocols.Record(
+        name=name, description=f'The {name}', values=values
+    )
+
+
+class Auth(token_endpoint.Token):
+    def get_project_id(self, session):
+        return 'project-1'
+
+
+class Mistral(adapters.BaseAdapter):
+    """Mistral's environments; an AssertionError for what it has not."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows = []
+        self.asked = []
+        self.broken = None
+
+    def add(self, name, project='project-1', **values):
+        self.rows.append(
+            {
+                'id': f'id-{len(self.rows)}',
+                'name': name,
+                'description': f'The {name}',
+                'project_id': project,
+                'variables': values,
+            }
+        )
+
+    def send(self, request, **options):
+        parts = parse.urlsplit(request.url.removeprefix(URL))
+        self.asked.append(f'{request.method} {parts.path}')
+        if isinstance(self.broken, Exception):
+            raise self.broken
+        status, body = self.broken or getattr(self, request.method)(
+            request, parts.path, dict(parse.parse_qsl(parts.query))
+        )
+        answer = requests.Response()
+        answer.status_code = status
+        content = b'' if body is None else json.dumps(body).encode()
+        answer.raw = io.BytesIO(content)
+        answer._content = content
+        answer.url = request.url
+        answer.request = request
+        return answer
+
+    def POST(self, request, path, query):
+        assert path == '/environments' and not query
+        body = json.loads(request.body)
+        assert set(body) == {'name', 'description', 'variables'}
+        for row in self.rows:
+            if (row['name'], row['project_id']) == (body['name'], 'project-1'):
+                return 409, {'faultstring': 'Duplicate entry'}
+        self.add(body['name'], **json.loads(body['variables']))
+        return 201, self.rows[-1]
+
+    def GET(self, request, path, query):
+        assert path == '/environments'
+        assert int(query.pop('limit')) == 1000
+        fields = query.pop('fields').split(',')
+        rows = sorted(self.rows, key=lambda row: row['name'])
+        if 'name' in query:
+            value = query.pop('name')
+            rows = [row for row in rows if value == f'eq:{row["name"]}']
+        else:
+            assert query.pop('sort_keys') == 'name'
+        ids = [row['id'] for row in rows]
+        start = ids.index(query.pop('marker')) + 1 if 'marker' in query else 0
+        assert not query
+        shown = [{f: row[f] for f in fields} for row in rows]
+        return 200, {'environments': shown[start : start + 1000]}
+
+    def DELETE(self, request, path, query):
+        name = parse.unquote(path.removeprefix('/environments/'))
+        # So does Mistral: those that others have made public go as well.
+        left = [row for row in self.rows if row['name'] != name]
+        gone, self.rows = len(self.rows) > len(left), left
+        return (204, None) if gone else (404, {'faultstring': 'not found'})
+
+    def close(self):
+        pass
+
+
+class RegistryTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.mistral = Mistral()
+        web = requests.Session()
+        web.mount('http://', self.mistral)
+        self.registry = mistral_registry.Registry(
+            ks_session.Session(auth=Auth(URL, 'token'), session=web)
+        )
+
+    def test_a_name_is_taken_once(self):
+        self.assertTrue(self.registry.create(record('a', x=[1])))
+        self.assertFalse(self.registry.create(record('a', x=[2])))
+        self.assertEqual(record('a', x=[1]), self.registry.get('a'))
+
+    def test_a_name_is_given_back_once(self):
+        self.registry.create(record('plan-lock:a/b'))
+        self.assertTrue(self.registry.delete('plan-lock:a/b'))
+        self.assertFalse(self.registry.delete('plan-lock:a/b'))
+        self.assertIsNone(self.registry.get('plan-lock:a/b'))
+
+    def test_it_says_that_of_two_at_once_one_is_told(self):
+        self.assertTrue(self.registry.atomic)
+
+    def test_what_others_have_made_public_is_not_ours(self):
+        self.mistral.add('a', project='other')
+        self.assertIsNone(self.registry.get('a'))
+        self.assertEqual([], self.registry.find())
+        self.registry.create(record('a'))
+        self.assertEqual(record('a'), self.registry.get('a'))
+
+    def test_what_others_have_made_public_is_not_deleted_with_ours(self):
+        self.mistral.add('a', project='other')
+        self.registry.create(record('a'))
+        error = self.assertRaises(
+            errors.ServiceError, self.registry.delete, 'a'
+        )
+        self.assertIn('public environment a', str(error))
+        self.assertEqual(2, len(self.mistral.rows))
+
+    def test_all_are_found_page_by_page(self):
+        for number in range(2001):
+            self.mistral.add(f'n{number:04}', number=number)
+        found = self.registry.find()
+        self.assertEqual(
+            [f'n{number:04}' for number in range(2001)],
+            [one.name for one in found],
+        )
+        self.assertEqual(3, len(self.mistral.asked))
+
+    def test_variables_may_come_as_text(self):
+        self.mistral.add('a')
+        self.mistral.rows[0]['variables'] = '{"x": 1}'
+        self.assertEqual({'x': 1}, self.registry.get('a').values)
+
+    def test_answers_are_told_apart(self):
+        for status, kind in (
+            (400, errors.ServiceError),
+            (401, errors.Denied),
+            (403, errors.Denied),
+            (429, errors.Unavailable),
+            (500, errors.Unavailable),
+            (503, errors.Unavailable),
+        ):
+            self.mistral.broken = (status, {'faultstring': 'because'})
+            error = self.assertRaises(kind, self.registry.get, 'a')
+            self.assertIs(kind, type(error))
+            self.assertEqual(status, error.status)
+            self.assertIn('because', str(error))
+
+    def test_no_answer_may_pass(self):
+        self.mistral.broken = requests.ConnectionError('cut')
+        self.assertRaises(errors.Unavailable, self.registry.find)
+
+    def test_a_cloud_without_mistral_is_told(self):
+        self.mistral.broken = exceptions.EndpointNotFound()
+        error = self.assertRaises(errors.ServiceError, self.registry.find)
+        self.assertIn('no Mistral', str(error))
+
+    def test_keystones_refusals_are_told(self):
+        self.mistral.broken = exceptions.Unauthorized()
+        self.assertRaises(errors.Denied, self.registry.find)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""plan-environment.yaml is read, and written as it was."""
+
+import testtools
+
+from heat_plugins.plans import environment as environments
+from heat_plugins.plans import errors
+from heat_plugins.plans import plan as plans
+from heat_plugins.plans import texts
+from heat_plugins.signals import store
+
+FULL = {
+    'version': 1.0,
+    'name': 'shop',
+    'description': 'A shop\n',
+    'template': 'root.yaml',
+    'environments': [
+        {'path': 'base.yaml'},
+        {'data': {'parameter_defaults': {'a': 1}}},
+        {'path': './environments//more.yaml'},
+    ],
+    'parameter_defaults': {'size': 3, 'script': '#!/bin/sh\nrun\n'},
+    'passwords': {'Key': 'hunter2', 'Other': None},
+    'derived_parameters': {'cores': '2'},
+    'resource_registry': {'OS::A::B': 'b.yaml'},
+    'workflow_parameters': {'w': {'x': 1}},
+    'own_section': [1, 2],
+}
+
+
+class PlanEnvironmentTest(testtools.TestCase):
+    def read(self, **more):
+        return environments.PlanEnvironment.from_text(
+            texts.dump({**FULL, **more})
+        )
+
+    def test_every_section_is_read(self):
+        found = self.read()
+        self.assertEqual('1.0', found.version)
+        self.assertEqual('A shop', found.description)
+        self.assertEqual(
+            ('base.yaml', 'environments/more.yaml'), found.enabled
+        )
+        self.assertEqual(
+            {'parameter_defaults': {'a': 1}}, found.environments[1].data
+        )
+        self.assertEqual('hunter2', found.passwords['Key'])
+        self.assertEqual({'own_section': [1, 2]}, found.more)
+
+    def test_what_is_written_reads_the_same(self):
+        found = self.read()
+        self.assertEqual(
+            found, environments.PlanEnvironment.from_text(found.to_text())
+        )
+
+    def test_no_value_is_shown(self):
+        self.assertNotIn('hunter2', repr(self.read()))
+        self.assertNotIn('size', repr(self.read()))
+
+    def test_dates_and_the_like_stay_texts(self):
+        found = self.read(parameter_defaults={'day': '2020-01-01', 'yes': 'y'})
+        text = found.to_text()
+        again = environments.PlanEnvironment.from_text(text)
+        self.assertEqual('2020-01-01', again.parameter_defaults['day'])
+
+    def test_of_one_that_comes_twice_the_last_counts(self):
+        found = self.read(
+            environments=[{'path': 'a'}, {'path': 'b'}, {'path': './a'}]
+        )
+        self.assertEqual(('b', 'a'), found.enabled)
+
+    def test_what_is_no_such_file_is_refused(self):
+        for text in (
+            '[1]',
+            'a: [',
+            'template: ../root.yaml',
+            'template: [1]',
+            'name: x',
+            'template: a\nenvironments: {a: b}',
+            'template: a\nenvironments: [base.yaml]',
+            'template: a\nenvironments: [{path: /etc/x}]',
+            'template: a\nenvironments: [{data: 1}]',
+            'template: a\nenvironments: [{path: a, data: {}}]',
+            'template: a\nparameter_defaults: [1]',
+            'template: a\npasswords: hunter2',
+        ):
+            error = self.assertRaises(
+                errors.Invalid, environments.PlanEnvironment.from_text, text
+            )
+            self.assertNotIn('hunter2', str(error))
+
+
+class PlanTest(testtools.TestCase):
+    def plan(self, **entries):
+        return plans.Plan(
+            name='plan',
+            container='plan',
+            rendered=False,
+            environment=environments.PlanEnvironment(template='a'),
+            entries={
+                path: store.Entry(name=path, size=1, etag=etag)
+                for path, etag in entries.items()
+            },
+        )
+
+    def test_a_hash_tells_contents_apart(self):
+        one = self.plan(a='1', b='2').content_hash
+        self.assertEqual(one, self.plan(b='2', a='1').content_hash)
+        for other in ({'a': '1'}, {'a': '2', 'b': '1'}, {'a': '1', 'c': '2'}):
+            self.assertNotEqual(one, self.plan(**other).content_hash)
+
+    def test_names_are_those_that_heat_and_stores_take(self):
+        for name in ('abc', 'A.b-c_1', 'x' * 240):
+            self.assertEqual(name, plans.check_name(name))

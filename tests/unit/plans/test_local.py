@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names are kept in the object store where there is no Mistral."""
+
+import testtools
+
+from heat_plugins.plans import errors
+from heat_plugins.plans import local
+from heat_plugins.plans import pool
+from heat_plugins.plans import protocols
+from heat_plugins.plans import service
+from tests.unit import fake_swift
+from tests.unit.plans import fake_heat
+from tests.unit.plans import fakes
+
+
+def record(name, **values):
+    return protocols.Record(name=name, description='é', values=values)
+
+
+class NamesTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.store = fake_swift.Cluster().store()
+        self.names = local.Names(self.store, pool.Pool(wait=0))
+
+    def test_a_name_is_taken_once(self):
+        self.assertIsNone(self.names.get('a'))
+        self.assertTrue(self.names.create(record('a', x=1)))
+        self.assertFalse(self.names.create(record('a', x=2)))
+        self.assertEqual(record('a', x=1), self.names.get('a'))
+
+    def test_a_name_is_given_back_once(self):
+        self.names.create(record('a'))
+        self.assertTrue(self.names.delete('a'))
+        self.assertFalse(self.names.delete('a'))
+
+    def test_all_are_found(self):
+        self.assertEqual([], self.names.find())
+        for name in ('b', 'plan-lock:a', 'a'):
+            self.names.create(record(name))
+        self.assertEqual(
+            ['a', 'b', 'plan-lock:a'], [one.name for one in self.names.find()]
+        )
+
+    def test_it_says_that_it_is_a_best_effort(self):
+        self.assertFalse(self.names.atomic)
+
+    def test_what_is_no_record_is_told(self):
+        self.names.create(record('a'))
+        for body in (b'', b'[]', b'{"values": 1}', b'x' * 70000):
+            self.store.put_object(local.CONTAINER, 'a', body)
+            error = self.assertRaises(errors.ServiceError, self.names.get, 'a')
+            self.assertIn('delete it', str(error))
+
+    def test_plans_work_with_it(self):
+        plans = service.Plans(self.store, self.names, fake_heat.Heat())
+        plans.create('plan', fakes.content())
+        self.assertRaises(errors.Exists, plans.create, 'plan', fakes.content())
+        plans.select('plan', {'environments/small.yaml': True})
+        self.assertEqual(['plan'], [one.name for one in plans.summaries()])
+        plans.delete('plan')
+        self.assertEqual([], plans.summaries())

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jinja templates are rendered into a plan, and can do nothing else."""
+
+import testtools
+
+from heat_plugins.plans import errors
+from heat_plugins.plans import rendering
+
+ROLES = b"""\
+- name: Web
+  tags: [front]
+- name: Db
+  disable_constraints: true
+"""
+NETWORKS = b"""\
+- name: Public
+- {name: Inner, name_lower: inside}
+- {name: Dark, enabled: false}
+"""
+
+
+class RenderTest(testtools.TestCase):
+    def render(self, **files):
+        content = {
+            'roles_data.yaml': ROLES,
+            'network_data.yaml': NETWORKS,
+            **{path: text.encode() for path, text in files.items()},
+        }
+        found = rendering.render(content)
+        self.assertEqual(content, {path: found[path] for path in content})
+        return {
+            path: data.decode()
+            for path, data in found.items()
+            if path not in content
+        }
+
+    def refused(self, text, *words):
+        error = self.assertRaises(
+            errors.Invalid, self.render, **{'x.j2.yaml': text}
+        )
+        for word in ('x.j2.yaml', *words):
+            self.assertIn(word, str(error))
+
+    def test_a_template_has_all_roles_and_networks(self):
+        found = self.render(
+            **{
+                'a/x.j2.yaml': (
+                    '{% for role in roles %}{{ role.name }} {% endfor %}'
+                    '{% for n in networks %}{{ n.name_lower }} {% endfor %}'
+                )
+            }
+        )
+        self.assertEqual({'a/x.yaml': 'Web Db public inside dark '}, found)
+
+    def test_one_for_roles_is_rendered_for_each(self):
+        found = self.render(
+            **{'a/x.role.j2.yaml': '{{role.name}}: {{role.tags}}'}
+        )
+        self.assertEqual(
+            {'a/web-x.yaml': "Web: ['front']", 'a/db-x.yaml': 'Db: '}, found
+        )
+
+    def test_an_older_one_for_roles_has_their_names_alone(self):
+        found = self.render(
+            **{
+                'x.role.j2.yaml': (
+                    '{{role}} {{role.lower()}} {{disable_constraints}}'
+                )
+            }
+        )
+        self.assertEqual(
+            {'web-x.yaml': 'Web web ', 'db-x.yaml': 'Db db True'}, found
+        )
+
+    def test_one_for_networks_is_rendered_for_each_that_is_enabled(self):
+        found = self.render(
+            **{
+                'n/network_v6.network.j2.yaml': '{{network.name}}',
+                'n/ports/port.network.j2.yaml': '{{network.name}}',
+            }
+        )
+        self.assertEqual(
+            {
+                'n/public_v6.yaml': 'Public',
+                'n/inside_v6.yaml': 'Inner',
+                'n/ports/public.yaml': 'Public',
+                'n/ports/inside.yaml': 'Inner',
+            },
+            found,
+        )
+
+    def test_what_is_excluded_is_not_made(self):
+        found = self.render(
+            **{
+                'x.role.j2.yaml': '{{role.name}}',
+                'j2_excludes.yaml': 'name: [db-x.yaml]',
+            }
+        )
+        self.assertEqual(['web-x.yaml'], list(found))
+
+    def test_files_of_the_plan_are_included(self):
+        found = self.render(
+            **{
+                'a/x.j2.yaml': "{% include 'y.j2' %}{% include 'z.j2' %}",
+                'a/y.j2': 'beside ',
+                'y.j2': 'wrong',
+                'z.j2': 'root',
+            }
+        )
+        self.assertEqual({'a/x.yaml': 'beside root'}, found)
+
+    def test_nothing_else_is_included(self):
+        for path in ('/etc/passwd', '../../../etc/passwd', 'nope'):
+            self.refused(f"{{% include '{path}' %}}", 'TemplateNotFound')
+
+    def test_a_plan_without_templates_stays_as_it_is(self):
+        self.assertEqual({}, self.render(**{'x.yaml': '{{ 1 }}'}))
+        self.assertFalse(rendering.is_due(['x.yaml', 'y.j2']))
+        self.assertTrue(rendering.is_due(['x.j2.yaml']))
+
+    def test_python_is_out_of_reach(self):
+        for text in (
+            "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+            '{{ cycler.__init__.__globals__.os.popen("id").read() }}',
+            "{{ '{0.__class__}'.format(roles) }}",
+        ):
+            self.refused(text, 'cannot be rendered')
+
+    def test_nothing_grows_out_of_proportion(self):
+        for text in (
+            "{{ 'a' * 10**10 }}",
+            '{{ 10 ** 10 }}',
+            "{{ 'a' * 2000000 }}",
+            '{{ 2000000 * [1] }}',
+            '{% for i in range(10000000) %}x{% endfor %}',
+            '{% for i in range(99999) %}{{ "x" * 99 }}{% endfor %}',
+        ):
+            self.refused(text)
+        self.assertEqual(
+            {'x.yaml': 'aaa 6'},
+            self.render(**{'x.j2.yaml': "{{ 'a' * 3 }} {{ 2 * 3 }}"}),
+        )
+
+    def test_one_template_changes_nothing_for_another(self):
+        text = "{% if roles.append('x') %}{% endif %}{{ roles|length }}"
+        found = self.render(**{'a.j2.yaml': text, 'b.j2.yaml': text})
+        self.assertEqual({'a.yaml': '3', 'b.yaml': '3'}, found)
+
+    def test_what_cannot_be_rendered_is_told(self):
+        self.refused('{% if %}', 'line 1', 'TemplateSyntaxError')
+        self.refused('{{ 1 / 0 }}', 'ZeroDivisionError')
+        self.refused('{{ a.b.c }}', 'UndefinedError')
+
+    def test_data_that_is_none_is_told(self):
+        for path in ('roles_data.yaml', 'network_data.yaml'):
+            for text in ('{a: b}', '[1]', '[{}]'):
+                error = self.assertRaises(
+                    errors.Invalid,
+                    rendering.render,
+                    {path: text.encode(), 'x.j2.yaml': b''},
+                )
+                self.assertIn(path, str(error))

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Passwords are made once, for those that need one."""
+
+import re
+
+import testtools
+
+from heat_plugins.plans import environment as environments
+from heat_plugins.plans import errors
+from heat_plugins.plans import roles
+from heat_plugins.plans import secrets
+
+
+def wanted(**parameter):
+    parameter = {'type': 'string', 'hidden': True, **parameter}
+    lines = ''.join(
+        f'    {key}: {value}\n' for key, value in parameter.items()
+    )
+    return secrets.wanted(f'parameters:\n  Key:\n{lines}', 'root.yaml')
+
+
+def plan(**sections):
+    return environments.PlanEnvironment(template='root.yaml', **sections)
+
+
+class WantedTest(testtools.TestCase):
+    def test_a_hidden_text_without_a_default_needs_one(self):
+        self.assertEqual(('Key',), wanted())
+        self.assertEqual((), wanted(hidden='false'))
+        self.assertEqual((), wanted(type='json'))
+        self.assertEqual((), wanted(default="''"))
+
+    def test_one_that_takes_certain_texts_is_left_to_the_user(self):
+        for constraints in (
+            '[{length: {max: 16}}]',
+            '[{length: {min: 64}}]',
+            '[{allowed_values: [a, b]}]',
+            '[{allowed_pattern: "[0-9]+"}]',
+            '[{allowed_pattern: "["}]',
+            '[{custom_constraint: nova.keypair}]',
+            '[1]',
+            '{a: b}',
+        ):
+            self.assertEqual((), wanted(constraints=constraints))
+        for constraints in (
+            '[{length: {min: 8, max: 64}}]',
+            '[{allowed_pattern: "[a-zA-Z0-9]*", description: x}]',
+        ):
+            self.assertEqual(('Key',), wanted(constraints=constraints))
+
+    def test_a_template_without_parameters_needs_none(self):
+        self.assertEqual((), secrets.wanted('resources: {}', 'root.yaml'))
+
+
+class FillTest(testtools.TestCase):
+    def test_a_password_is_long_and_plain_and_no_two_are_the_same(self):
+        found = secrets.fill(plan(passwords={'A': None}), ['B']).passwords
+        self.assertEqual({'A', 'B'}, set(found))
+        for value in found.values():
+            self.assertTrue(re.fullmatch('[A-Za-z0-9]{32}', value))
+        self.assertNotEqual(found['A'], found['B'])
+
+    def test_what_has_a_value_keeps_it(self):
+        first = secrets.fill(plan(passwords={'A': 'mine', 'B': ''}), ['C'])
+        self.assertEqual('mine', first.passwords['A'])
+        self.assertEqual('', first.passwords['B'])
+        self.assertEqual(first, secrets.fill(first, ['A', 'B', 'C']))
+
+    def test_what_was_set_by_hand_needs_none(self):
+        found = secrets.fill(plan(parameter_defaults={'A': 'mine'}), ['A'])
+        self.assertIsNone(found.passwords['A'])
+
+    def test_what_is_withheld_has_names_alone(self):
+        found = secrets.withhold(plan(passwords={'A': 'mine'}))
+        self.assertEqual({'A': None}, found.passwords)
+
+
+class RolesTest(testtools.TestCase):
+    def test_roles_are_read(self):
+        [role] = roles.from_roles_data(
+            '- name: Web\n'
+            '  description: |\n'
+            '    Serves\n'
+            '    pages\n'
+            '  CountDefault: 3\n'
+            '  tags: [front]\n'
+            '  networks: {Public: {subnet: x}}\n'
+            '  ServicesDefault: [OS::A::B]\n'
+            '  ImageDefault: img\n'
+        )
+        self.assertEqual('Serves pages', role.description)
+        self.assertEqual(3, role.count)
+        self.assertEqual(('front',), role.tags)
+        self.assertEqual(('Public',), role.networks)
+        self.assertEqual(('OS::A::B',), role.services)
+        self.assertEqual('img', role.data['ImageDefault'])
+
+    def test_what_is_no_list_of_roles_is_refused(self):
+        for text in (
+            '{a: b}',
+            '[1]',
+            '[{}]',
+            '[{name: a}, {name: a}]',
+            'a: [',
+        ):
+            self.assertRaises(errors.Invalid, roles.from_roles_data, text)
+
+    def test_groups_of_a_template_are_roles(self):
+        found = roles.from_template(
+            'parameters:\n'
+            '  Count: {type: number, default: 2}\n'
+            '  None: {type: number}\n'
+            'resources:\n'
+            '  A:\n'
+            '    type: OS::Heat::ResourceGroup\n'
+            '    description: Some\n'
+            '    properties: {count: {get_param: Count}}\n'
+            '  B:\n'
+            '    type: OS::Heat::ResourceGroup\n'
+            '    properties: {count: {get_param: None}}\n'
+            '  C:\n'
+            '    type: OS::Heat::AutoScalingGroup\n'
+            '    properties: {desired_capacity: 5}\n'
+            '  D: {type: OS::Heat::Value}\n',
+            'root.yaml',
+        )
+        self.assertEqual(
+            [('A', 2), ('B', None), ('C', 5)],
+            [(role.name, role.count) for role in found],
+        )
+        self.assertEqual('Some', found[0].description)
