@@ -228,7 +228,7 @@ def test_a_run_outlives_the_workflow_and_ends_by_another(
     )
     run = started['output']['run']
     assert (started['state'], run['state']) == ('SUCCESS', 'waiting')
-    of_the_run = {'stack': run['stack'], 'run_id': run['id']}
+    of_the_run = {'stack': run['stack_id'], 'run_id': run['id']}
     stopped = mistral.start('software_deployment.wait', **of_the_run)
     waiting = mistral.start('software_deployment.wait', **of_the_run)
     mistral.stop(stopped)

@@ -48,7 +48,7 @@ class ActionsTest(base.RunsTestCase):
         found = self.trigger(timeout='90')
         self.assertEqual('waiting', found['state'])
         self.assertIsNone(found['success'])
-        self.assertEqual(self.stack.id, found['stack'])
+        self.assertEqual(self.stack.id, found['stack_id'])
         self.assertEqual(90, found['timeout'])
         self.assertEqual('2027-01-15T08:00:00Z', found['started_at'])
         self.assertEqual('BACKUP', self.inputs()['deploy_action'])
