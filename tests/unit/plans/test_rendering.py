@@ -122,9 +122,15 @@ class RenderTest(testtools.TestCase):
         for text in (
             "{{ ''.__class__.__mro__[1].__subclasses__() }}",
             '{{ cycler.__init__.__globals__.os.popen("id").read() }}',
-            "{{ '{0.__class__}'.format(roles) }}",
         ):
             self.refused(text, 'cannot be rendered')
+        for text in (
+            "{{ '{0.__class__}'.format(roles) }}",
+            '{{ roles.__class__ }}',
+        ):
+            self.assertEqual(
+                {'x.yaml': ''}, self.render(**{'x.j2.yaml': text})
+            )
 
     def test_nothing_grows_out_of_proportion(self):
         for text in (
