@@ -3,6 +3,7 @@
 
 from heat.common import config
 from heat.engine.clients.os import mistral
+from keystoneauth1 import adapter
 from mistralclient.api import client as mistral_client
 
 CLIENT_NAME = 'heat_plugins_mistral'
@@ -24,7 +25,11 @@ class MistralClientPlugin(mistral.MistralClientPlugin):
                 service_type=self.WORKFLOW_V2,
                 endpoint_type=self._get_client_option(option, 'endpoint_type'),
             ),
-            session=self.context.keystone_session,
+            # A request whose answer was lost is not simply sent again: what
+            # it made would be in the way.
+            session=adapter.Adapter(
+                self.context.keystone_session, connect_retries=0
+            ),
             region_name=self._get_region_name(),
         )
         # It takes a certificate as two names of its own, and stumbles over

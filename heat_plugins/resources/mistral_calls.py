@@ -37,24 +37,26 @@ NOT_HEATS = support.SupportStatus(
 
 
 class Patience:
-    """How long one action goes on while Mistral fails."""
+    """How long one action goes on while Mistral fails.
+
+    One call may fail on and on while another one, before it, is answered
+    well each time; so they are told apart by what is being done.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._since: float | None = None
+        self._since: dict[str, float] = {}
 
-    def calm(self) -> None:
+    def calm(self, what: str = '') -> None:
         """Note that Mistral has answered."""
-        self._since = None
+        self._since.pop(what, None)
 
-    def delay(self, error: service.MistralError) -> int | None:
+    def delay(self, error: service.MistralError, what: str = '') -> int | None:
         """Return in how many seconds to try again; None: not again."""
         if not error.passing:
             return None
         now = self._clock()
-        if self._since is None:
-            self._since = now
-        failing = now - self._since
+        failing = now - self._since.setdefault(what, now)
         budget = cfg.CONF.heat_plugins.mistral_error_budget
         if error.kind is service.Kind.DOUBTFUL:
             budget = min(budget, _DOUBTFUL_BUDGET)
@@ -66,7 +68,7 @@ class Patience:
 class Impatience(Patience):
     """For a single try."""
 
-    def delay(self, error: service.MistralError) -> int | None:
+    def delay(self, error: service.MistralError, what: str = '') -> int | None:
         return None
 
 
@@ -118,7 +120,7 @@ class MistralCalls:
             judged = mistral_errors.judge(exc)
             if judged is None:
                 raise
-            delay = patience.delay(judged)
+            delay = patience.delay(judged, what)
             if delay is None:
                 raise self.failure(what, exc, judged) from exc
             LOG.warning(
@@ -132,7 +134,7 @@ class MistralCalls:
                 },
             )
             raise resource.PollDelay(delay) from exc
-        patience.calm()
+        patience.calm(what)
         return found
 
     def failure(
@@ -196,6 +198,6 @@ class MistralCalls:
             return self.ask(patience, what, call, *arguments, **named)
         except service.MistralError as exc:
             if exc.kind is service.Kind.MISSING:
-                patience.calm()
+                patience.calm(what)
                 return None
             raise

@@ -115,6 +115,17 @@ class Mistral:
     def triggers(self):
         return self._rows('cron_triggers')
 
+    def actions(self):
+        """Return the ad-hoc actions of stacks."""
+        return [
+            one
+            for one in self._rows('actions')
+            if one['name'].startswith('stack')
+        ]
+
+    def environments(self):
+        return self._rows('environments')
+
     def definitions(self, stack):
         """Return the text of each workflow of a stack, by its name."""
         return {
@@ -156,9 +167,13 @@ class Mistral:
             for one in self._rows('actions')
             if not one['is_system']
         ]
-        books = [one['name'] for one in self._rows('workbooks')]
+        others = [
+            one['name']
+            for kind in ('workbooks', 'cron_triggers', 'environments')
+            for one in self._rows(kind)
+        ]
         executions = [one['id'] for one in self.executions()]
-        return sorted([*self.names(), *actions, *books, *executions])
+        return sorted([*self.names(), *actions, *others, *executions])
 
 
 def refusal(mistral, content):

@@ -32,13 +32,14 @@ class Fault:
     :ivar times: so many of them.
     :ivar done: whether Mistral does what it is asked, and only the answer
         is lost.
+    :ivar status: of the answer; None for none at all.
     """
 
     method: str
     path: str
     times: int = 1
     done: bool = False
-    status: int = 503
+    status: int | None = 503
 
     def fits(self, method: str, path: str) -> bool:
         if self.times and method == self.method and re.search(self.path, path):
@@ -77,6 +78,9 @@ class Proxy:
                 if fault is None or fault.done:
                     status, answer, kind = self._forward(body)
                 if fault is not None:
+                    if fault.status is None:
+                        self.close_connection = True
+                        return
                     status = fault.status
                     answer, kind = b'<html>no</html>', 'text/html'
                 self.send_response(status)

@@ -1,13 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Mistral that fails on order, or is away."""
 
+import contextlib
+
+import pytest
+
+from tests.functional import base
 from tests.functional import flows
 from tests.functional import mistral_proxy
 
 Fault = mistral_proxy.Fault
 
 
-def test_passing_errors_of_mistral_are_ridden_out(made, mistral):
+@contextlib.contextmanager
+def passing(mistral, *calls):
+    """Let each of these calls fail in passing; in the end all have.
+
+    It is answered by 503, and then not at all; a call that changes something
+    has its effect the second time.
+    """
+    faults = [
+        Fault(*call.split(), done=status is None, status=status)
+        for call in calls
+        for status in (503, None)
+    ]
+    with mistral.failing(*faults):
+        yield
+    assert [one for one in faults if one.times] == []
+
+
+def test_workflow_rides_out_passing_errors(made, mistral):
     done = True
     with mistral.failing(
         Fault('GET', '/workflows', 1),
@@ -34,7 +56,9 @@ def test_passing_errors_of_mistral_are_ridden_out(made, mistral):
         stack.wait('DELETE_COMPLETE')
 
 
-def test_mistral_that_stays_away_leaves_nothing_half_made(made, mistral):
+def test_workflow_leaves_nothing_half_made_if_mistral_stays_away(
+    made, mistral
+):
     with mistral.failing(Fault('POST', '/workflows\\?', 99)):
         stack = made(flows.template(), status='CREATE_FAILED')
     assert 'Mistral answers 503' in stack.reason
@@ -60,3 +84,159 @@ def test_mistral_that_stays_away_leaves_nothing_half_made(made, mistral):
         'SIGNAL_FAILED',
         f'Signal failed: {failed["error"]}',
     ) in flows.events(stack)
+
+
+# Triggers, executions, actions and environments ---------------------------
+
+OTHERS = ('trigger', 'run', 'act', 'env')
+
+
+def others(word, **changed):
+    """Return one resource of each other type, which runs ``tidy``."""
+    resources = {
+        'trigger': {
+            'type': 'OS::Mistral::CronTrigger',
+            'properties': {
+                'name': 'faulty',
+                'pattern': flows.YEARLY,
+                'workflow': {'name': 'tidy', 'input': {'text': word}},
+            },
+        },
+        'run': {
+            'type': 'OS::Mistral::Execution',
+            'properties': {'workflow': 'tidy', 'input': {'text': word}},
+        },
+        'act': {
+            'type': 'OS::Mistral::Action',
+            'properties': {
+                'base': 'std.echo',
+                'base_input': {'output': word},
+            },
+        },
+        'env': {
+            'type': 'OS::Mistral::Environment',
+            'properties': {'variables': {'word': word}},
+        },
+    }
+    return {
+        'heat_template_version': '2021-04-16',
+        'resources': {name: resources[name] for name in OTHERS} | changed,
+        'outputs': {'said': {'value': {'get_attr': ['run', 'output']}}},
+    }
+
+
+@pytest.fixture
+def tidy(mistral):
+    """A workflow that is there before any stack."""
+    text = flows.ECHO.replace('echo:', 'tidy:', 1)
+    mistral.make(text)
+    yield
+    mistral.session.delete(flows.MISTRAL, '/workflows/tidy')
+
+
+def told(mistral):
+    """Return what Mistral has been told to hold, in a form to compare."""
+    (trigger,) = mistral.triggers()
+    return {
+        'trigger': trigger['workflow_input'],
+        'runs': sorted(one['input'] for one in mistral.executions()),
+        'actions': [one['definition'] for one in mistral.actions()],
+        'variables': [one['variables'] for one in mistral.environments()],
+    }
+
+
+def test_others_ride_out_passing_errors(tidy, made, mistral):
+    with passing(
+        mistral,
+        'GET /cron_triggers',
+        'POST /cron_triggers',
+        'POST /executions',
+        'GET /executions/',
+        'GET /tasks',
+        'POST /actions\\?',
+        'POST /environments',
+    ):
+        stack = made(others('one'))
+    first = told(mistral)
+    assert first['trigger'] == '{"text": "one"}', first
+    assert len(first['runs']) == 1
+    assert len(first['actions']) == len(first['variables']) == 1
+    with passing(
+        mistral,
+        'GET /workflows/tidy',
+        'DELETE /cron_triggers',
+        'POST /cron_triggers',
+        'POST /executions',
+        'GET /executions/',
+        'PUT /actions',
+        'PUT /environments',
+    ):
+        stack.update(others('two'))
+        stack.wait('UPDATE_COMPLETE')
+    assert stack.outputs['said'] == {'said': 'two'}
+    second = told(mistral)
+    assert second['trigger'] == '{"text": "two"}'
+    assert len(second['runs']) == 2
+    assert 'two' in second['actions'][0]
+    assert len(second['actions']) == len(second['variables']) == 1
+    with passing(
+        mistral,
+        'DELETE /cron_triggers',
+        'DELETE /executions',
+        'DELETE /actions',
+        'DELETE /environments',
+    ):
+        stack.delete()
+        stack.wait('DELETE_COMPLETE')
+
+
+def reasons_of(stack):
+    """Wait for all resources of a stack to fail; return why they have.
+
+    The stack itself fails with the first of them.
+    """
+
+    def failed():
+        found = stack.resources().values()
+        ended = [one['resource_status'].endswith('FAILED') for one in found]
+        return found if all(ended) else None
+
+    return {
+        one['resource_name']: one['resource_status_reason']
+        for one in base.until(failed)
+    }
+
+
+def test_others_lose_nothing_if_mistral_stays_away(
+    tidy, made, stacks, mistral
+):
+    stack = made(others('one'))
+    content = others('gone')
+    del content['resources']['trigger']
+    gone = made(content)
+    before = told(mistral)
+    changes = [
+        Fault(method, f'/{kind}', 999)
+        for method in ('POST', 'PUT', 'DELETE')
+        for kind in ('executions', 'actions', 'environments')
+    ]
+    # The old trigger goes, and no new one comes.
+    changes.append(Fault('POST', '/cron_triggers', 999))
+    other = others('two')
+    other['resources']['trigger']['properties']['name'] = 'other'
+    with mistral.failing(*changes):
+        stack.update(others('two'))
+        gone.delete()
+        new = stacks(other)
+        reasons = [reasons_of(one) for one in (stack, gone, new)]
+    for reason in (one for each in reasons for one in each.values()):
+        assert 'Mistral answers 503' in reason
+    assert 'The trigger before it is not back' in reasons[0]['trigger']
+    new.delete()
+    new.wait('DELETE_COMPLETE')
+    stack.action(check=None)
+    stack.wait('CHECK_COMPLETE')
+    assert told(mistral) == before
+    stack.update(others('two'))
+    stack.wait('UPDATE_COMPLETE')
+    assert told(mistral)['trigger'] == '{"text": "two"}'
