@@ -108,7 +108,8 @@ class Target:
             raise errors.Refused(
                 f'The config of {self.path} is no OS::Heat::SoftwareComponent '
                 f'(its group is "{self.config.group}"), so it has no actions '
-                'by name'
+                'by name; "openstack software deployment apply" runs all of '
+                f'it: --config {self.config.id}'
             )
         raise errors.Refused(
             f'{self.path} has no action {name}; it offers '
@@ -189,7 +190,8 @@ class Finder:
         if resource is not None and not found:
             raise errors.NotFound(
                 f'Resource {resource} of stack {stack.name} is no software '
-                'deployment that a server has been given, and holds none'
+                'deployment that a server has been given, and holds none; a '
+                'component needs an entry for CREATE, if only an empty one'
             )
         return found
 
