@@ -74,6 +74,7 @@ class Cloud:
         plugin: str | os.PathLike[str] | None = None,
         conf: Sequence[str | os.PathLike[str]] = (),
         executor_threads: int | None = None,
+        profile: str | None = None,
     ) -> None:
         """Start it; on a running cloud, restart what the options change."""
         arguments = ['up']
@@ -83,6 +84,8 @@ class Cloud:
             arguments += ['--conf', *(os.fspath(file) for file in conf)]
         if executor_threads:
             arguments += ['--executor-threads', str(executor_threads)]
+        if profile:
+            arguments += ['--profile', profile]
         self.minicloud(*arguments)
 
     def down(self, purge: bool = False) -> None:
@@ -116,7 +119,8 @@ class Cloud:
 
         It costs the service nothing, so it can be asked often.
         """
-        return catalog.get(service).about(self._instance)
+        profile = settings.require(self._instance).profile
+        return catalog.find(profile, service)[0].about(self._instance)
 
     def log(self, service: str) -> pathlib.Path:
         return self._instance.log(service)
@@ -309,6 +313,7 @@ class Session:
 
     def __init__(self, found: settings.Settings, user: str) -> None:
         self._login = (found.auth_url, user, found.secrets[user])
+        rest.trust(found.ca_file)
         self._log_in()
 
     def _log_in(self) -> None:

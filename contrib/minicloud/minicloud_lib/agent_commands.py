@@ -118,7 +118,8 @@ def _prepare(options: argparse.Namespace) -> agents.Agent:
             'a new agent needs --stack and --resource',
             'They name the server that it is.',
         )
-    if 'heat' not in catalog.running(instance):
+    heat = catalog.find(found.profile, 'heat')
+    if not any(service.process(instance) for service in heat):
         raise errors.NotRunningError('heat is not running', 'minicloud up')
     # Checks the name of the user, too.
     found.user_env(options.user)

@@ -28,6 +28,7 @@ from minicloud_lib import errors
 from minicloud_lib import files
 from minicloud_lib import layout
 from minicloud_lib import processes
+from minicloud_lib import settings
 
 #: Where heat-agents has the program of each hook.
 HOOKS = {
@@ -223,6 +224,10 @@ class Agent:
                 'HEAT_ANSIBLE_OUTPUTS': f'{var}/run/ansible',
             }
         )
+        found = settings.load(self.instance)
+        if found and found.ca_file:
+            # As where it is among those that the server's image trusts.
+            env['REQUESTS_CA_BUNDLE'] = found.ca_file
         return env
 
 

@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The four services: their ports, their modules, and how to find them."""
+"""The services: their ports, their programs, and how to find them.
 
+The profile says which ones there are: ``small`` has four, each of them one
+process of ours; ``production`` is in a package of its own.
+"""
+
+from collections.abc import Mapping
 import dataclasses
+import importlib
 import pathlib
 from typing import Any
 
@@ -12,19 +18,40 @@ from minicloud_lib import processes
 
 @dataclasses.dataclass(frozen=True)
 class Service:
-    """One process of the cloud."""
+    """One process of the cloud, with those that it forks."""
 
     name: str
     #: Names of the ports it listens on; the first tells when it is ready.
+    #: Without any it is ready at once.
     ports: tuple[str, ...]
-    #: Answers 200 (or 300, as version lists do) without a token.
+    #: Answers 200 (or 300, as version lists do) without a token; without it
+    #: a connection tells.
     health: str
     #: The configuration files it reads; a change means a restart.
     conf: tuple[str, ...]
+    #: A name for several services, which share a log.
+    group: str = ''
+    #: The command; without it the service is a module of ours. Places and
+    #: ports in braces are filled in.
+    program: tuple[str, ...] = ()
+    #: More variables of its environment, filled in likewise.
+    env: Mapping[str, str] = dataclasses.field(
+        default_factory=dict, hash=False
+    )
+    #: Whether it trusts the cloud's own certificates without being told to.
+    trusts_all: bool = True
+    #: Those of a stage are ready before those of the next one start.
+    stage: int = 1
+    #: Whether ``up`` leaves it to whoever needs it.
+    on_demand: bool = False
 
     @property
     def module(self) -> str:
-        return f'minicloud_lib.services.{self.name}'
+        return f'minicloud_lib.services.{self.name.replace("-", "_")}'
+
+    @property
+    def log_name(self) -> str:
+        return self.group or self.name
 
     def pid_file(self, instance: layout.Instance) -> pathlib.Path:
         return instance.run / f'{self.name}.pid'
@@ -47,7 +74,7 @@ class Service:
         }
 
 
-SERVICES = {
+SMALL = {
     service.name: service
     for service in (
         Service('keystone', ('keystone',), '/v3', ('keystone.conf',)),
@@ -68,23 +95,56 @@ SERVICES = {
     )
 }
 
-PORTS = tuple(port for service in SERVICES.values() for port in service.ports)
+PROFILES = ('small', 'production')
 
 
-def get(name: str) -> Service:
-    try:
-        return SERVICES[name]
-    except KeyError:
+def services(profile: str) -> Mapping[str, Service]:
+    """The services of a profile by their names, in the order of starting."""
+    if profile == 'small':
+        return SMALL
+    found: Mapping[str, Service] = _production().SERVICES
+    return found
+
+
+def ports(profile: str) -> list[str]:
+    """The names of all ports of a profile."""
+    more = () if profile == 'small' else _production().PORTS
+    return [
+        *(
+            port
+            for service in services(profile).values()
+            for port in service.ports
+        ),
+        *more,
+    ]
+
+
+def _production() -> Any:
+    # It is made of what is above.
+    return importlib.import_module('minicloud_lib.production.catalog')
+
+
+def find(profile: str, name: str) -> list[Service]:
+    """The services that a name means: one, or a group."""
+    known = services(profile)
+    found = [
+        service
+        for service in known.values()
+        if name in (service.name, service.group)
+    ]
+    if not found:
+        groups = {one.group for one in known.values() if one.group}
         raise errors.UsageError(
             f'there is no service {name!r}',
-            'The services are ' + ', '.join(SERVICES) + '.',
-        ) from None
+            'The services are ' + ', '.join([*known, *sorted(groups)]) + '.',
+        )
+    return found
 
 
 def running(instance: layout.Instance) -> list[str]:
-    """The names of the services that are up."""
+    """The names of the services that are up, whatever the profile."""
     return [
-        service.name
-        for service in SERVICES.values()
-        if service.process(instance)
+        file.stem
+        for file in sorted(instance.run.glob('*.pid'))
+        if processes.find(file)
     ]

@@ -80,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
         )
 
     command = add('install', 'only install what "up" would install')
+    _add_profile(command)
     command.set_defaults(run=commands.install)
     _add_up(add('up', 'start the cloud, installing it at need'))
     _add_down(add('down', 'stop the cloud and its agents'))
@@ -95,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
         ('kill', 'end one service at once, as a crash would'),
     ):
         command = add(name, summary)
-        command.add_argument('service', choices=list(catalog.SERVICES))
+        command.add_argument('service', help='one of "minicloud status"')
         command.set_defaults(run=getattr(commands, name))
     agent = subparsers.add_parser(
         'agent',
@@ -131,7 +132,19 @@ def _add_format(parser: argparse.ArgumentParser, default: str) -> None:
     )
 
 
+def _add_profile(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--profile',
+        choices=catalog.PROFILES,
+        help='small: one process each for Keystone, Swift, Mistral and Heat, '
+        'as any user (the default); production: several of Heat and Mistral, '
+        'a message broker, a database server and TLS, from packages of '
+        'Debian that "install" installs, as root',
+    )
+
+
 def _add_up(parser: argparse.ArgumentParser) -> None:
+    _add_profile(parser)
     parser.add_argument(
         '--plugin',
         metavar='PATH',
@@ -186,7 +199,6 @@ def _add_logs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'service',
         nargs='?',
-        choices=list(catalog.SERVICES),
         help='without it, the files are listed',
     )
     parser.add_argument(

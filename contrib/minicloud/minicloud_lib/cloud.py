@@ -6,22 +6,27 @@ import configparser
 import contextlib
 import pathlib
 import shutil
+import socket
 import time
 
 from minicloud_lib import agents
 from minicloud_lib import catalog
 from minicloud_lib import configuration
-from minicloud_lib import environment
 from minicloud_lib import errors
 from minicloud_lib import files
 from minicloud_lib import identity
+from minicloud_lib import launching
 from minicloud_lib import layout
 from minicloud_lib import output
 from minicloud_lib import plugin
+from minicloud_lib import ports
 from minicloud_lib import processes
 from minicloud_lib import rest
 from minicloud_lib import settings as instance_settings
 from minicloud_lib import venv
+from minicloud_lib.production import certificates
+from minicloud_lib.production import packages
+from minicloud_lib.production import stores
 from minicloud_lib.settings import Settings
 
 #: A first start makes databases; on a busy machine that takes its time.
@@ -35,55 +40,93 @@ def up(
     plugin_path: str | None = None,
     extra_conf: Sequence[str] = (),
     executor_threads: int | None = None,
+    profile: str | None = None,
 ) -> Settings:
     """Start what does not run, and restart what would run differently."""
+    found = instance_settings.load(instance)
+    profile = profile or (found.profile if found else 'small')
+    if profile == 'production':
+        packages.require()
     extra = [_read_ini(name) for name in extra_conf]
     source = plugin.find(plugin_path)
     venv.ensure(instance.home)
     line = plugin.install(instance.home, source) if source else None
+    if profile == 'production':
+        packages.install_drivers(instance.home)
     with files.lock(instance.lock):
-        settings = instance_settings.prepare(instance)
+        settings = instance_settings.prepare(instance, profile)
         settings.plugin = str(source) if source else None
         settings.plugin_dirs = line or plugin.NO_PLUGIN
         settings.plugin_version = plugin.digest(source) if source else ''
         if executor_threads:
             settings.executor_threads = executor_threads
+        if profile == 'production':
+            settings.ca_file = str(certificates.authority(instance))
         settings.save(instance)
         configuration.write(instance, settings)
         _write_extra(instance, extra)
+        services = [
+            service
+            for service in catalog.services(profile).values()
+            if not service.on_demand or service.process(instance)
+        ]
         with _all_or_nothing(instance) as started:
-            for service in catalog.SERVICES.values():
-                version = configuration.version(instance, service)
-                running = service.process(instance)
-                if running and running.version == version:
-                    continue
-                if running:
-                    output.say(f'{service.name}: configuration has changed')
-                    running.stop(STOP_SECONDS)
-                started.append(service)
-                _spawn(instance, settings, service)
-            _wait(instance, settings, catalog.SERVICES['keystone'], started)
+            if profile == 'production':
+                stores.prepare(instance)
+                stage = [one for one in services if one.stage == 0]
+                _start_stage(instance, settings, stage, started)
+                for service in stage:
+                    _wait(instance, settings, service, started)
+                stores.fill(instance, settings)
+            stage = [one for one in services if one.stage == 1]
+            _start_stage(instance, settings, stage, started)
+            keystone = catalog.find(profile, 'keystone')[0]
+            _wait(instance, settings, keystone, started)
             if settings.registered != settings.ports:
                 identity.set_up(settings)
                 settings.registered = dict(settings.ports)
                 settings.save(instance)
-            for service in catalog.SERVICES.values():
+            for service in stage:
                 _wait(instance, settings, service, started)
             _warm_up(settings)
     return settings
+
+
+def _start_stage(
+    instance: layout.Instance,
+    settings: Settings,
+    services: Sequence[catalog.Service],
+    started: list[catalog.Service],
+) -> None:
+    for service in services:
+        version = configuration.version(instance, service)
+        running = service.process(instance)
+        if running and running.version == version:
+            continue
+        if running:
+            output.say(f'{service.name}: configuration has changed')
+            running.stop(STOP_SECONDS)
+        started.append(service)
+        launching.spawn(instance, settings, service)
 
 
 def down(instance: layout.Instance, *, purge: bool = False) -> None:
     """Stop agents and services; with purge forget all that they held."""
     with files.lock(instance.lock):
         agents.stop_all(instance)
-        clean = processes.stop_all(
-            [
-                service.pid_file(instance)
-                for service in reversed(catalog.SERVICES.values())
-            ],
-            STOP_SECONDS,
-        )
+        found = instance_settings.load(instance)
+        services = catalog.services(found.profile if found else 'small')
+        # What others stand on goes last, or they would not end in time.
+        clean: dict[str, bool] = {}
+        for stage in (1, 0):
+            clean |= processes.stop_all(
+                [
+                    service.pid_file(instance)
+                    for service in reversed(services.values())
+                    if service.stage == stage
+                ],
+                STOP_SECONDS,
+            )
         for name in [name for name, ended in clean.items() if not ended]:
             output.say(f'{name}: did not end in {STOP_SECONDS} s, was killed')
         if purge:
@@ -91,33 +134,43 @@ def down(instance: layout.Instance, *, purge: bool = False) -> None:
 
 
 def start(instance: layout.Instance, name: str) -> None:
-    """Start one service as the last ``up`` had it."""
-    service = catalog.get(name)
+    """Start a service, or a group, as the last ``up`` had it."""
     settings = instance_settings.require(instance)
+    services = catalog.find(settings.profile, name)
     with files.lock(instance.lock):
-        if service.process(instance):
-            return
+        services = [
+            service
+            for service in services
+            if not service.process(instance)
+            and not (service.on_demand and service.name != name)
+        ]
         with _all_or_nothing(instance) as started:
-            started.append(service)
-            _spawn(instance, settings, service)
-            _wait(instance, settings, service, started)
+            for service in services:
+                started.append(service)
+                launching.spawn(instance, settings, service)
+            for service in services:
+                _wait(instance, settings, service, started)
 
 
 def stop(instance: layout.Instance, name: str) -> None:
-    service = catalog.get(name)
+    services = catalog.find(instance_settings.require(instance).profile, name)
     with files.lock(instance.lock):
-        processes.stop_all([service.pid_file(instance)], STOP_SECONDS)
+        processes.stop_all(
+            [service.pid_file(instance) for service in services], STOP_SECONDS
+        )
 
 
 def kill(instance: layout.Instance, name: str) -> None:
     """SIGKILL, as when the machine's memory runs out."""
-    service = catalog.get(name)
+    services = catalog.find(instance_settings.require(instance).profile, name)
     with files.lock(instance.lock):
-        running = service.process(instance)
-        if running is None:
+        running = {one: one.process(instance) for one in services}
+        if not any(running.values()):
             raise errors.NotRunningError(f'{name} is not running')
-        running.kill()
-        service.pid_file(instance).unlink(missing_ok=True)
+        for service, process in running.items():
+            if process:
+                process.kill()
+            service.pid_file(instance).unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -136,37 +189,6 @@ def _all_or_nothing(
         raise
 
 
-def _spawn(
-    instance: layout.Instance, settings: Settings, service: catalog.Service
-) -> None:
-    env = environment.clean(instance.home, instance.data)
-    env['PYTHONPATH'] = str(layout.SOURCE)
-    env['MINICLOUD_URL'] = settings.url(service.ports[0])
-    arguments = configuration.files_of(instance, service)
-    if service.name == 'keystone':
-        env['MINICLOUD_URL'] = settings.auth_url
-        env['MINICLOUD_ADMIN'] = settings.secrets['admin']
-    elif service.name == 'heat':
-        env['MINICLOUD_CFN_URL'] = settings.url('heat_cfn')
-        env['MINICLOUD_COUNTERS'] = str(instance.heat_counters)
-        env['MINICLOUD_CLASSES'] = str(instance.heat_classes)
-    elif service.name == 'swift':
-        arguments = [instance.conf]
-    processes.spawn(
-        [
-            str(instance.home.python),
-            '-m',
-            service.module,
-            *(str(argument) for argument in arguments),
-        ],
-        pid_file=service.pid_file(instance),
-        log=instance.log(service.name),
-        env=env,
-        folder=instance.data,
-        version=configuration.version(instance, service),
-    )
-
-
 def _wait(
     instance: layout.Instance,
     settings: Settings,
@@ -174,9 +196,13 @@ def _wait(
     started: Sequence[catalog.Service],
 ) -> None:
     """Wait until a service answers, as long as all that were started live."""
+    if not service.ports:
+        return
     url = settings.url(service.ports[0]) + service.health
     deadline = time.monotonic() + START_SECONDS
-    while not _answers(url):
+    while not (
+        _answers(url) if service.health else _listens(settings, service)
+    ):
         for one in started:
             if not one.process(instance):
                 raise _failure(instance, one, 'ended while starting')
@@ -190,7 +216,7 @@ def _failure(
     instance: layout.Instance, service: catalog.Service, reason: str
 ) -> errors.MinicloudError:
     """An error that shows what the service had to say."""
-    log = instance.log(service.name)
+    log = instance.log(service.log_name)
     return errors.MinicloudError(
         f'{service.name} {reason}. The end of its log:\n\n'
         + files.tail(log, 15)
@@ -206,11 +232,21 @@ def _answers(url: str) -> bool:
         return False
 
 
+def _listens(settings: Settings, service: catalog.Service) -> bool:
+    address = (ports.ADDRESS, settings.ports[service.ports[0]])
+    try:
+        socket.create_connection(address, timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
 def _warm_up(settings: Settings) -> None:
     """One request to each service, so that it builds what it builds late.
 
     Several requests at once would each find those parts half built.
     """
+    rest.trust(settings.ca_file)
     demo = identity.Client(settings.auth_url, 'demo', settings.secrets['demo'])
     for service_type, path in (
         ('orchestration', '/stacks'),

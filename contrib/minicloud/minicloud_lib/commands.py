@@ -16,10 +16,15 @@ from minicloud_lib import files
 from minicloud_lib import output
 from minicloud_lib import settings
 from minicloud_lib import venv
+from minicloud_lib.production import packages
 
 
 def install(options: argparse.Namespace) -> None:
+    if options.profile == 'production':
+        packages.install()
     venv.ensure(options.instance.home)
+    if options.profile == 'production':
+        packages.install_drivers(options.instance.home)
 
 
 def up(options: argparse.Namespace) -> None:
@@ -30,6 +35,7 @@ def up(options: argparse.Namespace) -> None:
         plugin_path=options.plugin,
         extra_conf=options.conf,
         executor_threads=options.executor_threads,
+        profile=options.profile,
     )
     output.say(
         f'{instance.name} is up after {time.monotonic() - begun:.1f} s: '
@@ -50,10 +56,11 @@ def status(options: argparse.Namespace) -> int:
     services = [
         {
             **service.about(instance),
-            'url': found.url(service.ports[0]),
-            'log': str(instance.log(service.name)),
+            'url': found.url(service.ports[0]) if service.ports else '',
+            'log': str(instance.log(service.log_name)),
         }
-        for service in catalog.SERVICES.values()
+        for service in catalog.services(found.profile).values()
+        if service.process(instance) or not service.on_demand
     ]
     all_agents = [agent.about() for agent in agents.known(instance)]
     if options.format == 'json':
@@ -83,7 +90,7 @@ def status(options: argparse.Namespace) -> int:
                     f'pid {row["pid"]}, {row["rss_bytes"] >> 20} MB, '
                     f'{row["cpu_seconds"]:.1f} s of CPU'
                 )
-            print(f'{row["name"]:9} {row["url"]}  {state}')
+            print(f'{row["name"]:16} {row["url"]:24} {state}')
         for agent in all_agents:
             state = f'pid {agent["pid"]}' if agent['running'] else 'stopped'
             print(f'agent     {agent["name"]}  {state}')

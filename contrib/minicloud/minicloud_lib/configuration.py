@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping
 import hashlib
+import importlib
 import pathlib
 
 from minicloud_lib import catalog
@@ -30,6 +31,16 @@ def write(instance: layout.Instance, settings: Settings) -> None:
         'heat.conf': _heat(instance, settings),
         **_swift(instance, settings),
     }
+    texts: Mapping[str, str] = {}
+    if settings.profile == 'production':
+        # It is made of what is here.
+        production = importlib.import_module(
+            'minicloud_lib.production.configuration'
+        )
+        rendered = production.adapt(rendered, instance, settings)
+        texts = production.texts(instance, settings)
+    for name, text in texts.items():
+        files.write(instance.conf / name, text)
     for name, sections in rendered.items():
         text = _ini(sections)
         if name in ('heat.conf', 'mistral.conf'):
@@ -55,7 +66,7 @@ def files_of(
 ) -> list[pathlib.Path]:
     """The configuration files of a service, in the order it reads them."""
     found = [instance.conf / name for name in service.conf]
-    if service.name == 'heat':
+    if 'heat.conf' in service.conf:
         found += sorted(instance.conf.glob('heat-extra-*.conf'))
     return found
 
@@ -117,9 +128,9 @@ def _heat(instance: layout.Instance, settings: Settings) -> Sections:
             'environment_dir': etc / 'environment.d',
             'template_dir': etc / 'templates',
             'region_name_for_services': REGION,
-            'heat_metadata_server_url': settings.url('heat_cfn'),
+            'heat_metadata_server_url': settings.public_url('heat_cfn'),
             'heat_waitcondition_server_url': (
-                settings.url('heat_cfn') + '/v1/waitcondition'
+                settings.public_url('heat_cfn') + '/v1/waitcondition'
             ),
             'stack_user_domain_name': 'heat',
             'stack_domain_admin': 'heat_domain_admin',
@@ -136,7 +147,7 @@ def _heat(instance: layout.Instance, settings: Settings) -> Sections:
         'paste_deploy': {'api_paste_config': etc / 'api-paste.ini'},
         'database': _database(instance, 'heat'),
         'clients': {'endpoint_type': 'publicURL'},
-        'clients_keystone': {'auth_uri': settings.url('keystone')},
+        'clients_keystone': {'auth_uri': settings.public_url('keystone')},
         'keystone_authtoken': _authtoken(settings, 'heat'),
         'trustee': _user_only(service_user),
         'ec2authtoken': {
@@ -292,8 +303,8 @@ def _user_only(credentials: Mapping[str, object]) -> dict[str, object]:
 def _authtoken(settings: Settings, user: str) -> dict[str, object]:
     return {
         **_password(settings, user),
-        'www_authenticate_uri': settings.auth_url,
-        'interface': 'public',
+        'www_authenticate_uri': settings.public_url('keystone') + '/v3',
+        'interface': 'internal',
         'region_name': REGION,
         'service_token_roles': 'service',
         'service_token_roles_required': True,

@@ -159,8 +159,11 @@ def _register(keystone: Client, settings: Settings) -> None:
         service = keystone.ensure(
             'service', {'name': name, 'type': service_type}
         )
-        url = settings.url(port) + path
         for interface in ('public', 'internal', 'admin'):
+            base = settings.url(port)
+            if interface == 'public':
+                base = settings.public_url(port)
+            url = base + path
             keys = {
                 'service_id': service['id'],
                 'interface': interface,

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import dataclasses
 import email.message
 import json
+import ssl
 from typing import Any
 
 # By its name: eventlet, where a test imports it, leaves another module as the
@@ -12,8 +13,18 @@ from typing import Any
 from urllib.error import HTTPError
 import urllib.request
 
-#: A proxy of the user's environment is not for addresses on this machine.
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+_tls = ssl.create_default_context()
+_OPENER = urllib.request.build_opener(
+    # A proxy of the user's environment is not for addresses on this machine.
+    urllib.request.ProxyHandler({}),
+    urllib.request.HTTPSHandler(context=_tls),
+)
+
+
+def trust(ca_file: str | None) -> None:
+    """Believe certificates of this authority from now on, if there is one."""
+    if ca_file:
+        _tls.load_verify_locations(ca_file)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,6 +19,7 @@ def bootstrap(
     The resource is asked, not the stack: that one may be in progress for as
     long as its deployments wait for the agent.
     """
+    rest.trust(settings.ca_file)
     keystone = identity.Client(settings.auth_url, user, settings.secrets[user])
     heat = keystone.endpoint('orchestration')
     deadline = time.monotonic() + seconds

@@ -26,6 +26,8 @@ _SECRETS = (
     'auth_encryption_key',
     'swift_hash',
     'temp_url_secret',
+    'database',
+    'broker',
 )
 
 
@@ -74,11 +76,22 @@ class Settings:
     #: Changes with the plugin's entry points, which Mistral reads as well.
     plugin_version: str = ''
     executor_threads: int = 256
+    #: Which services there are; see the catalog.
+    profile: str = 'small'
+    #: The authority that whoever talks to the public side has to trust;
+    #: without it the public side is the services' own.
+    ca_file: str | None = None
     #: The ports that Keystone's catalog was last given.
     registered: dict[str, int] = dataclasses.field(default_factory=dict)
 
     def url(self, port: str) -> str:
         return f'http://{ports.ADDRESS}:{self.ports[port]}'
+
+    def public_url(self, port: str) -> str:
+        """What the catalog tells users and servers."""
+        if self.ca_file is None:
+            return self.url(port)
+        return f'https://{ports.ADDRESS}:{self.ports[port + "_tls"]}'
 
     @property
     def auth_url(self) -> str:
@@ -91,9 +104,11 @@ class Settings:
                 f'there is no user {name!r}',
                 'The users are ' + ', '.join(USERS) + '.',
             )
+        authority = {'OS_CACERT': self.ca_file} if self.ca_file else {}
         return {
+            **authority,
             'OS_AUTH_TYPE': 'password',
-            'OS_AUTH_URL': self.auth_url,
+            'OS_AUTH_URL': self.public_url('keystone') + '/v3',
             'OS_IDENTITY_API_VERSION': '3',
             'OS_INTERFACE': 'public',
             'OS_PASSWORD': self.secrets[name],
@@ -130,16 +145,26 @@ def require(instance: layout.Instance) -> Settings:
     return found
 
 
-def prepare(instance: layout.Instance) -> Settings:
-    """Settings for a start: old secrets, and ports that are free now."""
+def prepare(instance: layout.Instance, profile: str | None = None) -> Settings:
+    """Settings for a start: old secrets, and ports that are free now.
+
+    :param profile: None for the one that the instance has already, or small.
+    """
     found = load(instance)
+    profile = profile or (found.profile if found else 'small')
+    if found and found.profile != profile:
+        raise errors.UsageError(
+            f'the instance {instance.name} has the profile {found.profile}',
+            'Choose another --name, or forget this one: minicloud down '
+            f'--purge --name {instance.name}',
+        )
     made = found.secrets if found else {}
     remembered = found.ports if found else {}
     # A service that is up holds its own ports, and keeps them.
     held = {
         port: remembered[port]
         for service in catalog.running(instance)
-        for port in catalog.get(service).ports
+        for port in catalog.services(profile)[service].ports
     }
     others = {
         port
@@ -148,7 +173,7 @@ def prepare(instance: layout.Instance) -> Settings:
         for port in (load(other) or Settings({}, {})).ports.values()
     }
     chosen = ports.choose(
-        [name for name in catalog.PORTS if name not in held],
+        [name for name in catalog.ports(profile) if name not in held],
         remembered,
         {*others, *held.values()},
     )
@@ -159,4 +184,5 @@ def prepare(instance: layout.Instance) -> Settings:
             **made,
         },
         registered=found.registered if found else {},
+        profile=profile,
     )

@@ -80,7 +80,7 @@ class InstanceTest(testtools.TestCase):
 
     def test_another_configuration_is_another_version(self):
         found = self.prepared()
-        heat, swift = catalog.SERVICES['heat'], catalog.SERVICES['swift']
+        heat, swift = catalog.SMALL['heat'], catalog.SMALL['swift']
         before = [
             configuration.version(self.instance, service)
             for service in (heat, swift)

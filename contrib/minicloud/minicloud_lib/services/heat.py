@@ -2,43 +2,33 @@
 """Heat: the engine, the API and the CloudFormation API."""
 
 # Chooses threads over eventlet; it has to come before all else.
-from oslo_service import backend  # isort: skip
+from minicloud_lib.services import heat_api  # isort: skip
 
-backend.init_backend(backend.BackendType.THREADING)
-
-import json  # noqa: E402
-import os  # noqa: E402
-import sys  # noqa: E402
+import json
+import os
+import sys
 
 # These two register options, so they come before the configuration is read.
-from heat.common import config  # noqa: E402
-from heat.common import messaging  # noqa: E402
-from heat.db import migration  # noqa: E402
-from heat.engine import environment  # noqa: E402
-from heat.engine import resources  # noqa: E402
-from heat.engine import template  # noqa: E402
-from heat.rpc import api as rpc_api  # noqa: E402
-from oslo_config import cfg  # noqa: E402
-from oslo_log import log as logging  # noqa: E402
+from heat.common import config
+from heat.common import messaging
+from heat.db import migration
+from heat.engine import environment
+from heat.engine import resources
+from heat.engine import template
+from heat.rpc import api as rpc_api
+from oslo_config import cfg
 
-from minicloud_lib.services import broker  # noqa: E402
-from minicloud_lib.services import counters  # noqa: E402
-from minicloud_lib.services import serving  # noqa: E402
-from minicloud_lib.services import sqlite  # noqa: E402
+from minicloud_lib.services import broker
+from minicloud_lib.services import counters
+from minicloud_lib.services import serving
+from minicloud_lib.services import sqlite
 
 CONF = cfg.CONF
 
 
 def main(*files: str) -> None:
     broker.install()
-    logging.register_options(CONF)
-    CONF(
-        [part for file in files for part in ('--config-file', file)],
-        project='heat',
-        prog='heat-engine',
-    )
-    logging.setup(CONF, 'heat-engine')
-    logging.set_defaults()
+    heat_api.configure('heat-engine', *files)
     migration.db_sync()
     sqlite.prepare(CONF.database.connection)
     counters.write_to(os.environ['MINICLOUD_COUNTERS'])
@@ -51,17 +41,8 @@ def main(*files: str) -> None:
     engine = service.EngineService(CONF.host, rpc_api.ENGINE_TOPIC)
     engine.start()
     _note_classes(os.environ['MINICLOUD_CLASSES'])
-    apis = [
-        serving.Api(
-            config.load_paste_app('heat-api'), os.environ['MINICLOUD_URL']
-        ),
-        serving.Api(
-            config.load_paste_app('heat-api-cfn'),
-            os.environ['MINICLOUD_CFN_URL'],
-        ),
-    ]
-    # The one that is looked at for readiness comes last.
-    for api in reversed(apis):
+    apis = heat_api.apis()
+    for api in apis:
         api.start()
     serving.until_stopped(*(api.stop for api in apis), engine.stop)
 

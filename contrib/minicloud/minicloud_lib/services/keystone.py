@@ -39,7 +39,8 @@ def main(conf: str, url: str, password: str) -> None:
 
 def _prepare() -> None:
     upgrades.offline_sync_database_to_version()
-    sqlite.prepare(CONF.database.connection)
+    if CONF.database.connection.startswith('sqlite'):
+        sqlite.prepare(CONF.database.connection)
     _make_keys()
 
 

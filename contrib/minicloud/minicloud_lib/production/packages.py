@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs that pip cannot install, and the drivers that it can."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+
+from minicloud_lib import errors
+from minicloud_lib import files
+from minicloud_lib import layout
+from minicloud_lib import output
+from minicloud_lib import venv
+
+#: A program of each Debian package that the profile needs.
+PROGRAMS = {
+    '/usr/sbin/mariadbd': 'mariadb-server',
+    '/usr/lib/rabbitmq/bin/rabbitmq-server': 'rabbitmq-server',
+    '/usr/bin/memcached': 'memcached',
+    '/usr/sbin/haproxy': 'haproxy',
+    '/usr/bin/openssl': 'openssl',
+}
+
+REQUIREMENTS = layout.SOURCE / 'requirements-production.txt'
+
+
+def missing() -> list[str]:
+    """The Debian packages that are not installed."""
+    return [
+        package
+        for program, package in PROGRAMS.items()
+        if not pathlib.Path(program).exists()
+    ]
+
+
+def require() -> None:
+    """Refuse to go on without them; nothing has been started so far."""
+    if packages := missing():
+        raise errors.UsageError(
+            'the profile "production" needs programs that are not here: '
+            + ', '.join(packages),
+            'As root, on Debian or Ubuntu: minicloud install --profile '
+            'production. It runs: ' + _command(packages),
+        )
+
+
+def install() -> None:
+    """Install them with apt-get, as root; says so before it does."""
+    packages = missing()
+    if not packages:
+        return
+    if os.geteuid() != 0 or shutil.which('apt-get') is None:
+        raise errors.MinicloudError(
+            'root and apt-get are needed to install ' + ', '.join(packages),
+            _command(packages),
+        )
+    output.say(
+        f'Running as root: {_command(packages)}\n'
+        'Debian may start them as services of this machine; the mini cloud '
+        'uses none of those.'
+    )
+    environment = {**os.environ, 'DEBIAN_FRONTEND': 'noninteractive'}
+    for command in (['apt-get', 'update'], _arguments(packages)):
+        result = subprocess.run(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        # An index that is out of date may do.
+        if result.returncode and 'install' in command:
+            raise errors.MinicloudError(
+                f'{_command(packages)} failed:\n'
+                + '\n'.join(result.stderr.splitlines()[-5:])
+            )
+
+
+def install_drivers(home: layout.Home) -> None:
+    """Install the drivers into the environment, if they are not there."""
+    with files.lock(home.lock('venv')):
+        stamp = home.venv / 'minicloud-production.txt'
+        wanted = REQUIREMENTS.read_text(encoding='utf-8')
+        if not stamp.exists() or stamp.read_text(encoding='utf-8') != wanted:
+            venv.pip(
+                home,
+                ['install', '-r', REQUIREMENTS, '-c', venv.CONSTRAINTS],
+                home.path / 'install.log',
+            )
+            files.write(stamp, wanted)
+
+
+def _arguments(packages: list[str]) -> list[str]:
+    return ['apt-get', 'install', '-y', '--no-install-recommends', *packages]
+
+
+def _command(packages: list[str]) -> str:
+    return ' '.join(_arguments(packages))
