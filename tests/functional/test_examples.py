@@ -34,6 +34,8 @@ def _software(outputs: Outputs) -> None:
 
 def _component(outputs: Outputs) -> None:
     assert 'BACKUP' in outputs['actions']
+    assert outputs['webhook'].startswith('http')
+    assert outputs['backups'] == []
 
 
 def _group(outputs: Outputs) -> None:
@@ -86,6 +88,46 @@ def test_example(
         # While its servers are there: some have software for DELETE.
         stack.delete()
         stack.wait('DELETE_COMPLETE')
+
+
+#: By the tests of the types; here they are only validated.
+WORKFLOWS = (
+    'alarm',
+    'definition',
+    'execution',
+    'hello',
+    'nightly',
+    'schedule',
+    'structured',
+    'workbook',
+)
+
+
+def test_every_example_of_workflows_is_here() -> None:
+    found = {path.stem for path in (EXAMPLES / 'workflows').glob('*.yaml')}
+    assert found == set(WORKFLOWS)
+
+
+@pytest.mark.parametrize('name', WORKFLOWS)
+def test_example_of_workflows_is_valid(
+    name: str, cloud: base.minicloud_client.Cloud
+) -> None:
+    folder = EXAMPLES / 'workflows'
+    # There is no Aodh here.
+    alarm = 'OS::Aodh::GnocchiAggregationByResourcesAlarm'
+    answer = cloud.session('demo').post(
+        'orchestration',
+        '/validate',
+        {
+            'template': (folder / f'{name}.yaml').read_text(),
+            'files': {
+                path.name: path.read_text()
+                for path in folder.glob('*.mistral')
+            },
+            'environment': {'resource_registry': {alarm: 'OS::Heat::None'}},
+        },
+    )
+    assert answer.ok, answer
 
 
 def test_component_goes_along_with_its_stack(

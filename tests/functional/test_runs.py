@@ -48,7 +48,7 @@ _SCRIPTS = {
 }
 
 
-def template(**properties: Any) -> Template:
+def template(*, deployments: int = 1, **properties: Any) -> Template:
     """Return a database with actions, on a server of its own."""
     config = {
         'type': 'OS::Heat::SoftwareComponent',
@@ -66,6 +66,7 @@ def template(**properties: Any) -> Template:
         },
     }
     return base.software(
+        deployments=deployments,
         config=config,
         outputs=[{'name': 'size'}],
         **{'input_values': {}, **properties},
@@ -129,7 +130,7 @@ def run(
 def given(stack: base.Stack) -> list[str]:
     """Return the names of the runs' configs that the server is given."""
     names = [one['name'] for one in stack.metadata()]
-    return [name for name in names if name != 'deployment']
+    return [name for name in names if '-' in name]
 
 
 def test_actions_are_listed_with_their_inputs(run: Commands) -> None:
@@ -257,8 +258,16 @@ def test_a_script_that_runs_is_not_stopped_and_its_result_is_late(
         found = base.until(lambda: show('progress'))
         assert found['state'] == 'running'
         assert (found['progress'], found['message']) == (40, 'table 4 of 10')
+        attributes = stack.resource('deployment', 'runs')['attributes']
+        assert attributes['runs'][0]['message'] == 'table 4 of 10'
+        waiting = run.begin('run wait', shown['id'])
+        assert waiting.stderr.readline().endswith(
+            'running 40% table 4 of 10\n'
+        )
         code, _ = run('run cancel', shown['id'])
         assert code == 0
+        code, _ = run.end(waiting)
+        assert code == 5
         assert given(stack) == []
         go_on.touch()
         found = base.until(lambda: show('late_result'))
@@ -316,15 +325,28 @@ def test_another_projects_stack_is_not_there(
     assert other('run list')[0] == 1
 
 
-def test_a_stack_that_is_deleted_ends_its_runs(
+def test_a_deployment_and_a_stack_that_go_end_their_runs(
     cloud: base.minicloud_client.Cloud, stacks: Any
 ) -> None:
-    stack = stacks(template(), name='short-lived')
+    whole = template(deployments=2)
+    stack = stacks(whole, name='short-lived')
     with servers.agent(cloud, stack):
         stack.wait('CREATE_COMPLETE')
     run = Commands(cloud, stack.name, 'demo')
-    process = run.begin('trigger', 'deployment', 'BACKUP', '--wait')
-    base.until(lambda: given(stack))
+
+    def begin(deployment: str) -> Any:
+        process = run.begin('trigger', deployment, 'BACKUP', '--wait')
+        base.until(lambda: given(stack) == [f'{deployment}-BACKUP'])
+        return process
+
+    process = begin('deployment0')
+    del whole['resources']['deployment0'], whole['outputs']
+    stack.update(whole)
+    code, shown = run.end(process)
+    assert (code, shown['state']) == (5, 'cancelled')
+    assert 'Deployment deployment0 of stack' in shown['reason']
+    stack.wait('UPDATE_COMPLETE')
+    process = begin('deployment1')
     # The fixture holds that nothing of the run stays behind.
     stack.delete()
     stack.wait('DELETE_COMPLETE')

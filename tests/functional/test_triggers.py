@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs that a signal starts, in the engine, and runs of many servers."""
+
+import contextlib
+import json
+from typing import Any
+from urllib.error import HTTPError
+import urllib.request
+
+import pytest
+
+from tests.functional import base
+from tests.functional import servers
+from tests.functional import test_runs
+
+Template = base.Template
+
+SERVERS = [f'server{number}' for number in range(5)]
+
+_BACKUP = """\
+#!/bin/sh
+[ "$deploy_server_id" = "$bad" ] && exit 3
+echo "level $level"
+"""
+
+
+def template(**properties: Any) -> Template:
+    """Return a deployment with a URL, and a fleet of which it is not."""
+    config = {
+        'type': 'OS::Heat::SoftwareComponent',
+        'properties': {
+            'inputs': [
+                {'name': 'level', 'type': 'Number', 'default': 3},
+                {'name': 'bad', 'type': 'String', 'default': 'none'},
+            ],
+            'configs': [
+                {'actions': ['CREATE'], 'tool': 'script', 'config': ''},
+                {'actions': ['BACKUP'], 'tool': 'script', 'config': _BACKUP},
+            ],
+        },
+    }
+    server = {'software_config_transport': 'POLL_SERVER_HEAT'}
+    whole = base.software(
+        config=config,
+        server=server,
+        # Nothing but runs is waited for here.
+        signal_transport='NO_SIGNAL',
+        input_values={},
+        **properties,
+    )
+    whole['outputs'] = {
+        name: {'value': {'get_attr': ['deployment', name]}}
+        for name in ('runs', 'trigger_url')
+    }
+    return whole
+
+
+def fleet() -> Template:
+    """Return a group with five servers."""
+    whole = template()
+    resources = whole['resources']
+    group = resources.pop('deployment')['properties']
+    server = resources.pop('server')
+    resources['config'].pop('depends_on')
+    resources.update(dict.fromkeys(SERVERS, server))
+    del group['server']
+    group['servers'] = {name: {'get_resource': name} for name in SERVERS}
+    resources['fleet'] = {
+        'type': 'OS::Heat::SoftwareDeploymentGroup',
+        'properties': group,
+    }
+    whole['outputs'] = {'runs': {'value': {'get_attr': ['fleet', 'runs']}}}
+    return whole
+
+
+def post(url: str, details: Any, **headers: str) -> int:
+    """POST to a URL as curl would; the HTTP status."""
+    request = urllib.request.Request(
+        url,
+        method='POST',
+        data=json.dumps(details).encode(),
+        headers={'Content-Type': 'application/json', **headers},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return int(answer.status)
+    except HTTPError as error:
+        return error.code
+
+
+def told(stack: base.Stack, beginning: str, name: str = 'deployment') -> str:
+    """Wait for an event of a resource that begins like that."""
+
+    def event() -> str | None:
+        reasons = [
+            str(one['resource_status_reason']) for one in stack.events(name)
+        ]
+        found = [one for one in reasons if one.startswith(beginning)]
+        return found[0] if found else None
+
+    return str(base.until(event))
+
+
+@pytest.fixture(scope='module')
+def stack(
+    cloud: base.minicloud_client.Cloud, module_stacks: Any
+) -> base.Stack:
+    found = module_stacks(template(trigger_url=True), name='hooked')
+    found.wait('CREATE_COMPLETE')
+    return found
+
+
+def test_whoever_has_the_url_starts_a_run_that_the_engine_sees_to_its_end(
+    cloud: base.minicloud_client.Cloud, stack: base.Stack
+) -> None:
+    details = {'trigger': 'BACKUP', 'input_values': {'level': 9}}
+    assert post(stack.outputs['trigger_url'], details) == 200
+    said = told(stack, 'Signal: run ')
+    assert said.endswith('of BACKUP has begun')
+    assert test_runs.given(stack) == ['deployment-BACKUP']
+    with servers.agent(cloud, stack):
+        # Nobody has asked for it.
+        base.until(lambda: not test_runs.given(stack))
+    (run,) = stack.outputs['runs']
+    assert run['id'] in said
+    assert (run['state'], run['started_by']) == ('complete', 'a signal')
+    assert run['outputs']['deploy_stdout'] == 'level 9\n'
+    assert run['inputs'] == ['level']
+
+
+def test_what_cannot_be_run_leaves_an_event(stack: base.Stack) -> None:
+    stack.signal('deployment', {'trigger': 'BAKCUP'})
+    said = told(stack, 'Not triggered: ')
+    assert 'no action BAKCUP; it offers BACKUP' in said
+
+
+def test_a_server_with_credentials_of_the_stack_can_start_runs(
+    cloud: base.minicloud_client.Cloud, stack: base.Stack
+) -> None:
+    shown = stack.resource('server', 'os_collect_config')
+    login = shown['attributes']['os_collect_config']['heat']
+    body = {
+        'auth': {
+            'identity': {
+                'methods': ['password'],
+                'password': {
+                    'user': {
+                        'id': login['user_id'],
+                        'password': login['password'],
+                    }
+                },
+            },
+            'scope': {'project': {'id': login['project_id']}},
+        }
+    }
+    request = urllib.request.Request(
+        f'{login["auth_url"].rstrip("/").removesuffix("/v3")}/v3/auth/tokens',
+        data=json.dumps(body).encode(),
+        headers={'Content-Type': 'application/json'},
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        token = answer.headers['X-Subject-Token']
+    session = cloud.session()
+    endpoint = session.endpoint('orchestration').replace(
+        session.project_id, login['project_id']
+    )
+    url = (
+        f'{endpoint}/stacks/{stack.name}/{stack.id}/resources/deployment'
+        '/signal'
+    )
+    details = {'trigger': 'BACKUP', 'input_values': {'level': 'high'}}
+    assert post(url, details, **{'X-Auth-Token': token}) == 200
+    # It gets as far as the inputs.
+    base.until(
+        lambda: any(
+            '"level" should be a number' in one['resource_status_reason']
+            for one in stack.events('deployment')
+        )
+    )
+
+
+def test_the_url_is_dead_once_the_template_asks_no_more(
+    stack: base.Stack,
+) -> None:
+    url = stack.outputs['trigger_url']
+    stack.update(template())
+    stack.wait('UPDATE_COMPLETE')
+    assert stack.outputs['trigger_url'] is None
+    # Heat makes a 500 of it that Keystone has no such key.
+    assert post(url, {'trigger': 'BACKUP'}) >= 400
+
+
+def test_five_servers_run_it_at_once_and_one_fails(
+    cloud: base.minicloud_client.Cloud, stacks: Any
+) -> None:
+    stack = stacks(fleet(), name='fleet')
+    stack.wait('CREATE_COMPLETE')
+    bad = stack.resource('server3')['physical_resource_id']
+    run = test_runs.Commands(cloud, stack.name, 'demo')
+    with contextlib.ExitStack() as agents:
+        for name in SERVERS:
+            agents.enter_context(servers.agent(cloud, stack, name))
+        code, shown = run(
+            *('trigger', '--all', 'BACKUP', '--wait'),
+            *('--max-concurrent', '3', '--input', f'bad={bad}'),
+        )
+        assert code == 3
+        states = {one['Resource']: one['State'] for one in shown}
+        assert states == {
+            f'fleet.{name}': 'failed' if name == 'server3' else 'complete'
+            for name in SERVERS
+        }
+        # The same for whoever signals the group.
+        stack.signal('fleet', {'trigger': 'BACKUP'})
+        said = told(stack, 'Signal: BACKUP has begun', 'fleet')
+        assert said.endswith('on 5 of 5 members')
+
+        def last() -> list[str]:
+            found = stack.outputs['runs']
+            return [found[name][0]['state'] for name in SERVERS]
+
+        base.until(lambda: last() == ['complete'] * 5)
