@@ -8,6 +8,7 @@ execution its id, and forgets a CA that the session knows.
 from collections import abc
 import dataclasses
 import json
+import time
 from typing import Any
 import uuid
 
@@ -23,8 +24,11 @@ from heat_plugins.workflows import outcome
 
 SERVICE_TYPE = 'workflowv2'
 
-# An action is waited for; Mistral itself gives up after 60 seconds.
-_TIMEOUT = 90.0
+# Nobody waits longer than this for the first byte of an answer.
+_TIMEOUT = 60.0
+
+# Seconds between two looks at an action, at first and at most.
+_SOON, _LATER = 0.1, 2.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -78,23 +82,25 @@ class Executions:
             connect_retries=0,
         )
 
-    def run_action(self, name: str, arguments: abc.Mapping[str, Any]) -> Any:
+    def run_action(
+        self, name: str, arguments: abc.Mapping[str, Any], description: str
+    ) -> Any:
         """Run an action, wait for it, and return its result.
 
+        Mistral would wait itself, but a minute at most, and with a
+        transaction open; so it is asked how the action stands.
+
+        :param description: stands in lists of executions.
         :raises errors.PlanError: what the action itself says; see `codes`.
         """
-        answer = self._call(
-            'POST',
-            '/action_executions',
-            {
-                'name': name,
-                'input': json.dumps(dict(arguments)),
-                'params': json.dumps({'run_sync': True}),
-            },
-        )
-        output = outcome.mapping(answer.get('output'))
-        result = output.get('result')
-        if answer.get('state') == 'SUCCESS':
+        found = self._begin_action(name, arguments, description)
+        pause = _SOON
+        while str(found['state']) not in outcome.FINISHED:
+            time.sleep(pause)
+            pause = min(2 * pause, _LATER)
+            found = self._call('GET', f'/action_executions/{found["id"]}')
+        result = outcome.mapping(found.get('output')).get('result')
+        if found['state'] == 'SUCCESS':
             return result
         if isinstance(result, dict) and 'code' in result:
             raise codes.error(result)
@@ -143,17 +149,8 @@ class Executions:
         """See `steps.Runner.start`."""
         if step.kind is steps.Kind.WORKFLOW:
             return self.start_workflow(step.name, step.input, description)
-        answer = self._call(
-            'POST',
-            '/action_executions',
-            {
-                'name': step.name,
-                'input': json.dumps(dict(step.input)),
-                'description': description,
-                'params': json.dumps({'save_result': True}),
-            },
-        )
-        return str(answer['id'])
+        found = self._begin_action(step.name, step.input, description)
+        return str(found['id'])
 
     def look(self, step: steps.Step, execution_id: str) -> steps.Outcome:
         """See `steps.Runner.look`."""
@@ -172,6 +169,20 @@ class Executions:
         return steps.Outcome(
             success=success,
             reason='' if success else outcome.reason(state, str(said)),
+        )
+
+    def _begin_action(
+        self, name: str, arguments: abc.Mapping[str, Any], description: str
+    ) -> abc.Mapping[str, Any]:
+        return self._call(
+            'POST',
+            '/action_executions',
+            {
+                'name': name,
+                'input': json.dumps(dict(arguments)),
+                'description': description,
+                'params': json.dumps({'save_result': True}),
+            },
         )
 
     def _call(

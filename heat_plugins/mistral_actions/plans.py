@@ -198,7 +198,8 @@ class UpdateParameters(_PlanAction):
     """Set parameters of a plan, and take back what was set.
 
     :param plan: its name.
-    :param values: a map of parameters and their values.
+    :param values: a map of parameters and their values; or a reference to
+        one, as Mistral keeps the input and shows it.
     :param unset: a list of parameters.
     :param role: do so for one role.
     :returns: the names of what is set then.

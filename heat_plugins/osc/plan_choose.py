@@ -203,12 +203,12 @@ class _ChangeParameters(plan_common.PlanCommand):
         )
         return parser
 
-    def change(self, parsed_args, **change):
-        found = self.way(parsed_args).call(
-            'update_parameters',
+    def change(self, parsed_args, values, unset):
+        found = self.way(parsed_args).update_parameters(
             plan=parsed_args.plan,
+            values=values,
+            unset=unset,
             role=parsed_args.role,
-            **change,
         )
         return ('Parameter',), [(one,) for one in found['parameters']]
 
@@ -247,7 +247,7 @@ class SetParameters(_ChangeParameters):
         values |= {one.name: one.value for one in parsed_args.values}
         if not values:
             raise exceptions.CommandError('Give <name>=<value> or --file')
-        return self.change(parsed_args, values=values)
+        return self.change(parsed_args, values, [])
 
 
 class UnsetParameters(_ChangeParameters):
@@ -264,7 +264,7 @@ class UnsetParameters(_ChangeParameters):
         return parser
 
     def take_action(self, parsed_args):
-        return self.change(parsed_args, unset=parsed_args.names)
+        return self.change(parsed_args, {}, parsed_args.names)
 
 
 # Roles

@@ -4,6 +4,7 @@
 Both call the same operations of the core, and have the same results.
 """
 
+import contextlib
 import io
 import json
 import logging
@@ -84,6 +85,10 @@ class _FromHere(_Way):
         # As JSON has it, and so as the other way has it.
         return json.loads(json.dumps(found))
 
+    def update_parameters(self, **arguments):
+        """Set and unset parameters; see `operations.Operations`."""
+        return self.call('update_parameters', **arguments)
+
     def create(self, plan, content, progress, **options):
         """Make a plan of files; see `service.Plans.create`."""
         self.core.plans.create(plan, content, progress=progress, **options)
@@ -157,8 +162,15 @@ class _ThroughMistral(_Way):
     """Lets Mistral's actions and workflows do it."""
 
     def call(self, operation, **arguments):
-        found = self.executions.run_action(f'plan.{operation}', arguments)
+        found = self.executions.run_action(
+            f'plan.{operation}', arguments, _description(arguments)
+        )
         return parcels.unpack(self.store, found)
+
+    def update_parameters(self, values, **arguments):
+        # Mistral keeps the input of an action, and shows it.
+        with self._upload(json.dumps(values).encode()) as place:
+            return self.call('update_parameters', values=place, **arguments)
 
     def create(self, plan, content, progress, **options):
         return self._sent('create', plan, content, progress, options)
@@ -204,21 +216,24 @@ class _ThroughMistral(_Way):
 
     def _sent(self, operation, plan, content, progress, options):
         """Hand content to a workflow, in a tarball in the object store."""
-        name = f'{plan}-{uuid.uuid4()}.tar.gz'
-        self.store.put_container(UPLOADS, {})
-        try:
-            self.store.put_object(UPLOADS, name, _packed(content))
-            arguments = {
-                'plan': plan,
-                'container': UPLOADS,
-                'object': name,
-                **options,
-            }
 
-            def tick():
-                progress(min(self._files(plan), len(content)), len(content))
+        def tick():
+            progress(min(self._files(plan), len(content)), len(content))
 
+        with self._upload(_packed(content)) as place:
+            arguments = {'plan': plan, **options}
+            arguments['container'] = place['container']
+            arguments['object'] = place['object']
             return self._run(operation, arguments, tick)['plan']
+
+    @contextlib.contextmanager
+    def _upload(self, content):
+        """Put what is not to go through Mistral where its actions find it."""
+        name = str(uuid.uuid4())
+        self.store.put_container(UPLOADS, {})
+        self.store.put_object(UPLOADS, name, content)
+        try:
+            yield parcels.reference(UPLOADS, name, content)
         finally:
             self.store.delete_object(UPLOADS, name)
 
@@ -232,7 +247,7 @@ class _ThroughMistral(_Way):
 
     def _start(self, operation, arguments):
         return self.executions.start_workflow(
-            f'plan.{operation}', arguments, f'plan {arguments["plan"]}'
+            f'plan.{operation}', arguments, _description(arguments)
         )
 
     def _run(self, operation, arguments, tick=lambda: None):
@@ -257,6 +272,10 @@ class _ThroughMistral(_Way):
         raise exceptions.CommandError(
             f'Execution {found.id} of Mistral: {found.reason}'
         )
+
+
+def _description(arguments):
+    return f'plan {arguments["plan"]}' if 'plan' in arguments else 'plans'
 
 
 def _packed(content):

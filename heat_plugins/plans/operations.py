@@ -16,6 +16,7 @@ from heat_plugins.plans import comparing
 from heat_plugins.plans import deploying
 from heat_plugins.plans import following
 from heat_plugins.plans import orchestration
+from heat_plugins.plans import parcels
 from heat_plugins.plans import pool
 from heat_plugins.plans import service
 from heat_plugins.plans import settings
@@ -162,9 +163,11 @@ class Operations:
     ) -> Report:
         """Set parameters, and take back what was set.
 
+        :param values: by name, or where they lie; see `parcels`.
         :return: the names of what is set then.
         """
-        self._settings.update(plan, values or {}, unset, role=role)
+        values = parcels.unpack(self._store, values or {})
+        self._settings.update(plan, values, unset, role=role)
         found = self.plans.load(plan).environment
         return {'parameters': sorted(found.parameter_defaults)}
 
@@ -196,14 +199,14 @@ class Operations:
 
         :param before: as `start` has returned it.
         :return: also whether it is a ``success``, null while it goes on, and
-            after how many seconds to look again, null if it has ended.
+            after how many seconds to look again, 0 if it has ended.
         """
         found = following.look(self.stacks, stack_id, before)
         return {
             'status': found.status,
             'reason': found.reason,
             'success': found.success if found.ended else None,
-            'next_look': None if found.ended else self._next_look(found),
+            'next_look': 0 if found.ended else self._next_look(found),
         }
 
     def status(self, plan: str) -> Report:

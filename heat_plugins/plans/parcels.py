@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results that are too large for Mistral, by way of the object store.
+"""What is too large for Mistral, or too secret, by way of the object store.
 
 Mistral keeps a mebibyte of a result at most, and shows all of it in its
 lists. So a large one is put beside the plan, and a reference comes back::
@@ -40,6 +40,11 @@ def pack(
     former = sorted(one.name for one in store.list_objects(container, _PREFIX))
     for surplus in former[:-5]:
         store.delete_object(container, surplus)
+    return reference(container, name, content)
+
+
+def reference(container: str, name: str, content: bytes) -> dict[str, Any]:
+    """Return a reference to an object."""
     return {'container': container, 'object': name, 'bytes': len(content)}
 
 
