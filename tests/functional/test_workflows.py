@@ -60,11 +60,24 @@ def test_alarm_runs_a_workflow_with_what_aodh_says(made):
     }
 
 
-def test_alarm_example_is_valid_but_for_aodh(mistral):
-    answer = mistral.session.post(
-        'orchestration', '/validate', {'template': flows.example('alarm')}
-    )
-    assert answer.ok or 'aodh' in str(answer).lower(), answer
+def test_smallest_example_runs(made):
+    stack = made(flows.example('hello'))
+    assert stack.outputs['workflows'] == {
+        'test': f'{stack.name}.workflow.test'
+    }
+    stack.signal('workflow', {})
+    assert flows.finished(stack)['output'] == {'result': 'Hello'}
+
+
+def test_workflow_in_properties_runs_and_reports_what_failed(made):
+    stack = made(flows.example('structured'))
+    stack.signal('workflow', {})
+    ran = flows.finished(stack)
+    assert ran['output'] == {'report': 'all is well on 2 hosts'}, ran
+    body = {'input': {'hosts': ['192.0.2.9'], 'probe': 'std.fail'}}
+    stack.signal('workflow', body)
+    ran = flows.finished(stack, count=2)
+    assert ran['output'] == {'report': 'something is wrong on 1 hosts'}, ran
 
 
 def test_workbook_has_short_names_and_actions(made, mistral):
@@ -111,10 +124,11 @@ def test_definition_comes_from_a_file_and_is_run_by_the_clock(made, mistral):
         'properties': {'definition': OLD},
     }
     stack = made(content)
-    triggers = mistral.session.get(flows.MISTRAL, '/cron_triggers').json()
-    assert f'{stack.name}.workflow.create_vm' in {
-        one['workflow_name'] for one in triggers['cron_triggers']
-    }
+    (trigger,) = mistral.triggers()
+    name = f'{stack.name}.workflow.create_vm'
+    assert trigger['workflow_name'] == name
+    # The trigger's runs get what the stack says, and so does anybody's.
+    assert 'vm_name: test' in mistral.definitions(stack)[name].replace('"', '')
     stack.signal('old', {})
     began = flows.signalled(stack, 'old')
     assert began['workflow'] == f'{stack.name}.old.test'
@@ -253,3 +267,40 @@ def test_structured_form_knows_what_mistral_knows(made):
     name = stack.resource('workflow')['physical_resource_id']
     assert stack.outputs['available_workflows'] == {name: name}
     assert stack.outputs['data']['name'] == name
+
+
+# Namespaces ---------------------------------------------------------------
+
+
+def test_one_name_serves_in_several_namespaces(made, mistral):
+    """Where names must be as they are, namespaces keep two stacks apart."""
+
+    def whole(space, text):
+        content = flows.template(
+            flows.ECHO, name='same', namespace=space, input={'text': text}
+        )
+        content['resources']['run'] = {
+            'type': 'OS::Mistral::Execution',
+            'properties': {
+                'workflow': {'get_resource': 'workflow'},
+                'namespace': space,
+            },
+        }
+        content['outputs']['ran'] = {'value': {'get_attr': ['run', 'output']}}
+        return content
+
+    stacks = {space: made(whole(space, space)) for space in ('one', 'two')}
+    for space, stack in stacks.items():
+        assert stack.outputs['ran'] == {'said': space}
+        stack.signal('workflow', {})
+        assert flows.finished(stack, count=2)['output'] == {'said': space}
+    stack = stacks['one']
+    stack.update(whole('one', 'changed'))
+    stack.wait('UPDATE_COMPLETE')
+    for space, said in (('one', 'changed'), ('two', 'two')):
+        stacks[space].signal('workflow', {})
+        ran = flows.finished(stacks[space], count=3)
+        assert ran['output'] == {'said': said}
+    stack.delete()
+    stack.wait('DELETE_COMPLETE')
+    assert 'same' in mistral.names()
