@@ -13,39 +13,35 @@ that.
 
 import collections
 from collections import abc
-import copy
 import threading
 import time
-from typing import TypeVar
 
 from heat.common import context as heat_context
 from heat.common import crypt
-from heat.objects import stack as stack_objects
 from oslo_config import cfg
 from oslo_db import exception as db_exception
 from oslo_log import log as logging
 
 from heat_plugins import config
-from heat_plugins.clients import heat_swift
+from heat_plugins.engine import account
 from heat_plugins.engine import cancellation
 from heat_plugins.engine import rows
+from heat_plugins.signals import cleaning
 from heat_plugins.signals import errors
 from heat_plugins.signals import keys
 from heat_plugins.signals import names
 from heat_plugins.signals import sharing
-from heat_plugins.signals import store as store_module
 from heat_plugins.signals import watcher
 
 LOG = logging.getLogger(__name__)
 
 config.register_opts(cfg.CONF)
 
-T = TypeVar('T')
-
 # How many hubs without a waiting deployment to keep.
 _IDLE_HUBS = 256
 
-_DROP_ATTEMPTS = 3
+# How often to ask whether deployments have ended without their signal.
+_ROWS_SECONDS = 3
 
 # For how long to believe that the key of an account is what it was.
 _ACCOUNT_KEY_SECONDS = 300
@@ -102,32 +98,26 @@ def _forget_idle() -> None:
         del _hubs[key]
 
 
-class Hub:
+class Hub(account.Account):
     """The shared side of one root stack; see the module."""
 
     def __init__(self, root_stack_id: str) -> None:
+        super().__init__(root_stack_id)
         options = cfg.CONF.heat_plugins
-        self.root_stack_id = root_stack_id
         self.container = names.container(root_stack_id)
         self.watcher = watcher.Watcher(
             self,
             watcher.Pace(
                 interval=options.signal_poll_interval,
                 interval_max=options.signal_poll_interval_max,
+                rows=_ROWS_SECONDS,
                 direct=options.signal_direct_look_interval,
             ),
         )
         self.cancellation = cancellation.Cancellation()
-        # Of the project, for the object store; and of nobody, for Heat's
-        # database.
-        self._context = None
+        # Heat's database asks nobody who they are.
         self._database = heat_context.get_admin_context()
         self._action_limit = 0
-        # Whether the context's credentials are believed to work, and whether
-        # they have done so.
-        self._trusted = False
-        self._proven = False
-        self._store: store_module.ObjectStore | None = None
         self._signer: keys.Signer | None = None
         self._signer_since = 0.0
         self._former_signer: keys.Signer | None = None
@@ -136,71 +126,17 @@ class Hub:
         self._seen_at = 0.0
         self._refusal: errors.TempURLUnusable | None = None
         self._refused_at = 0.0
-        # For what is above, never while somebody is asked for something.
-        self._lock = threading.Lock()
+        # Signals that were taken.
+        self._bin = cleaning.Bin()
+        self._listings: sharing.Rounds[abc.Collection[str]] = sharing.Rounds()
 
     def adopt(self, stack) -> None:
         """Take the stored credentials of a stack, if there is need."""
-        with self._lock:
-            self._action_limit = max(self._action_limit, stack.timeout_secs())
-            if self._trusted:
-                return
-            context = self._stored_context(stack)
-            self._store = context.clients.client(heat_swift.CLIENT_NAME)
-            # Clients hold their context by a weak reference.
-            self._context = context
-            self._signer = None
-            self._trusted = True
-            self._proven = False
-
-    def _stored_context(self, stack):
-        """Return a context with the credentials that the stack has by now.
-
-        Whoever updates a stack leaves it other credentials than the one in
-        memory knows of, and takes the old ones away.
-
-        :raises errors.Denied: there are none that can be used.
-        """
-        try:
-            row = stack_objects.Stack.get_by_id(
-                stack.context, self.root_stack_id, eager_load=False
-            )
-            if row is not None:
-                stack = copy.copy(stack)
-                stack.user_creds_id = row.user_creds_id
-            return stack.stored_context()
-        except Exception as exc:
-            raise errors.Denied(
-                f'The stored credentials of stack {self.root_stack_id} cannot '
-                f'be used: {type(exc).__name__}'
-            ) from exc
-
-    def call(self, stack, do: abc.Callable[[], T]) -> T:
-        """Do something with the object store, as the owner of a stack.
-
-        It is done once more if credentials that worked do no more: a stack
-        gets others when somebody else updates it.
-
-        :raises errors.Denied: there are no credentials, or they do not work.
-        """
-        self.adopt(stack)
-        try:
-            return self._try(do)
-        except errors.SignalError:
-            if self._trusted or not self._proven:
-                raise
-        self.adopt(stack)
-        return self._try(do)
-
-    def _try(self, do: abc.Callable[[], T]) -> T:
-        try:
-            result = do()
-        except errors.SignalError as exc:
-            if errors.Denied in (type(exc), type(exc.__cause__)):
-                self._trusted = False
-            raise
-        self._proven = True
-        return result
+        self._action_limit = max(self._action_limit, stack.timeout_secs())
+        before = self._store
+        super().adopt(stack)
+        if self._store is not before:
+            self._forget_signer()
 
     def fetch(self, name: str, limit: int) -> bytes:
         """Fetch a signal; see `store.ObjectStore.get_object`."""
@@ -209,18 +145,33 @@ class Hub:
         )
 
     def discard(self, name: str) -> None:
-        """Delete a signal."""
-        self._try(lambda: self.store.delete_object(self.container, name))
+        """Delete a signal that was taken, before long.
 
-    @property
-    def store(self) -> store_module.ObjectStore:
-        """The account of the stack's project.
-
-        :raises errors.TempURLUnusable: nobody has adopted a stack so far.
+        Those that are taken at about the same time are deleted together, and
+        only one of those who wait has to wait for that too.
         """
-        if self._store is None:
-            raise errors.TempURLUnusable('This stack has no object store')
-        return self._store
+        self._bin.add(name)
+        # Who has taken the last one has not left yet.
+        self._empty_bin(is_last=len(self.watcher) <= 1)
+
+    def _empty_bin(self, *, is_last: bool) -> None:
+        taken = self._bin.take(is_last=is_last)
+        if not taken:
+            return
+        try:
+            self._try(
+                lambda: cleaning.delete(self.store, self.container, taken)
+            )
+        except errors.SignalError as exc:
+            LOG.info(
+                'Signals %(names)s were taken, and may stay in container '
+                '%(container)s until their deployments are deleted: %(error)s',
+                {
+                    'names': ', '.join(taken),
+                    'container': self.container,
+                    'error': exc,
+                },
+            )
 
     def signer(self, *, certain: bool = False) -> keys.Signer:
         """Return what signs URLs of the container; makes both if need be.
@@ -309,6 +260,7 @@ class Hub:
             self.signer()
             return ()
         self._seen_at = time.monotonic()
+        self._empty_bin(is_last=False)
         return {entry.name for entry in found}
 
     def rows(self, ids: abc.Collection[str]) -> abc.Mapping[str, watcher.Row]:
@@ -318,39 +270,22 @@ class Hub:
         except db_exception.DBError as exc:
             raise rows.unavailable(exc) from exc
 
-    def sweep(self, container: str, prefix: str) -> None:
-        """Delete all objects below a prefix of a container."""
-        try:
-            entries = self.store.list_objects(container, prefix)
-        except errors.NotFound:
-            return
-        for entry in entries:
-            self.store.delete_object(container, entry.name)
+    # Going
+
+    def everything(self, container: str) -> abc.Collection[str]:
+        """List all objects of a container; none if there is none.
+
+        Who asks while the hub's own is listed shares the next listing.
+        """
+        if container != self.container:
+            return cleaning.everything(self.store, container)
+        return self._listings.share(
+            lambda: cleaning.everything(self.store, container)
+        )
 
     def drop_container(self, container: str) -> None:
-        """Delete a container and what is left in it.
-
-        What arrives meanwhile makes it not empty again, hence the attempts,
-        and an end to all URLs if the first fails.
-
-        :raises errors.Conflict: something kept arriving.
-        """
+        """Delete a container and what is left in it; see `cleaning.drop`."""
         try:
-            self._drop(container)
+            cleaning.drop(self.store, container)
         finally:
             self._forget_signer()
-
-    def _drop(self, container: str) -> None:
-        for attempt in range(_DROP_ATTEMPTS):
-            try:
-                if attempt:
-                    keys.withdraw(self.store, container)
-                self.sweep(container, '')
-                self.store.delete_container(container)
-            except errors.NotFound:
-                return
-            except errors.Conflict:
-                if attempt + 1 == _DROP_ATTEMPTS:
-                    raise
-            else:
-                return

@@ -225,19 +225,8 @@ class Waiting:
             self.context, ticket.deployment_id, ticket.config_id, outcome
         )
         wait.trouble = None
-        try:
-            # It may hold secrets, and nobody will ask for it again.
-            hub.discard(ticket.object_name)
-        except errors.SignalError as exc:
-            LOG.info(
-                'Signal %(name)s was taken, and stays in container '
-                '%(container)s until its deployment is deleted: %(error)s',
-                {
-                    'name': ticket.object_name,
-                    'container': hub.container,
-                    'error': exc,
-                },
-            )
+        # It may hold secrets, and nobody will ask for it again.
+        hub.discard(ticket.object_name)
         return outcome if counts else self._settled(wait)
 
     def _check_cancelled(self, wait):

@@ -19,6 +19,8 @@ from heat_plugins import config
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
 from heat_plugins.engine import runs
+from heat_plugins.runs import names as run_names
+from heat_plugins.signals import cleaning
 from heat_plugins.signals import errors
 from heat_plugins.signals import names
 
@@ -295,19 +297,29 @@ class Sweep:
 
     def _run(self, hub):
         deployment = self._deployment
+        runs_open = run_names.open_folder(deployment.resource_id)
+        has_runs = True
         if deployment.data().get(rows.CONTAINER_KEY) is not None:
             hub.watcher.forget(deployment.resource_id)
-            hub.sweep(self.container, names.folder(deployment.resource_id))
+            there = hub.everything(self.container)
+            has_runs = any(name.startswith(runs_open) for name in there)
+            signals = names.folder(deployment.resource_id)
+            cleaning.delete(
+                hub.store,
+                self.container,
+                [name for name in there if name.startswith(signals)],
+            )
             # Before asking for others, so that of two that go at the same
             # time at least one finds itself the last.
             deployment.data_delete(rows.CONTAINER_KEY)
         if self._in_use():
-            runs.withdraw(
-                deployment,
-                hub.store,
-                self.container,
-                of=deployment.resource_id,
-            )
+            if has_runs:
+                runs.withdraw(
+                    deployment,
+                    hub.store,
+                    self.container,
+                    of=deployment.resource_id,
+                )
             return
         runs.withdraw(deployment, hub.store, self.container)
         hub.drop_container(self.container)

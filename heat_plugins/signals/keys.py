@@ -13,6 +13,7 @@ import hashlib
 import hmac
 import secrets
 import time
+from typing import Any
 
 from heat_plugins.signals import errors
 from heat_plugins.signals import sharing
@@ -69,10 +70,17 @@ class Signer:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Ability:
-    """What a cluster accepts: a key of which kind, under which digest."""
+    """What a cluster accepts.
+
+    :ivar kind: a key of whom, `CONTAINER` or `ACCOUNT`.
+    :ivar digest: the one to sign with.
+    :ivar bulk: how many objects one request may delete; 0 for one by one.
+    :ivar known_at: since when that is known, by `time.monotonic`.
+    """
 
     kind: str
     digest: str
+    bulk: int
     known_at: float
 
 
@@ -90,6 +98,13 @@ def withdraw(store: store_module.ObjectStore, container: str) -> None:
     """
     key, key_2 = _KEY.format(CONTAINER), _KEY_2.format(CONTAINER)
     store.post_container(container, {key: '', key_2: '', _KEY_2_EXPIRES: ''})
+
+
+def _most_deletes(info: abc.Mapping[str, Any] | None) -> int:
+    """Return how many objects one request may delete, by ``/info``."""
+    about = (info or {}).get('bulk_delete')
+    most = about.get('max_deletes_per_request') if about else None
+    return most if isinstance(most, int) else 0
 
 
 class KeyKeeper:
@@ -232,7 +247,7 @@ class KeyKeeper:
     def _ability(self, container: str, key: str) -> Ability:
         """Find out what the cluster accepts; once in a while."""
         cluster = self._store.cluster_url
-        known = self._known_ability(cluster)
+        known = self.known(cluster)
         if known is not None:
             return known
         # Those who come meanwhile share the answer rather than ask too; other
@@ -247,35 +262,47 @@ class KeyKeeper:
     def _new_ability(self, container: str, key: str) -> Ability:
         cluster = self._store.cluster_url
         # Somebody may have found it out just before this attempt.
-        known = self._known_ability(cluster)
+        known = self.known(cluster)
         if known is None:
             now = time.monotonic()
             known = self._find_ability(container, key, now)
             self._abilities[cluster] = known
         return known
 
-    def _known_ability(self, cluster: str) -> Ability | None:
-        known = self._abilities.get(cluster)
+    @classmethod
+    def known(cls, cluster: str) -> Ability | None:
+        """Return what is known of a cluster, if it was found out lately.
+
+        :param cluster: its `store.ObjectStore.cluster_url`.
+        """
+        known = cls._abilities.get(cluster)
         if known and time.monotonic() - known.known_at <= _ABILITY_SECONDS:
             return known
         return None
 
     def _find_ability(self, container: str, key: str, now: float) -> Ability:
-        digests = self._usable_digests()
+        info = self._store.info()
+        digests = self._usable_digests(info)
+        bulk = _most_deletes(info)
         for digest in digests:
             if self._accepted(container, CONTAINER, key, digest):
-                return Ability(kind=CONTAINER, digest=digest, known_at=now)
+                return Ability(
+                    kind=CONTAINER, digest=digest, bulk=bulk, known_at=now
+                )
         account_key = self._ensure_account()
         for digest in digests:
             if self._accepted(container, ACCOUNT, account_key, digest):
-                return Ability(kind=ACCOUNT, digest=digest, known_at=now)
+                return Ability(
+                    kind=ACCOUNT, digest=digest, bulk=bulk, known_at=now
+                )
         raise errors.TempURLUnusable(
             'The object store accepts no TempURL, neither under a key of '
             f'the container nor of the account ({", ".join(digests)})'
         )
 
-    def _usable_digests(self) -> abc.Sequence[str]:
-        info = self._store.info()
+    def _usable_digests(
+        self, info: abc.Mapping[str, Any] | None
+    ) -> abc.Sequence[str]:
         if info is None:
             # No word about it: the signed requests will tell.
             return self._digests

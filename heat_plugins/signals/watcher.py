@@ -61,11 +61,15 @@ class Pace:
     :ivar interval: between two looks, at first and after each arrival.
     :ivar interval_max: to which that grows while nothing arrives.
     :ivar direct: before the first look past the listing; doubles each time.
+    :ivar rows: between two reads of the rows of deployments whose signals
+        lie in the object store; those seldom end another way. 0: with each
+        look.
     """
 
     interval: float
     interval_max: float
     direct: float
+    rows: float = 0.0
 
     def after(self, quiet: float) -> float:
         """Return how long to wait when nothing has arrived for so long."""
@@ -149,6 +153,7 @@ class Watcher:
         self._seen = _Look(number=0, names=frozenset(), rows={})
         self._quiet_since = 0.0
         self._next_look = 0.0
+        self._next_rows = 0.0
         #: Since when the listing fails; None if it does not.
         self.trouble: Trouble | None = None
 
@@ -259,8 +264,6 @@ class Watcher:
             self._count += 1
             number = self._count
             tickets = list(self._waits)
-        # Rows first: one that is read as in progress, with a signal listed
-        # after that, is settled by whoever takes the signal.
         wanted = {each.object_name for each in tickets if each.object_name}
         # What has arrived is still there if the listing fails.
         names = wanted & set(self._seen.names)
@@ -269,9 +272,11 @@ class Watcher:
         arrived = settled = False
         trouble = None
         try:
-            rows = self._source.rows({each.deployment_id for each in tickets})
-            seen_rows = number
-            settled = not all(row.in_progress for row in rows.values())
+            if self._wants_rows(tickets):
+                rows = self._source.rows({t.deployment_id for t in tickets})
+                seen_rows = number
+                settled = not all(row.in_progress for row in rows.values())
+                self._next_rows = self._clock() + self._pace.rows
             if wanted:
                 listed = wanted & set(self._source.names())
                 arrived = bool(listed - names)
@@ -286,3 +291,11 @@ class Watcher:
                 self._quiet_since = now
             quiet = now - self._quiet_since
             self._next_look = now + self._pace.after(quiet)
+
+    def _wants_rows(self, tickets: abc.Iterable[Ticket]) -> bool:
+        """Say whether this look is to read the rows, too."""
+        return self._clock() >= self._next_rows or any(
+            # Nothing else tells of these.
+            each.object_name is None
+            for each in tickets
+        )

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a deployment goes, and what it leaves: nothing."""
 
+from concurrent import futures
+import threading
 from unittest import mock
 import uuid
 
@@ -433,6 +435,51 @@ class CleanUpTest(deployments.DeploymentTestCase):
         self.assertEqual(201, answers[0])
         self.assertIn(answers[1], (401, 403))
         self.assert_nothing_left()
+
+    def test_many_that_go_together_share_what_they_ask(self):
+        names = [f'other{number}' for number in range(7)]
+        self.created(
+            deployments.template(
+                resources={name: deployments.deployment() for name in names}
+            )
+        )
+        hub = next(iter(hubs._hubs.values()))
+        for config in self.handed:
+            self.send(config, {'answer': 'late'})
+        begun = threading.Barrier(len(names))
+
+        def sweep(name):
+            begun.wait(30)
+            there = hub.everything(hub.container)
+            self.assertEqual(8, len(there))
+
+        listing, go_on = threading.Event(), threading.Event()
+
+        def stall(request):
+            if request.method == 'GET':
+                listing.set()
+                self.assertTrue(go_on.wait(30))
+
+        self.swift.before = stall
+        seen = len(self.swift.seen)
+        with futures.ThreadPoolExecutor(8) as pool:
+            first = pool.submit(hub.everything, hub.container)
+            self.assertTrue(listing.wait(30))
+            rest = [pool.submit(sweep, name) for name in names]
+            futures.wait(rest, 0.3)
+            go_on.set()
+            for each in (first, *rest):
+                each.result(30)
+        self.assertEqual(2, len(self.swift.seen) - seen)
+
+    def test_one_of_many_costs_one_request(self):
+        parts = {'other': deployments.deployment()}
+        stack = self.created(deployments.template(resources=parts))
+        seen = len(self.swift.seen)
+        self.finish(self.heat.start(stack['deployment'].delete))
+        self.assertEqual(
+            [f'GET /heat-plugins-{stack.id}'], self.swift.asked()[seen:]
+        )
 
     def test_passing_errors_are_ridden_out(self):
         stack = self.created()

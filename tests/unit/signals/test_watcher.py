@@ -161,6 +161,46 @@ class SightTest(Case):
         self.assertIs(WAITING, self.look(waiting))
 
 
+class RowsTest(Case):
+    """Rows are read less often than the container is listed."""
+
+    pace = watcher.Pace(interval=1.0, interval_max=1.0, direct=60.0, rows=3.0)
+
+    def test_they_are_read_at_their_own_interval(self):
+        waiting = self.join()
+        for _ in range(30):
+            self.look(waiting, after=1)
+        self.assertEqual(30, self.source.listings)
+        self.assertEqual(10, self.looks())
+
+    def test_a_deployment_that_ends_another_way_is_seen_all_the_same(self):
+        waiting = self.join()
+        self.look(waiting)
+        self.row(waiting, in_progress=False)
+        self.assertIs(WAITING, self.look(waiting, after=1))
+        self.assertIs(SETTLED, self.look(waiting, after=2))
+
+    def test_what_joins_between_two_reads_is_not_taken_for_gone(self):
+        self.look(self.join(1))
+        waiting = self.join(2)
+        self.assertIs(WAITING, self.look(waiting, after=1))
+        self.assertIs(WAITING, self.look(waiting, after=1))
+
+    def test_they_are_read_each_time_for_those_that_have_nothing_else(self):
+        waiting = self.join(transport='heat')
+        for _ in range(10):
+            self.look(waiting, after=1)
+        self.assertEqual(10, self.looks())
+
+    def test_a_read_that_fails_is_repeated_with_the_next_look(self):
+        waiting = self.join()
+        self.source.before_rows = lambda: 1 / 0
+        self.assertRaises(ZeroDivisionError, self.look, waiting)
+        self.source.before_rows = lambda: None
+        self.look(waiting, after=1)
+        self.assertEqual(1, self.looks())
+
+
 class SharedLookTest(Case):
     def test_all_share_one_look(self):
         tickets = [self.join(number) for number in range(50)]

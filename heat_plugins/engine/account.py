@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The object store, as the owner of a stack has it.
+
+The credentials are those that Heat has stored with the stack. They are taken
+once, and anew when they are refused.
+"""
+
+from collections import abc
+import copy
+import threading
+from typing import TypeVar
+
+from heat.objects import stack as stack_objects
+
+from heat_plugins.clients import heat_swift
+from heat_plugins.signals import errors
+from heat_plugins.signals import store as store_module
+
+T = TypeVar('T')
+
+
+class Account:
+    """The account of a root stack's project; see the module."""
+
+    def __init__(self, root_stack_id: str) -> None:
+        self.root_stack_id = root_stack_id
+        self._context = None
+        # Whether the context's credentials are believed to work, and whether
+        # they have done so.
+        self._trusted = False
+        self._proven = False
+        self._store: store_module.ObjectStore | None = None
+        # For what is here, and never while the object store is asked.
+        self._lock = threading.Lock()
+
+    @property
+    def store(self) -> store_module.ObjectStore:
+        """The account of the stack's project.
+
+        :raises errors.TempURLUnusable: nobody has adopted a stack so far.
+        """
+        if self._store is None:
+            raise errors.TempURLUnusable('This stack has no object store')
+        return self._store
+
+    def adopt(self, stack) -> None:
+        """Take the stored credentials of a stack, if there is need."""
+        with self._lock:
+            if self._trusted:
+                return
+            context = self._stored_context(stack)
+            self._store = context.clients.client(heat_swift.CLIENT_NAME)
+            # Clients hold their context by a weak reference.
+            self._context = context
+            self._trusted = True
+            self._proven = False
+
+    def _stored_context(self, stack):
+        """Return a context with the credentials that the stack has by now.
+
+        Whoever updates a stack leaves it other credentials than the one in
+        memory knows of, and takes the old ones away.
+
+        :raises errors.Denied: there are none that can be used.
+        """
+        try:
+            row = stack_objects.Stack.get_by_id(
+                stack.context, self.root_stack_id, eager_load=False
+            )
+            if row is not None:
+                stack = copy.copy(stack)
+                stack.user_creds_id = row.user_creds_id
+            return stack.stored_context()
+        except Exception as exc:
+            raise errors.Denied(
+                f'The stored credentials of stack {self.root_stack_id} cannot '
+                f'be used: {type(exc).__name__}'
+            ) from exc
+
+    def call(self, stack, do: abc.Callable[[], T]) -> T:
+        """Do something with the object store, as the owner of a stack.
+
+        It is done once more if credentials that worked do no more: a stack
+        gets others when somebody else updates it.
+
+        :raises errors.Denied: there are no credentials, or they do not work.
+        """
+        self.adopt(stack)
+        try:
+            return self._try(do)
+        except errors.SignalError:
+            if self._trusted or not self._proven:
+                raise
+        self.adopt(stack)
+        return self._try(do)
+
+    def _try(self, do: abc.Callable[[], T]) -> T:
+        try:
+            result = do()
+        except errors.SignalError as exc:
+            if errors.Denied in (type(exc), type(exc.__cause__)):
+                self._trusted = False
+            raise
+        self._proven = True
+        return result

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How objects go from the object store, with as few requests as can be."""
+
+from collections import abc
+import threading
+import time
+
+from heat_plugins.signals import errors
+from heat_plugins.signals import keys
+from heat_plugins.signals import store as store_module
+
+_DROP_ATTEMPTS = 3
+
+# How many objects, or for how many seconds, to let lie before they go.
+_BATCH = 50
+_SECONDS = 1
+
+
+def everything(
+    store: store_module.ObjectStore, container: str
+) -> abc.Collection[str]:
+    """List all objects of a container; none if there is none."""
+    try:
+        found = store.list_objects(container, '')
+    except errors.NotFound:
+        return ()
+    return [entry.name for entry in found]
+
+
+def delete(
+    store: store_module.ObjectStore,
+    container: str,
+    objects: abc.Collection[str],
+) -> None:
+    """Delete objects, many with one request where the store can.
+
+    :raises errors.StoreError: not all of them could be.
+    """
+    rest = list(objects)
+    known = keys.KeyKeeper.known(store.cluster_url)
+    if known is not None and known.bulk and len(rest) > 1:
+        rest = _delete_together(store, container, rest, known.bulk)
+    for name in rest:
+        store.delete_object(container, name)
+
+
+def _delete_together(
+    store: store_module.ObjectStore,
+    container: str,
+    objects: list[str],
+    size: int,
+) -> list[str]:
+    """Delete objects, so many with a request; return what remains."""
+    remaining = []
+    for start in range(0, len(objects), size):
+        chunk = objects[start : start + size]
+        try:
+            remaining += store.delete_at_once(container, chunk)
+        except errors.StoreError:
+            # Each by itself will tell what is the matter.
+            remaining += chunk
+    return remaining
+
+
+def drop(store: store_module.ObjectStore, container: str) -> None:
+    """Delete a container and what is left in it.
+
+    What arrives meanwhile makes it not empty again, hence the attempts,
+    and an end to all URLs if the first fails.
+
+    :raises errors.Conflict: something kept arriving.
+    """
+    for attempt in range(_DROP_ATTEMPTS):
+        try:
+            if attempt:
+                keys.withdraw(store, container)
+            delete(store, container, everything(store, container))
+            store.delete_container(container)
+        except errors.NotFound:
+            return
+        except errors.Conflict:
+            if attempt + 1 == _DROP_ATTEMPTS:
+                raise
+        else:
+            return
+
+
+class Bin:
+    """Objects that are to go before long, and together."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._names: list[str] = []
+        self._emptied_at = 0.0
+
+    def add(self, name: str) -> None:
+        """Put an object in."""
+        with self._lock:
+            self._names.append(name)
+
+    def take(self, *, is_last: bool) -> list[str]:
+        """Take all out if it is time to; whoever does so deletes them.
+
+        :param is_last: whether nobody may come to do it later.
+        """
+        with self._lock:
+            now = time.monotonic()
+            is_due = (
+                is_last
+                or len(self._names) >= _BATCH
+                or now - self._emptied_at >= _SECONDS
+            )
+            if not self._names or not is_due:
+                return []
+            taken, self._names = self._names, []
+            self._emptied_at = now
+            return taken

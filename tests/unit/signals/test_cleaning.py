@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How objects go from the object store."""
+
+from unittest import mock
+
+import testtools
+
+from heat_plugins.signals import cleaning
+from heat_plugins.signals import errors
+from heat_plugins.signals import keys
+from tests.unit import fake_swift
+
+BOX = 'heat-plugins-root'
+
+
+class Case(testtools.TestCase):
+    def use(self, count=5, **options):
+        keys.KeyKeeper.forget_abilities()
+        self.addCleanup(keys.KeyKeeper.forget_abilities)
+        self.cluster = fake_swift.Cluster(**options)
+        self.store = self.cluster.store()
+        keys.KeyKeeper(
+            self.store, secret='s', digests=('sha256',), overlap=None
+        ).ensure(BOX)
+        self.names = [f'signals/d {number}/c' for number in range(count)]
+        for name in self.names:
+            self.store.put_object(BOX, name, b'')
+        del self.cluster.seen[:]
+
+    def delete(self, names=None):
+        """Delete objects; return how."""
+        cleaning.delete(self.store, BOX, names or self.names)
+        self.assertEqual((), tuple(cleaning.everything(self.store, BOX)))
+        return [each.method for each in self.cluster.seen[:-1]]
+
+
+class DeleteTest(Case):
+    def test_many_go_with_one_request(self):
+        self.use()
+        self.assertEqual(['POST'], self.delete())
+
+    def test_so_many_at_a_time_as_the_store_takes(self):
+        self.use(bulk_delete=2)
+        self.assertEqual(['POST', 'POST', 'POST'], self.delete())
+
+    def test_one_goes_by_itself(self):
+        self.use(count=1)
+        self.assertEqual(['DELETE'], self.delete())
+
+    def test_so_do_all_where_the_store_can_do_no_more(self):
+        for options in ({'bulk_delete': 0}, {'info': False}):
+            self.use(**options)
+            self.assertEqual(['DELETE'] * 5, self.delete())
+
+    def test_and_those_that_it_has_left(self):
+        self.use()
+        self.cluster.stubborn.add(self.names[3])
+        self.assertEqual(['POST', 'DELETE'], self.delete())
+
+    def test_and_all_if_it_refuses(self):
+        self.use()
+        self.cluster.fail(1, 405, 'POST')
+        self.assertEqual(['POST'] + ['DELETE'] * 5, self.delete())
+
+    def test_what_cannot_be_deleted_is_an_error(self):
+        self.use()
+        self.cluster.fail(10, 503)
+        self.assertRaises(
+            errors.Unavailable, cleaning.delete, self.store, BOX, self.names
+        )
+
+    def test_a_container_that_is_gone_is_empty(self):
+        self.use()
+        cleaning.drop(self.store, BOX)
+        self.assertIsNone(self.cluster.container(BOX))
+        self.assertEqual((), tuple(cleaning.everything(self.store, BOX)))
+        cleaning.drop(self.store, BOX)
+
+
+class BinTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.now = 1000.0
+        patcher = mock.patch('time.monotonic', lambda: self.now)
+        patcher.start()
+        self.addCleanup(patcher.stop)
+        self.bin = cleaning.Bin()
+        self.bin.add('before')
+        self.assertEqual(['before'], self.bin.take(is_last=False))
+
+    def test_it_is_emptied_once_a_second(self):
+        self.bin.add('a')
+        self.bin.add('b')
+        self.assertEqual([], self.bin.take(is_last=False))
+        self.now += 1
+        self.assertEqual(['a', 'b'], self.bin.take(is_last=False))
+        self.now += 1
+        self.assertEqual([], self.bin.take(is_last=False))
+
+    def test_or_when_nobody_is_to_come_later(self):
+        self.bin.add('a')
+        self.assertEqual(['a'], self.bin.take(is_last=True))
+
+    def test_or_when_it_is_full(self):
+        for number in range(49):
+            self.bin.add(f'{number}')
+        self.assertEqual([], self.bin.take(is_last=False))
+        self.bin.add('49')
+        self.assertEqual(50, len(self.bin.take(is_last=False)))
