@@ -4,6 +4,8 @@
 import dataclasses
 import itertools
 
+import yaml
+
 from heat_plugins.plans import errors
 from heat_plugins.plans import orchestration
 from heat_plugins.plans import references
@@ -151,3 +153,29 @@ class Heat:
 
     def _time(self):
         return f'2026-01-01T00:00:{next(self._times):02d}Z'
+
+
+_TYPES = {'string': 'String', 'number': 'Number', 'json': 'Json'}
+
+
+def answer(content):
+    """Answer as Heat's validation does, of the root template alone."""
+    merged = {'parameter_defaults': {}, 'resource_registry': {}}
+    for path in content.environments:
+        found = yaml.safe_load(content.files[path]) or {}
+        for section, values in merged.items():
+            values.update(found.get(section) or {})
+    defaults = merged['parameter_defaults']
+    found = {}
+    template = yaml.safe_load(content.template)
+    for name, one in template['parameters'].items():
+        found[name] = {
+            'Type': _TYPES[one['type']],
+            'NoEcho': 'true' if one.get('hidden') else 'false',
+            'Label': name,
+            'Description': '',
+            **one.get('limits', {}),
+        }
+        if name in defaults or 'default' in one:
+            found[name]['Default'] = defaults.get(name, one.get('default'))
+    return {'Parameters': found, 'Environment': merged}

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a deployment would change in a stack."""
+
+import json
+
+import testtools
+import yaml
+
+from heat_plugins.plans import comparing
+from heat_plugins.plans import errors
+from tests.unit.plans import fake_heat
+from tests.unit.plans import fakes
+
+
+class ComparingTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.cloud = fakes.Cloud()
+        self.heat = self.cloud.heat
+        self.heat.answer = fake_heat.answer
+        self.plans = self.cloud.plans
+        self.plans.create('plan', fakes.content())
+        self.comparer = comparing.Comparer(self.plans, self.heat)
+
+    def deployed(self, name='plan'):
+        """Let the stack hold what the plan is now; return it."""
+        content = self.plans.resolve(self.plans.load(name))
+        self.heat.become(name, 'CREATE_COMPLETE')
+        template = yaml.load(content.template, yaml.BaseLoader)
+        template['parameters']['secret']['hidden'] = True
+        environment = fake_heat.answer(content)['Environment']
+        held = (template, environment, dict(content.files))
+        self.heat.contents[name] = held
+        return held
+
+    def found(self):
+        return {
+            (one.kind.value, one.change.value, one.name): one.detail
+            for one in self.comparer.differences('plan')
+        }
+
+    def test_a_plan_just_deployed_has_no_difference(self):
+        self.deployed()
+        self.assertEqual({}, self.found())
+
+    def test_a_plan_without_a_stack_has_nothing_to_compare(self):
+        self.assertRaises(errors.NotFound, self.comparer.differences, 'plan')
+
+    def test_files_that_came_went_or_changed(self):
+        self.deployed()
+        self.plans.update(
+            'plan', {'scripts/run.sh': b'#!/bin/sh\necho hello\n'}
+        )
+        found = self.found()
+        self.assertEqual([('file', 'changed', 'scripts/run.sh')], list(found))
+        self.assertIn('+echo hello', *found.values())
+
+    def test_parameters_with_their_former_and_new_values(self):
+        self.deployed()
+        self.plans.update('plan', {'base.yaml': fakes.environment(who='me')})
+        found = self.found()
+        self.assertEqual('"you" -> "me"', found['parameter', 'changed', 'who'])
+
+    def test_an_environment_shows_by_its_values_alone(self):
+        self.deployed()
+        self.plans.update('plan', {'base.yaml': fakes.environment(who='me')})
+        self.assertEqual('', self.found()['file', 'changed', 'base.yaml'])
+
+    def test_a_parameter_that_was_removed(self):
+        self.deployed()
+        self.plans.update('plan', {'base.yaml': b'{}'})
+        self.assertEqual('"you"', self.found()['parameter', 'removed', 'who'])
+
+    def test_hidden_values_are_masked(self):
+        held = self.deployed()
+        held[1]['parameter_defaults']['secret'] = 'the-former-one'
+        found = self.found()
+        self.assertEqual(
+            '****** -> ******', found['parameter', 'changed', 'secret']
+        )
+
+    def test_so_are_values_that_no_template_knows_any_more(self):
+        held = self.deployed()
+        held[1]['parameter_defaults']['forgotten'] = 'a-password'
+        self.assertNotIn('a-password', json.dumps(list(self.found().values())))
+
+    def test_what_heat_keeps_encrypted_is_not_compared(self):
+        held = self.deployed()
+        held[1]['parameter_defaults']['secret'] = ['cryptography', 'xyz']
+        held[1]['encrypted_param_names'] = ['secret']
+        self.assertEqual({}, self.found())
+
+    def test_a_template_that_was_changed_past_the_plan(self):
+        held = self.deployed()
+        held[0]['resources']['other'] = {'type': 'OS::Heat::None'}
+        found = self.found()
+        self.assertIn('-  other:', found['template', 'changed', ''])
+
+    def test_types_that_stand_for_others_now(self):
+        held = self.deployed()
+        held[1]['resource_registry']['A::B'] = 'gone.yaml'
+        self.assertEqual(
+            '"gone.yaml"', self.found()['registry', 'removed', 'A::B']
+        )

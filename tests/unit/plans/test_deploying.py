@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans become stacks, whole and recorded."""
+
+import testtools
+
+from heat_plugins.plans import annex
+from heat_plugins.plans import deploying
+from heat_plugins.plans import errors
+from heat_plugins.plans import records
+from tests.unit.plans import fake_heat
+from tests.unit.plans import fakes
+
+
+class DeployingCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.cloud = fakes.Cloud()
+        self.heat = self.cloud.heat
+        self.heat.answer = fake_heat.answer
+        self.plans = self.cloud.plans
+        self.plans.create('plan', fakes.content())
+        self.store = self.cloud.swift.store()
+        self.deployer = deploying.Deployer(
+            self.plans, self.store, self.heat, clock=lambda: self.cloud.now
+        )
+
+    def finish(self, status='COMPLETE', **more):
+        action = self.heat.stacks['plan'].action
+        self.heat.become('plan', f'{action}_{status}', **more)
+
+    def refused(self, kind=errors.Refused, **more):
+        exc = self.assertRaises(kind, self.deployer.start, 'plan', **more)
+        self.assertEqual(0, self.heat.asked.count('replace'))
+        return str(exc)
+
+
+class StartTest(DeployingCase):
+    def test_the_first_time_a_stack_is_created(self):
+        begun = self.deployer.start('plan')
+        self.assertEqual('CREATE', begun.action)
+        self.assertEqual('plan-id', begun.stack_id)
+        self.assertEqual('', begun.before)
+
+    def test_then_it_is_replaced_and_what_was_removed_is_gone(self):
+        self.deployer.start('plan')
+        self.finish()
+        self.plans.select('plan', {'environments/small.yaml': True})
+        self.deployer.start('plan')
+        self.assertIn('environments/small.yaml', self.heat.contents['plan'][2])
+        self.finish()
+        self.plans.select('plan', {'environments/small.yaml': False})
+        begun = self.deployer.start('plan')
+        self.assertEqual('UPDATE', begun.action)
+        self.assertNotIn(
+            'environments/small.yaml', self.heat.contents['plan'][2]
+        )
+
+    def test_an_update_is_told_from_the_action_before_it(self):
+        self.deployer.start('plan')
+        self.heat.happen('plan', 'node', 'CREATE_COMPLETE')
+        self.finish()
+        before = self.heat.stacks['plan'].changed_at
+        begun = self.deployer.start('plan')
+        self.assertEqual(before, begun.before)
+        self.assertEqual('event-0', begun.after_event)
+
+    def test_a_failed_stack_is_mended_by_the_next_deployment(self):
+        self.deployer.start('plan')
+        self.finish('FAILED')
+        self.assertEqual('UPDATE', self.deployer.start('plan').action)
+
+    def test_begun_twice_with_one_content_it_is_one_deployment(self):
+        first = self.deployer.start('plan')
+        self.assertEqual(first.stack_id, self.deployer.start('plan').stack_id)
+        self.assertEqual(1, self.heat.asked.count('create'))
+        self.assertEqual(0, self.heat.asked.count('replace'))
+
+    def test_no_other_content_comes_into_one_that_goes_on(self):
+        self.deployer.start('plan')
+        self.plans.update('plan', {'new.yaml': b'{}'})
+        self.assertIn('CREATE_IN_PROGRESS', self.refused())
+
+    def test_a_stack_that_is_being_deleted_is_left_alone(self):
+        self.deployer.start('plan')
+        for status in ('DELETE_IN_PROGRESS', 'DELETE_FAILED'):
+            self.heat.become('plan', status)
+            self.assertIn(status, self.refused())
+
+    def test_a_stack_of_somebody_else_is_taken_over_only_on_request(self):
+        self.heat.become('plan', 'CREATE_COMPLETE')
+        self.assertIn('not made from a plan', self.refused())
+        begun = self.deployer.start('plan', take_over=True)
+        self.assertEqual('UPDATE', begun.action)
+        self.finish()
+        self.deployer.start('plan')
+
+    def test_steps_that_cannot_be_run_are_refused_before_anything_is(self):
+        plan = b'template: root.yaml\npost_deployment: [nothing]\n'
+        self.plans.create(
+            'other', fakes.content(**{'plan-environment.yaml': plan})
+        )
+        self.assertRaises(errors.Invalid, self.deployer.start, 'other')
+        self.assertNotIn('create', self.heat.asked)
+
+    def test_steps_come_with_the_deployment(self):
+        plan = (
+            b'template: root.yaml\n'
+            b'post_deployment: [{action: std.noop, input: {}}]\n'
+        )
+        self.plans.create(
+            'other', fakes.content(**{'plan-environment.yaml': plan})
+        )
+        (step,) = self.deployer.start('other').steps
+        self.assertEqual('std.noop', step.name)
+
+    def test_a_password_that_heat_quotes_is_masked(self):
+        password = self.plans.load('plan').environment.passwords['secret']
+
+        def create(*_, **__):
+            raise errors.ServiceError(f'{password} is too short', 400)
+
+        self.heat.create = create
+        exc = self.assertRaises(
+            errors.ServiceError, self.deployer.start, 'plan'
+        )
+        self.assertEqual('****** is too short', str(exc))
+        self.assertEqual(400, exc.status)
+
+    def test_nobody_changes_the_plan_meanwhile(self):
+        locked = []
+        resolve = self.plans.resolve
+
+        def watching(plan):
+            locked.append('plan-lock:plan' in self.cloud.registry.records)
+            return resolve(plan)
+
+        self.plans.resolve = watching
+        self.deployer.start('plan')
+        self.assertEqual([True], locked)
+
+
+class RecordTest(DeployingCase):
+    def recorded(self):
+        return [n for n in self.cloud.objects() if '/deployed/' in n]
+
+    def test_the_exact_content_is_recorded(self):
+        begun = self.deployer.start('plan')
+        found = records.find(
+            annex.Annex(self.store, 'plan'), begun.content_hash
+        )
+        self.assertEqual(
+            self.plans.resolve(self.plans.load('plan')), found.content
+        )
+
+    def test_it_is_no_part_of_the_plan(self):
+        before = self.plans.load('plan')
+        self.deployer.start('plan')
+        self.assertEqual(before, self.plans.load('plan'))
+
+    def test_only_the_last_few_are_kept(self):
+        for number in range(records.KEPT + 3):
+            self.cloud.now += 1
+            self.plans.update('plan', {'n.yaml': str(number).encode()})
+            last = self.deployer.start('plan')
+            self.finish()
+        self.assertEqual(records.KEPT, len(self.recorded()))
+        found = annex.Annex(self.store, 'plan')
+        self.assertIsNotNone(records.find(found, last.content_hash))
+
+
+class StatusTest(DeployingCase):
+    def test_a_plan_without_a_stack(self):
+        found = self.deployer.status('plan')
+        self.assertEqual(deploying.NOT_DEPLOYED, found.status)
+        self.assertFalse(found.current)
+
+    def test_it_is_what_heat_says(self):
+        self.deployer.start('plan')
+        self.finish('FAILED', reason='no space')
+        found = self.deployer.status('plan')
+        self.assertEqual(
+            ('CREATE_FAILED', 'no space'), (found.status, found.reason)
+        )
+
+    def test_whether_the_plan_is_what_was_deployed(self):
+        self.deployer.start('plan')
+        found = self.deployer.status('plan')
+        self.assertTrue(found.current)
+        self.assertEqual('2027-01-15T08:00:00Z', found.deployed_at)
+        self.plans.update('plan', {'new.yaml': b'{}'})
+        found = self.deployer.status('plan')
+        self.assertFalse(found.current)
+        self.assertNotEqual(found.content_hash, found.deployed_hash)
+
+    def test_a_stack_that_was_updated_past_the_plan_is_not_current(self):
+        self.deployer.start('plan')
+        self.heat.become('plan', 'UPDATE_COMPLETE', tags=())
+        found = self.deployer.status('plan')
+        self.assertFalse(found.current)
+        self.assertEqual('', found.deployed_at)
+
+
+class CancelTest(DeployingCase):
+    def test_what_is_in_progress_is_stopped(self):
+        self.deployer.start('plan')
+        self.deployer.cancel('plan')
+        self.assertEqual('CREATE_FAILED', self.deployer.status('plan').status)
+
+    def test_what_is_not_is_refused(self):
+        self.assertRaises(errors.NotFound, self.deployer.cancel, 'plan')
+        self.deployer.start('plan')
+        for status in ('CREATE_COMPLETE', 'DELETE_IN_PROGRESS'):
+            self.heat.become('plan', status)
+            self.assertRaises(errors.Refused, self.deployer.cancel, 'plan')
+
+
+class PreviewTest(DeployingCase):
+    def test_of_a_stack_to_be(self):
+        found = self.deployer.preview('plan')
+        self.assertEqual(('CREATE', ('server',)), (found.action, found.added))
+        self.assertEqual({}, self.heat.stacks)
+
+    def test_of_an_update(self):
+        self.deployer.start('plan')
+        self.finish()
+        found = self.deployer.preview('plan')
+        self.assertEqual(('UPDATE', ('old',)), (found.action, found.deleted))
+        self.assertEqual('CREATE_COMPLETE', self.heat.stacks['plan'].status)

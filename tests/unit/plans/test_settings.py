@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters of plans are shown, set and taken back."""
+
+import testtools
+
+from heat_plugins.plans import errors
+from heat_plugins.plans import parameters
+from heat_plugins.plans import settings
+from tests.unit.plans import fake_heat
+from tests.unit.plans import fakes
+
+ROOT = b"""\
+parameters:
+  who: {type: string, default: world}
+  size: {type: number, default: 1, limits: {MaxValue: 9}}
+  secret: {type: string, hidden: true}
+  ComputeCount: {type: number, default: 1}
+  ComputeParameters: {type: json, default: {}}
+resources: {}
+"""
+
+
+class SettingsCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.cloud = fakes.Cloud()
+        self.heat = self.cloud.heat
+        self.heat.answer = fake_heat.answer
+        self.plans = self.cloud.plans
+        self.plans.create('plan', fakes.content(**{'root.yaml': ROOT}))
+        self.settings = settings.Settings(
+            self.plans, self.cloud.swift.store(), self.heat
+        )
+
+    def update(self, values=None, unset=(), **more):
+        return self.settings.update('plan', values or {}, unset, **more)
+
+    def refused(self, *arguments, kind=errors.Invalid, **more):
+        before = dict(self.cloud.objects())
+        exc = self.assertRaises(kind, self.update, *arguments, **more)
+        self.assertEqual(
+            before['plan-environment.yaml'],
+            self.cloud.objects()['plan-environment.yaml'],
+        )
+        return str(exc)
+
+    @property
+    def set(self):
+        plan = self.plans.load('plan')
+        return dict(plan.environment.parameter_defaults)
+
+    def value(self, name):
+        root = self.settings.show('plan').root
+        return parameters.effective(root)[name].parameter.value
+
+    def validations(self):
+        return self.heat.asked.count('validate')
+
+
+class ShowTest(SettingsCase):
+    def test_heat_is_asked_once_for_one_content(self):
+        first = self.settings.show('plan')
+        self.assertEqual(first, self.settings.show('plan'))
+        self.assertEqual(1, self.validations())
+
+    def test_it_is_asked_again_when_anything_has_changed(self):
+        self.settings.show('plan')
+        self.plans.update('plan', {'base.yaml': fakes.environment(who='me')})
+        self.assertEqual('me', self.value('who'))
+        self.assertEqual(2, self.validations())
+
+    def test_it_is_asked_again_on_request(self):
+        self.settings.show('plan')
+        self.settings.show('plan', refresh=True)
+        self.assertEqual(2, self.validations())
+
+    def test_looking_changes_nothing_of_the_plan(self):
+        before = self.plans.load('plan')
+        self.settings.show('plan')
+        self.assertEqual(before, self.plans.load('plan'))
+
+    def test_no_hidden_value_is_kept_or_shown(self):
+        password = self.plans.load('plan').environment.passwords['secret']
+        self.settings.show('plan')
+        self.assertEqual(parameters.MASK, self.value('secret'))
+        kept = self.settings.kept(self.plans.load('plan'))
+        self.assertIsNotNone(kept)
+        self.assertNotIn(password, repr(kept.root.parameters[2].value))
+
+    def test_what_was_kept_of_former_contents_goes(self):
+        self.settings.show('plan')
+        self.update({'who': 'me'})
+        kept = [n for n in self.cloud.objects() if 'parameters/' in n]
+        self.assertEqual(1, len(kept))
+
+    def test_what_is_garbled_is_asked_for_again(self):
+        self.settings.show('plan')
+        (name,) = [n for n in self.cloud.objects() if 'parameters/' in n]
+        self.cloud.objects()[name] = b'not gzip'
+        self.settings.show('plan')
+        self.assertEqual(2, self.validations())
+
+    def test_who_may_not_write_can_look(self):
+        self.cloud.swift.fail(times=9, status=403, method='PUT')
+        self.assertEqual('you', self.value('who'))
+
+    def test_references_that_lead_nowhere_are_warnings(self):
+        broken = b'resource_registry: {"A::B": gone.yaml}\n'
+        self.plans.update('plan', {'base.yaml': broken})
+        (warning,) = self.settings.show('plan').warnings
+        self.assertIn('gone.yaml', warning)
+
+
+class UpdateTest(SettingsCase):
+    def test_what_is_set_counts_over_environments(self):
+        shown = self.update({'who': 'me', 'size': '7'})
+        self.assertEqual({'who': 'me', 'size': 7}, self.set)
+        self.assertEqual('me', shown.root.parameters[0].value)
+
+    def test_reading_after_setting_costs_no_validation(self):
+        self.update({'who': 'me'})
+        before = self.validations()
+        self.assertEqual('me', self.value('who'))
+        self.assertEqual(before, self.validations())
+
+    def test_a_value_that_does_not_fit_is_not_written(self):
+        said = self.refused({'who': 'me', 'size': 10})
+        self.assertIn('above 9', said)
+        self.assertEqual({}, self.set)
+
+    def test_a_name_that_no_template_has_is_not_written(self):
+        self.assertIn('did you mean who?', self.refused({'whom': 'me'}))
+
+    def test_what_heat_does_not_take_is_not_written(self):
+        def answer(content):
+            if 'plan-environment.yaml#parameter_defaults' in content.files:
+                return errors.ServiceError('resources.node: no me-and-you')
+            return fake_heat.answer(content)
+
+        self.heat.answer = answer
+        said = self.refused({'who': 'me-and-you'}, kind=errors.ServiceError)
+        self.assertIn('resources.node', said)
+        # It might have been a password.
+        self.assertNotIn('me-and-you', said)
+
+    def test_taking_back_leaves_the_others(self):
+        self.update({'who': 'me', 'size': 7})
+        self.update(unset=['who'])
+        self.assertEqual({'size': 7}, self.set)
+        self.assertEqual('you', self.value('who'))
+
+    def test_what_was_not_set_cannot_be_taken_back(self):
+        self.assertIn('who is not set', self.refused({}, ['who']))
+
+    def test_what_the_templates_have_no_more_can_be_taken_back(self):
+        self.update({'who': 'me'})
+        less = ROOT.replace(b'  who:', b'  other:')
+        self.plans.update('plan', {'root.yaml': less})
+        self.update(unset=['who'])
+        self.assertEqual({}, self.set)
+
+    def test_both_at_once(self):
+        self.update({'who': 'me'})
+        self.update({'size': 2}, ['who'])
+        self.assertEqual({'size': 2}, self.set)
+
+    def test_one_entry_of_a_map_leaves_the_others(self):
+        self.update({'ComputeParameters': '{a: 1, b: {c: 2}}'})
+        self.update({'ComputeParameters.d': 3})
+        self.update(unset=['ComputeParameters.a'])
+        self.assertEqual(
+            {'ComputeParameters': {'b': {'c': 2}, 'd': 3}}, self.set
+        )
+
+    def test_a_map_is_replaced_as_a_whole(self):
+        self.update({'ComputeParameters': {'a': 1}})
+        self.update({'ComputeParameters': {'b': 1}})
+        self.assertEqual({'ComputeParameters': {'b': 1}}, self.set)
+
+    def test_by_role(self):
+        self.update({'Count': 3, 'ntp': 'a'}, role='Compute')
+        self.assertEqual(
+            {'ComputeCount': 3, 'ComputeParameters': {'ntp': 'a'}}, self.set
+        )
+        self.update({}, ['Count', 'ntp'], role='Compute')
+        self.assertEqual({}, self.set)
+
+    def test_a_role_that_the_plan_does_not_have(self):
+        self.assertIn('Storage', self.refused({'Count': 3}, role='Storage'))
+
+    def test_nothing_new_is_not_written(self):
+        self.update({'who': 'me'})
+        before = self.cloud.uploads().count('plan-environment.yaml')
+        self.update({'who': 'me'})
+        self.assertEqual(
+            before, self.cloud.uploads().count('plan-environment.yaml')
+        )
