@@ -87,6 +87,8 @@ class Report(command.Lister):
 
     def produce_output(self, parsed_args, column_names, data):
         if not isinstance(data, One):
+            if parsed_args.formatter == 'table':
+                data = [_for_people(row) for row in data]
             return super().produce_output(parsed_args, column_names, data)
         if not hasattr(self.formatter, 'emit_one'):
             return super().produce_output(
@@ -108,6 +110,10 @@ class Report(command.Lister):
             parsed_args,
         )
         return 0
+
+
+def _for_people(row):
+    return tuple('' if value is None else value for value in row)
 
 
 def _says(value):
@@ -175,7 +181,7 @@ def read_map(path):
 
 
 def positive(text):
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError('must be at least 1')
-    return number
+    """Return a whole number that an option was given."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError('must be a number, at least 1')
+    return int(text)

@@ -7,6 +7,7 @@ from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import following
 from heat_plugins.osc import ordering
+from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import service as services
 
@@ -21,6 +22,22 @@ class _RunCommand(common.Report):
 
     def service(self):
         return common.service(self.app.client_manager)
+
+    def each(self, do, parsed_args, wanted):
+        """Do something with runs; one that refuses does not stop the rest.
+
+        :param do: called with the stack and a run.
+        """
+        found = []
+        for run_id in wanted:
+            try:
+                found.append(do(parsed_args.stack, run_id))
+            except errors.RunError as exc:
+                if len(wanted) == 1:
+                    raise
+                self.log.error('%s', exc)
+                self.exit_code = 1
+        return found
 
 
 def _add_run(parser, **more):
@@ -185,10 +202,7 @@ class CancelRun(_RunCommand):
         return parser
 
     def take_action(self, parsed_args):
-        service = self.service()
-        found = [
-            service.cancel(parsed_args.stack, one) for one in parsed_args.run
-        ]
+        found = self.each(self.service().cancel, parsed_args, parsed_args.run)
         self.log.warning(
             'A script that a server has begun already runs to its end; what '
             'it sends is shown as late_result'
@@ -232,9 +246,8 @@ class DeleteRun(_RunCommand):
         if bool(parsed_args.run) == parsed_args.all:
             raise exceptions.CommandError('Name a run, or give --all')
         service = self.service()
-        stack = parsed_args.stack
         wanted = parsed_args.run
         if parsed_args.all:
-            every = service.history(stack, services.Filter())
+            every = service.history(parsed_args.stack, services.Filter())
             wanted = [run.id for run in every if run.ended]
-        return columns.many([service.delete(stack, one) for one in wanted])
+        return columns.many(self.each(service.delete, parsed_args, wanted))

@@ -103,6 +103,25 @@ class RunTest(base.CommandTestCase):
         self.assertNotIn('late_result', output)
         self.assertNotIn('None', output)
 
+    def test_also_in_a_list(self):
+        _, output = self.run_command(run.ListRuns, 'shop')
+        self.assertNotIn('None', output)
+        _, (found,) = self.json(run.ListRuns, 'shop')
+        self.assertIsNone(found['Duration'])
+
+    def test_of_several_those_that_can_are_cancelled(self):
+        self.heat.add_deployment(self.stack, 'web', 'server-2')
+        (target,) = self.runs.find('shop', 'web')
+        order = base.base.starting.Order(action='BACKUP')
+        other = self.runs.start(target, order)
+        code, found = self.json(
+            run.CancelRun, 'shop', 'nonsense', self.run_.id, other.id
+        )
+        self.assertEqual(1, code)
+        self.assertEqual(['cancelled'] * 2, [one['State'] for one in found])
+        code, found = self.json(run.DeleteRun, 'shop', '--all')
+        self.assertEqual((0, 2), (code, len(found)))
+
     def test_show_and_watch(self):
         self.soon(lambda: self.answer(deploy_status_code=1) and None)
         code, shown = self.json(run.ShowRun, 'shop', self.run_.id, '--watch')
