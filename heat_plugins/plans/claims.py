@@ -141,8 +141,7 @@ class Claims:
         try:
             yield
         finally:
-            # Somebody may have taken us for dead.
-            if self._registry.get(record.name) == record:
+            if self._is_ours(record):
                 self._registry.delete(record.name)
 
     def _locked(self, name: str) -> protocols.Record:
@@ -178,6 +177,13 @@ class Claims:
                 )
             else:
                 self._sleep(_INTERVAL)
+
+    def _is_ours(self, record: protocols.Record) -> bool:
+        """Say whether nobody has taken us for dead."""
+        until = record.values[_LOCK]['until']
+        return (
+            self._clock() < until or self._registry.get(record.name) == record
+        )
 
     def _created(self, record: protocols.Record) -> bool:
         try:

@@ -9,6 +9,10 @@ the plan's root, which are the keys.
 
 from collections import abc
 import dataclasses
+import json
+from typing import Final
+
+import yaml
 
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
@@ -51,8 +55,18 @@ class Resolved:
     missing: tuple[Missing, ...] = ()
 
 
+#: Heat refuses larger requests unless its max_json_body_size is raised.
+_BODY: Final = 1024 * 1024
+
+# The most that the YAML library takes.
+_LONGEST_LINE: Final = 2**31 - 1
+
+
 def resolve(plan: environments.PlanEnvironment, fetch: Fetch) -> Resolved:
     """Collect what a plan consists of, from its root template on.
+
+    What is larger than one request to Heat by its default options is made
+    smaller: templates and environments lose comments and layout.
 
     :param fetch: is asked for no path twice.
     :raises errors.Invalid: a file is not what it should be, or refers to
@@ -79,6 +93,8 @@ def resolve(plan: environments.PlanEnvironment, fetch: Fetch) -> Resolved:
             'template, or an environment that is enabled'
         )
     files = dict(walk.files)
+    if sum(_size(text) for text in files.values()) > _BODY:
+        files |= {path: _compact(files[path], path) for path in walk.yaml}
     template = files[plan.template]
     if plan.template not in walk.referred:
         del files[plan.template]
@@ -88,6 +104,25 @@ def resolve(plan: environments.PlanEnvironment, fetch: Fetch) -> Resolved:
         files=files,
         missing=tuple(walk.missing),
     )
+
+
+def _size(text: str) -> int:
+    """Return how many bytes a text takes in a request."""
+    return len(json.dumps(text))
+
+
+def _compact(text: str, path: str) -> str:
+    """Return YAML that says the same in less space."""
+    # By default references to one value stay references, so nothing grows.
+    compacted: str = yaml.dump(
+        texts.load(text, path),
+        Dumper=yaml.CSafeDumper,
+        default_flow_style=True,
+        sort_keys=False,
+        allow_unicode=True,
+        width=_LONGEST_LINE,
+    )
+    return compacted if len(compacted) < len(text) else text
 
 
 def _merged(
@@ -132,6 +167,8 @@ class _Walk:
         self._asked: set[str] = set()
         self._by: dict[str, str] = {}
         self.files: dict[str, str] = {}
+        #: Of `files`, the templates and environments.
+        self.yaml: list[str] = []
         self.referred: set[str] = set()
         self.missing: list[Missing] = []
 
@@ -144,6 +181,8 @@ class _Walk:
         """Take a file, and want what it refers to."""
         if kind is links.Kind.FILE and links.is_template(text):
             kind = links.Kind.TEMPLATE
+        if kind is not links.Kind.FILE:
+            self.yaml.append(key)
         found = links.find(text, key, kind)
         self.files[key] = links.spell(text, found)
         for link in found:

@@ -9,6 +9,7 @@ import yaml
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
 from heat_plugins.plans import references
+from heat_plugins.plans import texts
 
 ROOT = 'heat_template_version: 2021-04-16\n'
 
@@ -273,3 +274,35 @@ class ResolveTest(testtools.TestCase):
             content,
         )
         self.assertIn('n/own.yaml', found.files)
+
+    def test_what_is_too_large_for_heat_loses_comments_and_layout(self):
+        text = (
+            f'{ROOT}'
+            'resources:\n'
+            '  a: &a\n'
+            '    type: n/one.yaml\n'
+            "    properties: {day: 2020-01-01, on: yes, n: 0644, s: '1'}\n"
+            '  b: {<<: *a}\n'
+            '  c: {properties: {config: {get_file: run.sh}}}\n'
+            + ('# ' + 'x' * 98 + '\n')
+            * 6000
+        )
+        script = '# x\n' * 200_000
+        self.files |= {
+            'root.yaml': text,
+            'n/one.yaml': text.replace('n/one', 'two').replace(
+                'run', '../run'
+            ),
+            'n/two.yaml': ROOT,
+            'run.sh': script,
+            'env.yaml': 'parameter_defaults: {a: 2020-01-01}  # x\n',
+        }
+        found = self.resolve('env.yaml')
+        self.assertEqual(script, found.files['run.sh'])
+        expected = texts.load(text, '')
+        self.assertEqual(expected, texts.load(found.template, ''))
+        expected = texts.load(text.replace('n/one', 'n/two'), '')
+        one = found.files['n/one.yaml']
+        self.assertEqual(expected, texts.load(one, ''))
+        self.assertLess(len(one), 1000)
+        self.assertNotIn('#', found.files['env.yaml'])

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan as large and as old as those in the field, for tests to work with.
+
+It is fetched once from the package index that pip is configured for, into
+the mini cloud's cache. Where that cannot be done, tests of it are skipped.
+"""
+
+import fcntl
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from heat_plugins.plans import sources
+from heat_plugins.plans import tarballs
+
+_PACKAGE = 'tripleo-heat-templates'
+_VERSION = '7.0.18'
+
+# It is older than the tools that build packages today.
+_TOOLS = ('setuptools==58.5.3', 'wheel', 'pbr')
+
+_HOME = pathlib.Path(
+    os.environ.get(
+        'MINICLOUD_HOME', pathlib.Path(__file__).parents[1] / '.minicloud'
+    )
+)
+_CACHE = _HOME / 'cache' / 'sample-plan'
+
+
+def content() -> sources.Content:
+    """Return the plan's files, or skip the test."""
+    with _tarball().open('rb') as file:
+        return tarballs.read(file)
+
+
+def _tarball() -> pathlib.Path:
+    path = _CACHE / f'{_PACKAGE}-{_VERSION}.tar.gz'
+    if not path.exists():
+        _CACHE.mkdir(parents=True, exist_ok=True)
+        with (_CACHE / 'lock').open('w') as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not path.exists():
+                _fetch()
+    return path
+
+
+def _fetch() -> None:
+    tools = _CACHE / 'tools'
+    pip = [tools / 'bin' / 'python', '-m', 'pip', '--quiet']
+    source = [
+        '--no-deps',
+        '--no-binary=:all:',
+        '--no-build-isolation',
+        f'{_PACKAGE}=={_VERSION}',
+    ]
+    try:
+        for command in (
+            [sys.executable, '-m', 'venv', tools],
+            [*pip, 'install', *_TOOLS],
+            [*pip, 'download', '--dest', _CACHE, *source],
+        ):
+            subprocess.run(
+                command, check=True, timeout=300, capture_output=True
+            )
+    except (OSError, subprocess.SubprocessError) as error:
+        pytest.skip(f'the sample plan cannot be fetched: {error}')

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan from the field works, with what is wrong in it."""
+
+import testtools
+
+from heat_plugins.plans import errors
+from heat_plugins.plans import selection
+from tests import sample_plan
+from tests.unit.plans import fakes
+
+LOST = (
+    'environments/containers-default-parameters.yaml',
+    'environments/cinder-veritas-hyperscale-config.yaml',
+    'environments/manila-cephfsnative-config-docker.yaml',
+)
+NO_ENVIRONMENT = 'environments/contrail/roles_data_contrail.yaml'
+
+
+class SampleTest(testtools.TestCase):
+    """One plan for all: to render it takes a second."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.cloud = fakes.Cloud()
+        cls.plan = cls.cloud.plans.create(
+            'sample', sample_plan.content(), render=True
+        )
+
+    def test_its_templates_are_rendered_for_roles_and_networks(self):
+        for path in (
+            'overcloud.yaml',
+            'puppet/controller-role.yaml',
+            'network/ports/internal_api_from_pool_v6.yaml',
+            'network/external.yaml',
+        ):
+            self.assertIn(path, self.plan.entries)
+        self.assertEqual(1092, len(self.plan.entries))
+
+    def test_what_its_map_names_and_it_lacks_is_told(self):
+        found = self.cloud.plans.capabilities(self.plan)
+        self.assertEqual(
+            [
+                f'The plan lacks {path}, which capabilities-map.yaml names'
+                for path in LOST
+            ],
+            list(found.warnings),
+        )
+        self.assertEqual(33, len(found.groups) - 1)
+
+    def test_each_environment_is_enabled_and_disabled_again(self):
+        offered = self.cloud.plans.capabilities(self.plan)
+        before = self.plan.environment
+        tried = 0
+        for path, one in offered.environments.items():
+            if one.enabled or not one.present:
+                continue
+            after = selection.select(
+                before, offered, {path: True}, requirements=True
+            )
+            self.assertIn(path, after.enabled)
+            added = set(after.enabled) - set(before.enabled)
+            self.assertEqual(
+                before,
+                selection.select(after, offered, dict.fromkeys(added, False)),
+            )
+            tried += 1
+        self.assertEqual(200, tried)
+
+    def test_a_file_among_the_environments_that_is_none_is_refused(self):
+        error = self.assertRaises(
+            errors.Invalid,
+            self.cloud.plans.select,
+            'sample',
+            {NO_ENVIRONMENT: True},
+        )
+        self.assertIn('no environment', str(error))
+
+    def test_its_references_lead_somewhere(self):
+        found = self.cloud.plans.resolve(self.plan)
+        self.assertEqual((), found.missing)
+        self.assertEqual(128, len(found.files))
+
+    def test_references_that_are_broken_are_told(self):
+        plans = self.cloud.plans
+        path = 'environments/storage/cinder-netapp-config.yaml'
+        plan = plans.select('sample', {path: True})
+        [missing] = plans.resolve(plan).missing
+        self.assertEqual(path, missing.by)
+        self.assertEqual(
+            'environments/puppet/services/cinder-backend-netapp.yaml',
+            missing.path,
+        )
+        plans.select('sample', {path: False})
+
+    def test_its_roles_are_listed(self):
+        self.assertEqual(
+            [
+                'Controller',
+                'Compute',
+                'BlockStorage',
+                'ObjectStorage',
+                'CephStorage',
+            ],
+            [role.name for role in self.cloud.plans.roles(self.plan)],
+        )
