@@ -16,6 +16,7 @@ from heat.engine import attributes
 from heat.objects import software_config as config_objects
 from heat.rpc import api as rpc_api
 
+from heat_plugins.engine import rescue
 from heat_plugins.resources import deployment_deletion
 from heat_plugins.resources import deployment_handover
 from heat_plugins.resources import deployment_records
@@ -35,11 +36,22 @@ class DeploymentMixin(
 ):
     """The behaviour of our deployment classes; see the module."""
 
+    # An update mends what a check has found fault with.
+    always_replace_on_check_failed = False
+
     SIGNAL_TRANSPORTS = transports.NAMES
     TIMEOUT = deployment_schema.TIMEOUT
     SIGNAL_URL_LIFETIME = deployment_schema.SIGNAL_URL_LIFETIME
 
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        rescue.watch()
+
     def get_attribute(self, key, *path):
+        """Return an output of the last action, or what Heat adds to those.
+
+        :raises exception.InvalidTemplateAttribute: there is no such one.
+        """
         row = self._row()
         outputs = (row.output_values if row else None) or {}
         if key in outputs:
@@ -82,6 +94,10 @@ class DeploymentMixin(
         }
 
     def handle_check(self):
+        """Hold that the deployment and its server are there.
+
+        :raises exception.Error: one of them is not.
+        """
         if self.resource_id is None:
             # No action has concerned it so far.
             return
@@ -96,6 +112,10 @@ class DeploymentMixin(
             )
 
     def handle_adopt(self, resource_data=None):
+        """Take over a deployment that was abandoned.
+
+        :raises exception.Error: it is not there, or not complete.
+        """
         super().handle_adopt(resource_data)
         row = self._row()
         if row is None:
@@ -125,9 +145,18 @@ class DeploymentMixin(
         One that was created before is repeated in place: a replacement would
         run CREATE, and after it DELETE, on the same server.
         """
-        return self.action not in (self.UPDATE, self.SUSPEND, self.RESUME)
+        if self.action == self.ADOPT:
+            # It may be there and only not be complete.
+            return self._row() is None
+        return self.action not in (
+            self.UPDATE,
+            self.SUSPEND,
+            self.RESUME,
+            self.CHECK,
+        )
 
     def make_replacement(self, *args, **kwargs):
+        """Make what takes the place of this one, which goes on no more."""
         replacement = super().make_replacement(*args, **kwargs)
         row = self._row()
         if row is not None:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """OS::Heat::SoftwareDeployment: its life from update to adoption."""
 
+from unittest import mock
+
 from heat.common import exception
 from heat.engine.resources.openstack.heat import software_deployment as base
 from heat.engine.resources.openstack.heat import structured_config
@@ -258,6 +260,43 @@ class UpdateTest(deployments.DeploymentTestCase):
         self.assertEqual(('UPDATE', 'COMPLETE'), again['deployment'].state)
         self.assertEqual(2, len(self.handed))
 
+    def test_so_is_one_that_a_check_has_found_fault_with(self):
+        stack = self.created()
+        before = stack['deployment'].resource_id
+        self.heat.rpc.delete_software_deployment(self.heat.context, before)
+        again = self.heat.load(stack)
+        self.finish(self.heat.begin(again, 'CHECK'))
+        again.persist_state_and_release_lock('engine')
+        self.assertEqual(('CHECK', 'FAILED'), again['deployment'].state)
+        self.update(stack, deployments.template())
+        again = self.heat.load(stack)
+        self.assertEqual(before, again['deployment'].resource_id)
+        self.assertEqual(('UPDATE', 'COMPLETE'), again['deployment'].state)
+        (row,) = self.deployment_rows()
+        self.assertEqual(before, row.id)
+
+    def test_one_that_waits_is_taken_back_when_it_is_replaced(self):
+        # Its engine has died, and the update begins where that has left off.
+        stack, task = self.waiting()
+        self.addCleanup(task.cancel)
+        again = self.heat.load(stack)
+        resource = again['deployment']
+        (old,) = self.deployment_rows()
+        with mock.patch.object(base.SoftwareDeployment, 'make_replacement'):
+            resource.make_replacement(None, None, None)
+        self.assertEqual([], self.deployment_rows())
+        self.assertEqual([], self.in_metadata(again))
+        self.assertNotIn(old.config_id, self.config_ids())
+
+    def test_one_that_is_complete_stays_until_its_replacement_is_too(self):
+        stack = self.created()
+        resource = stack['deployment']
+        with mock.patch.object(
+            base.SoftwareDeployment, 'make_replacement', return_value=7
+        ):
+            self.assertEqual(7, resource.make_replacement(None, None, None))
+        self.assertEqual(1, len(self.deployment_rows()))
+
     def test_what_failed_to_be_created_is_replaced(self):
         stack, _ = self.fails(
             deployments.template(), {'deploy_status_code': 1}
@@ -396,12 +435,13 @@ class AdoptTest(deployments.DeploymentTestCase):
         adopted = self.adopt(stack)
         self.assertEqual(('ADOPT', 'COMPLETE'), adopted['deployment'].state)
 
-    def test_one_that_waits_is_refused(self):
+    def test_one_that_waits_is_refused_and_can_be_updated(self):
         stack, task = self.waiting()
         self.addCleanup(task.cancel)
         adopted = self.adopt(stack)
         self.assertEqual('FAILED', adopted['deployment'].status)
         self.assertIn('IN_PROGRESS', adopted['deployment'].status_reason)
+        self.assertFalse(adopted['deployment'].needs_replace_failed())
 
     def test_one_that_is_not_there_is_refused(self):
         stack = self.created()
@@ -413,6 +453,7 @@ class AdoptTest(deployments.DeploymentTestCase):
         self.assertIn(
             'There is no deployment', adopted['deployment'].status_reason
         )
+        self.assertTrue(adopted['deployment'].needs_replace_failed())
 
     def test_no_container_that_is_not_ours_is_touched(self):
         stack = self.created()

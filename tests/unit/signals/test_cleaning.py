@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How objects go from the object store."""
 
-from unittest import mock
+import types
 
 import testtools
 
@@ -81,9 +81,8 @@ class BinTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.now = 1000.0
-        patcher = mock.patch('time.monotonic', lambda: self.now)
-        patcher.start()
-        self.addCleanup(patcher.stop)
+        clock = types.SimpleNamespace(monotonic=lambda: self.now)
+        self.patch(cleaning, 'time', clock)
         self.bin = cleaning.Bin()
         self.bin.add('before')
         self.assertEqual(['before'], self.bin.take(is_last=False))
