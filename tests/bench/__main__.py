@@ -2,7 +2,7 @@
 """The command line of the bench."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import datetime
 import pathlib
 import tempfile
@@ -162,42 +162,50 @@ def _measure(options: argparse.Namespace) -> records.Record:
         },
         made_at=datetime.datetime.now(datetime.UTC).isoformat(),
     )
-    lab = _lab(options)
-    plan = list(_plan(options))
-    runner = rounds.Runner(lab, lambda text: say(f'      {text}'))
     try:
-        for number, (scenario, side) in enumerate(plan, 1):
-            say(f'{number}/{len(plan)} {scenario.name}: {side.title}')
-            record.measured.append(runner.run(scenario, side))
-            record.seconds = time.monotonic() - begun
-            # An end before its time leaves what there is.
-            record.write(options.out / _JSON)
-        if 'pacing' in options.others:
-            say('Intervals')
-            record.paces = pacing.measure(lab, say)
-        if 'triggering' in options.others:
-            say('Runs by the command line')
-            record.triggered = triggering.measure(lab, say)
+        with _lab(options) as lab:
+            _fill(record, options, lab, say)
     finally:
-        lab.close()
-    record.seconds = time.monotonic() - begun
-    record.write(options.out / _JSON)
+        # An end before its time leaves what there is.
+        record.seconds = time.monotonic() - begun
+        record.write(options.out / _JSON)
     return record
 
 
+def _fill(
+    record: records.Record,
+    options: argparse.Namespace,
+    lab: labs.Lab,
+    say: Callable[[str], None],
+) -> None:
+    def detail(text: str) -> None:
+        say(f'      {text}')
+
+    plan = list(_plan(options))
+    runner = rounds.Runner(lab, detail)
+    for number, (scenario, side) in enumerate(plan, 1):
+        say(f'{number}/{len(plan)} {scenario.name}: {side.title}')
+        record.measured.append(runner.run(scenario, side))
+    if 'pacing' in options.others:
+        say('Intervals')
+        record.paces = pacing.measure(lab, detail)
+    if 'triggering' in options.others:
+        say('Runs by the command line')
+        record.triggered = triggering.measure(lab, detail)
+
+
 def _profile(options: argparse.Namespace) -> None:
-    lab = _lab(options)
     table = [['', 'phase', 'function', 'share', 'own']]
-    with tempfile.TemporaryDirectory(prefix='bench-') as folder:
-        try:
-            for scenario, side in _plan(options):
-                profiler = profiling.Profiler(pathlib.Path(folder))
-                found = rounds.Runner(lab, print, profiler).run(scenario, side)
-                table += tables.profile(
-                    f'{side.title}, {scenario.name}', found, profiler.read()
-                )
-        finally:
-            lab.close()
+    with (
+        tempfile.TemporaryDirectory(prefix='bench-') as folder,
+        _lab(options) as lab,
+    ):
+        for scenario, side in _plan(options):
+            profiler = profiling.Profiler(pathlib.Path(folder))
+            found = rounds.Runner(lab, print, profiler).run(scenario, side)
+            table += tables.profile(
+                f'{side.title}, {scenario.name}', found, profiler.read()
+            )
     print(tables.text(table))
     tables.write(table, options.out / 'profile.csv')
 

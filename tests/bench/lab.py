@@ -54,8 +54,12 @@ class Lab:
         self._servers: list[str] = []
         self._folder = tempfile.TemporaryDirectory(prefix='bench-')
 
-    def close(self) -> None:
-        self.cloud.down(purge=True)
+    def __enter__(self) -> 'Lab':
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # After an error its logs may tell why.
+        self.cloud.down(purge=kind is None)
         self._folder.cleanup()
 
     def reset(self) -> None:
@@ -71,9 +75,10 @@ class Lab:
         # One more file than needed, but then the two sides are alike.
         extra = pathlib.Path(self._folder.name, 'extra.conf')
         extra.write_text(conf)
-        if (self.cloud.path / 'instance.json').exists():
+        if self.cloud.path.exists():
+            # At once: there is nothing in progress.
             for service in ('heat', 'swift'):
-                self.cloud.stop(service)
+                self._kill(service)
         for log in ('swift-requests', 'heat-counters'):
             (self.cloud.path / f'logs/{log}.jsonl').unlink(missing_ok=True)
         self.cloud.up(
@@ -83,10 +88,14 @@ class Lab:
             executor_threads=self._count + 64,
         )
         # Nothing here needs it, and it is never quite idle.
-        self.cloud.stop('mistral')
+        self._kill('mistral')
         served = self.cloud.resource_classes()[_TYPE]
         if not served.startswith(side.module):
             raise RuntimeError(f'{_TYPE} is served by {served}')
+
+    def _kill(self, service: str) -> None:
+        if self.cloud.usage(service)['running']:
+            self.cloud.kill(service)
 
     def servers(self) -> list[str]:
         """Return the ids of the servers; makes them at need."""

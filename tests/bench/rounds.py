@@ -85,18 +85,21 @@ class Runner:
             with self._lab.state() as state:
                 warm_up(self._lab, state)
                 templates = scenario.templates(self._lab.servers())
-                self._measure(
-                    found,
-                    stacks.Stacks(self._lab, state, templates, scenario.count),
+                group = stacks.Stacks(
+                    self._lab, state, templates, scenario.count
                 )
+                mark = self._create(found, group)
+                if not scenario.brief:
+                    self._change(found, group, mark)
         except engine_state.TooLongError as error:
             found.trouble = str(error)
             self._say(f'gave up: {error}')
-            # What goes on in this cloud would be in the next round.
+        if found.delete is None:
+            # What is left in this cloud would be in the next round.
             self._lab.reset()
         return found
 
-    def _measure(self, found: Round, group: stacks.Stacks) -> None:
+    def _create(self, found: Round, group: stacks.Stacks) -> counting.Mark:
         self._count(found, 'idle', lambda: time.sleep(IDLE))
         mark, found.create = self._count(found, 'create', group.create)
         self._say(f'all wait after {found.create:.1f} s')
@@ -109,6 +112,11 @@ class Runner:
         mark, _ = self._count(found, 'signals', signal, mark)
         found.peak_bytes = self._meter.peak_bytes()
         self._say(f'all complete {found.signals.seconds:.1f} s after the PUTs')
+        return mark
+
+    def _change(
+        self, found: Round, group: stacks.Stacks, mark: counting.Mark
+    ) -> None:
         mark, found.update = self._count(found, 'update', group.update, mark)
 
         def signal_again() -> None:
