@@ -164,7 +164,19 @@ class _Checker:
                 *('tasks', task, 'workflow'),
                 task=task,
             )
+        yield from self._join(task, content.get('join', 'all'))
         yield from self._clauses(task, content, tasks, 'tasks', task)
+
+    def _join(self, task: str, join: Any) -> Iterator[findings.Problem]:
+        # Mistral's answer names no task.
+        number = isinstance(join, int) and not isinstance(join, bool)
+        if join not in ('all', 'one') and not (number and join > 0):
+            yield self._problem(
+                f'join is "all", "one" or the number of tasks to wait for, '
+                f'and not {join!r}',
+                *('tasks', task, 'join'),
+                task=task,
+            )
 
     def _clauses(
         self,

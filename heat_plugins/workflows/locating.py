@@ -7,6 +7,7 @@ found; the line is then known.
 """
 
 from collections.abc import Callable, Iterable
+import dataclasses
 import re
 from typing import Any, Final
 
@@ -25,6 +26,9 @@ _TASK: Final = re.compile(r'\btask_name=(\w+)')
 
 #: A task that a part of a workflow leads to, and that is not in it.
 _STUB: Final = {'action': 'std.noop'}
+
+#: What other keys of a task depend on.
+_MADE_OF: Final = ('action', 'workflow', 'with-items')
 
 _LENGTH: Final = 300
 
@@ -70,7 +74,21 @@ def _in_workflow(
     if found is None:
         return _problem(definition, said, path, workflow.name)
     where = (*path, 'tasks', found)
-    return _problem(definition, said, where, workflow.name, str(found))
+    key = None if _INSTANCE.search(said) else _key(workflow, found, ask)
+    return _problem(definition, said, where, workflow.name, str(found), key)
+
+
+def _key(workflow: reading.Workflow, task: str, ask: Ask) -> str | None:
+    """Return which key of a task is refused beside what makes it a task."""
+    content = workflow.data['tasks'][task]
+    made_of = [one for one in _MADE_OF if one in content]
+    for key in (*made_of, *(one for one in content if one not in made_of)):
+        needed = made_of[: made_of.index(key)] if key in made_of else made_of
+        kept = {one: content[one] for one in (*needed, key)}
+        alone = dataclasses.replace(workflow, data={'tasks': {task: kept}})
+        if ask(_part(alone, [task]), False):
+            return str(key)
+    return None
 
 
 def _part(workflow: reading.Workflow, tasks: Iterable[Any]) -> str:
@@ -98,8 +116,9 @@ def _problem(
     path: reading.Path,
     workflow: str | None = None,
     task: str | None = None,
+    key: str | None = None,
 ) -> findings.Problem:
-    within: list[str | int] = []
+    within: list[str | int] = [] if key is None else [key]
     if match := _INSTANCE.search(said):
         for name, number in _STEP.findall(match.group(1)):
             within.append(int(number) if number else name)

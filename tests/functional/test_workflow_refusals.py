@@ -49,6 +49,36 @@ def test_both_forms_or_neither_are_refused(mistral):
         )
 
 
+@pytest.mark.parametrize(
+    ('key', 'value', 'said'),
+    [
+        # Heat's own schema has one type for each of these.
+        ('with_items', {'a': 1}, 'with-items'),
+        ('wait_before', 'soon', 'wait-before'),
+        ('timeout', [1], 'timeout'),
+        ('pause_before', 'perhaps', 'pause-before'),
+        ('concurrency', {'a': 1}, 'concurrency'),
+        ('keep_result', 5, 'keep-result'),
+        ('safe_rerun', 5, 'safe-rerun'),
+        ('retry', 5, 'retry'),
+        ('retry', {'tries': 5}, 'retry'),
+        ('on_success', 5, 'on-success'),
+        ('on_success', ['gone'], 'on-success names the task "gone"'),
+        ('join', {'a': 1}, 'join'),
+        ('input', [1], 'input'),
+        ('publish', 5, 'publish'),
+    ],
+)
+def test_value_that_no_task_can_have_is_named(mistral, key, value, said):
+    task = {'name': 'one', 'action': 'std.noop', key: value}
+    if key == 'concurrency':
+        task['with_items'] = 'i in <% [1] %>'
+    content = flows.template(None, type='direct', tasks=[task])
+    message = flows.refusal(mistral, content)
+    assert said in message
+    assert 'task "one"' in message or 'tasks[0]' in message
+
+
 def test_get_resource_of_several_is_refused(mistral):
     content = flows.template(f'a:\n  {flows.NOOP}\nb:\n  {flows.NOOP}')
     content['outputs']['x'] = {'value': {'get_resource': 'workflow'}}

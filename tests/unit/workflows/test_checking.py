@@ -65,6 +65,11 @@ def test_nothing_is_found_in_what_is_right():
             '"action:" or "workflow:" in it',
         ),
         (
+            'w:\n  tasks:\n    a:\n      action: x\n      join: every',
+            'workflow "w", task "a", line 5: join is "all", "one" or the '
+            "number of tasks to wait for, and not 'every'",
+        ),
+        (
             'w:\n  tasks:\n    a:\n      acton: x',
             'workflow "w", task "a", line 4: Mistral does not know "acton" '
             'here; is "action" meant?',

@@ -107,6 +107,32 @@ def test_few_questions_are_asked_of_many_tasks():
     )
     text = f'{many}    bad: {{action: x, fail-on: 1}}\n'
     assert located(text, mistral) == [
-        'workflow "w", task "bad", line 503: Mistral says: no'
+        'workflow "w", task "bad", line 503: Mistral says: fail-on: no'
     ]
     assert mistral.asked < 25
+
+
+def test_key_is_found_with_what_it_depends_on():
+    def bad(found):
+        return any(
+            'concurrency' in one and 'with-items' in one
+            for one in tasks(found)
+        )
+
+    text = (
+        'w:\n  tasks:\n    a:\n      wait-before: 1\n      action: x\n'
+        '      concurrency: no\n      with-items: i in y\n'
+    )
+    assert located(text, Mistral(bad, 'no')) == [
+        'workflow "w", task "a", line 6: Mistral says: concurrency: no'
+    ]
+
+
+def test_key_may_stay_unknown():
+    mistral = Mistral(
+        lambda found: any(len(one) > 2 for one in tasks(found)), 'no'
+    )
+    text = 'w: {tasks: {a: {action: x, wait-before: 1, wait-after: 2}}}'
+    assert located(text, mistral) == [
+        'workflow "w", task "a", line 1: Mistral says: no'
+    ]
