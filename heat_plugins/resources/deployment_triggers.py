@@ -77,6 +77,10 @@ class Triggers:
                 'its server has been given nothing so far; a component needs '
                 'an entry for CREATE, if only an empty one'
             )
+        if not self._may_be_reachable():
+            raise run_errors.Refused(
+                f'server {self.properties[self.SERVER]} is not there any more'
+            )
         target = self._target(row, wanted.action)
         order = starting.Order(
             action=wanted.action,

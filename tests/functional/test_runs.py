@@ -125,6 +125,7 @@ def run(
     commands = Commands(cloud, stack.name, 'demo')
     yield commands
     assert SECRET not in commands.said
+    assert SECRET not in cloud.log('heat').read_text()
 
 
 def given(stack: base.Stack) -> list[str]:

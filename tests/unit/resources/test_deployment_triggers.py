@@ -190,6 +190,11 @@ class RefusalTest(TriggerTestCase):
         self.assertIn(run['id'], said)
         self.assertEqual(1, len(self.given(stack)))
 
+    def test_a_server_that_is_gone(self):
+        stack = self.stack(server='of-nova')
+        said = self.refused(stack, BACKUP)
+        self.assertIn('server of-nova is not there any more', said)
+
     def test_nobody_was_given_anything_so_far(self):
         config = {
             **CONFIG,
