@@ -33,7 +33,7 @@ def listings(
 def signals(
     cloud: minicloud_client.Cloud, stack_id: str
 ) -> dict[str, dict[str, Any]]:
-    """Return the results that Swift has been sent, by the config's id."""
+    """Return the results that Swift has been sent, by their objects."""
     path = f'{container(stack_id)}/signals/[^/]+/[^/]+'
     return {
         one['path'].rpartition('/')[2]: one

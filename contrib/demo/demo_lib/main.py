@@ -115,7 +115,7 @@ def _say_usage(cloud: minicloud_client.Cloud, shown: screen.Screen) -> None:
         f'eval "$({command} env)"\n'
         'openstack stack create -t contrib/examples/hello.yaml hello\n'
         'minicloud agent start hello --stack hello --resource server\n'
-        'openstack stack list\n'
+        'while openstack stack list | grep IN_PROGRESS; do sleep 1; done\n'
         'openstack stack output show hello greeting'
     )
     shown.say('To take it down:')

@@ -10,17 +10,15 @@ import pathlib
 class Run:
     """A config that an agent has run.
 
-    :ivar config_id: of the derived config.
+    :ivar signal: the object that its result is sent to.
     :ivar name: of the config.
     :ivar action: that it was run for.
-    :ivar deployment_id: where its result belongs.
     :ivar result: what the agent has sent back.
     """
 
-    config_id: str
+    signal: str
     name: str
     action: str
-    deployment_id: str
     result: dict[str, object]
 
     def __str__(self) -> str:
@@ -36,7 +34,7 @@ class Run:
 
 
 def runs(disk: pathlib.Path) -> dict[str, Run]:
-    """Return what has been run on a server so far, by config id.
+    """Return what has been run on a server so far, by signal.
 
     The agent writes down each config before it runs it, and beside it what
     it is about to send back.
@@ -52,11 +50,11 @@ def runs(disk: pathlib.Path) -> dict[str, Run]:
             continue
         inputs = {one['name']: one['value'] for one in config['inputs']}
         url = inputs['deploy_signal_id'].partition('?')[0]
-        found[config_id] = Run(
-            config_id=config_id,
+        signal = url.rpartition('/')[2]
+        found[signal] = Run(
+            signal=signal,
             name=config['name'],
             action=inputs['deploy_action'],
-            deployment_id=url.rsplit('/', 2)[1],
             result=result,
         )
     return found

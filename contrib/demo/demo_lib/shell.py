@@ -26,11 +26,12 @@ class Shell:
         self._cloud = cloud
         self._screen = shown
 
-    def run(self, line: str, show: bool = True) -> str:
+    def run(self, line: str, show: bool = True, progress: bool = False) -> str:
         """Show and run a command; what it printed.
 
         :param line: the command; where it has a newline it goes on below.
         :param show: whether to show what it prints.
+        :param progress: whether to show what it says meanwhile, too.
         :raises errors.Surprise: it failed; with all that it said.
         """
         self._screen.command(line)
@@ -56,5 +57,6 @@ class Shell:
                 f'{shlex.join(words)}\n{done.stdout}{done.stderr}'
             )
         if show:
-            self._screen.output(done.stdout)
+            said = done.stderr if progress else ''
+            self._screen.output(said + done.stdout)
         return done.stdout

@@ -7,14 +7,14 @@ Each is announced in a line, shows what really happens, and raises
 
 from collections.abc import Callable
 import dataclasses
-import json
 import time
-from typing import Any
 
 import minicloud_client
 
+from demo_lib import backups
 from demo_lib import errors
 from demo_lib import evidence
+from demo_lib import news
 from demo_lib import screen
 from demo_lib import server
 from demo_lib import shell
@@ -22,24 +22,10 @@ from demo_lib import stack
 from demo_lib import watch
 
 _SOFTWARE = 'contrib/examples/software.yaml'
-_WORKFLOW = 'contrib/examples/workflow.yaml'
 
 _LATER = 'Good morning, world'
 _TOO_LONG = 'Good morning to everybody who has got up this early'
 _SHORTER = 'Good morning, all'
-
-_BY_HAND = {'input': {'page': 'the page'}}
-_BY_WEBHOOK = {'input': {'page': 'the page', 'channel': 'radio'}}
-
-# What the workflow returns then, and what it does by the clock.
-_HAND_SENT = 'News on the page by mail'
-_WEBHOOK_SENT = 'News on the page by radio'
-_CLOCK_SENT = 'News on all pages by mail'
-_BEGUN_BY = {
-    _HAND_SENT: 'hand',
-    _WEBHOOK_SENT: 'webhook',
-    _CLOCK_SENT: 'the clock',
-}
 
 #: For how long to show that deployments wait, in seconds.
 _LOOK = 6
@@ -71,7 +57,8 @@ class Tour:
         self._before: dict[str, list[str]] = {}
         self._watch: watch.Watch
         self._stack: stack.Stack
-        self._news: stack.Stack
+        self._news = news.News(cloud, shown, self._shell)
+        self._backups = backups.Backups(shown, self._shell, self._agent)
 
     @property
     def steps(self) -> list[Step]:
@@ -83,7 +70,7 @@ class Tour:
             ),
             Step(
                 'A workflow is created, to run by the clock and on demand',
-                self.schedule,
+                self._news.schedule,
                 120,
             ),
             Step(
@@ -101,7 +88,17 @@ class Tour:
             Step('The next update repairs it', self.repair, 240),
             Step(
                 'The workflow runs: by hand, by its webhook, by the clock',
-                self.run_workflow,
+                self._news.run,
+                240,
+            ),
+            Step(
+                'Somebody runs an action that is no part of the life cycle',
+                self.back_up,
+                120,
+            ),
+            Step(
+                'The clock runs it, through Mistral',
+                self.back_up_at_night,
                 240,
             ),
             Step('All is deleted, and nothing is left', self.delete, 240),
@@ -208,7 +205,7 @@ class Tour:
 
     def update(self) -> None:
         checksum = self._stack.outputs()['checksum']
-        self._update(_LATER)
+        self._update(f'greeting={_LATER}')
         runs = self._watch.until('UPDATE_COMPLETE', 120)
         self._require_runs(
             runs, {('page', 'UPDATE'), ('inspection', 'UPDATE')}
@@ -222,7 +219,7 @@ class Tour:
 
     def fail(self) -> None:
         self._screen.say('This greeting is longer than the page has room for.')
-        self._update(_TOO_LONG)
+        self._update(f'greeting={_TOO_LONG}')
         self._watch.until('UPDATE_FAILED', 120)
         told = self._shell.run('openstack stack failures list web')
         for part in ('error output "problem" has a value', 'characters of 40'):
@@ -230,7 +227,7 @@ class Tour:
 
     def repair(self) -> None:
         before = self._stack.deployments()
-        self._update(_SHORTER)
+        self._update(f'greeting={_SHORTER}')
         runs = self._watch.until('UPDATE_COMPLETE', 120)
         self._require_runs(
             runs, {('page', 'UPDATE'), ('inspection', 'UPDATE')}
@@ -246,74 +243,11 @@ class Tour:
         said = self._show_output('said')
         errors.require(_SHORTER in said, f'The output is {said!r}')
 
-    def schedule(self) -> None:
-        self._shell.run(
-            f'openstack stack create -t {_WORKFLOW} news'
-            "\n--parameter 'pattern=* * * * *' -f value -c stack_status"
-        )
-        self._news = stack.Stack(self._cloud, 'news', '')
-        begun = time.monotonic()
-        while (status := self._news.status) == 'CREATE_IN_PROGRESS':
-            spent = time.monotonic() - begun
-            if spent > 60:
-                raise errors.TooSlow(f'Stack news is {status} after 60 s')
-            self._screen.wait(f'the stack is {status}', spent)
-            time.sleep(0.5)
-        errors.require(status == 'CREATE_COMPLETE', f'Stack news is {status}')
-        self._screen.say(f'Stack news is {status}. The clock will run it:')
-        upcoming = self._show_output('upcoming', 'news')
-        errors.require(' UTC' in upcoming, 'Mistral has no times for it')
-        self._screen.say('Meanwhile there is software to deploy.')
+    def back_up(self) -> None:
+        self._backups.by_hand(self._watch)
 
-    def run_workflow(self) -> None:
-        self._shell.run(
-            'openstack stack resource signal news announcement'
-            f"\n--data '{json.dumps(_BY_HAND)}'"
-        )
-        self._post(self._news.outputs()['webhook'], _BY_WEBHOOK)
-        runs = self._wait_for_runs({_HAND_SENT, _WEBHOOK_SENT, _CLOCK_SENT})
-        for run in reversed(runs):
-            who = _BEGUN_BY.get(run['output']['sent'], '')
-            errors.require(who, f'Nobody was to begin {run}')
-            self._screen.say(
-                f'Begun by {who} at {run["created_at"]} UTC: '
-                f'{run["state"]}, "{run["output"]["sent"]}".'
-            )
-        self._screen.say('What they have returned is an output of the stack:')
-        shown = self._show_output('sent', 'news')
-        for sent in (_HAND_SENT, _WEBHOOK_SENT, _CLOCK_SENT):
-            errors.require(sent in shown, f'It does not say {sent!r}')
-
-    def _post(self, url: str, body: dict[str, Any]) -> None:
-        """Show and send what curl would: no token, and a body of JSON."""
-        self._screen.say('The same with nothing but HTTP, and no token:')
-        self._screen.output(
-            f'POST {url}\nContent-Type: application/json\n\n{json.dumps(body)}'
-        )
-        answer = minicloud_client.rest.send('POST', url, body=body)
-        errors.require(answer.ok, f'The webhook answers {answer}')
-        self._screen.say(f'Heat answers {answer.status}.')
-
-    def _wait_for_runs(self, expected: set[str]) -> list[dict[str, Any]]:
-        """Wait until these have been sent; the runs, the newest first."""
-        begun = time.monotonic()
-        while True:
-            runs = self._news.outputs()['executions'] or []
-            done = [run for run in runs if run['state'] == 'SUCCESS']
-            for run in runs:
-                errors.require(
-                    run['state'] in ('IDLE', 'RUNNING', 'SUCCESS'),
-                    f'A workflow is not to end so: {run}',
-                )
-            missing = expected - {run['output']['sent'] for run in done}
-            if not missing:
-                return done
-            spent = time.monotonic() - begun
-            if spent > 90:
-                raise errors.TooSlow(f'After 90 s there is no {missing}')
-            whom = ', '.join(sorted(_BEGUN_BY[one] for one in missing))
-            self._screen.wait(f'the run by {whom} has not ended', spent)
-            time.sleep(0.5)
+    def back_up_at_night(self) -> None:
+        self._backups.by_clock(self._watch, self._stack)
 
     def delete(self) -> None:
         self._shell.run('openstack stack delete --yes web news')
@@ -348,15 +282,15 @@ class Tour:
                 raise errors.TooSlow(f'These stacks are still there: {names}')
             time.sleep(0.5)
 
-    def _update(self, greeting: str) -> None:
+    def _update(self, parameter: str) -> None:
         self._shell.run(
             'openstack stack update web --existing -f value -c stack_status'
-            f"\n--parameter 'greeting={greeting}'"
+            f"\n--parameter '{parameter}'"
         )
 
-    def _show_output(self, name: str, of: str = 'web') -> str:
+    def _show_output(self, name: str) -> str:
         return self._shell.run(
-            f'openstack stack output show {of} {name} -f value -c output_value'
+            f'openstack stack output show web {name} -f value -c output_value'
         )
 
     def _require_runs(

@@ -37,7 +37,7 @@ class Watch:
         self._signals: set[str] = set()
         # The deployments in progress, and since when.
         self._waiting: dict[str, float] = {}
-        #: What the agent has run so far, by config id.
+        #: What the agent has run so far, by signal.
         self.runs: dict[str, server.Run] = {}
 
     def until(self, status: str, seconds: float) -> list[server.Run]:
@@ -51,7 +51,7 @@ class Watch:
         while True:
             # First, so that what led to it is told before it.
             reached = self._stack.status
-            self._tell()
+            self.tell()
             spent = time.monotonic() - begun
             if not reached.endswith('_IN_PROGRESS'):
                 break
@@ -75,30 +75,30 @@ class Watch:
             if time.monotonic() > deadline:
                 raise errors.Surprise('A result has not reached Swift')
             time.sleep(_PAUSE)
-            self._tell()
+            self.tell()
         return [run for key, run in self.runs.items() if key not in known]
 
     def hold(self, seconds: float) -> None:
         """Watch for some time."""
         begun = time.monotonic()
         while (spent := time.monotonic() - begun) < seconds:
-            self._tell()
+            self.tell()
             self._screen.wait('; '.join(self._stack.waits()), spent)
             time.sleep(_PAUSE)
 
-    def _tell(self) -> None:
+    def tell(self) -> None:
         """Say what has been run, has reached Swift, and was waited for."""
         runs = server.runs(self._agent.path)
-        for config_id, run in runs.items():
-            if config_id not in self.runs:
-                self.runs[config_id] = run
+        for signal, run in runs.items():
+            if signal not in self.runs:
+                self.runs[signal] = run
                 self._screen.say(str(run) + '.')
         signals = evidence.signals(self._cloud, self._stack.id)
-        for config_id, request in signals.items():
-            if config_id in self._signals or config_id not in self.runs:
+        for signal, request in signals.items():
+            if signal in self._signals or signal not in self.runs:
                 continue
             evidence.check_signal(request)
-            self._signals.add(config_id)
+            self._signals.add(signal)
             self._screen.say(
                 f'Its PUT has reached Swift: {request["status"]}, '
                 f'{request["received"]} bytes, by {request["agent"]}, '

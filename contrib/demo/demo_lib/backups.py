@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An action that is no part of the life cycle: by hand, and by the clock."""
+
+import re
+import time
+from typing import Any
+
+import minicloud_client
+
+from demo_lib import errors
+from demo_lib import screen
+from demo_lib import shell
+from demo_lib import stack
+from demo_lib import watch
+
+_RUN = re.compile(r'\d{8}T\d{6}Z-[0-9a-f]{8}')
+
+
+class Backups:
+    """Runs BACKUP on the server of the stack ``web``."""
+
+    def __init__(
+        self,
+        shown: screen.Screen,
+        typed: shell.Shell,
+        agent: minicloud_client.Agent,
+    ) -> None:
+        self._screen = shown
+        self._shell = typed
+        self._agent = agent
+
+    def by_hand(self, watched: watch.Watch) -> None:
+        self._shell.run('openstack software deployment action list web')
+        self._shell.run(
+            'openstack software deployment trigger web page_deployment BACKUP'
+            '\n--wait',
+            progress=True,
+        )
+        watched.tell()
+        self._require_backups(1)
+
+    def by_clock(self, watched: watch.Watch, web: stack.Stack) -> None:
+        self._screen.say(
+            'The template has a cron trigger for every night. The next night '
+            'is a minute away:'
+        )
+        self._shell.run(
+            'openstack stack update web --existing -f value -c stack_status'
+            "\n--parameter 'backups=* * * * *'"
+        )
+        watched.until('UPDATE_COMPLETE', 120)
+        night = self._wait_for_a_night(watched, web)
+        self._screen.say(
+            f'Begun by the clock at {night["created_at"]} UTC: '
+            f'{night["state"]}. Whoever began it, it is a run like any other:'
+        )
+        listed = self._shell.run(
+            'openstack software deployment run list web'
+            '\n-c ID -c Resource -c Action -c State -c Duration'
+        )
+        latest = _RUN.findall(listed)[0]
+        shown = self._shell.run(
+            f'openstack software deployment run show web {latest}'
+        )
+        errors.require(
+            'by workflow execution' in shown, 'The clock has not started it'
+        )
+        self._require_backups(2)
+
+    def _wait_for_a_night(
+        self, watched: watch.Watch, web: stack.Stack
+    ) -> dict[str, Any]:
+        """Wait until the workflow for the night has run; its last run."""
+        begun = time.monotonic()
+        while True:
+            watched.tell()
+            nights = web.outputs()['nights'] or []
+            for night in nights:
+                errors.require(
+                    night['state'] in ('IDLE', 'RUNNING', 'SUCCESS'),
+                    f'A night is not to end so: {night}',
+                )
+            # Not so late that the next one begins while all is deleted.
+            if (
+                nights
+                and nights[0]['state'] == 'SUCCESS'
+                and time.time() % 60 < 40
+            ):
+                return dict(nights[0])
+            spent = time.monotonic() - begun
+            if spent > 180:
+                raise errors.TooSlow(f'After 180 s there is only {nights}')
+            self._screen.wait(
+                'the clock has not run it'
+                if not nights
+                else f'the run by the clock is {nights[0]["state"]}',
+                spent,
+            )
+            time.sleep(0.5)
+
+    def _require_backups(self, least: int) -> None:
+        found = list((self._agent.path / 'tmp').glob('web-*/index.html'))
+        errors.require(
+            len(found) >= least,
+            f'On the server there are only these backups: {found}',
+        )
