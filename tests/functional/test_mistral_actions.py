@@ -4,15 +4,14 @@
 from collections.abc import Callable
 import json
 import pathlib
-from typing import Any
 
 import pytest
 import yaml
 
 from tests.functional import base
+from tests.functional import executions
 from tests.functional import servers
 
-MISTRAL = 'workflowv2'
 EXAMPLE = base.ROOT / 'contrib/examples/nightly-backup.yaml'
 
 # The sixth field of a pattern is for the seconds.
@@ -37,60 +36,9 @@ def template() -> Template:
     return found
 
 
-class Mistral:
-    """Mistral, as a user of its API has it."""
-
-    def __init__(self, session: base.minicloud_client.Session) -> None:
-        self._session = session
-
-    def start(self, workflow: str, **given: Any) -> str:
-        answer = self._session.post(
-            MISTRAL,
-            '/executions',
-            {'workflow_name': workflow, 'input': given},
-        )
-        assert answer.ok, answer
-        return str(answer.json()['id'])
-
-    def show(self, execution: str) -> Template:
-        answer = self._session.get(MISTRAL, f'/executions/{execution}')
-        assert answer.ok, answer
-        found = dict(answer.json())
-        return {**found, 'output': json.loads(found['output'] or '{}')}
-
-    def end(self, execution: str, seconds: float = 90) -> Template:
-        """Wait until an execution has ended; return it."""
-
-        def ended() -> Template | None:
-            found = self.show(execution)
-            going = found['state'] in ('IDLE', 'RUNNING', 'DELAYED')
-            return None if going else found
-
-        found: Template = base.until(ended, seconds)
-        return found
-
-    def run(self, workflow: str, **given: Any) -> Template:
-        return self.end(self.start(workflow, **given))
-
-    def stop(self, execution: str) -> None:
-        answer = self._session.put(
-            MISTRAL, f'/executions/{execution}', {'state': 'CANCELLED'}
-        )
-        assert answer.ok, answer
-
-    def tasks(self, workflow: str) -> list[Template]:
-        """Return the tasks of all executions of a workflow."""
-        answer = self._session.get(MISTRAL, f'/tasks?workflow_name={workflow}')
-        return list(answer.json()['tasks'])
-
-    def names(self, kind: str) -> set[str]:
-        answer = self._session.get(MISTRAL, f'/{kind}')
-        return {one['name'] for one in answer.json()[kind]}
-
-
 @pytest.fixture(scope='module')
-def mistral(cloud: base.minicloud_client.Cloud) -> Mistral:
-    return Mistral(cloud.session())
+def mistral(cloud: base.minicloud_client.Cloud) -> executions.Mistral:
+    return executions.Mistral(cloud.session())
 
 
 @pytest.fixture(scope='module')
@@ -116,7 +64,7 @@ def trusts(cloud: base.minicloud_client.Cloud) -> set[str]:
 def test_the_clock_backs_up_and_a_deleted_stack_leaves_nothing(
     cloud: base.minicloud_client.Cloud,
     stacks: Callable[..., base.Stack],
-    mistral: Mistral,
+    mistral: executions.Mistral,
 ) -> None:
     def made() -> tuple[set[str], ...]:
         return (
@@ -160,7 +108,9 @@ def test_the_clock_backs_up_and_a_deleted_stack_leaves_nothing(
 
 
 def test_a_run_that_fails_fails_its_workflow_with_the_reason(
-    cloud: base.minicloud_client.Cloud, stack: base.Stack, mistral: Mistral
+    cloud: base.minicloud_client.Cloud,
+    stack: base.Stack,
+    mistral: executions.Mistral,
 ) -> None:
     with servers.agent(cloud, stack):
         ended = mistral.run(
@@ -191,7 +141,7 @@ def test_a_run_that_fails_fails_its_workflow_with_the_reason(
 )
 def test_what_cannot_be_run_is_refused_with_a_code(
     stack: base.Stack,
-    mistral: Mistral,
+    mistral: executions.Mistral,
     given: Template,
     code: str,
     reason: str,
@@ -207,7 +157,7 @@ def test_what_cannot_be_run_is_refused_with_a_code(
 def test_another_projects_stack_is_not_there(
     cloud: base.minicloud_client.Cloud, stack: base.Stack
 ) -> None:
-    ended = Mistral(cloud.session('other')).run(
+    ended = executions.Mistral(cloud.session('other')).run(
         'software_deployment.trigger',
         stack=stack.id,
         resource='deployment',
@@ -217,7 +167,7 @@ def test_another_projects_stack_is_not_there(
 
 
 def test_a_run_outlives_the_workflow_and_ends_by_another(
-    stack: base.Stack, mistral: Mistral
+    stack: base.Stack, mistral: executions.Mistral
 ) -> None:
     started = mistral.run(
         'software_deployment.trigger',
@@ -241,12 +191,14 @@ def test_a_run_outlives_the_workflow_and_ends_by_another(
 
 
 def test_a_wait_outlives_a_crash_of_mistral(
-    cloud: base.minicloud_client.Cloud, stack: base.Stack, mistral: Mistral
+    cloud: base.minicloud_client.Cloud,
+    stack: base.Stack,
+    mistral: executions.Mistral,
 ) -> None:
     # Mistral's database lets go of no workflow that a trigger names.
     session = cloud.session()
     answer = session.post(
-        MISTRAL,
+        executions.MISTRAL,
         '/cron_triggers',
         {
             'name': 'direct',
@@ -281,4 +233,4 @@ def test_a_wait_outlives_a_crash_of_mistral(
     assert ended['state'] == 'SUCCESS', ended
     assert ended['output']['run']['state'] == 'complete'
     assert 'software_deployment.trigger' in mistral.names('workflows')
-    assert session.delete(MISTRAL, '/cron_triggers/direct').ok
+    assert session.delete(executions.MISTRAL, '/cron_triggers/direct').ok

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Executions of a real Mistral."""
+
+import json
+from typing import Any
+
+from tests.functional import base
+
+MISTRAL = 'workflowv2'
+
+Template = base.Template
+
+
+class Mistral:
+    """Mistral, as a user of its API has it."""
+
+    def __init__(self, session: base.minicloud_client.Session) -> None:
+        self._session = session
+
+    def start(self, workflow: str, **given: Any) -> str:
+        answer = self._session.post(
+            MISTRAL,
+            '/executions',
+            {'workflow_name': workflow, 'input': given},
+        )
+        assert answer.ok, answer
+        return str(answer.json()['id'])
+
+    def show(self, execution: str) -> Template:
+        answer = self._session.get(MISTRAL, f'/executions/{execution}')
+        assert answer.ok, answer
+        found = dict(answer.json())
+        return {**found, 'output': json.loads(found['output'] or '{}')}
+
+    def end(self, execution: str, seconds: float = 90) -> Template:
+        """Wait until an execution has ended; return it."""
+
+        def ended() -> Template | None:
+            found = self.show(execution)
+            going = found['state'] in ('IDLE', 'RUNNING', 'DELAYED')
+            return None if going else found
+
+        found: Template = base.until(ended, seconds)
+        return found
+
+    def run(self, workflow: str, **given: Any) -> Template:
+        return self.end(self.start(workflow, **given))
+
+    def action(self, action: str, **given: Any) -> Any:
+        """Run an action by itself; return its result."""
+        answer = self._session.post(
+            MISTRAL,
+            '/action_executions',
+            {
+                'name': action,
+                'input': json.dumps(given),
+                'params': json.dumps({'save_result': True}),
+            },
+        )
+        assert answer.ok, answer
+        place = f'/action_executions/{answer.json()["id"]}'
+
+        def ended() -> Template | None:
+            found = self._session.get(MISTRAL, place).json()
+            return None if found['state'] == 'RUNNING' else dict(found)
+
+        return json.loads(base.until(ended)['output'])['result']
+
+    def stop(self, execution: str) -> None:
+        answer = self._session.put(
+            MISTRAL, f'/executions/{execution}', {'state': 'CANCELLED'}
+        )
+        assert answer.ok, answer
+
+    def tasks(self, workflow: str) -> list[Template]:
+        """Return the tasks of all executions of a workflow."""
+        answer = self._session.get(MISTRAL, f'/tasks?workflow_name={workflow}')
+        return list(answer.json()['tasks'])
+
+    def names(self, kind: str) -> set[str]:
+        answer = self._session.get(MISTRAL, f'/{kind}')
+        return {one['name'] for one in answer.json()[kind]}
