@@ -31,7 +31,8 @@ class GroupMixin:
                     _('a group takes no other signals than triggers')
                 ),
             )
-        members = list(self.nested().values()) if self.nested() else []
+        nested = self.nested()
+        members = [] if nested is None else list(nested.values())
         failed = [one.name for one in members if not _triggered(one, details)]
         begun = _('%(action)s has begun on %(number)d of %(all)d members') % {
             'action': wanted.action,

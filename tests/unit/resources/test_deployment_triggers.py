@@ -410,3 +410,54 @@ class EndTest(TriggerTestCase):
         self.update(stack, self.template())
         self.assertEqual([], self.given(stack))
         self.assertIsNotNone(self.objects(stack))
+
+
+class GroupTest(TriggerTestCase):
+    """A group hands a signal on to its members."""
+
+    def setUp(self):
+        super().setUp()
+        more = {'config': CONFIG, 'other': deployments.deployment(name='o')}
+        self.members = self.created(deployments.template(resources=more))
+
+    def signal_group(self, details):
+        stack = self.heat.stack(
+            deployments.template(
+                kind='OS::Heat::SoftwareDeploymentGroup',
+                server=None,
+                servers={},
+            ),
+            name='of-the-group',
+        )
+        nested = self.heat.load(self.members)
+        members = {n: nested[n] for n in ('deployment', 'other')}
+        stack._store_resources()
+        group = stack['deployment']
+        self.patch(group, 'nested', lambda: members)
+        try:
+            group.signal(details)
+        finally:
+            self.said = deployments.events(stack)[-1]
+
+    def test_a_trigger_starts_a_run_on_each(self):
+        self.signal_group(BACKUP)
+        self.assertEqual(
+            'Signal: BACKUP has begun on 2 of 2 members', self.said
+        )
+        self.assertEqual(2, len(self.given(self.members)))
+
+    def test_one_that_refuses_does_not_stop_the_others(self):
+        self.signal(self.members, BACKUP, 'other')
+        self.assertRaises(exception.ResourceFailure, self.signal_group, BACKUP)
+        self.assertIn('begun on 1 of 2 members; see the events', self.said)
+        self.assertIn('of other', self.said)
+        self.assertEqual(2, len(self.given(self.members)))
+
+    def test_anything_else_is_refused(self):
+        self.assertRaises(
+            exception.ResourceFailure,
+            self.signal_group,
+            {'deploy_status_code': 0},
+        )
+        self.assertIn('no other signals than triggers', self.said)
+        self.assertEqual([], self.given(self.members))
