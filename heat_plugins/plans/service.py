@@ -111,6 +111,8 @@ class Plans:
         :param options: see `create`.
         :raises errors.NotFound: there is no such container.
         """
+        if not container or '/' in container:
+            raise errors.Invalid(f'{container!r} is no name of a container')
         content = sources.from_container(self._container(container))
         return self.create(name, content, adopt=container == name, **options)
 

@@ -280,3 +280,7 @@ class CreateTest(testtools.TestCase):
         self.assertRaises(
             errors.NotFound, self.plans.create_from_container, 'plan', 'nope'
         )
+        for name in ('', 'a/b'):
+            self.assertRaises(
+                errors.Invalid, self.plans.create_from_container, 'plan', name
+            )
