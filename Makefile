@@ -22,10 +22,11 @@ JOBS ?= 3
 # For pytest, such as ARGS='-k registry', or for the bench: ARGS=--help.
 ARGS ?=
 
-.PHONY: help venv lint unit functional test demo bench docs
+.PHONY: help venv lint unit functional test demo demo-plan bench docs
 
 help:
 	@echo 'make demo        watch a real Heat deploy software and run workflows'
+	@echo 'make demo-plan   watch templates become a plan that is deployed'
 	@echo 'make test        lint and all tests'
 	@echo 'make lint        ruff and mypy'
 	@echo 'make unit        the tests that need no cloud'
@@ -65,6 +66,9 @@ test: lint
 
 demo: $(STAMP)
 	$(DEMO)
+
+demo-plan: $(STAMP)
+	contrib/demo/run-plan
 
 $(BENCH_STAMP): $(STAMP)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check \

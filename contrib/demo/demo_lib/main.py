@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Begins the demo, ends it, and takes the cloud down whatever happens."""
 
+from collections.abc import Callable
 import os
 import shlex
 import signal
 import sys
 import time
 from types import FrameType
+from typing import Any
 
 import minicloud_client
 
@@ -22,7 +24,19 @@ _NAME = 'demo'
 _DOWN = 60
 
 
-def main() -> int:
+_TITLE = (
+    'heat-plugins: a real Heat deploys software to a server, which answers '
+    'over Swift, and runs workflows'
+)
+
+_Tour = Callable[[minicloud_client.Cloud, screen.Screen], Any]
+
+
+def main(of: _Tour = tour.Tour, title: str = _TITLE) -> int:
+    """Begin, show all steps, and end; the exit code.
+
+    :param of: what has the steps.
+    """
     signal.signal(signal.SIGALRM, _too_slow)
     # As Ctrl-C does, so that nothing is left running.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -32,7 +46,8 @@ def main() -> int:
     begun = time.monotonic()
     code = 1
     try:
-        timings = _run(tour.Tour(cloud, shown), shown)
+        shown.title(title)
+        timings = _run(of(cloud, shown), shown)
         _sum_up(shown, timings, time.monotonic() - begun)
         code = 0
     except errors.Surprise as exc:
@@ -47,13 +62,7 @@ def main() -> int:
     return code
 
 
-def _run(
-    steps: tour.Tour, shown: screen.Screen
-) -> list[tuple[tour.Step, float]]:
-    shown.title(
-        'heat-plugins: a real Heat deploys software to a server, which '
-        'answers over Swift, and runs workflows'
-    )
+def _run(steps: Any, shown: screen.Screen) -> list[tuple[tour.Step, float]]:
     timings = []
     for number, step in enumerate(steps.steps, 1):
         begun = time.monotonic()

@@ -34,14 +34,34 @@ class Shell:
         :param progress: whether to show what it says meanwhile, too.
         :raises errors.Surprise: it failed; with all that it said.
         """
+        done = self._done(line)
+        if done.returncode:
+            raise errors.Surprise(
+                f'This ended with exit code {done.returncode}: {line}\n'
+                f'{done.stdout}{done.stderr}'
+            )
+        if show:
+            said = done.stderr if progress else ''
+            self._screen.output(said + done.stdout)
+        return done.stdout
+
+    def refused(self, line: str) -> str:
+        """Show and run a command that is refused; what it said.
+
+        :raises errors.Surprise: it succeeded.
+        """
+        done = self._done(line)
+        errors.require(done.returncode, f'This was not refused: {line}')
+        self._screen.output(done.stderr)
+        return done.stderr
+
+    def _done(self, line: str) -> subprocess.CompletedProcess[str]:
         self._screen.command(line)
-        words = shlex.split(line)
-        env = self._cloud.env()
         try:
-            done = subprocess.run(
-                words,
+            return subprocess.run(
+                shlex.split(line),
                 cwd=FOLDER,
-                env=env,
+                env=self._cloud.env(),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
@@ -49,14 +69,5 @@ class Shell:
             )
         except subprocess.TimeoutExpired as exc:
             raise errors.TooSlow(
-                f'This did not end within {_PATIENCE} s: {shlex.join(words)}'
+                f'This did not end within {_PATIENCE} s: {line}'
             ) from exc
-        if done.returncode:
-            raise errors.Surprise(
-                f'This ended with exit code {done.returncode}: '
-                f'{shlex.join(words)}\n{done.stdout}{done.stderr}'
-            )
-        if show:
-            said = done.stderr if progress else ''
-            self._screen.output(said + done.stdout)
-        return done.stdout

@@ -131,8 +131,7 @@ class Tour:
 
     def _fails(self, line: str, otherwise: str) -> None:
         """Show a command that is refused, and say what that means."""
-        refused = self._shell.refused(line)
-        self._screen.output(refused)
+        self._shell.refused(line)
         self._screen.say(otherwise)
 
     def _greeted(self, word: str) -> None:
