@@ -46,10 +46,18 @@ class Pool:
         """
         done = 0
         lock = threading.Lock()
+        failed = threading.Event()
 
         def call(thing: _Thing) -> _Result:
             nonlocal done
-            result = self.insist(function, thing)
+            # They begin in order, so the error comes before all of these.
+            if failed.is_set():
+                raise futures.CancelledError
+            try:
+                result = self.insist(function, thing)
+            except BaseException:
+                failed.set()
+                raise
             if progress is not None:
                 with lock:
                     done += 1
