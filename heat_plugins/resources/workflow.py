@@ -259,7 +259,8 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
 
     def get_reference_id(self):
         """Return the name of the only workflow, or what all begin with."""
-        if self.properties[schema.DEFINITION] is None:
+        # Heat asks also before it has looked at the value.
+        if schema.DEFINITION not in self.properties.data:
             return super().get_reference_id()
         return self.resource_id or self.physical_resource_name()
 
@@ -273,9 +274,10 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         return super()._resolve_attribute(name)
 
     def _show_resource(self):
-        if len(self._record().names) <= 1:
+        names = self._record().names
+        if len(names) <= 1 and not self.properties[schema.NAMESPACE]:
             return super()._show_resource()
-        found = self._service().find(self._record().names.values())
+        found = self._service().find(names.values())
         return {'workflows': {name: one.id for name, one in found.items()}}
 
     def _executions(self):

@@ -15,6 +15,7 @@ from heat_plugins.resources import workflow_schema as schema
 from heat_plugins.workflows import checking
 from heat_plugins.workflows import findings
 from heat_plugins.workflows import locating
+from heat_plugins.workflows import naming
 from heat_plugins.workflows import reading
 from heat_plugins.workflows import records
 from heat_plugins.workflows import structured
@@ -115,6 +116,12 @@ class Checks(workflow.Workflow):
                 'workflow of the definition declares'
             )
         written = self._wanted(props)
+        longest = max(len(full) for full in written.names.values())
+        if longest > naming.LIMIT:
+            raise _problem(
+                f'"name" has {longest} characters, and Mistral takes '
+                f'{naming.LIMIT}'
+            )
         size = sum(
             len(short) + len(full) for short, full in written.names.items()
         )

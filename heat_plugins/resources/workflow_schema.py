@@ -179,10 +179,11 @@ PROPERTIES = {
         _Schema.STRING,
         _(
             'What becomes of running executions when the resource is '
-            'deleted: "cancel" ends those that signals to it have begun, '
-            '"cancel_all" those of its workflows that anybody has begun, '
-            'and "leave" lets them run. Executions that have ended, and '
-            'that the resource began, are removed in any case.'
+            'deleted: "cancel" ends those that signals to it or cron '
+            'triggers have begun, "cancel_all" those of its workflows that '
+            'anybody has begun, and "leave" lets them run. Executions that '
+            'have ended, and that signals or cron triggers began, are '
+            'removed in any case.'
         ),
         default=ending.Way.CANCEL.value,
         constraints=[

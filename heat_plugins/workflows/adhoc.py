@@ -35,7 +35,8 @@ def read(text: str) -> dict[str, Any]:
     try:
         found = yaml.safe_load(text)
     except yaml.YAMLError as exc:
-        raise AdhocError(f'the definition is no YAML: {exc}') from exc
+        said = ' '.join(str(exc).split())
+        raise AdhocError(f'the definition is no YAML: {said}') from exc
     if not isinstance(found, Mapping):
         raise AdhocError('the definition is no map.')
     actions = {k: v for k, v in found.items() if k != 'version'}

@@ -117,8 +117,9 @@ def test_example_of_workflows_is_valid(
     alarm = 'OS::Aodh::GnocchiAggregationByResourcesAlarm'
     answer = cloud.session('demo').post(
         'orchestration',
-        '/validate',
+        '/stacks/preview',
         {
+            'stack_name': 'previewed',
             'template': (folder / f'{name}.yaml').read_text(),
             'files': {
                 path.name: path.read_text()

@@ -24,7 +24,7 @@ from tests.functional import flows
         (
             'w:\n  tasks:\n    a: {action: std.noop}\n    b:\n'
             '      action: std.echo\n      input: {output: <% nope( %>}',
-            'workflow "w", task "b", line 4: Mistral says: Parse error',
+            'workflow "w", task "b", line 6: Mistral says: input: Parse error',
         ),
         (
             'w:\n  tasks:\n    a:\n      action: std.noop\n'

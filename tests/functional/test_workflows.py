@@ -286,10 +286,21 @@ def test_one_name_serves_in_several_namespaces(made, mistral):
                 'namespace': space,
             },
         }
+        content['resources']['by'] = {
+            'type': 'OS::Mistral::CronTrigger',
+            'properties': {
+                'pattern': flows.YEARLY,
+                'workflow': {
+                    'get_attr': ['workflow', 'show', 'workflows', 'same']
+                },
+            },
+        }
         content['outputs']['ran'] = {'value': {'get_attr': ['run', 'output']}}
         return content
 
     stacks = {space: made(whole(space, space)) for space in ('one', 'two')}
+    ids = {one['workflow_id'] for one in mistral.triggers()}
+    assert len(ids) == 2
     for space, stack in stacks.items():
         assert stack.outputs['ran'] == {'said': space}
         stack.signal('workflow', {})

@@ -248,6 +248,14 @@ class ValidationTest(WorkflowTest):
             content = template(definition=TWO, **properties)
             self.assertIn(said, self.refused(content))
 
+    def test_definition_that_is_no_text_is_refused(self):
+        said = self.refused(template(definition={'main': {}}))
+        self.assertIn('Value must be a string', said)
+
+    def test_name_that_mistral_could_not_take_is_refused(self):
+        said = self.refused(template(definition=ONE, name='x' * 256))
+        self.assertIn('"name" has 256 characters', said)
+
     def test_empty_definition_is_refused(self):
         self.assertIn('is empty', self.refused(template(definition=' ')))
 
