@@ -8,6 +8,7 @@ a server itself only for what no agent would send, with `Deployment.put`.
 
 from collections.abc import Callable
 import contextlib
+import copy
 import dataclasses
 import itertools
 import pathlib
@@ -15,15 +16,11 @@ import sys
 import time
 from typing import Any
 
-# By its name: eventlet, where a test imports it, leaves another module as the
-# attribute of its package.
-from urllib.error import HTTPError
-import urllib.request
-
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'contrib/minicloud'))
 
 import minicloud_client  # noqa: E402
+from minicloud_lib import rest  # noqa: E402
 
 Template = dict[str, Any]
 
@@ -151,12 +148,7 @@ class Deployment:
 
 def put(url: str, body: bytes) -> int:
     """PUT to a URL, with no credentials; the HTTP status."""
-    request = urllib.request.Request(url, method='PUT', data=body)
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return int(answer.status)
-    except HTTPError as error:
-        return error.code
+    return rest.send('PUT', url, body=body).status
 
 
 class Stack:
@@ -190,6 +182,12 @@ class Stack:
         assert answer.status == 201, answer
         self.id = str(answer.json()['stack']['id'])
         self._path = f'/stacks/{self.name}/{self.id}'
+
+    def acting_as(self, session: minicloud_client.Session) -> 'Stack':
+        """Return it in the hands of somebody else of its project."""
+        other = copy.copy(self)
+        other._session = session
+        return other
 
     # What it does
 

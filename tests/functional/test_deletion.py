@@ -74,6 +74,23 @@ def test_delete_ends_at_the_limit_if_the_server_is_gone(cloud, stacks):
     assert len(servers.signals(cloud, stack)) == 2
 
 
+def test_delete_is_left_out_if_nobody_can_answer_it(cloud, stacks):
+    stack = _created(stacks, actions=['CREATE', 'DELETE'])
+    container = f'/heat-plugins-{stack.id}'
+    # An engine that has no URL at hand.
+    cloud.restart('heat')
+    refused = {'user_agent': 'keystoneauth', 'status': 403}
+    with cloud.faults([{**refused, 'path': f'.*{container}.*'}]):
+        stack.delete()
+        stack.wait('DELETE_COMPLETE')
+    log = cloud.log('heat').read_text('utf-8', 'replace')
+    assert 'DELETE was not run on server' in log
+    # It could not be deleted either, as the log says.
+    assert f'{container[1:]} may be left behind' in log
+    answer = cloud.session().delete('object-store', container)
+    assert answer.status == 204
+
+
 def test_nested_stacks_share_the_container_of_their_root(cloud, stacks):
     template = base.software()
     template['resources']['group'] = {

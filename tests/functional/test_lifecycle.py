@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A deployment's life, with the real agent at the other end."""
 
+import copy
+
+import pytest
+
 from tests.functional import base
 from tests.functional import servers
 
@@ -132,6 +136,60 @@ def test_update_removes_one_deployment_while_another_waits(stacks):
     assert waiting.put(servers.body(greeting='hello moon')) == 201
     stack.wait('UPDATE_COMPLETE')
     assert stack.outputs['deployment1_greeting'] == 'hello moon'
+
+
+@pytest.fixture
+def member(cloud):
+    """A session of one more member of the project."""
+    admin, demo, other = (
+        cloud.session(user) for user in ('admin', 'demo', 'other')
+    )
+    granted = []
+    for name in ('member', 'heat_stack_owner'):
+        roles = admin.get('identity', f'/roles?name={name}').json()['roles']
+        granted.append(
+            f'/projects/{demo.project_id}/users/{other.user_id}'
+            f'/roles/{roles[0]["id"]}'
+        )
+        assert admin.put('identity', granted[-1]).ok
+    answer = other.post(
+        'identity',
+        '/auth/tokens',
+        {
+            'auth': {
+                'identity': {
+                    'methods': ['token'],
+                    'token': {'id': other.token},
+                },
+                'scope': {'project': {'id': demo.project_id}},
+            }
+        },
+    )
+    assert answer.ok, answer
+    found = copy.copy(demo)
+    found._client = copy.copy(demo._client)
+    found._client.token = answer.headers['X-Subject-Token']
+    yield found
+    for path in granted:
+        assert admin.delete('identity', path).ok
+
+
+def test_stack_goes_on_with_the_credentials_of_who_updates_it(
+    cloud, stacks, member
+):
+    template = base.software(timeout=60)
+    stack = stacks(template)
+    assert stack.waiting().put(servers.body()) == 201
+    stack.wait('CREATE_COMPLETE')
+    # Heat stores theirs, and ends the trust of those before them.
+    for session, who in ((member, 'moon'), (cloud.session(), 'sun')):
+        stack.acting_as(session).update(template, who=who)
+        waiting = stack.waiting(action='UPDATE')
+        assert waiting.put(servers.body(greeting=f'hello {who}')) == 201
+        stack.wait('UPDATE_COMPLETE')
+        assert stack.outputs['deployment_greeting'] == f'hello {who}'
+    stack.acting_as(member).delete()
+    stack.wait('DELETE_COMPLETE')
 
 
 def test_forty_at_once_in_a_new_project_are_all_signalled(cloud, stacks):
