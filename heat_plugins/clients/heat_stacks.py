@@ -92,14 +92,9 @@ class HeatStacks:
         )
         return dict(answer)
 
-    def preview(
-        self, name: str, content: references.Resolved
-    ) -> tuple[str, ...]:
+    def preview(self, name: str, content: references.Resolved) -> None:
         body = _body(content) | {'stack_name': name}
-        answer = self._send('POST', '/stacks/preview', f'stack {name}', body)
-        return tuple(
-            sorted(_names(answer['stack']['resources'], 'resource_name'))
-        )
+        self._send('POST', '/stacks/preview', f'stack {name}', body)
 
     def preview_replace(
         self, stack: orchestration.Stack, content: references.Resolved

@@ -8,6 +8,7 @@ from collections import abc
 from typing import Any
 
 from heat_plugins.plans import errors
+from heat_plugins.runs import errors as run_errors
 from heat_plugins.signals import errors as store_errors
 
 # The first that fits counts, so what is more special comes first.
@@ -20,8 +21,11 @@ _CODES: tuple[tuple[str, tuple[type[Exception], ...]], ...] = (
     ('refused', (errors.Refused,)),
     ('not-found', (errors.NotFound, store_errors.NotFound)),
     ('failed', (errors.Failed,)),
-    ('denied', (errors.Denied, store_errors.Denied)),
-    ('unavailable', (errors.Unavailable, store_errors.Unavailable)),
+    ('denied', (errors.Denied, store_errors.Denied, run_errors.Denied)),
+    (
+        'unavailable',
+        (errors.Unavailable, store_errors.Unavailable, run_errors.Unavailable),
+    ),
     ('error', (errors.ServiceError, Exception)),
 )
 

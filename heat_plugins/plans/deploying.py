@@ -21,6 +21,7 @@ from heat_plugins.plans import secrecy
 from heat_plugins.plans import service
 from heat_plugins.plans import settings
 from heat_plugins.plans import steps as steps_module
+from heat_plugins.plans import texts
 from heat_plugins.signals import store as store_module
 
 #: Tags of a plan's stack: that it is one, and from which content it is.
@@ -180,10 +181,10 @@ class Deployer:
         content = self._plans.resolve(plan)
         with secrecy.masking(self._secrets(plan)):
             if stack is None:
-                added = self._stacks.preview(name, content)
-                changes: abc.Mapping[str, tuple[str, ...]] = {'added': added}
+                self._stacks.preview(name, content)
+                changes = {'added': _resources(content.template)}
             else:
-                changes = self._stacks.preview_replace(stack, content)
+                changes = dict(self._stacks.preview_replace(stack, content))
         return Preview(
             action='UPDATE' if stack else 'CREATE',
             warnings=settings.warnings(content),
@@ -254,6 +255,12 @@ def _check(
             f'Stack {stack.name} is {stack.status}; wait for its end, or '
             'cancel it'
         )
+
+
+def _resources(template: str) -> tuple[str, ...]:
+    # Of a nested stack Heat's preview has what is in it, and not its name.
+    found = texts.mapping(template, 'the root template')
+    return tuple(sorted(found.get('resources', found.get('Resources')) or ()))
 
 
 def _content_tag(stack: orchestration.Stack) -> str:

@@ -110,13 +110,8 @@ class Stacks(Protocol):
         Values of parameters are not checked by it.
         """
 
-    def preview(
-        self, name: str, content: references.Resolved
-    ) -> tuple[str, ...]:
-        """Let Heat check a content as for a new stack.
-
-        :return: the names of the resources that it would have.
-        """
+    def preview(self, name: str, content: references.Resolved) -> None:
+        """Let Heat check a content, values too, as for a new stack."""
 
     def preview_replace(
         self, stack: Stack, content: references.Resolved

@@ -109,7 +109,6 @@ class Heat:
     def preview(self, name, content):
         self._ask('preview', content)
         assert name not in self.stacks
-        return ('server',)
 
     def preview_replace(self, stack, content):
         self._ask('preview_replace', content)

@@ -217,7 +217,7 @@ class CancelTest(DeployingCase):
 class PreviewTest(DeployingCase):
     def test_of_a_stack_to_be(self):
         found = self.deployer.preview('plan')
-        self.assertEqual(('CREATE', ('server',)), (found.action, found.added))
+        self.assertEqual(('CREATE', ('node',)), (found.action, found.added))
         self.assertEqual({}, self.heat.stacks)
 
     def test_of_an_update(self):

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The actions on plans, as Mistral makes and runs them."""
+
+from importlib import metadata
+import inspect
+import types
+
+from mistral_lib import actions
+from mistral_lib.actions import context as contexts
+import testtools
+
+from heat_plugins.mistral_actions import plans
+from heat_plugins.plans import codes
+from heat_plugins.plans import errors
+from heat_plugins.plans import operations
+from heat_plugins.plans import parcels
+from heat_plugins.runs import errors as run_errors
+from tests.unit.plans import fake_heat
+from tests.unit.plans import fakes
+
+
+def published():
+    """Return the actions that Mistral is told of, by their names."""
+    return {
+        entry.name: entry.load()
+        for entry in metadata.entry_points(group='mistral.actions')
+        if entry.name.startswith('plan.')
+    }
+
+
+class ActionsTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.cloud = fakes.Cloud()
+        self.cloud.heat.answer = fake_heat.answer
+        self.cloud.plans.create('plan', fakes.content())
+        store = self.cloud.swift.store()
+        core = operations.Operations(self.cloud.plans, store, self.cloud.heat)
+        self.patch(plans, 'store', lambda context: store)
+        self.patch(plans, 'core', lambda context, objects: core)
+
+    def run_action(self, action):
+        """Run an action where Mistral would, made again from its values."""
+        serializer = actions.base.ActionSerializer()
+        there = serializer.deserialize_from_dict(
+            serializer.serialize_to_dict(action)
+        )
+        return there.run(contexts.ActionContext(types.SimpleNamespace(), None))
+
+    def test_there_is_one_for_each_operation_with_its_arguments(self):
+        wanted = {
+            f'plan.{name}': [
+                (one.name, one.default)
+                for one in inspect.signature(method).parameters.values()
+                if one.name != 'self'
+            ]
+            for name, method in vars(operations.Operations).items()
+            if not name.startswith('_')
+        }
+        found = {
+            name: [
+                (one.name, one.default)
+                for one in inspect.signature(action).parameters.values()
+            ]
+            for name, action in published().items()
+        }
+        self.assertEqual(wanted, found)
+
+    def test_each_calls_the_operation_of_its_name(self):
+        for name, action in published().items():
+            self.assertEqual(name, f'plan.{action._operation}')
+
+    def test_a_result_is_what_the_operation_returns(self):
+        found = self.run_action(plans.Show(plan='plan'))
+        self.assertEqual('root.yaml', found['template'])
+        listed = self.run_action(plans.List())
+        self.assertEqual(['plan'], [one['name'] for one in listed])
+
+    def test_an_error_is_a_code_and_a_message(self):
+        found = self.run_action(plans.Show(plan='nope'))
+        self.assertEqual(
+            {'code': 'not-found', 'message': 'There is no plan nope'},
+            found.error,
+        )
+
+    def test_a_context_without_credentials_is_an_error_as_well(self):
+        def denied(context):
+            raise run_errors.Denied('no token')
+
+        self.patch(plans, 'store', denied)
+        found = self.run_action(plans.List())
+        self.assertEqual(
+            {'code': 'denied', 'message': 'no token'}, found.error
+        )
+
+    def test_a_large_result_is_put_beside_the_plan(self):
+        self.patch(parcels, 'LIMIT', 100)
+        found = self.run_action(plans.GetCapabilities(plan='plan'))
+        self.assertEqual({'container', 'object', 'bytes'}, set(found))
+        self.assertEqual('plan', found['container'])
+        whole = parcels.unpack(self.cloud.swift.store(), found)
+        self.assertEqual('Basics', whole['topics'][0]['title'])
+
+    def test_values_may_come_by_reference(self):
+        store = self.cloud.swift.store()
+        store.put_object('plan', '.heat-plugins/in', b'{"who": "me"}')
+        place = parcels.reference('plan', '.heat-plugins/in', b'')
+        self.run_action(plans.UpdateParameters(plan='plan', values=place))
+        environment = self.cloud.plans.load('plan').environment
+        self.assertEqual({'who': 'me'}, environment.parameter_defaults)
+
+
+class CodesTest(testtools.TestCase):
+    def test_an_error_survives_its_way_through_mistral(self):
+        for kind in (
+            errors.Invalid,
+            errors.Exists,
+            errors.InUse,
+            errors.Busy,
+            errors.Unfinished,
+            errors.Refused,
+            errors.NotFound,
+            errors.Failed,
+            errors.Denied,
+            errors.Unavailable,
+            errors.ServiceError,
+        ):
+            again = codes.error(codes.report(kind('why')))
+            self.assertIs(kind, type(again))
+            self.assertEqual('why', str(again))
