@@ -154,6 +154,12 @@ class Hub(account.Account):
         # Who has taken the last one has not left yet.
         self._empty_bin(is_last=len(self.watcher) <= 1)
 
+    def leave(self, ticket: watcher.Ticket) -> None:
+        """Stop looking for a signal; see `watcher.Watcher.leave`."""
+        self.watcher.leave(ticket)
+        if not len(self.watcher):
+            self._empty_bin(is_last=True)
+
     def _empty_bin(self, *, is_last: bool) -> None:
         taken = self._bin.take(is_last=is_last)
         if not taken:

@@ -121,7 +121,7 @@ class Waiting:
             return False
         self._wait = None
         if wait.ticket is not None:
-            wait.hub.watcher.leave(wait.ticket)
+            wait.hub.leave(wait.ticket)
         return True
 
     def _look(self, wait):
@@ -348,7 +348,7 @@ class Waiting:
         the same id, at the next action.
         """
         if wait.ticket is not None:
-            wait.hub.watcher.leave(wait.ticket)
+            wait.hub.leave(wait.ticket)
         row = self._row()
         if row is None or row.config_id != wait.config_id:
             return

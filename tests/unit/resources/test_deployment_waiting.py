@@ -702,6 +702,29 @@ class CostTest(deployments.DeploymentTestCase):
         self.assertLessEqual(asked.count('DELETE') + asked.count('POST'), 2)
         self.assertEqual([], self.objects(stack))
 
+    def test_nothing_is_left_to_be_deleted_when_nobody_waits_any_more(self):
+        names = ('first', 'second', 'third')
+        parts = {
+            name: deployments.deployment(actions=['SUSPEND'], name=name)
+            for name in names
+        }
+        stack = self.created(
+            deployments.template(resources=parts, actions=['SUSPEND'])
+        )
+        self.answer = None
+        tasks = [self.heat.start(stack[name].suspend) for name in names]
+        for task in tasks:
+            self.step(task, 2)
+        for config in self.handed:
+            if config['name'] != 'third':
+                self.send(config)
+        self.now += 5
+        self.assertTrue(tasks[0].step())
+        self.assertTrue(tasks[1].step())
+        self.assertEqual(1, len(self.objects(stack)))
+        tasks[2].cancel()
+        self.assertEqual([], self.objects(stack))
+
     def test_of_many_urls_only_the_first_asks_swift_for_anything(self):
         parts = {'other': deployments.deployment()}
         self.created(deployments.template(resources=parts))
