@@ -143,6 +143,7 @@ def test_actions_are_listed_with_their_inputs(run: Commands) -> None:
     assert types['level'] == 'Number'
 
 
+@pytest.mark.timeout(300)
 def test_a_server_runs_actions_until_their_ends(
     cloud: base.minicloud_client.Cloud,
     stack: base.Stack,
