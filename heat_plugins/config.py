@@ -144,6 +144,16 @@ OPTS = [
         help='Seconds for which Mistral may fail without a break before the '
         'resources that wait for it fail too.',
     ),
+    cfg.FloatOpt(
+        'rescue_interval',
+        default=30.0,
+        min=0,
+        help='Seconds between two looks, in each process of heat-engine, for '
+        'deployments whose engine has died; they are gone on with. An engine '
+        'counts as dead when it has not reported to the database for twice '
+        'its periodic_interval and does not answer. 0: nobody looks, and '
+        'their stacks stay in progress until they are updated or deleted.',
+    ),
     cfg.ListOpt(
         'disabled_resource_types',
         default=[],

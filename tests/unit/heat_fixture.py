@@ -69,6 +69,8 @@ from oslo_messaging.rpc import dispatcher
 import sqlalchemy
 import testtools
 
+from heat_plugins import config
+
 PROJECT = '0123456789abcdef0123456789abcdef'
 
 _KEYSTONE = (
@@ -256,6 +258,9 @@ class Heat:
         }.items():
             cfg.CONF.set_override(name, value)
         cfg.CONF.set_override('connection', 'sqlite://', 'database')
+        # No other engine dies, and no thread is to look into the database.
+        config.register_opts(cfg.CONF)
+        cfg.CONF.set_override('rescue_interval', 0, config.GROUP)
 
     @staticmethod
     def _fill_database(cleanup):

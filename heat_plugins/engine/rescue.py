@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Going on with deployments whose heat-engine has died.
+
+Heat notices that an engine has died only when somebody updates or deletes the
+stack that it was working on; until then the stack is in progress, for good.
+So each process with an engine looks, seldom, for deployments that are held by
+an engine that has gone. As Heat does after an update, it takes them away from
+that engine, lets what was being done fail, and has the resource checked again
+in the current traversal of its stack: an engine that lives repeats it, and
+takes back from the server what nobody waits for any more.
+"""
+
+from collections import abc
+import dataclasses
+import os
+import random
+import sys
+import threading
+import time
+
+from heat.common import context as heat_context
+from heat.common import service_utils
+from heat.db import api as db_api
+from heat.db import models
+from heat.engine import check_resource
+from heat.engine import resource
+from heat.engine import stack as parser
+from heat.objects import service as service_objects
+from heat.rpc import worker_client
+from oslo_config import cfg
+from oslo_log import log as logging
+import sqlalchemy
+
+from heat_plugins import config
+from heat_plugins import registry
+
+LOG = logging.getLogger(__name__)
+
+config.register_opts(cfg.CONF)
+
+_lock = threading.Lock()
+# The process that looks; after a fork the child has to begin for itself.
+_process: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Held:
+    """A resource that an engine is working on, or was when it died.
+
+    :ivar id: its number in the database.
+    :ivar version: changes with each change of its row.
+    """
+
+    id: int
+    name: str
+    stack_id: str
+    engine_id: str
+    version: int | None
+
+
+def watch() -> None:
+    """Let this process look from now on, unless it does so already."""
+    global _process
+    if not cfg.CONF.heat_plugins.rescue_interval:
+        return
+    with _lock:
+        if _process == os.getpid():
+            return
+        _process = os.getpid()
+    threading.Thread(
+        target=_look_on, name='heat-plugins-rescue', daemon=True
+    ).start()
+
+
+def _watch_after_fork() -> None:
+    """Let a worker look that has nothing to do so far.
+
+    After all engines have died nobody else would.
+    """
+    patcher = sys.modules.get('eventlet.patcher')
+    if patcher is not None and patcher.is_monkey_patched('thread'):
+        # A fork has no hub yet that threads could run on; the first
+        # deployment begins.
+        return
+    watch()
+
+
+os.register_at_fork(after_in_child=_watch_after_fork)
+
+
+def _look_on() -> None:
+    interval = cfg.CONF.heat_plugins.rescue_interval
+    # Those that were started together need not look at the same time.
+    time.sleep(random.uniform(0, interval))
+    while True:
+        try:
+            look()
+        except Exception as exc:
+            LOG.warning(
+                'Deployments of engines that have died were not looked for: '
+                '%(error)s: %(message)s',
+                {'error': type(exc).__name__, 'message': exc},
+            )
+        time.sleep(interval)
+
+
+def look() -> list[Held]:
+    """Look once; what is gone on with."""
+    context = heat_context.get_admin_context()
+    held = _held(context)
+    if not held:
+        return []
+    suspects = {each.engine_id for each in held} - _reporting(context)
+    dead = {
+        engine_id
+        for engine_id in suspects
+        # It may have trouble with the database alone.
+        if not service_utils.engine_alive(context, engine_id)
+    }
+    return [each for each in held if each.engine_id in dead and _go_on(each)]
+
+
+def _held(context: heat_context.RequestContext) -> list[Held]:
+    """Return what engines are working on, in stacks that they go through."""
+    row, stack = models.Resource, models.Stack
+    query = (
+        sqlalchemy.select(
+            row.id,
+            row.name,
+            row.stack_id,
+            row.engine_id,
+            row.atomic_key,
+        )
+        .join(stack, row.stack_id == stack.id)
+        .where(
+            row.status == 'IN_PROGRESS',
+            row.engine_id.is_not(None),
+            stack.status == 'IN_PROGRESS',
+            stack.convergence.is_(True),
+            stack.deleted_at.is_(None),
+        )
+    )
+    with db_api.context_manager.reader.using(context) as session:
+        return [
+            Held(
+                id=found.id,
+                name=found.name,
+                stack_id=found.stack_id,
+                engine_id=found.engine_id,
+                version=found.atomic_key,
+            )
+            for found in session.execute(query)
+        ]
+
+
+def _reporting(
+    context: heat_context.RequestContext,
+) -> abc.Set[str]:
+    """Return the engines that have reported to the database of late."""
+    return {
+        row.engine_id
+        for row in service_objects.Service.get_all(context)
+        if service_utils.format_service(row)[service_utils.SERVICE_STATUS]
+        == 'up'
+    }
+
+
+def _go_on(held: Held) -> bool:
+    """Have a resource checked again; whether that was ours to do."""
+    context = heat_context.get_admin_context()
+    stack = parser.Stack.load(
+        context, stack_id=held.stack_id, use_stored_context=True
+    )
+    # By its own template: that of a stack in deletion is empty.
+    found, *_ = resource.Resource.load(
+        stack.context, held.id, stack.current_traversal, False, {}
+    )
+    # Heat may replace what has failed, and we answer for our own alone.
+    if found.type() not in registry.DEPLOYMENT_TYPES:
+        return False
+    if not _take_away(context, held):
+        return False
+    LOG.warning(
+        'Engine %(engine)s has died while it worked on %(resource)s of stack '
+        '%(stack)s; going on with it',
+        {
+            'engine': held.engine_id,
+            'resource': held.name,
+            'stack': stack.name,
+        },
+    )
+    check_resource.CheckResource(
+        None, worker_client.WorkerClient(), None, None, {}
+    ).retrigger_check_resource(stack.context, held.id, stack)
+    return True
+
+
+def _take_away(context: heat_context.RequestContext, held: Held) -> bool:
+    """Take a resource from a dead engine; of several that try, one does."""
+    taken: bool = db_api.resource_update(
+        context,
+        held.id,
+        {
+            'engine_id': None,
+            'status': 'FAILED',
+            'status_reason': f'Engine {held.engine_id} has died',
+        },
+        held.version,
+        expected_engine_id=held.engine_id,
+    )
+    return taken

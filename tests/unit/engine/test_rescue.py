@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which deployments are gone on with after their engine has died."""
+
+import os
+import threading
+import uuid
+
+from heat.common import context
+from heat.common import service_utils
+from heat.db import api as db_api
+from heat.objects import service as service_objects
+from oslo_config import cfg
+
+from heat_plugins.engine import rescue
+from tests.unit import heat_fixture
+
+TEMPLATE = {
+    'heat_template_version': '2021-04-16',
+    'resources': {
+        'value': {'type': 'OS::Heat::Value', 'properties': {'value': 1}},
+    },
+}
+
+
+class LookTest(heat_fixture.HeatTestCase):
+    TYPES = {}
+
+    def setUp(self):
+        super().setUp()
+        self.context = context.get_admin_context()
+        self.answering = set()
+        self.patch(
+            service_utils,
+            'engine_alive',
+            lambda context, engine_id: engine_id in self.answering,
+        )
+        self.stack = self.heat.create(TEMPLATE)
+        self.engine_id = str(uuid.uuid4())
+        self.set_stack()
+
+    def set_stack(self, **values):
+        db_api.stack_update(
+            self.context,
+            self.stack.id,
+            {'status': 'IN_PROGRESS', 'convergence': True, **values},
+        )
+
+    def held(self, **values):
+        """Let an engine work on the resource; its number."""
+        resource = self.stack['value']
+        row = db_api.resource_get(self.context, resource.id)
+        db_api.resource_update(
+            self.context,
+            row.id,
+            {
+                'status': 'IN_PROGRESS',
+                'engine_id': self.engine_id,
+                **values,
+            },
+            row.atomic_key,
+            row.engine_id,
+        )
+        return row.id
+
+    def look(self):
+        went_on = []
+        self.patch(rescue, '_go_on', lambda held: went_on.append(held) or True)
+        self.assertEqual(went_on, rescue.look())
+        return [each.id for each in went_on]
+
+    def reports(self):
+        """Let the engine have reported to the database."""
+        service_objects.Service.create(
+            self.context,
+            {
+                'host': 'host',
+                'hostname': 'host',
+                'binary': 'heat-engine',
+                'engine_id': self.engine_id,
+                'topic': 'engine',
+                'report_interval': 60,
+            },
+        )
+
+    def test_what_a_dead_engine_held_is_gone_on_with(self):
+        number = self.held()
+        self.assertEqual([number], self.look())
+
+    def test_an_engine_that_reports_is_not_asked(self):
+        self.held()
+        self.reports()
+        self.patch(service_utils, 'engine_alive', None)
+        self.assertEqual([], self.look())
+
+    def test_an_engine_that_answers_lives(self):
+        self.held()
+        self.answering.add(self.engine_id)
+        self.assertEqual([], self.look())
+
+    def test_what_nobody_holds_is_left(self):
+        self.held(engine_id=None)
+        self.assertEqual([], self.look())
+
+    def test_a_stack_that_is_not_in_progress_is_left(self):
+        self.held()
+        self.set_stack(status='FAILED')
+        self.assertEqual([], self.look())
+
+    def test_a_stack_without_convergence_is_left_to_heat(self):
+        self.held()
+        self.set_stack(convergence=False)
+        self.assertEqual([], self.look())
+
+    def test_what_is_not_ours_is_left_to_heat(self):
+        self.held()
+        self.assertEqual([], rescue.look())
+
+    def test_of_several_that_see_a_dead_engine_one_goes_on(self):
+        number = self.held()
+        (held,) = rescue._held(self.context)
+        self.assertTrue(rescue._take_away(self.context, held))
+        self.assertFalse(rescue._take_away(self.context, held))
+        row = db_api.resource_get(self.context, number)
+        self.assertEqual((None, 'FAILED'), (row.engine_id, row.status))
+        self.assertIn(self.engine_id, row.status_reason)
+
+    def test_an_engine_that_goes_on_after_all_keeps_its_resource(self):
+        self.held()
+        (held,) = rescue._held(self.context)
+        self.held(status='COMPLETE')
+        self.assertFalse(rescue._take_away(self.context, held))
+
+
+class WatchTest(heat_fixture.HeatTestCase):
+    TYPES = {}
+
+    def setUp(self):
+        super().setUp()
+        self.started = []
+        self.patch(
+            threading.Thread, 'start', lambda thread: self.started.append(1)
+        )
+        self.patch(rescue, '_process', None)
+
+    def watch(self, interval=5):
+        cfg.CONF.set_override('rescue_interval', interval, 'heat_plugins')
+        rescue.watch()
+        return len(self.started)
+
+    def test_a_process_begins_once(self):
+        self.assertEqual(1, self.watch())
+        self.assertEqual(1, self.watch())
+
+    def test_a_forked_process_begins_for_itself(self):
+        self.watch()
+        self.patch(rescue, '_process', os.getpid() + 1)
+        self.assertEqual(2, self.watch())
+
+    def test_an_interval_of_nothing_means_never(self):
+        self.assertEqual(0, self.watch(interval=0))
