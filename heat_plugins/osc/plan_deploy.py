@@ -6,7 +6,6 @@ from heat_plugins.osc import common
 from heat_plugins.osc import plan_common
 from heat_plugins.osc import plan_progress
 from heat_plugins.plans import errors
-from heat_plugins.plans import following
 
 _SHOWN = (
     'plan',
@@ -126,10 +125,9 @@ class ShowStatus(plan_common.PlanCommand):
         return _status(found)
 
     def _wait(self, way, found):
-        follower = following.Follower(way.core.stacks, found['stack_id'])
         with plan_progress.Deployment(found['plan']) as show:
             try:
-                follower.follow(show.changed)
+                way.follow(found['stack_id'], show)
             except KeyboardInterrupt:
                 self.exit_code = common.INTERRUPTED
 

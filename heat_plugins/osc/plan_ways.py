@@ -53,6 +53,8 @@ class _Way:
     :ivar core: the operations, with the session of the command.
     """
 
+    sleep = staticmethod(time.sleep)
+
     def __init__(self, manager):
         self._session = manager.session
         self._options = {
@@ -71,6 +73,12 @@ class _Way:
         self.executions = mistral_executions.Executions(
             self._session, **self._options
         )
+
+    def follow(self, stack_id, show):
+        """Wait until nothing of a stack is in progress."""
+        following.Follower(
+            self.core.stacks, stack_id, sleep=self.sleep
+        ).follow(show.changed)
 
     def _registry(self):
         return mistral_registry.Registry(self._session, **self._options)
@@ -134,6 +142,7 @@ class _FromHere(_Way):
             begun['stack_id'],
             before=begun['before'],
             after_event=begun['after_event'],
+            sleep=self.sleep,
         ).follow(show.changed)
         if not found.success:
             raise errors.Failed(f'{found.status}: {found.reason}')
@@ -142,6 +151,7 @@ class _FromHere(_Way):
             self.executions,
             f'plan {plan}',
             tell=lambda step: show.step(f'{step.kind} {step.name}'),
+            sleep=self.sleep,
         )
 
     def _registry(self):
@@ -202,7 +212,7 @@ class _ThroughMistral(_Way):
             return
         found = self.executions.execution(execution_id)
         while not found.ended:
-            time.sleep(_INTERVAL)
+            self.sleep(_INTERVAL)
             try:
                 progress = follower.look()
                 if progress.status:
@@ -259,7 +269,7 @@ class _ThroughMistral(_Way):
                 self._judge(found)
                 return found.output
             tick()
-            time.sleep(_INTERVAL)
+            self.sleep(_INTERVAL)
 
     @staticmethod
     def _judge(found):

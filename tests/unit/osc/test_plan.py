@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack deployment plan …``, over the fakes of the core."""
+
+import contextlib
+import csv
+import dataclasses
+import io
+import json
+import pathlib
+import tempfile
+import types
+
+from osc_lib import exceptions
+import testtools
+
+from heat_plugins.osc import common
+from heat_plugins.osc import plan
+from heat_plugins.osc import plan_choose
+from heat_plugins.osc import plan_deploy
+from heat_plugins.osc import plan_progress
+from heat_plugins.osc import plan_ways
+from heat_plugins.plans import following
+from heat_plugins.plans import operations
+from heat_plugins.plans import steps
+from tests.unit.plans import fake_heat
+from tests.unit.plans import fakes
+
+
+class Runner:
+    """Runs steps; those that are named fail."""
+
+    def __init__(self):
+        self.failing = ()
+        self.begun = []
+
+    def start(self, step, description):
+        self.begun.append((step.name, description))
+        return step.name
+
+    def look(self, step, execution_id):
+        success = execution_id not in self.failing
+        return steps.Outcome(success=success, reason='because')
+
+
+class FromHere(plan_ways._FromHere):
+    """A way that needs no services."""
+
+    def __init__(self, cloud, sleep):
+        self.sleep = sleep
+        self.store = cloud.swift.store()
+        self.core = operations.Operations(cloud.plans, self.store, cloud.heat)
+        self.executions = Runner()
+
+
+class PlanCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.cloud = fakes.Cloud()
+        self.cloud.heat.answer = fake_heat.answer
+        self.way = FromHere(self.cloud, self.sleep)
+        self.patch(plan_ways, 'way', lambda manager, from_here: self.way)
+        self.cloud.plans.create('plan', fakes.content())
+        self.ends_with = 'COMPLETE'
+        self.stderr = io.StringIO()
+
+    def sleep(self, seconds):
+        """Let Heat be done as soon as somebody waits."""
+        stack = self.cloud.heat.stacks['plan']
+        if stack.in_progress:
+            self.cloud.heat.become(
+                'plan', f'{stack.action}_{self.ends_with}', reason='so it is'
+            )
+
+    def run_command(self, command, *arguments):
+        """Run a command; return its exit code and what it printed."""
+        stdout = io.StringIO()
+        app = types.SimpleNamespace(client_manager=None, stdout=stdout)
+        made = command(app, None)
+        with contextlib.redirect_stderr(self.stderr):
+            parsed = made.get_parser('openstack').parse_args(list(arguments))
+            code = made.run(parsed)
+        return code, stdout.getvalue()
+
+    def json(self, command, *arguments):
+        code, output = self.run_command(command, *arguments, '-f', 'json')
+        return code, json.loads(output)
+
+    def refused(self, command, *arguments):
+        exc = self.assertRaises(
+            exceptions.CommandError, self.run_command, command, *arguments
+        )
+        return str(exc)
+
+
+class FilesTest(PlanCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        for path, content in fakes.content().items():
+            file = self.folder / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+
+    def test_a_plan_of_a_directory(self):
+        code, found = self.json(
+            plan.CreatePlan,
+            *('new', '--from', str(self.folder), '--description', 'For me'),
+        )
+        self.assertEqual((0, 'For me'), (code, found['description']))
+        self.assertEqual(['secret'], found['secrets'])
+        _, listed = self.json(plan.ListPlans)
+        self.assertEqual(['new', 'plan'], [one['Name'] for one in listed])
+
+    def test_a_plan_of_what_was_exported_is_the_same(self):
+        tarball = str(self.folder / 'plan.tar.gz')
+        self.run_command(plan.ExportPlan, 'plan', tarball, '--secrets')
+        self.json(plan.CreatePlan, 'new', '--from', tarball)
+        plans = self.cloud.plans
+        self.assertEqual(
+            set(plans.load('plan').entries), set(plans.load('new').entries)
+        )
+
+    def test_an_export_that_fails_leaves_what_was_there(self):
+        tarball = self.folder / 'plan.tar.gz'
+        tarball.write_text('the former one')
+        self.refused(plan.ExportPlan, 'nope', str(tarball))
+        self.assertEqual('the former one', tarball.read_text())
+        self.assertEqual([], list(self.folder.glob('.plan-*')))
+
+    def test_an_export_is_for_nobody_else(self):
+        tarball = self.folder / 'plan.tar.gz'
+        self.run_command(plan.ExportPlan, 'plan', str(tarball))
+        self.assertEqual(0o600, tarball.stat().st_mode & 0o777)
+
+    def test_files_are_changed_and_taken_out(self):
+        (self.folder / 'new.yaml').write_text('{}')
+        (self.folder / 'environments/large.yaml').unlink()
+        code, found = self.json(
+            plan.SetPlan,
+            *('plan', '--from', str(self.folder)),
+            *('--remove', 'environments/large.yaml'),
+        )
+        self.assertEqual((0, len(fakes.content())), (code, found['files']))
+
+    def test_nothing_to_change_is_an_error(self):
+        self.assertIn('Nothing', self.refused(plan.SetPlan, 'plan'))
+        self.refused(plan.SetPlan, 'plan', '--prune')
+
+    def test_a_plan_without_a_stack_is_deleted_in_silence(self):
+        self.assertEqual((0, ''), self.run_command(plan.DeletePlan, 'plan'))
+        self.assertIsNone(self.cloud.objects())
+
+    def test_a_plan_that_is_not_there_is_an_error(self):
+        for command in (
+            plan.ShowPlan,
+            plan.DeletePlan,
+            plan_choose.ListCapabilities,
+            plan_choose.ListParameters,
+            plan_choose.ListRoles,
+            plan_deploy.DeployPlan,
+            plan_deploy.ShowStatus,
+            plan_deploy.ShowDiff,
+        ):
+            self.assertIn('no plan nope', self.refused(command, 'nope'))
+
+
+class ChooseTest(PlanCase):
+    def test_what_can_be_chosen_is_listed_in_every_format(self):
+        _, found = self.json(plan_choose.ListCapabilities, 'plan')
+        base = next(one for one in found if one['Environment'] == 'base.yaml')
+        self.assertTrue(base['Enabled'])
+        _, output = self.run_command(
+            plan_choose.ListCapabilities, 'plan', '-f', 'csv'
+        )
+        rows = list(csv.DictReader(io.StringIO(output)))
+        self.assertEqual(len(found), len(rows))
+
+    def test_only_what_is_enabled(self):
+        _, found = self.json(plan_choose.ListCapabilities, 'plan', '--enabled')
+        self.assertEqual(['base.yaml'], [one['Environment'] for one in found])
+
+    def test_environments_are_enabled_with_what_they_require(self):
+        _, found = self.json(
+            plan_choose.SetCapabilities,
+            *('plan', '--enable', 'environments/backup.yaml'),
+            '--with-requirements',
+        )
+        self.assertEqual(
+            [
+                'base.yaml',
+                'environments/large.yaml',
+                'environments/backup.yaml',
+            ],
+            [one['Environment'] for one in found],
+        )
+
+    def test_both_of_one_environment_is_an_error(self):
+        self.assertIn(
+            'both',
+            self.refused(
+                plan_choose.SetCapabilities,
+                *('plan', '--enable', 'a', '--disable', 'a'),
+            ),
+        )
+        self.refused(plan_choose.SetCapabilities, 'plan')
+
+    def test_parameters_are_set_listed_and_taken_back(self):
+        _, found = self.json(plan_choose.SetParameters, 'plan', 'who=a=b')
+        self.assertEqual([{'Parameter': 'who'}], found)
+        _, listed = self.json(plan_choose.ListParameters, 'plan', '--long')
+        who, secret = listed
+        self.assertEqual(('a=b', 'plan'), (who['Value'], who['Origin']))
+        self.assertEqual('world', who['Default'])
+        self.assertEqual(('******', True), (secret['Value'], secret['Hidden']))
+        _, found = self.json(plan_choose.UnsetParameters, 'plan', 'who')
+        self.assertEqual([], found)
+
+    def test_a_value_is_not_in_what_debugging_logs(self):
+        parser = plan_choose.SetParameters(None, None).get_parser('openstack')
+        parsed = parser.parse_args(['plan', 'who=geheim'])
+        self.assertNotIn('geheim', repr(parsed))
+
+    def test_nothing_to_set_is_an_error(self):
+        self.refused(plan_choose.SetParameters, 'plan')
+
+    def test_roles(self):
+        code, found = self.json(plan_choose.ListRoles, 'plan')
+        self.assertEqual((0, []), (code, found))
+
+
+class DeployTest(PlanCase):
+    def plan_with_steps(self):
+        self.cloud.plans.change(
+            'plan',
+            lambda found: dataclasses.replace(
+                found,
+                more={'post_deployment': [{'action': 'a'}, {'action': 'b'}]},
+            ),
+        )
+
+    def test_it_waits_and_shows_how_it_stands(self):
+        code, found = self.json(plan_deploy.DeployPlan, 'plan')
+        self.assertEqual((0, 'CREATE_COMPLETE'), (code, found['status']))
+        self.assertTrue(found['current'])
+        said = self.stderr.getvalue()
+        self.assertIn('Stack plan: CREATE_IN_PROGRESS', said)
+
+    def test_a_failure_is_one(self):
+        self.ends_with = 'FAILED'
+        code, found = self.json(plan_deploy.DeployPlan, 'plan')
+        self.assertEqual(
+            (common.FAILED, 'CREATE_FAILED'), (code, found['status'])
+        )
+
+    def test_what_was_not_begun_is_an_error(self):
+        self.cloud.heat.become('plan', 'CREATE_COMPLETE')
+        self.assertIn(
+            'not made from a plan',
+            self.refused(plan_deploy.DeployPlan, 'plan'),
+        )
+
+    def test_steps_run_one_after_the_other(self):
+        self.plan_with_steps()
+        code, _ = self.json(plan_deploy.DeployPlan, 'plan')
+        self.assertEqual(0, code)
+        self.assertEqual(
+            [('a', 'plan plan'), ('b', 'plan plan')],
+            self.way.executions.begun,
+        )
+
+    def test_a_step_that_fails_is_the_last_and_fails_it(self):
+        self.plan_with_steps()
+        self.way.executions.failing = ('a',)
+        code, found = self.json(plan_deploy.DeployPlan, 'plan')
+        self.assertEqual(common.FAILED, code)
+        self.assertEqual('CREATE_COMPLETE', found['status'])
+        self.assertEqual(1, len(self.way.executions.begun))
+
+    def test_no_step_runs_after_a_stack_that_failed(self):
+        self.plan_with_steps()
+        self.ends_with = 'FAILED'
+        self.json(plan_deploy.DeployPlan, 'plan')
+        self.assertEqual([], self.way.executions.begun)
+
+    def test_it_need_not_wait(self):
+        code, found = self.json(plan_deploy.DeployPlan, 'plan', '--no-wait')
+        self.assertEqual((0, 'CREATE_IN_PROGRESS'), (code, found['status']))
+
+    def test_an_interrupt_ends_the_waiting_alone(self):
+        def interrupt(seconds):
+            raise KeyboardInterrupt
+
+        self.way.sleep = interrupt
+        code, found = self.json(plan_deploy.DeployPlan, 'plan')
+        self.assertEqual(
+            (common.INTERRUPTED, 'CREATE_IN_PROGRESS'), (code, found['status'])
+        )
+        self.assertIn('--cancel', self.stderr.getvalue())
+
+    def test_a_preview_changes_nothing(self):
+        code, found = self.json(
+            plan_deploy.DeployPlan, 'plan', '--validate-only'
+        )
+        self.assertEqual((0, ['node']), (code, found['added']))
+        self.assertEqual({}, self.cloud.heat.stacks)
+
+    def test_it_can_be_cancelled(self):
+        self.json(plan_deploy.DeployPlan, 'plan', '--no-wait')
+        _, found = self.json(plan_deploy.DeployPlan, 'plan', '--cancel')
+        self.assertEqual('CREATE_FAILED', found['status'])
+
+    def test_waiting_for_what_failed_is_a_failure(self):
+        self.ends_with = 'FAILED'
+        self.json(plan_deploy.DeployPlan, 'plan', '--no-wait')
+        code, _ = self.json(plan_deploy.ShowStatus, 'plan', '--wait')
+        self.assertEqual(common.FAILED, code)
+        code, _ = self.json(plan_deploy.ShowStatus, 'plan')
+        self.assertEqual(0, code)
+
+    def test_a_difference_may_be_an_exit_code(self):
+        self.json(plan_deploy.DeployPlan, 'plan')
+        content = self.cloud.plans.resolve(self.cloud.plans.load('plan'))
+        template = {'resources': {}}
+        self.cloud.heat.contents['plan'] = (
+            template,
+            fake_heat.answer(content)['Environment'],
+            dict(content.files),
+        )
+        code, found = self.json(plan_deploy.ShowDiff, 'plan', '--exit-code')
+        self.assertEqual(
+            (common.FAILED, ['template']),
+            (code, [one['Kind'] for one in found]),
+        )
+        _, found = self.json(plan_deploy.ShowDiff, 'plan', '--names-only')
+        self.assertEqual({'Kind', 'Change', 'Name'}, set(found[0]))
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class ProgressTest(testtools.TestCase):
+    def test_a_bar_on_a_terminal(self):
+        stream = Terminal()
+        with plan_progress.Deployment('shop', stream) as show:
+            show.begun('CREATE', ())
+            show.changed(
+                following.Progress(
+                    status='CREATE_IN_PROGRESS', done=3, total=7
+                )
+            )
+        self.assertIn('3 of 7 resources', stream.getvalue())
+
+    def test_lines_elsewhere_each_failure_once(self):
+        stream = io.StringIO()
+        found = following.Progress(
+            status='CREATE_IN_PROGRESS', failures=('a FAILED: [b]no[/b]',)
+        )
+        with plan_progress.Deployment('shop', stream) as show:
+            show.changed(found)
+            show.changed(found)
+        self.assertEqual(
+            'a FAILED: [b]no[/b]\nStack shop: CREATE_IN_PROGRESS\n',
+            stream.getvalue(),
+        )
+
+    def test_files_are_counted_on_a_terminal_alone(self):
+        for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
+            with plan_progress.files('Making shop', stream) as progress:
+                progress(3, 9)
+            self.assertEqual(shown, '3/9' in stream.getvalue())
