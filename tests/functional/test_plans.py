@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What plans hold, with a real Swift, Mistral and Heat behind them."""
+
+from collections.abc import Callable, Iterator
+from concurrent import futures
+import dataclasses
+import io
+from typing import Any
+
+from keystoneauth1 import session as ks_session
+from keystoneauth1.identity import v3
+import pytest
+
+from heat_plugins.clients import heat_stacks
+from heat_plugins.clients import mistral_registry
+from heat_plugins.clients import swift
+from heat_plugins.plans import errors
+from heat_plugins.plans import local
+from heat_plugins.plans import pool
+from heat_plugins.plans import service
+from heat_plugins.plans import storage
+from heat_plugins.plans import tarballs
+from heat_plugins.signals import store as store_module
+from tests import sample_plan
+from tests.functional import base
+
+TEMPLATE = b'heat_template_version: 2021-04-16\n'
+
+FILES = {
+    'plan-environment.yaml': b'template: root.yaml\npasswords: {Key: null}\n',
+    'root.yaml': TEMPLATE + b'resources: {a: {type: n/node.yaml}}\n',
+    'n/node.yaml': TEMPLATE + b'outputs: {a: {value: {get_file: ../a b}}}\n',
+    'a b': 'é % ?\n'.encode(),
+    'empty': b'',
+    'environments/one.yaml': b'parameter_defaults: {}\n',
+    'environments/two.yaml': b'parameter_defaults: {}\n',
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class User:
+    """What a user has of a cloud."""
+
+    store: store_module.ObjectStore
+    registry: mistral_registry.Registry
+    stacks: heat_stacks.HeatStacks
+
+    def plans(self, registry: Any = None) -> service.Plans:
+        return service.Plans(
+            self.store, registry or self.registry, self.stacks
+        )
+
+
+@pytest.fixture(scope='module')
+def user(cloud: base.minicloud_client.Cloud) -> User:
+    env = cloud.env()
+    session = ks_session.Session(
+        auth=v3.Password(
+            auth_url=env['OS_AUTH_URL'],
+            username=env['OS_USERNAME'],
+            password=env['OS_PASSWORD'],
+            project_name=env['OS_PROJECT_NAME'],
+            user_domain_id='default',
+            project_domain_id='default',
+        ),
+        verify=env.get('OS_CACERT') or True,
+    )
+    return User(
+        store=store_module.ObjectStore(swift.KeystoneTransport(session)),
+        registry=mistral_registry.Registry(session),
+        stacks=heat_stacks.HeatStacks(session),
+    )
+
+
+@pytest.fixture
+def plans(user: User) -> Iterator[service.Plans]:
+    """The plans, none before and none after."""
+    found = user.plans()
+    assert found.summaries() == []
+    yield found
+    for one in found.summaries():
+        found.delete(one.name)
+    assert user.registry.find() == []
+
+
+def exported(plans: service.Plans, name: str) -> Any:
+    file = io.BytesIO()
+    plans.export(name, file)
+    file.seek(0)
+    return tarballs.read(file)
+
+
+def at_once(*calls: Callable[[], Any]) -> list[Any]:
+    """Call functions at once; return what each returned or raised."""
+
+    def caught(call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except errors.PlanError as error:
+            return error
+
+    with futures.ThreadPoolExecutor(len(calls)) as executor:
+        return list(executor.map(caught, calls))
+
+
+def test_a_plan_is_made_changed_exported_and_deleted(
+    user: User, plans: service.Plans
+) -> None:
+    made = plans.create('plan', FILES, description='é')
+    assert made.entries.keys() == FILES.keys()
+    assert plans.load('plan') == made
+    [found] = plans.summaries()
+    assert (found.name, found.description) == ('plan', 'é')
+
+    resolved = plans.resolve(made)
+    assert resolved.files['a b'] == 'é % ?\n'
+    assert set(resolved.files) == {
+        'n/node.yaml',
+        'a b',
+        'plan-environment.yaml#passwords',
+    }
+    user.stacks.validate(resolved)
+
+    sent: list[int] = []
+    changed = plans.update(
+        'plan',
+        {**FILES, 'a b': b'other', 'new': b''},
+        delete=['empty'],
+        progress=lambda done, every: sent.append(every),
+    )
+    assert sent == [2, 2], 'files were sent that had not changed'
+    assert 'empty' in changed.entries, 'what is sent is not deleted'
+    changed = plans.update('plan', {}, delete=['empty', 'new'])
+    assert changed.entries.keys() == FILES.keys() - {'empty'}
+
+    content = exported(plans, 'plan')
+    assert content.keys() == changed.entries.keys()
+    secret = changed.environment.passwords['Key']
+    assert secret.encode() not in b''.join(content.values())
+    copy = plans.create('copy', content)
+    assert copy.environment.passwords['Key'] not in (None, secret)
+
+    plans.delete('plan')
+    assert [one.name for one in plans.summaries()] == ['copy']
+    with pytest.raises(errors.NotFound):
+        plans.load('plan')
+    assert not storage.Container(user.store, 'plan', pool.Pool()).exists()
+
+
+def test_of_two_who_make_a_plan_at_once_one_is_told(
+    user: User, plans: service.Plans
+) -> None:
+    results = at_once(
+        *(
+            lambda number=number: user.plans().create(
+                'plan', {**FILES, 'who': b'%d' % number}
+            )
+            for number in range(3)
+        )
+    )
+    [winner] = [
+        number
+        for number, result in enumerate(results)
+        if not isinstance(result, errors.PlanError)
+    ]
+    told = [one for one in results if isinstance(one, errors.PlanError)]
+    assert all(isinstance(one, errors.Refused) for one in told), told
+    assert plans.read(plans.load('plan'), 'who') == f'{winner}'
+
+
+def test_changes_at_once_are_all_kept(
+    user: User, plans: service.Plans
+) -> None:
+    plans.create('plan', FILES)
+    at_once(
+        lambda: user.plans().select('plan', {'environments/one.yaml': True}),
+        lambda: user.plans().select('plan', {'environments/two.yaml': True}),
+        lambda: user.plans().generate_secrets('plan', ['Other']),
+        lambda: user.plans().change(
+            'plan',
+            lambda found: dataclasses.replace(
+                found, parameter_defaults={'a': 1}
+            ),
+        ),
+    )
+    found = plans.load('plan').environment
+    assert set(found.enabled) == {
+        'environments/one.yaml',
+        'environments/two.yaml',
+    }
+    assert found.parameter_defaults == {'a': 1}
+    assert found.passwords.keys() == {'Key', 'Other'}
+
+
+def test_what_breaks_off_leaves_nothing(
+    user: User, plans: service.Plans
+) -> None:
+    def break_off(done: int, every: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        plans.create('plan', FILES, progress=break_off)
+    assert user.registry.find() == []
+    assert not storage.Container(user.store, 'plan', pool.Pool()).exists()
+
+
+def test_a_plan_with_a_stack_stays(
+    plans: service.Plans, stacks: Callable[..., base.Stack]
+) -> None:
+    plans.create('plan', FILES)
+    stack = stacks({'heat_template_version': '2021-04-16'}, name='plan')
+    with pytest.raises(errors.InUse):
+        plans.delete('plan')
+    stack.wait('CREATE_COMPLETE')
+    with pytest.raises(errors.InUse, match='CREATE_COMPLETE'):
+        plans.delete('plan')
+    stack.purge()
+    plans.delete('plan')
+
+
+def test_a_container_that_is_no_plan_stays_until_it_becomes_one(
+    user: User, plans: service.Plans
+) -> None:
+    user.store.put_container('theirs', {})
+    for path, content in FILES.items():
+        user.store.put_object('theirs', path, content)
+    with pytest.raises(errors.Exists):
+        plans.create('theirs', FILES)
+    with pytest.raises(errors.NotFound):
+        plans.delete('theirs')
+    assert len(user.store.list_objects('theirs', '')) == len(FILES)
+    plans.create_from_container('theirs', 'theirs')
+    assert plans.load('theirs').entries.keys() == FILES.keys()
+
+
+def test_plans_without_mistral_are_kept_in_swift(user: User) -> None:
+    names = local.Names(user.store)
+    results = at_once(*[lambda: user.plans(names).create('plan', FILES)] * 2)
+    assert sorted(isinstance(one, errors.Refused) for one in results) == [
+        False,
+        True,
+    ]
+    plans = user.plans(names)
+    plans.select('plan', {'environments/one.yaml': True})
+    assert [one.name for one in plans.summaries()] == ['plan']
+    plans.delete('plan')
+    assert plans.summaries() == []
+    user.store.delete_container(local.CONTAINER)
+
+
+@pytest.mark.timeout(600)
+def test_a_plan_from_the_field_works(user: User, plans: service.Plans) -> None:
+    plan = plans.create('sample', sample_plan.content(), render=True)
+    assert len(plan.entries) == 1092
+    found = plans.capabilities(plan)
+    assert len(found.warnings) == 3
+
+    path = 'environments/network-isolation.yaml'
+    chosen = plans.select('sample', {path: True}, requirements=True)
+    assert path in chosen.environment.enabled
+    resolved = plans.resolve(chosen)
+    assert resolved.missing == ()
+    # It is larger than Heat takes by default, as it was written.
+    validated = user.stacks.validate(resolved)
+    assert 'ControllerCount' in validated['Parameters']
+
+    before = plan.environment
+    plan = plans.select('sample', {path: False})
+    assert plan.environment == before
