@@ -203,7 +203,7 @@ def reasons_of(stack):
 
     return {
         one['resource_name']: one['resource_status_reason']
-        for one in base.until(failed)
+        for one in base.until(failed, 150)
     }
 
 
