@@ -36,7 +36,7 @@ enable_stack_adopt = true
 
 [heat_plugins]
 swift_error_budget = 30
-mistral_error_budget = 30
+mistral_error_budget = 60
 signal_direct_look_interval = 10
 """
 
