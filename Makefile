@@ -31,6 +31,10 @@ help:
 	@echo 'make lint        ruff and mypy'
 	@echo 'make unit        the tests that need no cloud'
 	@echo 'make functional  the tests on the mini cloud'
+	@echo 'make test-production'
+	@echo '                 those, and more, with several engines, RabbitMQ,'
+	@echo '                 MariaDB and TLS; installs packages of Debian, as root'
+	@echo 'make test-heats  the unit tests under each Heat that is supported'
 	@echo 'make bench       measure what waiting costs; takes most of an hour'
 	@echo 'make docs        the pages for users, in doc/build/html'
 	@echo 'make venv        the environment for all of these'
@@ -63,6 +67,13 @@ test: lint
 	    tests/functional $(ARGS)
 	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \
 	    tests/unit $(ARGS)
+
+test-production: $(STAMP)
+	contrib/minicloud/minicloud install --profile production
+	FUNCTIONAL_PROFILE=production $(PYTHON) -m pytest $(PRODUCTION) $(ARGS)
+
+test-heats: $(STAMP)
+	$(PYTHON) -m tox -e $(HEATS) -- $(ARGS)
 
 demo: $(STAMP)
 	$(DEMO)

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cloud of these tests: engines that are told dead after seconds."""
+
+from collections.abc import Callable, Iterator
+import os
+
+import pytest
+
+from tests.functional import base
+from tests.functional import conftest as functional
+
+CONF = (
+    functional.CONF
+    + """\
+rescue_interval = 10
+
+[DEFAULT]
+periodic_interval = 10
+"""
+)
+
+
+@pytest.fixture(scope='session')
+def cloud(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[base.minicloud_client.Cloud]:
+    """A cloud whose engines report every ten seconds."""
+    conf = tmp_path_factory.mktemp('conf') / 'heat.conf'
+    conf.write_text(CONF)
+    yield from functional.clouds(
+        request, 'production', plugin=base.ROOT, conf=[conf]
+    )
+
+
+@pytest.fixture
+def stacks(
+    cloud: base.minicloud_client.Cloud,
+) -> Iterator[Callable[..., base.Stack]]:
+    """Makes stacks; all services run again before those are deleted."""
+    before = base.Leftovers.of(cloud)
+    made: list[base.Stack] = []
+
+    def make(template: base.Template, **options: object) -> base.Stack:
+        made.append(base.Stack(cloud.session(), template, **options))
+        return made[-1]
+
+    yield make
+    cloud.clear_faults()
+    for service in ('mariadb', 'rabbitmq', 'mistral', 'heat'):
+        cloud.start(service)
+    for stack in made:
+        stack.purge()
+    assert base.Leftovers.of(cloud) == before
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give them time: an engine is told dead after seconds, not at once."""
+    for item in items:
+        if __package__ in item.nodeid.replace(os.sep, '.'):
+            item.add_marker(pytest.mark.timeout(400))

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several deployments that wait, and a server that answers each of them."""
+
+import json
+from typing import Any
+
+from tests.functional import base
+
+COUNT = 4
+NAMES = [f'deployment{number}' for number in range(COUNT)]
+
+
+def template(**properties: Any) -> base.Template:
+    return base.software(deployments=COUNT, **properties)
+
+
+def all_wait(
+    stack: base.Stack, action: str = 'CREATE'
+) -> dict[str, base.Deployment]:
+    """Return the deployments of a stack once all of them wait."""
+    return {name: stack.waiting(name, action) for name in NAMES}
+
+
+def body(greeting: str) -> bytes:
+    return json.dumps({'greeting': greeting, 'deploy_status_code': 0}).encode()
+
+
+def signal(deployment: base.Deployment, greeting: str) -> None:
+    assert deployment.put(body(greeting)) == 201
+
+
+def answer(stack: base.Stack, seconds: float = 240) -> None:
+    """Signal what each deployment now waits for, until the stack is done.
+
+    One that is gone on with has another config, and with it another URL.
+    Each answers with its own name.
+    """
+    answered = set()
+
+    def done() -> bool:
+        for name in NAMES:
+            found = stack.deployment(name)
+            if found is None or found.status != 'IN_PROGRESS':
+                continue
+            if found.config['id'] not in answered:
+                answered.add(found.config['id'])
+                signal(found, name)
+        return not stack.status.endswith('IN_PROGRESS')
+
+    base.until(done, seconds)
+
+
+def answers(stack: base.Stack) -> dict[str, Any]:
+    """Return what the deployments of a stack have been answered."""
+    return {name: stack.outputs[f'{name}_greeting'] for name in NAMES}
