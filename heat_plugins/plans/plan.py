@@ -11,8 +11,9 @@ from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
 from heat_plugins.signals import store as store_module
 
-# Heat allows one to 255 characters, Ceph's gateway 3 to 255 for containers.
-_NAME = re.compile('[a-zA-Z][a-zA-Z0-9_.-]{2,253}')
+# Heat allows one to 255 characters, Ceph's gateway 3 to 255 for containers;
+# and Mistral's names of 255 have to hold a prefix as well, see `claims`.
+_NAME = re.compile('[a-zA-Z][a-zA-Z0-9_.-]{2,239}')
 
 
 class State(enum.Enum):
@@ -67,6 +68,6 @@ def check_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise errors.Invalid(
             f'{name[:300]!r} cannot be the name of a plan: a letter, then 2 '
-            'to 253 letters, digits, "_", "." or "-"'
+            'to 239 letters, digits, "_", "." or "-"'
         )
     return name

@@ -112,3 +112,5 @@ class PlanTest(testtools.TestCase):
     def test_names_are_those_that_heat_and_stores_take(self):
         for name in ('abc', 'A.b-c_1', 'x' * 240):
             self.assertEqual(name, plans.check_name(name))
+        for name in ('ab', '1abc', 'a/b', 'ä' * 3, 'x' * 241):
+            self.assertRaises(errors.Invalid, plans.check_name, name)
