@@ -13,6 +13,7 @@ that.
 
 import collections
 from collections import abc
+import math
 import threading
 import time
 
@@ -48,6 +49,9 @@ _ACCOUNT_KEY_SECONDS = 300
 
 # For how long to believe that a container is there which was seen.
 _CONTAINER_SECONDS = 10
+
+# For how long those that go share a listing of what is to go with them.
+_LISTING_SECONDS = 1
 
 # For how long AUTO does without an object store that has refused itself.
 _REFUSAL_SECONDS = 300
@@ -128,6 +132,8 @@ class Hub(account.Account):
         self._refused_at = 0.0
         # Signals that were taken.
         self._bin = cleaning.Bin()
+        # All that lay in the container, and when that was listed.
+        self._listed: tuple[float, abc.Collection[str]] = (-math.inf, ())
         self._listings: sharing.Rounds[abc.Collection[str]] = sharing.Rounds()
 
     def adopt(self, stack) -> None:
@@ -281,17 +287,25 @@ class Hub(account.Account):
     def everything(self, container: str) -> abc.Collection[str]:
         """List all objects of a container; none if there is none.
 
-        Who asks while the hub's own is listed shares the next listing.
+        Those who go within a second share a listing. What arrives in that
+        second goes with the container, like all that arrives later.
         """
         if container != self.container:
             return cleaning.everything(self.store, container)
-        return self._listings.share(
-            lambda: cleaning.everything(self.store, container)
-        )
+        return self._listings.share(self._everything)
+
+    def _everything(self) -> abc.Collection[str]:
+        listed_at, found = self._listed
+        if time.monotonic() - listed_at > _LISTING_SECONDS:
+            listed_at = time.monotonic()
+            found = cleaning.everything(self.store, self.container)
+            self._listed = listed_at, found
+        return found
 
     def drop_container(self, container: str) -> None:
         """Delete a container and what is left in it; see `cleaning.drop`."""
         try:
             cleaning.drop(self.store, container)
         finally:
+            self._listed = -math.inf, ()
             self._forget_signer()

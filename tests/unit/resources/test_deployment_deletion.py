@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a deployment goes, and what it leaves: nothing."""
 
-from concurrent import futures
-import threading
 from unittest import mock
 import uuid
 
@@ -438,39 +436,32 @@ class CleanUpTest(deployments.DeploymentTestCase):
 
     def test_many_that_go_together_share_what_they_ask(self):
         names = [f'other{number}' for number in range(7)]
-        self.created(
+        stack = self.created(
             deployments.template(
                 resources={name: deployments.deployment() for name in names}
             )
         )
-        hub = next(iter(hubs._hubs.values()))
         for config in self.handed:
             self.send(config, {'answer': 'late'})
-        begun = threading.Barrier(len(names))
-
-        def sweep(name):
-            begun.wait(30)
-            there = hub.everything(hub.container)
-            self.assertEqual(8, len(there))
-
-        listing, go_on = threading.Event(), threading.Event()
-
-        def stall(request):
-            if request.method == 'GET':
-                listing.set()
-                self.assertTrue(go_on.wait(30))
-
-        self.swift.before = stall
         seen = len(self.swift.seen)
-        with futures.ThreadPoolExecutor(8) as pool:
-            first = pool.submit(hub.everything, hub.container)
-            self.assertTrue(listing.wait(30))
-            rest = [pool.submit(sweep, name) for name in names]
-            futures.wait(rest, 0.3)
-            go_on.set()
-            for each in (first, *rest):
-                each.result(30)
-        self.assertEqual(2, len(self.swift.seen) - seen)
+        for task in [self.heat.start(stack[name].delete) for name in names]:
+            self.assertTrue(task.step() or task.step())
+        asked = [each.method for each in self.swift.seen[seen:]]
+        self.assertEqual(1, asked.count('GET'))
+        self.assertEqual(len(names), asked.count('DELETE'))
+        self.assertEqual(1, len(self.objects(stack)))
+
+    def test_what_those_before_have_seen_is_not_believed_for_long(self):
+        parts = {
+            name: deployments.deployment(name=name) for name in ('a', 'b')
+        }
+        stack = self.created(deployments.template(resources=parts))
+        self.finish(self.heat.start(stack['a'].delete))
+        (config,) = [each for each in self.handed if each['name'] == 'b']
+        self.send(config, {'answer': 'late'})
+        self.now += 2
+        self.finish(self.heat.start(stack['b'].delete))
+        self.assertEqual([], self.objects(stack))
 
     def test_one_of_many_costs_one_request(self):
         parts = {'other': deployments.deployment()}
