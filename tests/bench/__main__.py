@@ -23,7 +23,7 @@ from tests.functional import base
 _JSON = 'figures.json'
 
 #: Beside the scenarios, measurements of our side alone.
-_OTHERS = (*scenarios.OTHERS, 'pacing', 'triggering')
+_OTHERS = (*scenarios.OTHERS, 'pacing', 'triggering', 'profile')
 
 
 def main() -> None:
@@ -31,9 +31,6 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     if options.render:
         record = records.read(options.render)
-    elif options.profile:
-        _profile(options)
-        return
     else:
         record = _measure(options)
     report.write(record, options.out, print)
@@ -97,12 +94,6 @@ def _options() -> argparse.Namespace:
         help=f'only make tables and plots anew, of such a {_JSON}',
     )
     parser.add_argument(
-        '--profile',
-        action='store_true',
-        help='profile heat-engine in one round of each N instead; '
-        'the figures of such a round mean nothing',
-    )
-    parser.add_argument(
         '--name',
         default='bench',
         help='of the mini cloud (default: bench)',
@@ -130,9 +121,7 @@ def _plan(
     """Yield the rounds in their order; the sides take turns."""
     sides = [labs.SIDES[name] for name in options.sides]
     for n in options.n:
-        times = 1
-        if n == options.goals_at and not options.profile:
-            times = options.repeat
+        times = options.repeat if n == options.goals_at else 1
         for _ in range(times):
             for side in sides:
                 yield scenarios.flat(n), side
@@ -144,7 +133,9 @@ def _plan(
 
 def _lab(options: argparse.Namespace) -> labs.Lab:
     counts = [scenario.count for scenario, _ in _plan(options)]
-    return labs.Lab(options.name, max([*counts, triggering.COUNT]))
+    return labs.Lab(
+        options.name, max([*counts, triggering.COUNT, options.goals_at])
+    )
 
 
 def _measure(options: argparse.Namespace) -> records.Record:
@@ -192,22 +183,23 @@ def _fill(
     if 'triggering' in options.others:
         say('Runs by the command line')
         record.triggered = triggering.measure(lab, detail)
+    if 'profile' in options.others:
+        say('Profile')
+        record.profile = _profile(lab, options.goals_at, detail)
 
 
-def _profile(options: argparse.Namespace) -> None:
-    table = [['', 'phase', 'function', 'share', 'own']]
-    with (
-        tempfile.TemporaryDirectory(prefix='bench-') as folder,
-        _lab(options) as lab,
-    ):
-        for scenario, side in _plan(options):
-            profiler = profiling.Profiler(pathlib.Path(folder))
-            found = rounds.Runner(lab, print, profiler).run(scenario, side)
-            table += tables.profile(
-                f'{side.title}, {scenario.name}', found, profiler.read()
-            )
-    print(tables.text(table))
-    tables.write(table, options.out / 'profile.csv')
+def _profile(
+    lab: labs.Lab, n: int, say: Callable[[str], None]
+) -> tables.Table:
+    """Profile heat-engine in one more round of ours.
+
+    It is slower for that, so the figures of the round mean nothing.
+    """
+    with tempfile.TemporaryDirectory(prefix='bench-') as folder:
+        profiler = profiling.Profiler(pathlib.Path(folder))
+        runner = rounds.Runner(lab, say, profiler)
+        found = runner.run(scenarios.flat(n), labs.SIDES['ours'])
+        return tables.profile(found, profiler.read())
 
 
 if __name__ == '__main__':

@@ -80,7 +80,10 @@ class Meter:
             ),
             rpc=_difference(begin.rpc, end.rpc),
             db=_difference(begin.db, end.db),
-            cpu={name: end.cpu[name] - begin.cpu[name] for name in SERVICES},
+            cpu={
+                name: round(end.cpu[name] - begin.cpu[name], 2)
+                for name in SERVICES
+            },
         )
 
     def peak_bytes(self) -> dict[str, int]:

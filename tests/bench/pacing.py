@@ -68,7 +68,6 @@ def measure(lab: labs.Lab, say: Callable[[str], None]) -> list[Measured]:
     """Let servers answer one after another, with each of the intervals."""
     found = []
     meter = counting.Meter(lab.cloud)
-    templates = scenarios.flat(_COUNT).templates(lab.servers())
     for interval in INTERVALS:
         lab.start(
             labs.SIDES['ours'],
@@ -77,6 +76,7 @@ def measure(lab: labs.Lab, say: Callable[[str], None]) -> list[Measured]:
         )
         with lab.state() as state:
             rounds.warm_up(lab, state)
+            templates = scenarios.flat(_COUNT).templates(lab.servers())
             group = stacks.Stacks(lab, state, templates, _COUNT)
             group.create()
             begin = meter.mark()

@@ -33,8 +33,6 @@ def by_count(
     found: Sequence[rounds.Round],
     shown: Sequence[figures.Figure],
     file: pathlib.Path,
-    *,
-    logarithmic: bool = False,
 ) -> None:
     """Draw how figures grow with the number of deployments in a stack."""
     columns = 2
@@ -54,7 +52,7 @@ def by_count(
                 )
         axis.set_title(figure.title)
         axis.set_xlabel('deployments')
-        if logarithmic:
+        if figure in figures.RATES:
             # Down to 0, where ours often are.
             axis.set_yscale('symlog', linthresh=0.1)
         axis.set_ylim(bottom=0)

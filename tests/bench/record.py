@@ -10,6 +10,7 @@ from tests.bench import counting
 from tests.bench import pacing
 from tests.bench import rounds
 from tests.bench import stacks
+from tests.bench import tables
 from tests.bench import triggering
 
 
@@ -30,6 +31,7 @@ class Record:
     measured: list[rounds.Round] = dataclasses.field(default_factory=list)
     paces: list[pacing.Measured] = dataclasses.field(default_factory=list)
     triggered: triggering.Triggered | None = None
+    profile: tables.Table | None = None
 
     def write(self, file: pathlib.Path) -> None:
         text = json.dumps(dataclasses.asdict(self), indent=1, sort_keys=True)

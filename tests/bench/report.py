@@ -37,14 +37,14 @@ def write(
         plots.paces(record.paces, pacing.compute(), folder / 'paces.svg')
     if record.triggered:
         made['triggered'] = tables.triggered(record.triggered)
+    if record.profile:
+        made['profile'] = record.profile
     for name, table in made.items():
         tables.write(table, folder / f'{name}.csv')
     _write_lines(folder / 'machine.rst', [machine.sentence(record.machine)])
     troubles = tables.troubles(found) or ['Nothing.']
     _write_lines(folder / 'troubles.rst', [f'- {one}' for one in troubles])
-    plots.by_count(
-        found, figures.WAITING, folder / 'waiting.svg', logarithmic=True
-    )
+    plots.by_count(found, figures.WAITING, folder / 'waiting.svg')
     plots.by_count(
         found,
         (

@@ -144,7 +144,9 @@ class Stacks:
                 f'{error}; {len(done)} of {self._count} were complete by then'
             ) from error
         return Signalled(
-            latencies=sorted(done[one] - sent[one] for one in waiting),
+            latencies=sorted(
+                round(done[one] - sent[one], 3) for one in waiting
+            ),
             seconds=time.time() - begun,
             early=self._count - len(waiting),
         )

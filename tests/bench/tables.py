@@ -121,24 +121,20 @@ def triggered(found: triggering.Triggered) -> Table:
 
 
 def profile(
-    title: str,
-    found: rounds.Round,
-    profiles: Mapping[str, profiling.Profile],
+    found: rounds.Round, profiles: Mapping[str, profiling.Profile]
 ) -> Table:
     """Return a row for each function that matters in a phase."""
-    table = []
+    table = [['phase', 'function', 'share', 'own']]
     for phase, read in profiles.items():
         counts = found.counts.get(phase)
         if counts is None or read.samples < _FEWEST_SAMPLES:
             continue
         cores = counts.cpu['heat'] / counts.seconds
         label = f'{phase}: {cores:.2f} cores'
-        table.append(
-            [title, label, 'all of heat_plugins', '', _part(read.ours)]
-        )
-        table.append([title, label, 'all of heat', '', _part(read.heats)])
+        table.append([label, 'all of heat_plugins', '', _part(read.ours)])
+        table.append([label, 'all of heat', '', _part(read.heats)])
         table += [
-            [title, label, one.name, _part(one.share), _part(one.own)]
+            [label, one.name, _part(one.share), _part(one.own)]
             for one in read.functions
         ]
     return table
