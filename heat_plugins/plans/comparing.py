@@ -153,6 +153,9 @@ def _parameters(
     for name in sorted(before.keys() | after.keys()):
         if before.get(name) == after.get(name) or name in encrypted:
             continue
+        # Nor can anybody compare what Heat has masked itself.
+        if name in after and before.get(name) == parameters.MASK:
+            continue
         sides = [
             hiding.shown(name, side[name])
             for side in (before, after)

@@ -79,6 +79,11 @@ class ComparingTest(testtools.TestCase):
             '****** -> ******', found['parameter', 'changed', 'secret']
         )
 
+    def test_what_heat_masks_itself_is_not_compared(self):
+        held = self.deployed()
+        held[1]['parameter_defaults']['secret'] = '******'
+        self.assertEqual({}, self.found())
+
     def test_so_are_values_that_no_template_knows_any_more(self):
         held = self.deployed()
         held[1]['parameter_defaults']['forgotten'] = 'a-password'

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans are deployed with a real Heat, Swift, Mistral and agents."""
+
+from collections.abc import Iterator
+import pathlib
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.functional import base
+from tests.functional import executions
+from tests.functional import planning
+
+# Each command takes its time where many run at once.
+pytestmark = pytest.mark.timeout(300)
+
+PASSWORD = 'set-by-hand-and-hidden'
+
+
+@pytest.fixture
+def plans(
+    cloud: base.minicloud_client.Cloud, tmp_path: pathlib.Path
+) -> Iterator[Any]:
+    made: list[planning.Plan] = []
+
+    def plan(name: str) -> planning.Plan:
+        made.append(planning.Plan(cloud, tmp_path, name))
+        return made[-1]
+
+    yield plan
+    for one in made:
+        one.purge()
+
+
+@pytest.fixture(scope='module')
+def mistral(cloud: base.minicloud_client.Cloud) -> executions.Mistral:
+    return executions.Mistral(cloud.session())
+
+
+def test_a_plan_is_chosen_set_deployed_changed_and_deleted(
+    cloud: base.minicloud_client.Cloud, plans: Any
+) -> None:
+    plan = plans('shop')
+    steps = [{'action': 'std.echo', 'input': {'output': 'greeted'}}]
+    made = plan.make(planning.files(planning.tier(), steps))
+    assert made['secrets'] == ['Password']
+
+    chosen = plan('capability set', '--enable', 'environments/south.yaml')
+    assert {'Environment': 'environments/south.yaml'} in chosen
+    code, said = plan.fails('parameter set', 'Size=4')
+    assert (code, '4 cannot be the value of Size' in said) == (1, True)
+    plan('parameter set', 'who=you')
+    # Not on a command line.
+    plan('parameter set', '--file', '-', said=f'Other: {PASSWORD}')
+    listed = {one['Name']: one for one in plan('parameter list')}
+    assert (listed['who']['Value'], listed['who']['Origin']) == (
+        'you',
+        'plan',
+    )
+    assert listed['region']['Origin'] == 'environment'
+    assert listed['Password']['Value'] == listed['Other']['Value'] == '******'
+
+    preview = plan('deploy', '--validate-only')
+    assert (preview['action'], preview['added']) == (
+        'CREATE',
+        ['size', 'tier'],
+    )
+    process = plan.begin('deploy')
+    with plan.agent():
+        code, status = plan.end(process)
+        assert (code, status['status']) == (0, 'CREATE_COMPLETE'), status
+        assert status['current'] is True
+        assert plan.outputs == {'greeting': 'hello you', 'region': 'south'}
+        assert plan('diff') == []
+
+        plan('parameter unset', 'who')
+        plan('capability set', '--disable', 'environments/south.yaml')
+        assert {
+            (one['Kind'], one['Change'], one['Name']) for one in plan('diff')
+        } == {
+            ('file', 'removed', 'environments/south.yaml'),
+            ('parameter', 'removed', 'region'),
+            ('parameter', 'removed', 'who'),
+        }
+        assert plan('status')['current'] is False
+        assert plan('deploy')['status'] == 'UPDATE_COMPLETE'
+    # What was removed from the plan is gone from the stack.
+    assert plan.outputs == {'greeting': 'hello world', 'region': 'nowhere'}
+    held = plan.held('environment')['parameter_defaults']
+    assert set(held) == {'Password', 'Other'}
+
+    code, said = plan.fails('delete')
+    assert (code, 'UPDATE_COMPLETE' in said) == (1, True)
+    kept = cloud.session().get('object-store', '/shop/plan-environment.yaml')
+    secret = yaml.safe_load(kept.body)['passwords']['Password']
+    # Nothing secret has come out, also not through Mistral.
+    session = cloud.session()
+    rows = [
+        session.get('workflowv2', path).body.decode()
+        for path in (
+            '/executions?include_output=true',
+            '/tasks?include_result=true',
+            '/action_executions?include_output=true',
+        )
+    ]
+    for text in (*rows, plan.said):
+        assert secret not in text
+        assert PASSWORD not in text
+
+
+def test_from_here_it_is_the_same_as_through_mistral(plans: Any) -> None:
+    here, there = plans('here'), plans('there')
+    made = [
+        here.make(planning.files(planning.empty()), '--local'),
+        there.make(planning.files(planning.empty())),
+    ]
+    for one in made:
+        # Each has its own name and password in it.
+        for key in ('name', 'container', 'size', 'content_hash'):
+            del one[key]
+    assert made[0] == made[1]
+    for command in (
+        'capability list',
+        'parameter list',
+        'role list',
+    ):
+        results = [here(command, '--local'), here(command), there(command)]
+        assert results[0] == results[1] == results[2], command
+    for plan, options in ((here, ['--local']), (there, [])):
+        found = plan('deploy', *options)
+        assert found['status'] == 'CREATE_COMPLETE'
+
+
+def test_what_runs_after_a_deployment_can_fail_it(
+    plans: Any, mistral: executions.Mistral
+) -> None:
+    plan = plans('after')
+    steps = [
+        {'action': 'std.fail'},
+        {'workflow': 'never.reached'},
+    ]
+    plan.make(planning.files(planning.empty(), steps))
+    code, said = plan.fails('deploy')
+    assert (code, 'std.fail has failed' in said) == (3, True), said
+    assert plan.stack()['stack_status'] == 'CREATE_COMPLETE'
+    code, said = plan.fails('deploy', '--local')
+    assert (code, 'action std.fail' in said) == (3, True), said
+    ended = mistral.run('plan.deploy', plan=plan.name)
+    assert ended['state'] == 'ERROR'
+    assert ended['output']['error'] == {
+        'code': 'failed',
+        'message': 'std.fail has failed',
+    }
+
+
+def test_a_stack_that_fails_fails_its_deployment_and_is_mended(
+    plans: Any,
+) -> None:
+    plan = plans('broken')
+    broken = planning.empty()
+    broken['resources']['value']['properties']['fail'] = True
+    plan.make(planning.files(broken))
+    code, said = plan.fails('deploy')
+    assert (code, 'value CREATE_FAILED' in said) == (3, True), said
+    assert plan('status')['status'] == 'CREATE_FAILED'
+    plan.write(planning.files(planning.empty()))
+    plan('set', '--from', str(plan.folder))
+    assert plan('deploy')['status'] == 'UPDATE_COMPLETE'
+
+
+def test_a_deployment_is_cancelled_where_it_stands(plans: Any) -> None:
+    plan = plans('halted')
+    plan.make(planning.files(planning.tier()))
+    assert plan('deploy', '--no-wait')['plan'] == 'halted'
+    plan.tier()
+    # The same once more finds the one that goes on; another is refused.
+    plan('deploy', '--no-wait', '--local')
+    plan.write({'scripts/greet.sh': '#!/bin/sh\n'})
+    plan('set', '--from', str(plan.folder))
+    _, said = plan.fails('deploy', '--local')
+    assert 'CREATE_IN_PROGRESS' in said
+    plan('deploy', '--cancel')
+    code, said = plan.fails('status', '--wait')
+    assert (code, 'CREATE_FAILED' in said) == (3, True), said
+
+
+def test_a_stack_of_somebody_else_is_not_replaced(
+    plans: Any, cloud: base.minicloud_client.Cloud
+) -> None:
+    theirs = {
+        'heat_template_version': '2021-04-16',
+        'resources': {'mine': {'type': 'OS::Heat::None'}},
+    }
+    stack = base.Stack(cloud.session(), theirs, name='theirs')
+    stack.wait('CREATE_COMPLETE')
+    plan = plans('theirs')
+    plan.make(planning.files(planning.empty()))
+    code, said = plan.fails('deploy')
+    assert (code, 'not made from a plan' in said) == (1, True), said
+    assert set(stack.resources()) == {'mine'}
+    found = plan('deploy', '--take-over')
+    assert found['stack_id'] == stack.id
+    assert set(stack.resources()) == {'tier', 'size'}
+
+
+def test_a_large_result_comes_by_way_of_the_object_store(
+    plans: Any, mistral: executions.Mistral
+) -> None:
+    plan = plans('large')
+    content = planning.files(planning.empty())
+    content['shop.yaml']['parameters'].update(
+        {
+            f'parameter{number}': {
+                'type': 'string',
+                'default': '',
+                'description': 'x' * 300,
+            }
+            for number in range(300)
+        }
+    )
+    plan.make(content)
+    assert len(plan('parameter list')) == 305
+    # As any program has it.
+    found = mistral.action('plan.get_parameters', plan=plan.name)
+    assert set(found) == {'container', 'object', 'bytes'}
+    assert found['bytes'] > 65536
+
+
+def test_a_deployment_outlives_a_mistral_that_is_killed(
+    plans: Any,
+    cloud: base.minicloud_client.Cloud,
+    mistral: executions.Mistral,
+) -> None:
+    plan = plans('lasting')
+    plan.make(planning.files(planning.tier()))
+    execution_id = mistral.start('plan.deploy', plan=plan.name)
+    agent = plan.agent()
+    cloud.kill('mistral')
+    with agent:
+        base.until(
+            lambda: plan.stack()['stack_status'] == 'CREATE_COMPLETE', 90
+        )
+    cloud.start('mistral')
+    ended = mistral.end(execution_id)
+    assert ended['state'] == 'SUCCESS', ended
+    assert ended['output']['stack']['status'] == 'CREATE_COMPLETE'
