@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks of Heat's own classes go on under ours, and the other way round."""
+
+import pytest
+
+from tests.functional import base
+from tests.functional import conftest
+from tests.functional import servers
+
+#: A new engine tells the one before dead after seconds.
+CONF = """\
+[DEFAULT]
+periodic_interval = 5
+
+[heat_plugins]
+rescue_interval = 5
+"""
+
+#: Under both, whatever they know: a stack of each kind.
+KINDS = ('complete', 'waiting', 'going')
+
+#: Both know this name.
+TEMPLATE = base.software(signal_transport='TEMP_URL_SIGNAL')
+
+
+@pytest.fixture(scope='module')
+def changing(request, tmp_path_factory):
+    """A cloud, with Heat's own classes so far; and what changes them."""
+    conf = tmp_path_factory.mktemp('conf') / 'heat.conf'
+    conf.write_text(CONF)
+    for cloud in conftest.clouds(
+        request, 'upgrade', plugin='none', conf=[conf]
+    ):
+
+        def change(plugin, cloud=cloud):
+            cloud.up(plugin=plugin, conf=[conf])
+            classes = cloud.resource_classes()
+            ours = classes['OS::Heat::SoftwareDeployment']
+            assert ours.startswith('heat_plugins.') == (plugin != 'none')
+
+        yield cloud, change
+
+
+@pytest.fixture
+def stacks(changing):
+    """A stack of each kind, made by the classes that there are now."""
+    cloud, _ = changing
+    made = {}
+
+    def make():
+        session = cloud.session()
+        for kind in KINDS:
+            made[kind] = base.Stack(session, TEMPLATE, name=kind)
+        waiting = {kind: stack.waiting() for kind, stack in made.items()}
+        for kind in ('complete', 'going'):
+            assert waiting[kind].put(servers.body(greeting='before')) == 201
+            made[kind].wait('CREATE_COMPLETE')
+        return made, waiting['waiting']
+
+    before = base.Leftovers.of(cloud)
+    yield make
+    for stack in made.values():
+        stack.purge()
+    for name in base.Leftovers.of(cloud).containers:
+        # Heat's own classes do not know of it.
+        assert name.startswith('heat-plugins-')
+        _delete_container(cloud.session(), f'/{name}')
+    assert base.Leftovers.of(cloud) == before
+
+
+def _delete_container(session, path):
+    listing = session.get('object-store', f'{path}?format=json').json()
+    for entry in listing or ():
+        session.delete('object-store', f'{path}/{entry["name"]}')
+    assert session.delete('object-store', path).status == 204
+
+
+def _handed(stack, action, before):
+    """Wait until an action has been handed to the server, by now's classes."""
+
+    def found():
+        now = stack.deployment()
+        if now is None or now.status != 'IN_PROGRESS':
+            return None
+        return now if now.config['id'] != before else None
+
+    handed = base.until(found, 90)
+    assert handed.action == action
+    return handed
+
+
+def _updates(stack):
+    """Update a stack, and answer in the server's place."""
+    before = stack.deployment()
+    stack.update(TEMPLATE, who='moon')
+    handed = _handed(stack, 'UPDATE', before and before.config['id'])
+    assert handed.inputs['who'] == 'moon'
+    assert handed.put(servers.body(greeting='after')) == 201
+    stack.wait('UPDATE_COMPLETE')
+    assert stack.outputs['deployment_greeting'] == 'after'
+
+
+def test_stacks_of_heats_own_classes_go_on_under_ours(changing, stacks):
+    _, change = changing
+    change('none')
+    made, waiting = stacks()
+    change(base.ROOT)
+    _updates(made['complete'])
+    made['going'].delete()
+    made['going'].wait('DELETE_COMPLETE')
+    # What was in mid-flight is handed out again; the answer to what Heat's
+    # own class had handed out is not taken for that of ours.
+    assert waiting.put(servers.body(greeting='to heat')) == 201
+    again = _handed(made['waiting'], 'CREATE', waiting.config['id'])
+    assert again.put(servers.body(greeting='to ours')) == 201
+    made['waiting'].wait('CREATE_COMPLETE')
+    assert made['waiting'].outputs['deployment_greeting'] == 'to ours'
+    _updates(made['waiting'])
+
+
+def test_stacks_of_ours_go_on_under_heats_own_classes(changing, stacks):
+    _, change = changing
+    change(base.ROOT)
+    made, waiting = stacks()
+    change('none')
+    _updates(made['complete'])
+    made['going'].delete()
+    made['going'].wait('DELETE_COMPLETE')
+    # What was waiting stays in progress, as Heat has it, until an update.
+    waiting.put(servers.body(greeting='late'))
+    stack = made['waiting']
+    assert stack.status == 'CREATE_IN_PROGRESS'
+    stack.update(TEMPLATE)
+    again = _handed(stack, 'CREATE', waiting.config['id'])
+    # Heat looks at the time, in whole seconds, of what it finds.
+    assert again.put(servers.body(greeting='again')) == 201
+    stack.wait('UPDATE_COMPLETE')
+    assert stack.outputs['deployment_greeting'] == 'again'
