@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The broker, the database and Mistral go away; engines meet each other."""
+
+from concurrent import futures
+import contextlib
+import threading
+import time
+
+import pytest
+
+from tests.functional import base
+from tests.functional.production import waits
+
+MISTRAL = 'workflowv2'
+
+#: Long enough for the database to be missed by everybody.
+OUTAGE = 15
+
+WORKFLOW = """\
+version: '2.0'
+slow:
+  output:
+    done: <% $.get(done) %>
+  tasks:
+    first:
+      action: std.noop
+      wait-before: 10
+      on-success: second
+    second:
+      action: std.echo output='fine'
+      publish:
+        done: <% task().result %>
+"""
+
+
+def test_a_restart_of_the_broker_is_ridden_out(cloud, stacks):
+    stack = stacks(waits.template())
+    waits.all_wait(stack)
+    cloud.restart('rabbitmq')
+    # What was asked while it was away is answered with its time-out.
+    with contextlib.suppress(TimeoutError):
+        stack.show()
+    waits.answer(stack)
+    stack.wait('CREATE_COMPLETE')
+    assert waits.answers(stack) == dict(
+        zip(waits.NAMES, waits.NAMES, strict=True)
+    )
+
+
+def test_a_database_that_is_away_is_ridden_out(cloud, stacks):
+    stack = stacks(waits.template())
+    waiting = waits.all_wait(stack)
+    cloud.stop('mariadb')
+    try:
+        for name, deployment in waiting.items():
+            waits.signal(deployment, name)
+        time.sleep(OUTAGE)
+    finally:
+        cloud.start('mariadb')
+    stack.wait('CREATE_COMPLETE', 240)
+    assert waits.answers(stack) == dict(
+        zip(waits.NAMES, waits.NAMES, strict=True)
+    )
+    # None was handed out again: the same rows, with the same configs.
+    assert {name: stack.deployment(name).config['id'] for name in waiting} == {
+        name: deployment.config['id'] for name, deployment in waiting.items()
+    }
+
+
+def test_of_signals_to_two_engines_at_once_one_counts(cloud, stacks):
+    """Each is signalled by its URL, and twice through the API, at one time.
+
+    What goes through the API is handled by whichever engine is free.
+    """
+    stack = stacks(waits.template())
+    waiting = waits.all_wait(stack)
+    barrier = threading.Barrier(3 * waits.COUNT, timeout=60)
+
+    def by_url(name):
+        barrier.wait()
+        waiting[name].put(waits.body('url'))
+
+    def by_api(name):
+        barrier.wait()
+        stack.signal(name, {'greeting': 'api', 'deploy_stdout': 'api'})
+
+    with futures.ThreadPoolExecutor(3 * waits.COUNT) as pool:
+        for running in [
+            pool.submit(way, name)
+            for name in waits.NAMES
+            for way in (by_url, by_api, by_api)
+        ]:
+            running.result()
+    stack.wait('CREATE_COMPLETE', 120)
+    first = stack.outputs
+    for name in waits.NAMES:
+        assert (
+            first[f'{name}_greeting'],
+            first[f'{name}_deploy_stdout'],
+        ) in (('url', None), ('api', 'api'))
+        ended = [
+            one['resource_status']
+            for one in stack.events(name)
+            if not one['resource_status'].endswith('IN_PROGRESS')
+        ]
+        assert ended.count('CREATE_COMPLETE') == 1
+        assert 'CREATE_FAILED' not in ended
+    # What lost is not taken up by whoever looks next.
+    time.sleep(2)
+    assert stack.outputs == first
+
+
+@pytest.fixture
+def workflow(cloud):
+    """A workflow that takes a while."""
+    session = cloud.session()
+    answer = session.post(
+        MISTRAL,
+        '/workflows',
+        WORKFLOW.encode(),
+        headers={'Content-Type': 'text/plain'},
+    )
+    assert answer.ok, answer
+    yield 'slow'
+    session.delete(MISTRAL, '/workflows/slow')
+
+
+def test_a_mistral_that_dies_in_mid_run_is_waited_for(cloud, stacks, workflow):
+    stack = stacks(
+        {
+            'heat_template_version': '2021-04-16',
+            'resources': {
+                'run': {
+                    'type': 'OS::Mistral::Execution',
+                    'properties': {'workflow': workflow},
+                }
+            },
+            'outputs': {'output': {'value': {'get_attr': ['run', 'output']}}},
+        }
+    )
+    base.until(
+        lambda: (
+            cloud.session().get(MISTRAL, '/executions').json()['executions']
+        )
+    )
+    cloud.kill('mistral')
+    assert stack.status == 'CREATE_IN_PROGRESS'
+    cloud.start('mistral')
+    stack.wait('CREATE_COMPLETE', 240)
+    assert stack.outputs['output'] == {'done': 'fine'}
