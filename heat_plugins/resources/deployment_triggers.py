@@ -51,7 +51,9 @@ class Triggers:
         if wanted is not None:
             return self._trigger(wanted, row)
         resting = row is None or row.status != self.IN_PROGRESS
-        if resting and triggers.looks_like_one(details):
+        if triggers.cannot_be_result(details, declared) or (
+            resting and triggers.looks_like_one(details)
+        ):
             reason = _(
                 'it is not exactly {"trigger": "<action>", "input_values": '
                 '{…}}, or the config has an output called "trigger"'

@@ -5,6 +5,8 @@ from collections import abc
 import dataclasses
 from typing import Any
 
+from heat_plugins.signals import body
+
 TRIGGER, INPUT_VALUES = 'trigger', 'input_values'
 
 
@@ -34,9 +36,7 @@ def read(
 
     :param declared: the outputs of the config, maps with ``name``.
     """
-    if not looks_like_one(details) or any(
-        output['name'] == TRIGGER for output in declared
-    ):
+    if not looks_like_one(details) or _is_output(declared):
         return None
     assert isinstance(details, dict)
     action, inputs = details[TRIGGER], details.get(INPUT_VALUES, {})
@@ -50,3 +50,24 @@ def read(
 def looks_like_one(details: object) -> bool:
     """Say whether who sent a signal may have meant a trigger."""
     return isinstance(details, dict) and TRIGGER in details
+
+
+def cannot_be_result(
+    details: object, declared: abc.Iterable[abc.Mapping[str, Any]]
+) -> bool:
+    """Say whether who sent a signal must have meant a trigger.
+
+    Such as one with a misspelt key: it must not end what a server does.
+
+    :param declared: the outputs of the config, maps with ``name``.
+    """
+    return (
+        isinstance(details, dict)
+        and TRIGGER in details
+        and body.STATUS_CODE not in details
+        and not _is_output(declared)
+    )
+
+
+def _is_output(declared: abc.Iterable[abc.Mapping[str, Any]]) -> bool:
+    return any(output['name'] == TRIGGER for output in declared)

@@ -256,6 +256,18 @@ class ResultTest(TriggerTestCase):
         self.refused(stack, BACKUP)
         self.assertFalse(self.step(task, 3))
 
+    def test_nor_is_what_is_nearly_a_trigger(self):
+        stack, task = self.waiting_for([{'name': 'size'}])
+        said = self.refused(stack, {**BACKUP, 'inputs': {'level': 1}})
+        self.assertIn('not exactly', said)
+        self.assertFalse(self.step(task, 3))
+
+    def test_with_an_exit_status_it_is_a_result_all_the_same(self):
+        stack, task = self.waiting_for([{'name': 'size'}])
+        self.signal(stack, {**BACKUP, 'deploy_status_code': 0})
+        self.finish(task)
+        self.assertEqual('COMPLETE', stack['deployment'].status)
+
 
 class AttributeTest(TriggerTestCase):
     def test_runs_are_settled_by_who_looks_at_them(self):

@@ -40,3 +40,26 @@ class ReadTest(testtools.TestCase):
     def test_inputs_are_not_in_its_text(self):
         details = {'trigger': 'BACKUP', 'input_values': {'a': 'hunter2'}}
         self.assertNotIn('hunter2', repr(triggers.read(details)))
+
+
+class ResultTest(testtools.TestCase):
+    def test_what_names_an_action_is_no_result(self):
+        for details in (
+            {'trigger': 'BACKUP'},
+            {'trigger': 'BACKUP', 'inputs': {}},
+            {'trigger': None},
+        ):
+            self.assertTrue(triggers.cannot_be_result(details, []), details)
+
+    def test_what_a_server_may_send_can_be_one(self):
+        for details, outputs in (
+            (None, []),
+            ('trigger', []),
+            ({}, []),
+            ({'size': 1}, []),
+            ({'trigger': 'BACKUP', 'deploy_status_code': 0}, []),
+            ({'trigger': 'BACKUP'}, [{'name': 'trigger'}]),
+        ):
+            self.assertFalse(
+                triggers.cannot_be_result(details, outputs), details
+            )
