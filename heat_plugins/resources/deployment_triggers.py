@@ -95,12 +95,20 @@ class Triggers:
         # Before the object store is asked for anything.
         starting.check(target, order)
         hub = transports.hub_for(self)
-        run = hub.call(
-            self.stack,
-            lambda: engine_runs.ledger_for(self, hub).start(target, order),
-        )
-        # The server has a URL to it, whatever transport the stack uses.
-        self.data_set(rows.CONTAINER_KEY, hub.container)
+        is_new = self.data().get(rows.CONTAINER_KEY) != hub.container
+        if is_new:
+            # The server gets a URL to it, whatever transport the stack uses;
+            # until then it must not go with another deployment.
+            self.data_set(rows.CONTAINER_KEY, hub.container)
+        try:
+            run = hub.call(
+                self.stack,
+                lambda: engine_runs.ledger_for(self, hub).start(target, order),
+            )
+        except Exception:
+            if is_new:
+                self.data_delete(rows.CONTAINER_KEY)
+            raise
         following.follow(engine_runs.ledger_for(self, hub), run.stack_id)
         return run
 

@@ -7,6 +7,7 @@ from heat.common import exception
 from heat.engine.clients.os.keystone import fake_keystoneclient
 
 from heat_plugins.engine import following
+from heat_plugins.engine import rows
 from tests.unit.resources import deployments
 
 BACKUP = {'trigger': 'BACKUP'}
@@ -158,6 +159,33 @@ class SignalTest(TriggerTestCase):
         (config,) = self.given(stack)
         given = deployments.inputs(config)
         self.assertEqual('TEMP_URL_POLL', given['deploy_signal_transport'])
+
+    def test_the_container_is_held_before_the_run_is_in_it(self):
+        stack = self.stack(signal_transport='NO_SIGNAL')
+        seen = []
+
+        def fail(context, **arguments):
+            seen.append(self.holds_container(stack))
+            raise ValueError
+
+        self.heat.rpc.stubs['create_software_config'] = fail
+        self.refused(stack, BACKUP)
+        self.assertEqual([True], seen)
+        self.assertFalse(self.holds_container(stack))
+        del self.heat.rpc.stubs['create_software_config']
+        self.signal(stack, BACKUP)
+        self.assertTrue(self.holds_container(stack))
+
+    def test_a_run_that_does_not_start_leaves_who_holds_it_already(self):
+        stack = self.stack()
+        self.swift.fail(100)
+        self.refused(stack, BACKUP)
+        self.assertTrue(self.holds_container(stack))
+
+    def holds_container(self, stack):
+        return rows.container_in_use(
+            stack.context, stack.id, f'heat-plugins-{stack.id}'
+        )
 
 
 class RefusalTest(TriggerTestCase):
