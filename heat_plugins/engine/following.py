@@ -21,9 +21,10 @@ LOG = logging.getLogger(__name__)
 #: Agents ask for their configs every 30 s.
 PACE = waiting.Pace(first=2.0, most=30.0, nap=30.0)
 
-# The root stacks whose runs are followed, and whether one has begun since
-# their thread has found none.
-_followed: dict[str, bool] = {}
+# The root stacks whose runs are followed, and the ledger of the last that has
+# begun since their thread has looked for one. The stack may have been given
+# other credentials by then, and the old ones been taken away.
+_followed: dict[str, ledgers.Ledger | None] = {}
 _lock = threading.Lock()
 
 
@@ -34,39 +35,40 @@ def follow(ledger: ledgers.Ledger, root_stack_id: str) -> None:
     """
     with _lock:
         is_new = root_stack_id not in _followed
-        _followed[root_stack_id] = True
+        _followed[root_stack_id] = ledger
     if is_new:
         threading.Thread(
             target=watch,
-            args=(ledger, root_stack_id),
+            args=(root_stack_id,),
             name=f'runs of {root_stack_id}',
             daemon=True,
         ).start()
 
 
-def watch(ledger: ledgers.Ledger, root_stack_id: str) -> None:
+def watch(root_stack_id: str) -> None:
     """See runs to their ends, also those that begin meanwhile."""
-    try:
-        while _goes_on(root_stack_id):
-            waiter = ledger.waiter(root_stack_id, pace=PACE, everything=True)
-            waiter.step()
-            while waiter.pending:
-                waiter.step()
-    except Exception as exc:
-        LOG.warning(
-            'The runs of stack %(stack)s are left to whoever looks next: '
-            '%(error)s',
-            {'stack': root_stack_id, 'error': exc},
-        )
-        with _lock:
-            _followed.pop(root_stack_id, None)
+    while ledger := _next(root_stack_id):
+        try:
+            _see_to_the_end(ledger, root_stack_id)
+        except Exception as exc:
+            LOG.warning(
+                'The runs of stack %(stack)s are left to whoever starts or '
+                'looks next: %(error)s',
+                {'stack': root_stack_id, 'error': exc},
+            )
 
 
-def _goes_on(root_stack_id: str) -> bool:
+def _see_to_the_end(ledger: ledgers.Ledger, root_stack_id: str) -> None:
+    waiter = ledger.waiter(root_stack_id, pace=PACE, everything=True)
+    waiter.step()
+    while waiter.pending:
+        waiter.step()
+
+
+def _next(root_stack_id: str) -> ledgers.Ledger | None:
+    """Return the ledger of what has begun; None if there is nothing."""
     with _lock:
-        begun = _followed[root_stack_id]
-        if begun:
-            _followed[root_stack_id] = False
-        else:
-            del _followed[root_stack_id]
-    return begun
+        ledger = _followed.pop(root_stack_id)
+        if ledger is not None:
+            _followed[root_stack_id] = None
+    return ledger

@@ -107,6 +107,23 @@ class FollowTest(base.RunsTestCase):
         self.follow()
         self.assertEqual(2, len(self.threads))
 
+    def test_it_goes_on_with_the_credentials_of_a_run_that_began_later(self):
+        run = self.start()
+        lost = mock.Mock(spec_set=['waiter'])
+
+        def renew(*args, **options):
+            self.follow()
+            raise errors.Denied('the trust is gone')
+
+        lost.waiter.side_effect = renew
+        following.follow(lost, self.stack.id)
+        self.acts = [self.answer]
+        with self.assertLogs(following.LOG.logger, 'WARNING'):
+            self.threads[0]()
+        self.assertEqual(1, len(self.threads))
+        self.assertEqual(runs.State.COMPLETE, self.state(run))
+        self.assertEqual({}, following._followed)
+
     def test_it_looks_seldom(self):
         self.start(timeout=600)
         self.follow()
