@@ -6,6 +6,8 @@ from concurrent import futures
 import threading
 from typing import Generic, TypeVar
 
+from heat_plugins.signals import errors
+
 T = TypeVar('T')
 
 
@@ -25,7 +27,8 @@ class Attempt(Generic[T]):
         """Do something, or wait for what is being done.
 
         :returns: what came of the one attempt.
-        :raises BaseException: what it has raised, for all who share it.
+        :raises Exception: what it has raised, for all who share it.
+        :raises errors.Unavailable: who made it was stopped meanwhile.
         """
         with self._lock:
             shared = self._future
@@ -34,13 +37,18 @@ class Attempt(Generic[T]):
         if shared is not None:
             return shared.result()
         try:
-            future.set_result(do())
+            result = do()
         except BaseException as exc:
-            future.set_exception(exc)
-        finally:
-            with self._lock:
-                self._future = None
-        return future.result()
+            self._close()
+            future.set_exception(_told(exc))
+            raise
+        self._close()
+        future.set_result(result)
+        return result
+
+    def _close(self) -> None:
+        with self._lock:
+            self._future = None
 
 
 class Rounds(Generic[T]):
@@ -59,7 +67,8 @@ class Rounds(Generic[T]):
         """Do something, or wait until somebody has begun to and is done.
 
         :returns: what came of a round that began after this was called.
-        :raises BaseException: what that round has raised.
+        :raises Exception: what that round has raised.
+        :raises errors.Unavailable: who made it was stopped meanwhile.
         """
         with self._lock:
             shared = self._next
@@ -67,11 +76,32 @@ class Rounds(Generic[T]):
             self._next = future
         if shared is not None:
             return shared.result()
-        with self._running:
-            with self._lock:
+        try:
+            with self._running:
+                self._close(future)
+                result = do()
+        except BaseException as exc:
+            # It may be stopped also while it waits for its turn.
+            self._close(future)
+            future.set_exception(_told(exc))
+            raise
+        future.set_result(result)
+        return result
+
+    def _close(self, future: futures.Future[T]) -> None:
+        """Let nobody else share a round; there may be another by now."""
+        with self._lock:
+            if self._next is future:
                 self._next = None
-            try:
-                future.set_result(do())
-            except BaseException as exc:
-                future.set_exception(exc)
-        return future.result()
+
+
+def _told(exc: BaseException) -> Exception:
+    """Return what those are told who share what was not done.
+
+    What stops a thread, such as GreenletExit, is for that thread alone.
+    """
+    if isinstance(exc, Exception):
+        return exc
+    return errors.Unavailable(
+        f'Who did it for all was stopped: {type(exc).__name__}'
+    )

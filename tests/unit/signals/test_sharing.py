@@ -6,7 +6,12 @@ import threading
 
 import testtools
 
+from heat_plugins.signals import errors
 from heat_plugins.signals import sharing
+
+
+class Stopped(BaseException):
+    """What is raised in a thread that is to end."""
 
 
 class AttemptTest(testtools.TestCase):
@@ -55,3 +60,47 @@ class AttemptTest(testtools.TestCase):
         self.assertRaises(ZeroDivisionError, self.attempt.share, lambda: 1 / 0)
         self.assertEqual(1, self.attempt.share(lambda: 1))
         self.assertEqual(2, self.attempt.share(lambda: 2))
+
+    def test_what_stops_the_one_stops_none_of_the_others(self):
+        def stop():
+            raise Stopped
+
+        first, *rest = self.together(stop)
+        self.assertIsInstance(first, Stopped)
+        self.assertEqual(
+            [errors.Unavailable] * 5, [type(each) for each in rest]
+        )
+        self.assertEqual(1, self.attempt.share(lambda: 1))
+
+
+class RoundsTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.rounds = sharing.Rounds()
+
+    def test_one_that_is_stopped_as_it_waits_for_its_turn_holds_up_nobody(
+        self,
+    ):
+        joined = []
+        with futures.ThreadPoolExecutor(1) as pool:
+
+            class Running:
+                """A lock; who waits for it is stopped, as by eventlet."""
+
+                def __enter__(lock):
+                    joined.append(pool.submit(self.rounds.share, int))
+                    futures.wait(joined, 0.2)
+                    raise Stopped
+
+                def __exit__(lock, *exc):
+                    self.fail('it was never held')
+
+            self.rounds._running, real = Running(), self.rounds._running
+            self.assertRaises(Stopped, self.rounds.share, int)
+            self.rounds._running = real
+            self.assertIsInstance(joined[0].exception(30), errors.Unavailable)
+        self.assertEqual(1, self.rounds.share(lambda: 1))
+
+    def test_an_error_is_for_its_round_alone(self):
+        self.assertRaises(ZeroDivisionError, self.rounds.share, lambda: 1 / 0)
+        self.assertEqual(1, self.rounds.share(lambda: 1))
