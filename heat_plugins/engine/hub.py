@@ -135,6 +135,8 @@ class Hub(account.Account):
         # All that lay in the container, and when that was listed.
         self._listed: tuple[float, abc.Collection[str]] = (-math.inf, ())
         self._listings: sharing.Rounds[abc.Collection[str]] = sharing.Rounds()
+        # When there was none to be had.
+        self._shut_at = -math.inf
 
     def adopt(self, stack) -> None:
         """Take the stored credentials of a stack, if there is need."""
@@ -298,9 +300,24 @@ class Hub(account.Account):
         listed_at, found = self._listed
         if time.monotonic() - listed_at > _LISTING_SECONDS:
             listed_at = time.monotonic()
-            found = cleaning.everything(self.store, self.container)
+            try:
+                found = cleaning.everything(self.store, self.container)
+            except (errors.Denied, errors.TempURLUnusable):
+                self._shut_at = listed_at
+                raise
             self._listed = listed_at, found
+            self._shut_at = -math.inf
         return found
+
+    @property
+    def is_shut(self) -> bool:
+        """Whether a short while ago nothing could be listed for good.
+
+        There is no object store, or the stack's owner is not let in. It says
+        nothing about TempURLs, unlike `refusal`: where there are none to the
+        taste of this engine, commands may have started runs.
+        """
+        return time.monotonic() - self._shut_at <= _REFUSAL_SECONDS
 
     def drop_container(self, container: str) -> None:
         """Delete a container and what is left in it; see `cleaning.drop`."""

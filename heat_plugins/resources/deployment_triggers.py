@@ -16,6 +16,7 @@ from heat_plugins.resources import deployment_schema
 from heat_plugins.resources import signal_events
 from heat_plugins.resources import transports
 from heat_plugins.runs import errors as run_errors
+from heat_plugins.runs import names as run_names
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import starting
 from heat_plugins.runs import summary
@@ -242,6 +243,9 @@ class Triggers:
         A deployment that holds a URL does so as it cleans up after that.
         """
         hub = transports.hub_for(self)
+        if hub.is_shut:
+            # It costs a token and a request to hear the same again.
+            return
         try:
             hub.call(self.stack, lambda: self._end_runs_in(hub))
         except errors.SignalError as exc:
@@ -263,14 +267,16 @@ class Triggers:
                 self.context, hub.root_stack_id, hub.container
             )
         )
-        engine_runs.withdraw(
-            self,
-            hub.store,
-            hub.container,
-            of=None if is_last else self.resource_id,
-        )
+        there = hub.everything(hub.container)
         if is_last:
+            engine_runs.withdraw(self, hub.store, hub.container)
             hub.drop_container(hub.container)
+            return
+        mine = run_names.open_folder(self.resource_id)
+        if any(name.startswith(mine) for name in there):
+            engine_runs.withdraw(
+                self, hub.store, hub.container, of=self.resource_id
+            )
 
 
 def _config(row):

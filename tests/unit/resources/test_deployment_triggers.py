@@ -8,6 +8,8 @@ from heat.engine.clients.os.keystone import fake_keystoneclient
 
 from heat_plugins.engine import following
 from heat_plugins.engine import rows
+from heat_plugins.resources import transports
+from heat_plugins.signals import errors
 from tests.unit.resources import deployments
 
 BACKUP = {'trigger': 'BACKUP'}
@@ -450,6 +452,59 @@ class EndTest(TriggerTestCase):
         self.update(stack, self.template())
         self.assertEqual([], self.given(stack))
         self.assertIsNotNone(self.objects(stack))
+
+    def many(self, number):
+        """Create a stack of so many deployments without a URL."""
+        more = {
+            f'd{index}': deployments.deployment(
+                name=f'd{index}', signal_transport='NO_SIGNAL'
+            )
+            for index in range(number)
+        }
+        return self.created(
+            deployments.template(
+                resources={'config': CONFIG, **more},
+                signal_transport='NO_SIGNAL',
+            ),
+            name=f'of-{number}',
+        )
+
+    def asked_for(self, stack):
+        """Return how often the object store is asked as a stack goes."""
+        self.swift.seen.clear()
+        self.delete(stack)
+        self.assert_nothing_left()
+        return len(self.swift.seen)
+
+    def test_those_that_go_together_ask_together(self):
+        few = self.asked_for(self.many(2))
+        self.assertLess(self.asked_for(self.many(12)), few + 5)
+
+    def test_where_nobody_is_let_in_one_asks_for_all(self):
+        stack = self.many(6)
+        self.swift.denied.add(deployments.PROJECT)
+        self.assertLess(self.asked_for(stack), 3)
+
+    def test_one_that_is_shut_is_tried_again_after_a_while(self):
+        stack = self.many(1)
+        self.swift.denied.add(deployments.PROJECT)
+        self.update(stack, self.template(signal_transport='NO_SIGNAL'))
+        self.swift.denied.clear()
+        self.now += 600
+        self.signal(stack, BACKUP)
+        self.delete(stack)
+        self.assert_nothing_left()
+
+    def test_runs_go_also_where_the_engine_finds_no_temp_urls(self):
+        stack = self.stack(signal_transport='NO_SIGNAL')
+        self.signal(stack, BACKUP)
+        self.heat.load(stack)['deployment'].data_delete(rows.CONTAINER_KEY)
+        hub = transports.hub_for(stack['deployment'])
+        hub._refusal = errors.TempURLUnusable('no digest')
+        hub._refused_at = self.now
+        self.assertIsNotNone(hub.refusal)
+        self.delete(stack)
+        self.assert_nothing_left()
 
 
 class GroupTest(TriggerTestCase):
