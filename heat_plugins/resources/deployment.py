@@ -163,7 +163,28 @@ class DeploymentMixin(
             # If it is in progress its engine has died, and nobody waits for
             # its signal any more; its server is to run the other one.
             self._take_back(row)
+        if (
+            replacement is not None
+            and self.action == self.CREATE
+            and self._stays_on_its_server()
+        ):
+            # What CREATE may have done is the other one's by now: this one
+            # goes after that has run its own CREATE there.
+            self.data_delete(deployment_records.UNDO_KEY)
         return replacement
+
+    def _stays_on_its_server(self):
+        """Say whether what replaces this one is for the same server."""
+        after = self.stack.defn.resource_definition(self.name)
+        if after.resource_type != self.type():
+            return False
+        servers = {
+            definition.properties(self.properties_schema, self.context)[
+                self.SERVER
+            ]
+            for definition in (self.frozen_definition(), after)
+        }
+        return len(servers) == 1
 
     def _needs_update(self, *args, **kwargs):
         # Heat takes a failed resource for complete if nothing has changed.

@@ -5,6 +5,8 @@ from unittest import mock
 import uuid
 
 from heat.common import exception
+from heat.db import api as db_api
+from heat.engine import resource
 from heat.engine.clients.os import nova
 
 from heat_plugins.engine import hub as hubs
@@ -123,6 +125,46 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         self.delete(stack)
         self.assertEqual(['CREATE', 'DELETE'], self.actions())
         self.assert_nothing_left()
+
+    def replaced(self, **changed):
+        """Let an engine die in CREATE, and another one replace what it held.
+
+        The replacement is created, and then what it replaces goes.
+        """
+        stack, task = self.waiting(self.WHOLE)
+        self.addCleanup(task.cancel)
+        other = self.heat.stack(
+            deployments.template(actions=deployments.ALL_ACTIONS, **changed),
+            name='other',
+        )
+        db_api.stack_update(
+            stack.context, stack.id, {'raw_template_id': other.t.id}
+        )
+        former, *_held = self.checked(stack, stack['deployment'].id)
+        replacement, *_kept = self.checked(
+            stack, former.make_replacement(other.t.id, set())
+        )
+        self.answer = {}
+        self.finish(self.heat.start(replacement.create))
+        self.finish(self.heat.start(former.delete))
+
+    def checked(self, stack, number):
+        """Return a resource, and what it needs, as a worker loads them."""
+        return resource.Resource.load(
+            stack.context,
+            number,
+            stack.current_traversal,
+            True,
+            {name: stack[name].node_data() for name in ('config', 'server')},
+        )
+
+    def test_it_spares_what_a_replacement_made_on_the_same_server(self):
+        self.replaced()
+        self.assertEqual(['CREATE', 'CREATE'], self.actions())
+
+    def test_a_server_that_a_replacement_leaves_is_cleaned_up(self):
+        self.replaced(server='another')
+        self.assertEqual(['CREATE', 'CREATE', 'DELETE'], self.actions())
 
     def test_without_such_an_action_a_row_that_is_gone_is_no_matter(self):
         stack = self.created()
