@@ -38,6 +38,14 @@ LOG = logging.getLogger(__name__)
 
 config.register_opts(cfg.CONF)
 
+# What may be made anew without harm to anything but itself: our deployments,
+# and the configs that they wait for.
+_TYPES = registry.DEPLOYMENT_TYPES | {
+    'OS::Heat::SoftwareComponent',
+    'OS::Heat::SoftwareConfig',
+    'OS::Heat::StructuredConfig',
+}
+
 _lock = threading.Lock()
 # The process that looks; after a fork the child has to begin for itself.
 _process: int | None = None
@@ -117,7 +125,30 @@ def look() -> list[Held]:
         # It may have trouble with the database alone.
         if not service_utils.engine_alive(context, engine_id)
     }
-    return [each for each in held if each.engine_id in dead and _go_on(each)]
+    return [each for each in held if each.engine_id in dead and _try(each)]
+
+
+def _try(held: Held) -> bool:
+    """Go on with a resource, or let the next look try it again.
+
+    What is wrong with one stack is nothing to the others.
+    """
+    try:
+        return _go_on(held)
+    except Exception as exc:
+        LOG.warning(
+            'Resource %(resource)s of stack %(stack)s, whose engine '
+            '%(engine)s has died, was not gone on with: %(error)s: '
+            '%(message)s',
+            {
+                'resource': held.name,
+                'stack': held.stack_id,
+                'engine': held.engine_id,
+                'error': type(exc).__name__,
+                'message': exc,
+            },
+        )
+        return False
 
 
 def _held(context: heat_context.RequestContext) -> list[Held]:
@@ -176,7 +207,7 @@ def _go_on(held: Held) -> bool:
         stack.context, held.id, stack.current_traversal, False, {}
     )
     # Heat may replace what has failed, and we answer for our own alone.
-    if found.type() not in registry.DEPLOYMENT_TYPES:
+    if found.type() not in _TYPES:
         return False
     if not _take_away(context, held):
         return False
@@ -189,10 +220,32 @@ def _go_on(held: Held) -> bool:
             'stack': stack.name,
         },
     )
-    check_resource.CheckResource(
-        None, worker_client.WorkerClient(), None, None, {}
-    ).retrigger_check_resource(stack.context, held.id, stack)
+    _retrigger(stack, found)
     return True
+
+
+def _retrigger(stack: parser.Stack, found: resource.Resource) -> None:
+    """Cast what has an engine check a resource in the current traversal."""
+    nodes = {node.rsrc_id for node in stack.convergence_dependencies.graph()}
+    node_id, replaces = found.id, found.replaces
+    # A replacement is not in the graph: it stands in for what it replaces.
+    while node_id not in nodes and replaces is not None:
+        node_id = replaces
+        replaces = db_api.resource_get(stack.context, node_id).replaces
+    check_resource.CheckResource(
+        None, _WorkerClient(found.id), None, None, {}
+    ).retrigger_check_resource(stack.context, node_id, stack)
+
+
+class _WorkerClient(worker_client.WorkerClient):
+    """Has one resource checked, whichever it stands in for."""
+
+    def __init__(self, resource_id: int) -> None:
+        super().__init__()
+        self._resource_id = resource_id
+
+    def check_resource(self, ctxt, resource_id, *args, **kwargs):
+        super().check_resource(ctxt, self._resource_id, *args, **kwargs)
 
 
 def _take_away(context: heat_context.RequestContext, held: Held) -> bool:

@@ -6,6 +6,7 @@ import threading
 import uuid
 
 from heat.common import context
+from heat.common import exception
 from heat.common import service_utils
 from heat.db import api as db_api
 from heat.objects import service as service_objects
@@ -38,16 +39,16 @@ class LookTest(heat_fixture.HeatTestCase):
         self.engine_id = str(uuid.uuid4())
         self.set_stack()
 
-    def set_stack(self, **values):
+    def set_stack(self, stack=None, **values):
         db_api.stack_update(
             self.context,
-            self.stack.id,
+            (stack or self.stack).id,
             {'status': 'IN_PROGRESS', 'convergence': True, **values},
         )
 
-    def held(self, **values):
-        """Let an engine work on the resource; its number."""
-        resource = self.stack['value']
+    def held(self, stack=None, **values):
+        """Let an engine work on the resource of a stack; its number."""
+        resource = (stack or self.stack)['value']
         row = db_api.resource_get(self.context, resource.id)
         db_api.resource_update(
             self.context,
@@ -114,6 +115,23 @@ class LookTest(heat_fixture.HeatTestCase):
     def test_what_is_not_ours_is_left_to_heat(self):
         self.held()
         self.assertEqual([], rescue.look())
+
+    def test_one_that_cannot_be_loaded_does_not_keep_others_waiting(self):
+        first = self.held()
+        other = self.heat.create(TEMPLATE, name='other')
+        self.set_stack(stack=other)
+        second = self.held(stack=other)
+        went_on = []
+
+        def go_on(held):
+            if held.id == first:
+                raise exception.NotFound('its credentials')
+            went_on.append(held)
+            return True
+
+        self.patch(rescue, '_go_on', go_on)
+        self.assertEqual(went_on, rescue.look())
+        self.assertEqual([second], [each.id for each in went_on])
 
     def test_of_several_that_see_a_dead_engine_one_goes_on(self):
         number = self.held()
