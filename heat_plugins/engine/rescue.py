@@ -8,6 +8,13 @@ an engine that has gone. As Heat does after an update, it takes them away from
 that engine, lets what was being done fail, and has the resource checked again
 in the current traversal of its stack: an engine that lives repeats it, and
 takes back from the server what nobody waits for any more.
+
+To have it checked alone would do too, as Heat then asks whether the engine
+lives and takes the resource away itself. But it does so in each engine that
+is told to check, without a condition: two that are told at a time may make
+two replacements. So one process takes the resource away, in one statement. If
+that process goes, or the broker fails, before Heat is told, the row says so,
+and somebody tells Heat later.
 """
 
 from collections import abc
@@ -46,6 +53,12 @@ _TYPES = registry.DEPLOYMENT_TYPES | {
     'OS::Heat::StructuredConfig',
 }
 
+#: Why a resource has failed that was taken away; with the engine's id.
+_REASON = 'Engine %s has died'
+
+#: How long Heat may take to check what it was told to, in seconds.
+CHECKING = 60
+
 _lock = threading.Lock()
 # The process that looks; after a fork the child has to begin for itself.
 _process: int | None = None
@@ -56,14 +69,22 @@ class Held:
     """A resource that an engine is working on, or was when it died.
 
     :ivar id: its number in the database.
+    :ivar engine_id: None if it was taken away from an engine that has died.
     :ivar version: changes with each change of its row.
+    :ivar reason: why it has failed, if it has.
     """
 
     id: int
     name: str
     stack_id: str
-    engine_id: str
+    engine_id: str | None
     version: int | None
+    reason: str
+
+    @property
+    def key(self) -> tuple[int, int | None]:
+        """What tells it from itself after a change."""
+        return self.id, self.version
 
 
 def watch() -> None:
@@ -98,11 +119,12 @@ os.register_at_fork(after_in_child=_watch_after_fork)
 
 def _look_on() -> None:
     interval = cfg.CONF.heat_plugins.rescue_interval
+    rescuer = Rescuer()
     # Those that were started together need not look at the same time.
     time.sleep(random.uniform(0, interval))
     while True:
         try:
-            look()
+            rescuer.look()
         except Exception as exc:
             LOG.warning(
                 'Deployments of engines that have died were not looked for: '
@@ -112,20 +134,47 @@ def _look_on() -> None:
         time.sleep(interval)
 
 
-def look() -> list[Held]:
-    """Look once; what is gone on with."""
-    context = heat_context.get_admin_context()
-    held = _held(context)
-    if not held:
-        return []
-    suspects = {each.engine_id for each in held} - _reporting(context)
-    dead = {
+class Rescuer:
+    """One that looks again and again, and remembers what it has seen."""
+
+    def __init__(self) -> None:
+        # When each was seen first, by `time.monotonic`.
+        self._since: dict[tuple[int, int | None], float] = {}
+
+    def look(self) -> list[Held]:
+        """Look once; what is gone on with."""
+        context = heat_context.get_admin_context()
+        held = _held(context)
+        now = time.monotonic()
+        self._since = {
+            each.key: self._since.get(each.key, now) for each in held
+        }
+        dead = _dead(context, {each.engine_id for each in held})
+        return [
+            each
+            for each in held
+            if (
+                each.engine_id in dead
+                if each.engine_id
+                else now - self._since[each.key] > CHECKING
+            )
+            and _try(each)
+        ]
+
+
+def _dead(
+    context: heat_context.RequestContext, engine_ids: abc.Set[str | None]
+) -> abc.Set[str | None]:
+    """Return which of some engines neither report nor answer."""
+    suspects = engine_ids - {None}
+    if suspects:
+        suspects -= _reporting(context)
+    return {
         engine_id
         for engine_id in suspects
         # It may have trouble with the database alone.
         if not service_utils.engine_alive(context, engine_id)
     }
-    return [each for each in held if each.engine_id in dead and _try(each)]
 
 
 def _try(held: Held) -> bool:
@@ -137,13 +186,11 @@ def _try(held: Held) -> bool:
         return _go_on(held)
     except Exception as exc:
         LOG.warning(
-            'Resource %(resource)s of stack %(stack)s, whose engine '
-            '%(engine)s has died, was not gone on with: %(error)s: '
-            '%(message)s',
+            'Resource %(resource)s of stack %(stack)s, whose engine has '
+            'died, was not gone on with: %(error)s: %(message)s',
             {
                 'resource': held.name,
                 'stack': held.stack_id,
-                'engine': held.engine_id,
                 'error': type(exc).__name__,
                 'message': exc,
             },
@@ -152,8 +199,21 @@ def _try(held: Held) -> bool:
 
 
 def _held(context: heat_context.RequestContext) -> list[Held]:
-    """Return what engines are working on, in stacks that they go through."""
+    """Return what engines are working on, in stacks that they go through.
+
+    With what was taken from them and has not been checked again so far.
+    """
     row, stack = models.Resource, models.Stack
+    in_work = sqlalchemy.and_(
+        row.status == 'IN_PROGRESS', row.engine_id.is_not(None)
+    )
+    taken = sqlalchemy.and_(
+        row.status == 'FAILED',
+        row.engine_id.is_(None),
+        row.status_reason.like(_REASON % '%'),
+        # Otherwise its replacement is what goes on.
+        sqlalchemy.or_(row.action == 'DELETE', row.replaced_by.is_(None)),
+    )
     query = (
         sqlalchemy.select(
             row.id,
@@ -161,11 +221,11 @@ def _held(context: heat_context.RequestContext) -> list[Held]:
             row.stack_id,
             row.engine_id,
             row.atomic_key,
+            row.status_reason,
         )
         .join(stack, row.stack_id == stack.id)
         .where(
-            row.status == 'IN_PROGRESS',
-            row.engine_id.is_not(None),
+            sqlalchemy.or_(in_work, taken),
             stack.status == 'IN_PROGRESS',
             stack.convergence.is_(True),
             stack.deleted_at.is_(None),
@@ -179,6 +239,11 @@ def _held(context: heat_context.RequestContext) -> list[Held]:
                 stack_id=found.stack_id,
                 engine_id=found.engine_id,
                 version=found.atomic_key,
+                reason=(
+                    _REASON % found.engine_id
+                    if found.engine_id
+                    else found.status_reason
+                ),
             )
             for found in session.execute(query)
         ]
@@ -212,10 +277,10 @@ def _go_on(held: Held) -> bool:
     if not _take_away(context, held):
         return False
     LOG.warning(
-        'Engine %(engine)s has died while it worked on %(resource)s of stack '
-        '%(stack)s; going on with it',
+        '%(reason)s while it worked on %(resource)s of stack %(stack)s; '
+        'going on with it',
         {
-            'engine': held.engine_id,
+            'reason': held.reason,
             'resource': held.name,
             'stack': stack.name,
         },
@@ -249,14 +314,17 @@ class _WorkerClient(worker_client.WorkerClient):
 
 
 def _take_away(context: heat_context.RequestContext, held: Held) -> bool:
-    """Take a resource from a dead engine; of several that try, one does."""
+    """Take a resource from a dead engine; of several that try, one does.
+
+    One that was taken before gets another version: the others wait again.
+    """
     taken: bool = db_api.resource_update(
         context,
         held.id,
         {
             'engine_id': None,
             'status': 'FAILED',
-            'status_reason': f'Engine {held.engine_id} has died',
+            'status_reason': held.reason,
         },
         held.version,
         expected_engine_id=held.engine_id,

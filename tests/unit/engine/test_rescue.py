@@ -3,6 +3,7 @@
 
 import os
 import threading
+import time
 import uuid
 
 from heat.common import context
@@ -37,6 +38,7 @@ class LookTest(heat_fixture.HeatTestCase):
         )
         self.stack = self.heat.create(TEMPLATE)
         self.engine_id = str(uuid.uuid4())
+        self.rescuer = rescue.Rescuer()
         self.set_stack()
 
     def set_stack(self, stack=None, **values):
@@ -66,7 +68,7 @@ class LookTest(heat_fixture.HeatTestCase):
     def look(self):
         went_on = []
         self.patch(rescue, '_go_on', lambda held: went_on.append(held) or True)
-        self.assertEqual(went_on, rescue.look())
+        self.assertEqual(went_on, self.rescuer.look())
         return [each.id for each in went_on]
 
     def reports(self):
@@ -114,7 +116,7 @@ class LookTest(heat_fixture.HeatTestCase):
 
     def test_what_is_not_ours_is_left_to_heat(self):
         self.held()
-        self.assertEqual([], rescue.look())
+        self.assertEqual([], self.rescuer.look())
 
     def test_one_that_cannot_be_loaded_does_not_keep_others_waiting(self):
         first = self.held()
@@ -130,7 +132,7 @@ class LookTest(heat_fixture.HeatTestCase):
             return True
 
         self.patch(rescue, '_go_on', go_on)
-        self.assertEqual(went_on, rescue.look())
+        self.assertEqual(went_on, self.rescuer.look())
         self.assertEqual([second], [each.id for each in went_on])
 
     def test_of_several_that_see_a_dead_engine_one_goes_on(self):
@@ -141,6 +143,46 @@ class LookTest(heat_fixture.HeatTestCase):
         row = db_api.resource_get(self.context, number)
         self.assertEqual((None, 'FAILED'), (row.engine_id, row.status))
         self.assertIn(self.engine_id, row.status_reason)
+
+    def taken(self, **values):
+        """Take the resource from its engine, and tell nobody; its number."""
+        number = self.held(**values)
+        (held,) = rescue._held(self.context)
+        self.assertTrue(rescue._take_away(self.context, held))
+        return number
+
+    def look_later(self):
+        """Look twice, with the time between that Heat needs to check."""
+        now = time.monotonic()
+        self.patch(time, 'monotonic', lambda: now)
+        self.assertEqual([], self.look())
+        self.patch(time, 'monotonic', lambda: now + rescue.CHECKING + 1)
+        return self.look()
+
+    def test_what_was_taken_and_not_checked_is_gone_on_with_later(self):
+        number = self.taken()
+        self.assertEqual([number], self.look_later())
+
+    def test_so_is_a_deletion_of_what_was_replaced(self):
+        number = self.taken(action='DELETE', replaced_by=7)
+        self.assertEqual([number], self.look_later())
+
+    def test_what_was_taken_and_replaced_is_left(self):
+        self.taken(replaced_by=7)
+        self.assertEqual([], self.look_later())
+
+    def test_what_has_failed_otherwise_is_left(self):
+        self.held(status='FAILED', engine_id=None, status_reason='Resource')
+        self.assertEqual([], self.look_later())
+
+    def test_who_goes_on_with_what_was_taken_lets_the_others_wait(self):
+        self.taken()
+        (held,) = rescue._held(self.context)
+        self.assertTrue(rescue._take_away(self.context, held))
+        self.assertFalse(rescue._take_away(self.context, held))
+        (again,) = rescue._held(self.context)
+        self.assertEqual(held.reason, again.reason)
+        self.assertNotEqual(held.key, again.key)
 
     def test_an_engine_that_goes_on_after_all_keeps_its_resource(self):
         self.held()
