@@ -14,10 +14,12 @@ import dataclasses
 import time
 
 from mistral_lib import actions
+from oslo_log import log as logging
 
 from heat_plugins.clients import heat_stacks
 from heat_plugins.clients import mistral_registry
 from heat_plugins.clients import swift
+from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import sessions
 from heat_plugins.plans import codes
 from heat_plugins.plans import errors
@@ -27,6 +29,8 @@ from heat_plugins.plans import service
 from heat_plugins.runs import errors as session_errors
 from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import store as store_module
+
+LOG = logging.getLogger(__name__)
 
 
 def store(context):
@@ -71,6 +75,10 @@ class _PlanAction(actions.Action):
             store_errors.SignalError,
         ) as exc:
             return actions.Result(error=codes.report(exc))
+        except Exception as exc:
+            # Mistral would show all that it says.
+            LOG.exception('%s has failed', type(self).__name__)
+            return actions.Result(error=results.unexpected(exc))
 
 
 # dataclasses write the __init__ that Mistral reads the arguments from.

@@ -93,6 +93,18 @@ class ActionsTest(testtools.TestCase):
             {'code': 'denied', 'message': 'no token'}, found.error
         )
 
+    def test_what_should_not_happen_is_logged_and_not_told(self):
+        def broken(context):
+            raise ValueError('hunter2')
+
+        self.patch(plans, 'store', broken)
+        with self.assertLogs(plans.LOG.logger, 'ERROR') as logs:
+            found = self.run_action(plans.List())
+        self.assertEqual('error', found.error['code'])
+        self.assertIn('ValueError', found.error['message'])
+        self.assertNotIn('hunter2', str(found.error))
+        self.assertIn('hunter2', logs.output[0])
+
     def test_a_large_result_is_put_beside_the_plan(self):
         self.patch(parcels, 'LIMIT', 100)
         found = self.run_action(plans.GetCapabilities(plan='plan'))
