@@ -41,7 +41,8 @@ def difference(
     """Work out what to write and what to delete.
 
     :raises errors.Invalid: the plan would lack its root template, or an
-        environment that is enabled; or has not what is to be deleted.
+        environment that is enabled; or has not what is to be deleted, or
+        would have it all the same.
     """
     gone = {texts.path(path, 'file to delete') for path in order.delete}
     unknown = sorted(gone - set(plan.entries))
@@ -54,10 +55,15 @@ def difference(
         files = _rendered(plan, container, order, gone)
     # What is enabled and set is the plan's own.
     files.pop(environments.PATH, None)
+    staying = sorted(gone & set(files))
+    if staying:
+        raise errors.Invalid(
+            f'{", ".join(staying)} cannot be deleted: the new files have it, '
+            'or a template is rendered to it; take it out of those'
+        )
     if order.prune:
         gone |= set(plan.entries) - set(files)
     gone.discard(environments.PATH)
-    gone -= set(files)
     needed = {plan.environment.template, *plan.environment.enabled}
     if gone & needed:
         raise errors.Invalid(

@@ -80,6 +80,17 @@ class UpdateTest(PlansCase):
         )
         self.assertIn('nope', str(error))
 
+    def test_what_the_new_files_have_cannot_go(self):
+        error = self.assertRaises(
+            errors.Invalid,
+            self.plans.update,
+            'plan',
+            {'scripts/run.sh': b'new'},
+            delete=['./scripts/run.sh'],
+        )
+        self.assertIn('scripts/run.sh cannot be deleted', str(error))
+        self.assertNotEqual(b'new', self.cloud.objects()['scripts/run.sh'])
+
     def test_what_is_enabled_and_set_stays(self):
         self.plans.select('plan', {'environments/small.yaml': True})
         secret = self.plans.load('plan').environment.passwords['secret']
