@@ -12,6 +12,7 @@ import time
 
 from heat.common import exception
 from heat.common.i18n import _
+from keystoneauth1 import exceptions as ks_exceptions
 from oslo_config import cfg
 from oslo_log import log as logging
 
@@ -100,25 +101,24 @@ def choose(deployment, config_id: str) -> Signalling:
     :param deployment: the resource, with an id in the database.
     :param config_id: the id that the derived config is going to have.
     :raises NoAnswer: the transport cannot be used, or under AUTO none.
-    :raises errors.Unavailable: the one that is wanted may be usable later.
+    :raises errors.Unavailable: the same, but one of them may be usable later.
     """
     name = canonical(deployment.properties[deployment.SIGNAL_TRANSPORT])
     tried = []
+    kind = NoAnswer
     for candidate in AUTOMATIC if name == AUTO else (name,):
         try:
             transport = _TRANSPORTS[candidate](deployment, name == AUTO)
             return transport.prepare(config_id)
         except Unusable as exc:
-            if name != AUTO and isinstance(exc.__cause__, errors.Unavailable):
-                raise exc.__cause__ from exc
+            if isinstance(exc.__cause__, errors.Unavailable):
+                kind = errors.Unavailable
             tried.append(f'{candidate}: {exc}')
             LOG.info(
                 'Deployment %(id)s cannot be signalled by %(tried)s',
                 {'id': deployment.resource_id, 'tried': tried[-1]},
             )
-    raise NoAnswer(
-        _('The signal transport cannot be used. %s') % '. '.join(tried)
-    )
+    raise kind(_('The signal transport cannot be used. %s') % '. '.join(tried))
 
 
 def root_stack_id(deployment) -> str:
@@ -258,7 +258,18 @@ def _unusable_if_fails():
         if status := getattr(exc, 'http_status', None):
             reason = f'{reason} (HTTP {status})'
         LOG.debug('A signal transport cannot be used', exc_info=True)
+        if _may_pass(exc):
+            raise Unusable(reason) from errors.Unavailable(reason)
         raise Unusable(reason) from exc
+
+
+def _may_pass(exc):
+    """Say whether a service could not be reached, or is out of order."""
+    if isinstance(exc, (ks_exceptions.ConnectionError, ConnectionError)):
+        return True
+    # That is how keystoneauth calls it, and Zaqar's client.
+    status = getattr(exc, 'http_status', None) or getattr(exc, 'code', None)
+    return isinstance(status, int) and status >= 500
 
 
 _TRANSPORTS = {

@@ -8,6 +8,7 @@ from heat.common import exception
 from heat.db import api as db_api
 from heat.engine import resource
 from heat.engine.clients.os import nova
+from keystoneauth1 import exceptions as ks_exceptions
 
 from heat_plugins.engine import hub as hubs
 from tests.unit.resources import deployments
@@ -264,6 +265,29 @@ class NoAnswerTest(deployments.DeploymentTestCase):
             lambda deployment: None,
         )
         self.assert_goes(stack, 'CFN_SIGNAL: no key pair can be made')
+
+    def test_it_is_run_when_keystone_is_back(self):
+        self.heat.auth.endpoints['cloudformation'] = 'http://cfn.invalid/v1'
+        whole = deployments.template(
+            actions=deployments.ALL_ACTIONS, signal_transport='CFN_SIGNAL'
+        )
+        stack, task = self.waiting(whole)
+        stack['deployment'].signal({})
+        self.finish(task)
+        with mock.patch.object(
+            deployments.OURS['OS::Heat::SoftwareDeployment'],
+            '_get_ec2_signed_url',
+            side_effect=ks_exceptions.ConnectFailure('no route'),
+        ):
+            task = self.heat.start(stack['deployment'].delete)
+            self.assertFalse(self.step(task, 9))
+            self.assertEqual(1, len(self.handed))
+        self.step(task, 9)
+        actions = [deployments.inputs(one) for one in self.handed]
+        self.assertEqual('DELETE', actions[-1]['deploy_action'])
+        stack['deployment'].signal({})
+        self.finish(task)
+        self.assertEqual([], self.deployment_rows())
 
     def test_other_actions_fail(self):
         stack = self.created(self.WHOLE)

@@ -2,9 +2,11 @@
 """Which signal transport an action uses, and what it makes for that."""
 
 import time
+from unittest import mock
 from urllib import parse
 
 from heat.objects import stack as stack_objects
+from keystoneauth1 import exceptions as ks_exceptions
 from oslo_config import cfg
 
 from heat_plugins.engine import rows
@@ -186,6 +188,35 @@ class AutoTest(Case):
             'HEAT_SIGNAL: OSError',
         ):
             self.assertIn(part, reason)
+
+    def test_what_passes_in_keystone_is_ridden_out(self):
+        self.swift.denied.add(deployments.PROJECT)
+        self.answer = None
+        for number, error in enumerate(
+            (
+                ks_exceptions.ConnectFailure('no route'),
+                ks_exceptions.ServiceUnavailable(),
+            )
+        ):
+            with mock.patch.object(
+                deployments.OURS['OS::Heat::SoftwareDeployment'],
+                '_create_user',
+                side_effect=error,
+            ):
+                stack, task = self.waiting_for_keystone(f'k{number}')
+            self.step(task, 9)
+            stack['deployment'].signal({})
+            self.finish(task)
+            self.assertEqual('COMPLETE', stack.status)
+
+    def waiting_for_keystone(self, name):
+        stack = self.heat.stack(
+            deployments.template(signal_transport='AUTO'), name
+        )
+        task = self.heat.begin(stack, 'CREATE')
+        self.assertFalse(self.step(task, 9), stack.status_reason)
+        self.assertIsNone(stack['deployment']._row())
+        return stack, task
 
     def patch_keystone_away(self):
         def away(*args, **kwargs):
