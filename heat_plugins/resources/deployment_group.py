@@ -56,4 +56,8 @@ def _triggered(member, details):
     except exception.ResourceFailure:
         # It has written an event.
         return False
+    except Exception as exc:
+        # Heat lets no signal to it while it goes, for one.
+        signal_events.not_triggered(member, exc)
+        return False
     return True

@@ -548,6 +548,24 @@ class GroupTest(TriggerTestCase):
         self.assertIn('of other', self.said)
         self.assertEqual(2, len(self.given(self.members)))
 
+    def test_nor_does_one_that_heat_does_not_let_take_signals(self):
+        deployment = type(self.members['deployment'])
+        real = deployment._signal_check_action
+
+        def check(member):
+            if member.name == 'deployment':
+                raise exception.NotSupported(feature='Signal in DELETE')
+            real(member)
+
+        self.patch(deployment, '_signal_check_action', check)
+        self.assertRaises(exception.ResourceFailure, self.signal_group, BACKUP)
+        self.assertIn('begun on 1 of 2 members; see the events', self.said)
+        self.assertEqual(1, len(self.given(self.members)))
+        (said,) = [
+            one for one in deployments.events(self.members) if 'Not' in one
+        ]
+        self.assertIn('Not triggered: Signal in DELETE', said)
+
     def test_anything_else_is_refused(self):
         self.assertRaises(
             exception.ResourceFailure,
