@@ -140,6 +140,8 @@ class Rescuer:
     def __init__(self) -> None:
         # When each was seen first, by `time.monotonic`.
         self._since: dict[tuple[int, int | None], float] = {}
+        # What is Heat's own; to find that out costs several statements.
+        self._others: set[tuple[int, int | None]] = set()
 
     def look(self) -> list[Held]:
         """Look once; what is gone on with."""
@@ -149,6 +151,8 @@ class Rescuer:
         self._since = {
             each.key: self._since.get(each.key, now) for each in held
         }
+        self._others &= self._since.keys()
+        held = [each for each in held if each.key not in self._others]
         dead = _dead(context, {each.engine_id for each in held})
         return [
             each
@@ -158,8 +162,33 @@ class Rescuer:
                 if each.engine_id
                 else now - self._since[each.key] > CHECKING
             )
-            and _try(each)
+            and self._try(each)
         ]
+
+    def _try(self, held: Held) -> bool:
+        """Go on with a resource, or let the next look try it again.
+
+        What is wrong with one stack is nothing to the others.
+        """
+        try:
+            stack, found = _load(held)
+            # Heat may replace what has failed, and we answer for our own.
+            if found.type() not in _TYPES:
+                self._others.add(held.key)
+                return False
+            return _go_on(held, stack, found)
+        except Exception as exc:
+            LOG.warning(
+                'Resource %(resource)s of stack %(stack)s, whose engine has '
+                'died, was not gone on with: %(error)s: %(message)s',
+                {
+                    'resource': held.name,
+                    'stack': held.stack_id,
+                    'error': type(exc).__name__,
+                    'message': exc,
+                },
+            )
+            return False
 
 
 def _dead(
@@ -175,27 +204,6 @@ def _dead(
         # It may have trouble with the database alone.
         if not service_utils.engine_alive(context, engine_id)
     }
-
-
-def _try(held: Held) -> bool:
-    """Go on with a resource, or let the next look try it again.
-
-    What is wrong with one stack is nothing to the others.
-    """
-    try:
-        return _go_on(held)
-    except Exception as exc:
-        LOG.warning(
-            'Resource %(resource)s of stack %(stack)s, whose engine has '
-            'died, was not gone on with: %(error)s: %(message)s',
-            {
-                'resource': held.name,
-                'stack': held.stack_id,
-                'error': type(exc).__name__,
-                'message': exc,
-            },
-        )
-        return False
 
 
 def _held(context: heat_context.RequestContext) -> list[Held]:
@@ -261,8 +269,8 @@ def _reporting(
     }
 
 
-def _go_on(held: Held) -> bool:
-    """Have a resource checked again; whether that was ours to do."""
+def _load(held: Held) -> tuple[parser.Stack, resource.Resource]:
+    """Return the stack of a resource, and the resource."""
     context = heat_context.get_admin_context()
     stack = parser.Stack.load(
         context, stack_id=held.stack_id, use_stored_context=True
@@ -271,10 +279,12 @@ def _go_on(held: Held) -> bool:
     found, *_ = resource.Resource.load(
         stack.context, held.id, stack.current_traversal, False, {}
     )
-    # Heat may replace what has failed, and we answer for our own alone.
-    if found.type() not in _TYPES:
-        return False
-    if not _take_away(context, held):
+    return stack, found
+
+
+def _go_on(held: Held, stack: parser.Stack, found: resource.Resource) -> bool:
+    """Have a resource checked again; whether that was ours to do."""
+    if not _take_away(heat_context.get_admin_context(), held):
         return False
     LOG.warning(
         '%(reason)s while it worked on %(resource)s of stack %(stack)s; '

@@ -67,7 +67,12 @@ class LookTest(heat_fixture.HeatTestCase):
 
     def look(self):
         went_on = []
-        self.patch(rescue, '_go_on', lambda held: went_on.append(held) or True)
+        self.patch(rescue, '_TYPES', {'OS::Heat::Value'})
+        self.patch(
+            rescue,
+            '_go_on',
+            lambda held, *loaded: went_on.append(held) or True,
+        )
         self.assertEqual(went_on, self.rescuer.look())
         return [each.id for each in went_on]
 
@@ -118,6 +123,19 @@ class LookTest(heat_fixture.HeatTestCase):
         self.held()
         self.assertEqual([], self.rescuer.look())
 
+    def test_what_is_not_ours_is_looked_into_once(self):
+        self.held()
+        self.rescuer.look()
+        self.patch(service_utils, 'engine_alive', None)
+        self.assertEqual([], self.rescuer.look())
+
+    def test_what_is_not_ours_is_looked_into_again_after_a_change(self):
+        self.held()
+        self.rescuer.look()
+        number = self.held(engine_id=None)
+        self.held()
+        self.assertEqual([number], self.look())
+
     def test_one_that_cannot_be_loaded_does_not_keep_others_waiting(self):
         first = self.held()
         other = self.heat.create(TEMPLATE, name='other')
@@ -125,12 +143,19 @@ class LookTest(heat_fixture.HeatTestCase):
         second = self.held(stack=other)
         went_on = []
 
-        def go_on(held):
-            if held.id == first:
-                raise exception.NotFound('its credentials')
+        def go_on(held, *loaded):
             went_on.append(held)
             return True
 
+        real = rescue._load
+
+        def load(held):
+            if held.id == first:
+                raise exception.NotFound('its credentials')
+            return real(held)
+
+        self.patch(rescue, '_TYPES', {'OS::Heat::Value'})
+        self.patch(rescue, '_load', load)
         self.patch(rescue, '_go_on', go_on)
         self.assertEqual(went_on, self.rescuer.look())
         self.assertEqual([second], [each.id for each in went_on])
