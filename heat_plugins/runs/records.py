@@ -126,9 +126,9 @@ class Records:
         outputs: dict[str, Any] = json.loads(content)
         return outputs
 
-    def fetch(self, name: str, limit: int) -> bytes:
-        """Fetch what a server has sent; see `ObjectStore.get_object`."""
-        return self.store.get_object(self.container, name, limit)
+    def fetch(self, name: str, limit: int) -> store_module.Fetched:
+        """Fetch what a server has sent; see `ObjectStore.fetch`."""
+        return self.store.fetch(self.container, name, limit)
 
     def discard(self, name: str) -> None:
         """Delete what a server has sent."""

@@ -2,9 +2,11 @@
 """What has become of a run.
 
 Whoever looks settles it: a command, a workflow, an engine. Doing so twice, or
-two at a time, comes to the same. First the record says how it ended, then
-what was made for it goes, and its mark under ``runs/open/`` goes last: as
-long as that is there, something is left to be done.
+two at a time, comes to the same; and when somebody looks does not matter: a
+result counts as of the time that it came to the object store. First the
+record says how it ended, then what was made for it goes, and its mark under
+``runs/open/`` goes last: as long as that is there, something is left to be
+done.
 """
 
 from collections import abc
@@ -33,7 +35,18 @@ _START_LIMIT = 180
 # For how many seconds to believe that a stack is there.
 _FRESH = 2.0
 
+# Ages of objects are told in whole seconds.
+_ROUNDING = 1.0
+
 _STATES = {body.COMPLETE: runs.State.COMPLETE, body.FAILED: runs.State.FAILED}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Answer:
+    """What a server has sent, and when; seconds since the epoch."""
+
+    outcome: body.Outcome
+    at: float
 
 
 class Settler:
@@ -87,14 +100,13 @@ class Settler:
             return run
         if now >= run.deadline:
             # The listing may lag behind.
-            return self._take(
-                run, f'There was no result within {run.timeout} s'
-            )
+            return self._take(run, _overdue(run), run.deadline)
         if self._undelivered(run, now):
             return self._take(
                 run,
                 'The server did not report that it has begun within '
                 f'{run.delivery_timeout} s',
+                run.started_at + (run.delivery_timeout or 0),
             )
         return self._check_heat(run) if deep else run
 
@@ -146,8 +158,8 @@ class Settler:
         if run.progress_signal not in arrivals:
             return run
         try:
-            content = self._records.fetch(run.progress_signal, reports.LIMIT)
-            report = reports.parse(content)
+            found = self._records.fetch(run.progress_signal, reports.LIMIT)
+            report = reports.parse(found.content)
         except store_errors.NotFound:
             return run
         except store_errors.BadSignal as exc:
@@ -167,27 +179,57 @@ class Settler:
                 self._records.write(run)
         return run
 
-    def _take(self, run: runs.Run, otherwise: str | None = None) -> runs.Run:
+    def _take(
+        self,
+        run: runs.Run,
+        otherwise: str | None = None,
+        at: float | None = None,
+    ) -> runs.Run:
         """End a run by its result.
 
         :param otherwise: why it has timed out if there is none.
+        :param at: when it has done so.
         """
         try:
-            outcome = self._outcome(run)
+            answer = self._answer(run)
         except store_errors.NotFound:
             # Whoever took it has written what it was.
             fresh = self._records.read(run.key)
             if fresh is None or fresh.ended or otherwise is None:
                 return self.lost(run) if fresh is None else fresh
-            return self._end(run, runs.State.TIMED_OUT, otherwise)
-        return self._end(run, _STATES[outcome.status], outcome.reason, outcome)
+            return self._end(run, runs.State.TIMED_OUT, otherwise, at=at)
+        return self._end_by(run, answer)
 
-    def _outcome(self, run: runs.Run) -> body.Outcome:
+    def _answer(self, run: runs.Run) -> _Answer:
+        """Fetch the result of a run.
+
+        :raises store_errors.NotFound: there is none, or it was taken.
+        """
+        at = self._clock()
         try:
-            content = self._records.fetch(run.signal, BODY_LIMIT)
-            return body.outcome(body.parse(content), run.declared)
+            found = self._records.fetch(run.signal, BODY_LIMIT)
+            at -= found.age
+            outcome = body.outcome(body.parse(found.content), run.declared)
         except store_errors.BadSignal as exc:
-            return body.failure(str(exc))
+            outcome = body.failure(str(exc))
+        return _Answer(outcome=outcome, at=at)
+
+    def _end_by(self, run: runs.Run, answer: _Answer) -> runs.Run:
+        """End a run by its result, unless that came too late."""
+        if answer.at > run.deadline + _ROUNDING:
+            return self._take_late(
+                self._end(
+                    run, runs.State.TIMED_OUT, _overdue(run), at=run.deadline
+                )
+            )
+        outcome = answer.outcome
+        return self._end(
+            run,
+            _STATES[outcome.status],
+            outcome.reason,
+            outcome,
+            at=max(answer.at, run.started_at),
+        )
 
     def _end(
         self,
@@ -196,13 +238,14 @@ class Settler:
         reason: str,
         outcome: body.Outcome | None = None,
         *,
+        at: float | None = None,
         cancelled_by: str | None = None,
     ) -> runs.Run:
         ended = dataclasses.replace(
             run,
             state=state,
             reason=reason,
-            ended_at=int(self._clock()),
+            ended_at=int(self._clock() if at is None else at),
             cancelled_by=cancelled_by,
         )
         if outcome is not None:
@@ -225,7 +268,7 @@ class Settler:
     def _take_late(self, run: runs.Run) -> runs.Run:
         """Note the result of a run that had ended without it."""
         try:
-            outcome = self._outcome(run)
+            answer = self._answer(run)
         except store_errors.NotFound:
             return self._records.read(run.key) or run
         if run.state in _STATES.values() or run.late is not None:
@@ -236,10 +279,10 @@ class Settler:
         run = dataclasses.replace(
             run,
             late=runs.Late(
-                at=int(self._clock()),
-                status=_STATES[outcome.status].value,
-                reason=outcome.reason,
-                outputs=runs.keep(outcome).outputs,
+                at=int(answer.at),
+                status=_STATES[answer.outcome.status].value,
+                reason=answer.outcome.reason,
+                outputs=runs.keep(answer.outcome).outputs,
             ),
         )
         self._records.write(run)
@@ -261,10 +304,7 @@ class Settler:
 
     def _take_or_fail(self, run: runs.Run) -> runs.Run:
         with contextlib.suppress(store_errors.NotFound):
-            outcome = self._outcome(run)
-            return self._end(
-                run, _STATES[outcome.status], outcome.reason, outcome
-            )
+            return self._end_by(run, self._answer(run))
         return self._end(
             run,
             runs.State.CANCELLED,
@@ -296,3 +336,7 @@ class Settler:
                 gone = True
             self._stacks[stack_id] = now, gone
         return gone
+
+
+def _overdue(run: runs.Run) -> str:
+    return f'There was no result within {run.timeout} s'

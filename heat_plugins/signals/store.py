@@ -9,6 +9,7 @@ each request through a `Transport`; the real one is in
 from collections import abc
 import contextlib
 import dataclasses
+from email import utils as email_utils
 import json
 import re
 from typing import Any, Protocol
@@ -96,6 +97,18 @@ class Entry:
     name: str
     size: int
     etag: str = ''
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Fetched:
+    """An object with its content.
+
+    :ivar age: for how many seconds it was there when it was fetched, by the
+        store's own clock and to the second; 0 where the store does not say.
+    """
+
+    content: bytes = dataclasses.field(repr=False)
+    age: float
 
 
 class ObjectStore:
@@ -222,6 +235,10 @@ class ObjectStore:
             query['marker'] = found[-1].name
 
     def get_object(self, container: str, name: str, limit: int) -> bytes:
+        """Return the content of an object; see `fetch`."""
+        return self.fetch(container, name, limit).content
+
+    def fetch(self, container: str, name: str, limit: int) -> Fetched:
         """Fetch an object, and never more than `limit` bytes of it.
 
         :raises errors.BadSignal: it is larger.
@@ -234,7 +251,7 @@ class ObjectStore:
         )
         if response.truncated:
             raise errors.BadSignal(f'it is larger than {limit} bytes')
-        return response.body
+        return Fetched(content=response.body, age=_age(response.headers))
 
     def put_object(self, container: str, name: str, body: bytes) -> None:
         """Write an object, over one that is there.
@@ -365,3 +382,15 @@ class ObjectStore:
             f'{what} at {parse.urlsplit(self.url).netloc}',
             response.status,
         )
+
+
+def _age(headers: abc.Mapping[str, str]) -> float:
+    """Say how old an answer's object was when the answer was given."""
+    try:
+        then, now = (
+            email_utils.parsedate_to_datetime(headers[name])
+            for name in ('last-modified', 'date')
+        )
+        return max(0.0, (now - then).total_seconds())
+    except (KeyError, TypeError, ValueError):
+        return 0.0

@@ -34,6 +34,7 @@ answered that the code has no reason to ask: an `AssertionError` says so.
 
 from collections import abc
 import dataclasses
+from email import utils as email_utils
 import hashlib
 import hmac
 import json
@@ -92,6 +93,8 @@ class Container:
     owner: str
     meta: dict[str, str] = dataclasses.field(default_factory=dict)
     objects: dict[str, bytes] = dataclasses.field(default_factory=dict)
+    #: When they were last written.
+    times: dict[str, float] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -156,6 +159,8 @@ class Cluster:
         self.lagging = set()
         #: Names of objects that a bulk delete leaves.
         self.stubborn = set()
+        #: The time by which objects are old.
+        self.now = time.time
         #: Called with each `store.Request`, without the lock.
         self.before = lambda request: None
         self.seen = []
@@ -446,6 +451,7 @@ class Cluster:
             if 'If-None-Match' in request.headers and name in there.objects:
                 return _status(412)
             there.objects[name] = request.body
+            there.times[name] = self.now()
             return _status(201)
         if there is None or name not in there.objects:
             return _status(404)
@@ -458,6 +464,10 @@ class Cluster:
         content = there.objects[name]
         return store_module.Response(
             status=200,
+            headers={
+                'date': _http_date(self.now()),
+                'last-modified': _http_date(there.times.get(name, self.now())),
+            },
             body=content[: request.limit],
             truncated=len(content) > request.limit,
         )
@@ -479,6 +489,7 @@ class Cluster:
             return _status(404)
         if request.method == 'PUT':
             there.objects[name] = body
+            there.times[name] = self.now()
             return _status(201)
         return _status(200 if name in there.objects else 404)
 
@@ -586,3 +597,7 @@ def _status(status, body=b'', headers=None):
     return store_module.Response(
         status=status, body=body, headers=dict(headers or {})
     )
+
+
+def _http_date(seconds):
+    return email_utils.formatdate(seconds, usegmt=True)

@@ -63,6 +63,31 @@ class SettleTest(base.RunsTestCase):
         self.assertIn('600 s', run.reason)
         self.assert_clean()
 
+    def test_it_counts_when_the_answer_came_and_not_when_somebody_looked(self):
+        self.now += 30
+        self.answer()
+        self.now += 5000
+        run = self.show(self.run_)
+        self.assertEqual(State.COMPLETE, run.state)
+        self.assertEqual(30, run.ended_at - run.started_at)
+
+    def test_an_answer_after_its_time_is_late_though_nobody_looked(self):
+        self.now += 700
+        self.answer(size='1')
+        self.now += 5000
+        run = self.show(self.run_)
+        self.assertEqual(State.TIMED_OUT, run.state)
+        self.assertEqual(600, run.ended_at - run.started_at)
+        self.assertEqual(700, run.late.at - run.started_at)
+        self.assertEqual('1', run.late.outputs['size'])
+        self.assert_clean()
+
+    def test_without_an_answer_it_has_ended_when_its_time_was_over(self):
+        self.now += 5000
+        run = self.show(self.run_)
+        self.assertEqual(State.TIMED_OUT, run.state)
+        self.assertEqual(600, run.ended_at - run.started_at)
+
     def test_a_result_that_no_listing_shows_is_found_in_the_end(self):
         self.answer()
         name = self.run_.signal
