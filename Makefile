@@ -34,6 +34,7 @@ help:
 	@echo 'make test-production'
 	@echo '                 those, and more, with several engines, RabbitMQ,'
 	@echo '                 MariaDB and TLS; installs packages of Debian, as root'
+	@echo 'make soak        deployments there, with a fault every few seconds'
 	@echo 'make test-heats  the unit tests under each Heat that is supported'
 	@echo 'make bench       measure what waiting costs; takes most of an hour'
 	@echo 'make docs        the pages for users, in doc/build/html'
@@ -71,6 +72,10 @@ test: lint
 test-production: $(STAMP)
 	contrib/minicloud/minicloud install --profile production
 	FUNCTIONAL_PROFILE=production $(PYTHON) -m pytest $(PRODUCTION) $(ARGS)
+
+soak: $(STAMP)
+	contrib/minicloud/minicloud install --profile production
+	$(PYTHON) -m tests.functional.production.soak $(ARGS)
 
 test-heats: $(STAMP)
 	$(PYTHON) -m tox -e $(HEATS) -- $(ARGS)

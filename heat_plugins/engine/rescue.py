@@ -295,32 +295,26 @@ def _go_on(held: Held, stack: parser.Stack, found: resource.Resource) -> bool:
             'stack': stack.name,
         },
     )
-    _retrigger(stack, found)
+    _retrigger(held, stack, found)
     return True
 
 
-def _retrigger(stack: parser.Stack, found: resource.Resource) -> None:
+def _retrigger(
+    held: Held, stack: parser.Stack, found: resource.Resource
+) -> None:
     """Cast what has an engine check a resource in the current traversal."""
     nodes = {node.rsrc_id for node in stack.convergence_dependencies.graph()}
-    node_id, replaces = found.id, found.replaces
-    # A replacement is not in the graph: it stands in for what it replaces.
-    while node_id not in nodes and replaces is not None:
-        node_id = replaces
-        replaces = db_api.resource_get(stack.context, node_id).replaces
+    if found.id not in nodes:
+        # It has replaced what was lost before. Heat knows whom a replacement
+        # stands in for, and not whom the replacement of one does.
+        stack.mark_failed(
+            f'Resource {found.action} failed: resources.{found.name}: '
+            f'{held.reason}'
+        )
+        return
     check_resource.CheckResource(
-        None, _WorkerClient(found.id), None, None, {}
-    ).retrigger_check_resource(stack.context, node_id, stack)
-
-
-class _WorkerClient(worker_client.WorkerClient):
-    """Has one resource checked, whichever it stands in for."""
-
-    def __init__(self, resource_id: int) -> None:
-        super().__init__()
-        self._resource_id = resource_id
-
-    def check_resource(self, ctxt, resource_id, *args, **kwargs):
-        super().check_resource(ctxt, self._resource_id, *args, **kwargs)
+        None, worker_client.WorkerClient(), None, None, {}
+    ).retrigger_check_resource(stack.context, found.id, stack)
 
 
 def _take_away(context: heat_context.RequestContext, held: Held) -> bool:

@@ -41,6 +41,35 @@ def test_deployments_of_a_killed_engine_go_on(cloud, stacks, killed):
     )
 
 
+def test_a_second_engine_that_is_killed_fails_the_stack_with_its_reason(
+    cloud, stacks
+):
+    template = waits.template()
+    stack = stacks(template)
+    before = waits.all_wait(stack)
+    cloud.kill('heat')
+    cloud.start('heat')
+    base.until(
+        lambda: all(
+            (found := stack.deployment(name)) and found.id != before[name].id
+            for name in waits.NAMES
+        ),
+        180,
+    )
+    waits.all_wait(stack)
+    cloud.kill('heat')
+    cloud.start('heat')
+    # Heat repeats what was lost once in what a stack does, and no more.
+    stack.wait('CREATE_FAILED', 180)
+    assert 'has died' in stack.reason
+    stack.update(template)
+    waits.answer(stack)
+    stack.wait('UPDATE_COMPLETE')
+    assert waits.answers(stack) == dict(
+        zip(waits.NAMES, waits.NAMES, strict=True)
+    )
+
+
 def test_an_update_of_a_killed_engine_is_repeated_as_an_update(cloud, stacks):
     template = waits.template()
     stack = stacks(template)
@@ -64,7 +93,7 @@ def test_a_delete_of_a_killed_engine_goes_on(cloud, stacks):
     stack.delete()
     base.until(
         lambda: any(
-            (found := stack.deployment(name)) and found.action == 'DELETE'
+            (found := waits.current(stack, name)) and found.action == 'DELETE'
             for name in waits.NAMES
         )
     )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several deployments that wait, and a server that answers each of them."""
 
+import contextlib
 import json
 from typing import Any
 
@@ -29,6 +30,14 @@ def signal(deployment: base.Deployment, greeting: str) -> None:
     assert deployment.put(body(greeting)) == 201
 
 
+def current(stack: base.Stack, name: str) -> base.Deployment | None:
+    """Return a deployment as it is now, unless it has gone."""
+    # Also while it is asked for.
+    with contextlib.suppress(AssertionError):
+        return stack.deployment(name)
+    return None
+
+
 def answer(stack: base.Stack, seconds: float = 240) -> None:
     """Signal what each deployment now waits for, until the stack is done.
 
@@ -39,7 +48,7 @@ def answer(stack: base.Stack, seconds: float = 240) -> None:
 
     def done() -> bool:
         for name in NAMES:
-            found = stack.deployment(name)
+            found = current(stack, name)
             if found is None or found.status != 'IN_PROGRESS':
                 continue
             if found.config['id'] not in answered:
