@@ -190,6 +190,7 @@ def test_a_run_outlives_the_workflow_and_ends_by_another(
     assert ended['state_info'].startswith('Cancelled by demo, by workflow')
 
 
+@pytest.mark.timeout(300)
 def test_a_wait_outlives_a_crash_of_mistral(
     cloud: base.minicloud_client.Cloud,
     stack: base.Stack,
@@ -229,7 +230,9 @@ def test_a_wait_outlives_a_crash_of_mistral(
     cloud.kill('mistral')
     cloud.start('mistral')
     with servers.agent(cloud, stack):
-        ended = mistral.end(waiting)
+        # Should the crash have met a look after all, Mistral finds out by a
+        # heartbeat that does not come, and the next look is a minute later.
+        ended = mistral.end(waiting, 180)
     assert ended['state'] == 'SUCCESS', ended
     assert ended['output']['run']['state'] == 'complete'
     assert 'software_deployment.trigger' in mistral.names('workflows')

@@ -121,15 +121,15 @@ def test_a_plan_is_made_changed_exported_and_deleted(
     }
     user.stacks.validate(resolved)
 
+    files = {**FILES, 'a b': b'other', 'new': b''}
+    with pytest.raises(errors.Invalid, match='empty cannot be deleted'):
+        plans.update('plan', files, delete=['empty'])
+    assert plans.load('plan') == made
     sent: list[int] = []
-    changed = plans.update(
-        'plan',
-        {**FILES, 'a b': b'other', 'new': b''},
-        delete=['empty'],
-        progress=lambda done, every: sent.append(every),
+    plans.update(
+        'plan', files, progress=lambda done, every: sent.append(every)
     )
     assert sent == [2, 2], 'files were sent that had not changed'
-    assert 'empty' in changed.entries, 'what is sent is not deleted'
     changed = plans.update('plan', {}, delete=['empty', 'new'])
     assert changed.entries.keys() == FILES.keys() - {'empty'}
 

@@ -107,8 +107,14 @@ def _mistral(instance: layout.Instance, settings: Settings) -> Sections:
             'run_in_api': False,
         },
         'openstack_actions': {'default_region': REGION},
-        # After a crash, whose jobs would another engine wait for here?
+        # After a crash, whose jobs would another engine wait for here? And
+        # no action that has died with it is to be waited for for an hour.
         'scheduler': {'pickup_job_after': 5},
+        'action_heartbeat': {
+            'check_interval': 5,
+            'max_missed_heartbeats': 4,
+            'first_heartbeat_timeout': 20,
+        },
         'oslo_policy': {
             'enforce_new_defaults': False,
             'enforce_scope': False,
