@@ -68,7 +68,7 @@ class Deployer:
         if book_there and wanted.book not in books:
             raise ConflictError(
                 f'there is a workbook "{wanted.book}" in Mistral already, '
-                'and it is not ours'
+                'and it is not ours; choose another name'
             )
         new = [
             short
@@ -108,7 +108,7 @@ class Deployer:
             if there[name].own:
                 raise ConflictError(
                     f'there is a workflow "{name}" in Mistral already, and '
-                    'it is not ours'
+                    'it is not ours; choose another name or a namespace'
                 )
             raise ConflictError(
                 f'there is a public workflow "{name}" of another project in '

@@ -53,9 +53,10 @@ def _times(
     # What it raises differs between its releases.
     except (ValueError, KeyError, AttributeError, TypeError) as exc:
         raise ScheduleError(
-            f'the pattern "{pattern}" cannot be read ({exc}); it has five '
+            f'the pattern "{pattern}" cannot be read ({exc}); it is five '
             f'fields, in UTC: minute, hour, day of month, month, day of '
-            f'week, as in "30 2 * * mon" for Mondays at 02:30 UTC.'
+            f'week, as in "30 2 * * mon" for Mondays at 02:30 UTC; seconds '
+            f'and a year may follow.'
         ) from exc
     try:
         while True:
