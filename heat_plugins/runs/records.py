@@ -68,11 +68,15 @@ class Records:
             # The random end of an id is what people can remember.
             found = [key for key in self.keys() if key.run_id.endswith(run_id)]
         if not found:
-            raise errors.NotFound(f'There is no run {run_id} of this stack')
+            raise errors.NotFound(
+                f'There is no run {run_id} of this stack; name it by its id, '
+                'or the beginning or the end of that'
+            )
         if len(found) > 1:
             raise errors.NotFound(
                 f'{run_id} may be any of '
                 + ', '.join(key.run_id for key in found[-5:])
+                + '; give more of it'
             )
         return found[0]
 

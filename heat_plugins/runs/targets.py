@@ -18,6 +18,8 @@ _KINDS = (
     'OS::Heat::StructuredDeployment',
 )
 _PATH = '.'
+# Names of others in a message.
+_OFFERED = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -175,7 +177,7 @@ class Finder:
         if resource is not None and not chosen:
             raise errors.NotFound(
                 f'Stack {stack.name} has no resource {resource}; those of '
-                'nested stacks are named parent.child'
+                f'nested stacks are named parent.child. {_offer(places)}'
             )
         below = _below(places, chosen)
         deployments = [
@@ -191,7 +193,8 @@ class Finder:
             raise errors.NotFound(
                 f'Resource {resource} of stack {stack.name} is no software '
                 'deployment that a server has been given, and holds none; a '
-                'component needs an entry for CREATE, if only an empty one'
+                'component needs an entry for CREATE, if only an empty one. '
+                + _offer(places)
             )
         return found
 
@@ -313,6 +316,15 @@ def _named(places: list[Place], resource: str) -> list[Place]:
         for place in places
         if resource in (place.path, place.resource.physical_id)
     ]
+
+
+def _offer(places: list[Place]) -> str:
+    """Return a sentence on the deployments that might have been meant."""
+    paths = [place.path for place in places if place.resource.type in _KINDS]
+    if not paths:
+        return 'It has no software deployments'
+    more = ' …' if len(paths) > _OFFERED else ''
+    return f'Its deployments: {", ".join(paths[:_OFFERED])}{more}'
 
 
 def _below(places: list[Place], chosen: list[Place]) -> list[Place]:
