@@ -5,10 +5,15 @@ The name is claimed first, so that of two at once one is told; then come the
 container with its mark, the files, plan-environment.yaml, and last the mark
 that says that all is there. What fails is undone. What breaks off can be
 resumed: files that are there are not sent again.
+
+A container that is there already can become the plan's; what is undone then
+is told in `adoption`.
 """
 
+import contextlib
 import dataclasses
 
+from heat_plugins.plans import adoption as adoption_module
 from heat_plugins.plans import claims as claims_module
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
@@ -50,6 +55,7 @@ class Maker:
         self._container = container
         self._order = order
         self._progress = progress
+        self._adoption = adoption_module.Adoption(container)
         text = order.prepared.environment.to_text()
         self._last = {environments.PATH: text.encode()}
 
@@ -61,15 +67,21 @@ class Maker:
         """
         claim = self._claim()
         try:
-            before = self._open()
+            self._open()
         except BaseException:
             self._claims.release(self._order.name)
             raise
         try:
+            if self._order.adopt:
+                self._adopt()
             self._fill(claim)
         except BaseException as exc:
-            self._undo(claim, before, exc)
+            self._undo(claim, exc)
             raise
+        if self._order.adopt:
+            # The plan is there; what is left of this harms nobody.
+            with contextlib.suppress(store_errors.SignalError):
+                self._adoption.forget()
 
     def _claim(self) -> claims_module.Claim:
         name = self._order.name
@@ -104,29 +116,42 @@ class Maker:
                 'resume it or delete it'
             )
 
-    def _open(self) -> frozenset[str] | None:
-        """Mark the container; return what was in one that is adopted."""
+    def _open(self) -> None:
+        """Make a container of the plan's own, with its mark."""
+        if self._order.adopt:
+            return
         name = self._order.name
         mark = self._container.mark()
         exists = mark is not None or self._container.exists()
         begun = mark is not None and mark.state is plans.State.CREATING
-        if exists and not begun and not self._order.adopt:
+        if mark is not None and mark.adopted:
+            raise errors.Unfinished(
+                f'Plan {name} is being made of the container {name} that was '
+                'there; resume it with that, or delete it, which leaves the '
+                'container as it was'
+            )
+        if exists and not begun:
             raise errors.Exists(
                 f'There is a container {name} that is no plan of '
                 'this name; make a plan of it, or take another name'
             )
-        before = frozenset(self._container.entries()) if exists else None
         self._mark(plans.State.CREATING)
-        return before if self._order.adopt else None
+
+    def _adopt(self) -> None:
+        prepared = self._order.prepared
+        self._adoption.begin(
+            {**prepared.files, **self._last}, rendered=prepared.rendered
+        )
 
     def _fill(self, claim: claims_module.Claim) -> None:
         prepared = self._order.prepared
         entries = self._container.entries()
         files = storage.changed(prepared.files, entries)
         self._container.write(files, self._progress)
-        self._container.delete(
-            set(entries) - set(prepared.files) - set(self._last)
-        )
+        surplus = set(entries) - set(prepared.files) - set(self._last)
+        if self._order.adopt:
+            surplus &= self._adoption.added()
+        self._container.delete(surplus)
         self._container.write(self._last)
         if not self._claims.has(claim):
             raise errors.Exists(
@@ -140,24 +165,16 @@ class Maker:
             storage.Mark(state=state, rendered=self._order.prepared.rendered)
         )
 
-    def _undo(
-        self,
-        claim: claims_module.Claim,
-        before: frozenset[str] | None,
-        exc: BaseException,
-    ) -> None:
+    def _undo(self, claim: claims_module.Claim, exc: BaseException) -> None:
         """Leave nothing that stands in the way of another attempt."""
         try:
             if not self._claims.has(claim):
                 # It is somebody else's by now.
                 return
-            if before is None:
-                self._container.remove()
+            if self._order.adopt:
+                self._adoption.undo()
             else:
-                self._container.delete(
-                    {*self._order.prepared.files, *self._last} - before
-                )
-                self._container.unmark()
+                self._container.remove()
             self._claims.release(claim.name)
         except (errors.PlanError, store_errors.SignalError) as undoing:
             exc.add_note(

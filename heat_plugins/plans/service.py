@@ -7,6 +7,7 @@ import dataclasses
 import time
 from typing import Any, BinaryIO
 
+from heat_plugins.plans import adoption
 from heat_plugins.plans import capabilities as capabilities_module
 from heat_plugins.plans import claims as claims_module
 from heat_plugins.plans import environment as environments
@@ -113,8 +114,14 @@ class Plans:
         """
         if not container or '/' in container:
             raise errors.Invalid(f'{container!r} is no name of a container')
-        content = sources.from_container(self._container(container))
-        return self.create(name, content, adopt=container == name, **options)
+        adopt = container == name
+        source = self._container(container)
+        content = (
+            adoption.Adoption(source).content()
+            if adopt
+            else sources.from_container(source)
+        )
+        return self.create(name, content, adopt=adopt, **options)
 
     def update(
         self,
@@ -147,6 +154,9 @@ class Plans:
     ) -> None:
         """Delete a plan that has no stack; or the rest of one.
 
+        A container that was there and has not become a plan in full stays
+        as it was before.
+
         :raises errors.NotFound: there is no such plan.
         :raises errors.InUse: a stack of it exists, in whatever state.
         """
@@ -164,7 +174,9 @@ class Plans:
                 )
             # Without a mark it is a name alone, and the container, if there
             # is any, somebody else's.
-            if mark is not None:
+            if mark is not None and mark.adopted:
+                adoption.Adoption(container).undo()
+            elif mark is not None:
                 container.make(
                     dataclasses.replace(mark, state=plans.State.DELETING)
                 )

@@ -25,6 +25,7 @@ FILE_LIMIT: Final = 16 * 1024 * 1024
 
 _STATE = 'x-container-meta-heat-plugins-plan'
 _RENDERED = 'x-container-meta-heat-plugins-plan-rendered'
+_ADOPTED = 'x-container-meta-heat-plugins-plan-adopted'
 
 _BULK = 1000
 # The object store's listing, by which it tells whether a container is empty,
@@ -37,10 +38,13 @@ class Mark:
     """What a container says about its plan.
 
     :ivar rendered: whether Jinja templates were rendered into it.
+    :ivar adopted: whether it was there before the plan, which is not ready
+        yet; see `adoption`.
     """
 
     state: plans.State
     rendered: bool = False
+    adopted: bool = False
 
 
 class Container:
@@ -63,7 +67,11 @@ class Container:
             state = plans.State(headers.get(_STATE, ''))
         except ValueError:
             return None
-        return Mark(state=state, rendered=headers.get(_RENDERED) == 'true')
+        return Mark(
+            state=state,
+            rendered=headers.get(_RENDERED) == 'true',
+            adopted=headers.get(_ADOPTED) == 'true',
+        )
 
     def make(self, mark: Mark) -> None:
         """Make the container, or mark it anew."""
@@ -72,12 +80,15 @@ class Container:
             {
                 _STATE: mark.state.value,
                 _RENDERED: 'true' if mark.rendered else 'false',
+                _ADOPTED: 'true' if mark.adopted else 'false',
             },
         )
 
     def unmark(self) -> None:
         """Make it an ordinary container again."""
-        self._store.post_container(self._name, {_STATE: '', _RENDERED: ''})
+        self._store.post_container(
+            self._name, {_STATE: '', _RENDERED: '', _ADOPTED: ''}
+        )
 
     def entries(self) -> dict[str, store_module.Entry]:
         """List the plan's files by their paths.
@@ -89,6 +100,11 @@ class Container:
             for entry in self._listed()
             if not entry.name.startswith(OWN) and not entry.name.endswith('/')
         }
+
+    def own(self, prefix: str) -> list[str]:
+        """List what is recorded about the plan, below `OWN`."""
+        assert prefix.startswith(OWN)
+        return [entry.name for entry in self._listed(prefix)]
 
     def read(self, path: str) -> bytes:
         """Return a file's content.
@@ -175,10 +191,10 @@ class Container:
         except store_errors.NotFound:
             return None
 
-    def _listed(self) -> list[store_module.Entry]:
+    def _listed(self, prefix: str = '') -> list[store_module.Entry]:
         try:
             return self._pool.insist(
-                lambda name: self._store.list_objects(name, ''), self._name
+                lambda name: self._store.list_objects(name, prefix), self._name
             )
         except store_errors.NotFound as exc:
             raise errors.NotFound(

@@ -251,7 +251,12 @@ class CreateTest(testtools.TestCase):
         self.adopted()
         self.plans.create_from_container('plan', 'plan')
         self.assertEqual(set(fakes.content()), set(self.cloud.objects()))
-        self.assertEqual(['plan-environment.yaml'], self.cloud.uploads()[9:])
+        changed = [
+            path
+            for path in self.cloud.uploads()[len(fakes.content()) :]
+            if not path.startswith('.heat-plugins/')
+        ]
+        self.assertEqual(['plan-environment.yaml'], changed)
 
     def test_a_container_that_did_not_become_a_plan_keeps_its_files(self):
         self.adopted(**{'plan-environment.yaml': None})
@@ -284,3 +289,143 @@ class CreateTest(testtools.TestCase):
             self.assertRaises(
                 errors.Invalid, self.plans.create_from_container, 'plan', name
             )
+
+
+class AdoptTest(testtools.TestCase):
+    """What was in a container stays its owner's until it is a plan."""
+
+    FILES = {
+        **fakes.content(),
+        'made.j2.yaml': b'{{ 6 * 7 }}',
+        'other.j2.yaml': b'other',
+        # One that is rendered lies here already, with something else.
+        'made.yaml': b'mine',
+    }
+
+    def setUp(self):
+        super().setUp()
+        self.begin()
+
+    def begin(self):
+        self.cloud = fakes.Cloud()
+        self.plans = self.cloud.plans
+        self.store = self.cloud.swift.store()
+        self.store.put_container('plan', {})
+        for path, data in self.FILES.items():
+            self.store.put_object('plan', path, data)
+
+    def adopt(self, **options):
+        return self.plans.create_from_container(
+            'plan', 'plan', render=True, **options
+        )
+
+    def die(self, after):
+        """Let whoever adopts it be killed after so many changes of it."""
+
+        def before(request):
+            nonlocal after
+            after -= request.method in ('PUT', 'POST', 'DELETE')
+            if after < 0:
+                raise ZeroDivisionError
+
+        self.cloud.swift.before = before
+        try:
+            self.adopt()
+        except ZeroDivisionError:
+            return True
+        else:
+            return False
+        finally:
+            self.cloud.swift.before = lambda request: None
+
+    def each_death(self):
+        """Let somebody die in each place of it, in a new cloud each."""
+        for after in range(100):
+            self.begin()
+            if not self.die(after):
+                self.assertTrue(after > 8)
+                return
+            yield
+
+    def state(self):
+        meta = self.cloud.swift.container('plan').meta
+        return meta.get('x-container-meta-heat-plugins-plan')
+
+    def is_as_it_was(self):
+        self.assertEqual(self.FILES, self.cloud.objects())
+        self.assertEqual({}, self.cloud.registry.records)
+        meta = self.cloud.swift.container('plan').meta
+        self.assertEqual({}, meta)
+
+    def is_a_plan(self):
+        plan = self.plans.load('plan')
+        found = self.cloud.objects()
+        self.assertEqual({*self.FILES, 'other.yaml'}, set(plan.entries))
+        self.assertEqual(set(plan.entries), set(found))
+        self.assertEqual(b'42', found['made.yaml'])
+
+    def fail_at_the_end(self):
+        """Let the writing of the last file fail."""
+
+        def before(request):
+            if request.method == 'PUT' and request.url.endswith(
+                'plan/plan-environment.yaml'
+            ):
+                self.cloud.swift.before = lambda request: None
+                raise ZeroDivisionError
+
+        self.cloud.swift.before = before
+
+    def test_what_fails_is_undone_to_the_letter(self):
+        self.fail_at_the_end()
+        self.assertRaises(ZeroDivisionError, self.adopt)
+        self.is_as_it_was()
+
+    def test_it_becomes_a_plan_with_nothing_beside(self):
+        self.adopt()
+        self.is_a_plan()
+
+    def test_what_broke_off_anywhere_can_be_deleted_and_nothing_is_lost(self):
+        for _ in self.each_death():
+            if self.state() != 'ready':
+                self.plans.delete('plan')
+                own = '.heat-plugins/adopted/'
+                for name in [*self.cloud.objects()]:
+                    if name.startswith(own):
+                        # Of one who died before there was a mark.
+                        self.store.delete_object('plan', name)
+                self.is_as_it_was()
+
+    def test_what_broke_off_anywhere_can_be_resumed(self):
+        for _ in self.each_death():
+            if self.state() != 'ready':
+                self.adopt(resume=True)
+                self.is_a_plan()
+
+    def test_what_fails_when_it_is_resumed_is_undone_as_well(self):
+        for _ in self.each_death():
+            if self.state() != 'ready':
+                self.fail_at_the_end()
+                self.assertRaises(ZeroDivisionError, self.adopt, resume=True)
+                self.is_as_it_was()
+
+    def test_what_came_meanwhile_stays(self):
+        self.die(6)
+        self.store.put_object('plan', 'new', b'theirs')
+        self.plans.delete('plan')
+        self.assertEqual(
+            {**self.FILES, 'new': b'theirs'}, self.cloud.objects()
+        )
+
+    def test_it_is_not_resumed_with_other_files(self):
+        self.die(6)
+        before = dict(self.cloud.objects())
+        error = self.assertRaises(
+            errors.Unfinished,
+            self.plans.create,
+            'plan',
+            fakes.content(),
+            resume=True,
+        )
+        self.assertIn('as it was', str(error))
+        self.assertEqual(before, self.cloud.objects())
