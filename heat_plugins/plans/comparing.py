@@ -83,34 +83,50 @@ class Comparer:
         with secrecy.masking(secrecy.values(plan.environment)):
             answer = self._stacks.validate(wanted)
         template, environment, files = self._stacks.content(stack)
-        hiding = _Hiding(plan, answer, wanted)
-        return [
+        hiding = _Hiding(plan, answer, wanted, environment)
+        found = [
             *_template(template, wanted),
             *_files(files, wanted),
             *_parameters(environment, answer.get('Environment') or {}, hiding),
             *_registry(environment, answer.get('Environment') or {}),
         ]
+        return [
+            dataclasses.replace(one, detail=hiding.mask.value(one.detail))
+            for one in found
+        ]
 
 
 class _Hiding:
-    """Knows which values are not to be seen."""
+    """Knows which values are not to be seen.
+
+    :ivar mask: masks them, of both sides, wherever else they stand.
+    """
 
     def __init__(
         self,
         plan: plans.Plan,
         answer: abc.Mapping[str, Any],
         wanted: references.Resolved,
+        actual: abc.Mapping[str, Any],
     ) -> None:
         root = validation.read(answer, wanted, plan.environment)
         self._hidden = parameters.hidden_in(root)
         self._known = parameters.effective(root).keys()
+        former = _values(actual)
+        secrets = {
+            *validation.secrets(answer, plan.environment),
+            *secrecy.texts([former.get(name) for name in self._hidden]),
+        }
+        self.mask = secrecy.Mask(secrets)
 
     def shown(self, name: str, value: Any) -> str:
         # Of what the templates know no more nobody can say that it may be
         # seen.
         if name in self._hidden or name not in self._known:
             return parameters.MASK
-        return json.dumps(value, sort_keys=True, ensure_ascii=False)
+        return json.dumps(
+            self.mask.value(value), sort_keys=True, ensure_ascii=False
+        )
 
 
 def _template(

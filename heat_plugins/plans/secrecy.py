@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeping the values of a plan out of what services say of it.
+"""Keeping the secrets of a plan out of what is shown and said of it.
 
-Heat quotes values in some of its refusals, those of passwords too.
+Heat quotes values in some of its refusals, those of passwords too; and a
+template hands the value of a hidden parameter down to others, under names
+that nobody hides.
 """
 
 from collections import abc
@@ -16,6 +18,10 @@ from heat_plugins.plans import parameters
 # Shorter ones are found in many a word.
 _SHORTEST = 4
 
+# In values such words are common: a user's name, which is a weak password as
+# well, should not make every path illegible.
+_SHORTEST_WITHIN = 8
+
 
 def values(
     environment: environments.PlanEnvironment,
@@ -26,15 +32,64 @@ def values(
     :param hidden: the names of hidden parameters; None if nobody knows, and
         any text that was set may be one.
     """
-    found = set(_texts(environment.passwords))
+    found = set(texts(environment.passwords))
     for section in (
         environment.parameter_defaults,
         environment.derived_parameters,
     ):
         for name, value in section.items():
             if hidden is None or name in hidden:
-                found.update(_texts(value))
+                found.update(texts(value))
     return frozenset(found)
+
+
+def texts(value: Any) -> abc.Iterator[str]:
+    """Give the texts and numbers of a value that are no common words."""
+    if isinstance(value, dict):
+        for one in value.values():
+            yield from texts(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from texts(one)
+    elif (
+        value is not None
+        and not isinstance(value, bool)
+        and len(str(value)) >= _SHORTEST
+    ):
+        yield str(value)
+
+
+class Mask:
+    """Masks secrets.
+
+    :param secrets: the texts that are not to be seen.
+    """
+
+    def __init__(self, secrets: abc.Collection[str]) -> None:
+        self._secrets = frozenset(secrets)
+        self._anywhere = _pattern(secrets)
+        self._within = _pattern(
+            one for one in secrets if len(one) >= _SHORTEST_WITHIN
+        )
+
+    def text(self, said: str) -> str:
+        """Return what somebody has said, without any of the secrets."""
+        return self._anywhere.sub(parameters.MASK, said)
+
+    def value(self, value: Any) -> Any:
+        """Return a value of JSON without those that are secrets.
+
+        Long ones are found within others as well, as in a URL.
+        """
+        if isinstance(value, dict):
+            return {name: self.value(one) for name, one in value.items()}
+        if isinstance(value, list):
+            return [self.value(one) for one in value]
+        if str(value) in self._secrets:
+            return parameters.MASK
+        if isinstance(value, str):
+            return self._within.sub(parameters.MASK, value)
+        return value
 
 
 @contextlib.contextmanager
@@ -46,22 +101,12 @@ def masking(secrets: abc.Collection[str]) -> abc.Iterator[None]:
         raise type(exc)(masked(str(exc), secrets), exc.status) from None
 
 
-def masked(text: str, secrets: abc.Collection[str]) -> str:
-    """Return a text in which secrets are masked."""
-    if not secrets:
-        return text
+def masked(said: str, secrets: abc.Collection[str]) -> str:
+    """Return what somebody has said, without any of the secrets."""
+    return Mask(secrets).text(said)
+
+
+def _pattern(secrets: abc.Iterable[str]) -> re.Pattern[str]:
     # The longest first, as one may be part of another.
     every = sorted(secrets, key=len, reverse=True)
-    return re.sub('|'.join(map(re.escape, every)), parameters.MASK, text)
-
-
-def _texts(value: Any) -> abc.Iterator[str]:
-    if isinstance(value, str):
-        if len(value) >= _SHORTEST:
-            yield value
-    elif isinstance(value, dict):
-        for one in value.values():
-            yield from _texts(one)
-    elif isinstance(value, list):
-        for one in value:
-            yield from _texts(one)
+    return re.compile('|'.join(map(re.escape, every)) or '(?!)')

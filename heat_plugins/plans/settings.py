@@ -23,7 +23,7 @@ from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import store as store_module
 
 # Another form of what is kept takes another name.
-_KEPT = 'parameters/1/'
+_KEPT = 'parameters/2/'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

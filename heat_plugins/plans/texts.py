@@ -40,14 +40,15 @@ def _text(dumper: yaml.Dumper, data: str) -> yaml.Node:
 _Dumper.add_representer(str, _text)
 
 
-def load(text: str, where: str) -> Any:
+def load(text: str, where: str, loader: type[Loader] = Loader) -> Any:
     """Read YAML.
 
     :param where: the file, for the error.
+    :param loader: for files with tags of their own.
     :raises errors.Invalid: it is none; what it holds is not told.
     """
     try:
-        return yaml.load(text, Loader)
+        return yaml.load(text, loader)
     except (yaml.YAMLError, ValueError, RecursionError) as exc:
         mark = getattr(exc, 'problem_mark', None)
         line = f' at line {mark.line + 1}' if mark else ''

@@ -14,6 +14,7 @@ from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
 from heat_plugins.plans import parameters
 from heat_plugins.plans import references
+from heat_plugins.plans import secrecy
 from heat_plugins.plans import texts
 
 
@@ -24,7 +25,8 @@ def read(
 ) -> parameters.Template:
     """Make of Heat's answer what can be shown.
 
-    A name that one template hides is hidden in all of them.
+    A name that one template hides is hidden in all of them; and its value,
+    under whatever name it is handed down.
 
     :param answer: of `orchestration.Stacks.validate`.
     """
@@ -42,6 +44,41 @@ def hidden_names(answer: abc.Mapping[str, Any]) -> frozenset[str]:
     return frozenset(own).union(*(hidden_names(one) for one in below))
 
 
+def secrets(
+    answer: abc.Mapping[str, Any],
+    environment: environments.PlanEnvironment,
+) -> frozenset[str]:
+    """Return the texts that hidden parameters and passwords have.
+
+    What a template has as a default is known to whoever has the template.
+    """
+    hidden = hidden_names(answer) | environment.passwords.keys()
+    found = set(secrecy.values(environment, hidden))
+    for name, value in _merged(answer).items():
+        if name in hidden:
+            found.update(secrecy.texts(value))
+    return frozenset(found.union(*_handed_down(answer, hidden)))
+
+
+def _handed_down(
+    answer: abc.Mapping[str, Any], hidden: abc.Collection[str]
+) -> abc.Iterator[abc.Iterable[str]]:
+    for one in (answer.get('NestedParameters') or {}).values():
+        for name, found in (one.get('Parameters') or {}).items():
+            if name in hidden and 'Value' in found:
+                yield secrecy.texts(found['Value'])
+        yield from _handed_down(one, hidden)
+
+
+def _merged(answer: abc.Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the environments set, as Heat has merged them."""
+    merged = answer.get('Environment') or {}
+    return {
+        **(merged.get('parameter_defaults') or {}),
+        **(merged.get('parameters') or {}),
+    }
+
+
 class _Reader:
     def __init__(
         self,
@@ -53,11 +90,9 @@ class _Reader:
         self._resolved = resolved
         self._environment = environment
         self._hidden = hidden_names(answer) | environment.passwords.keys()
+        self._mask = secrecy.Mask(secrets(answer, environment))
+        self._set = _merged(answer)
         merged = answer.get('Environment') or {}
-        self._set = {
-            **(merged.get('parameter_defaults') or {}),
-            **(merged.get('parameters') or {}),
-        }
         self._registry = merged.get('resource_registry') or {}
         # The same few templates stand in many places.
         self._own = functools.cache(self._own_parameters)
@@ -108,8 +143,8 @@ class _Reader:
             type=_TYPES.get(found['Type'], str(found['Type']).lower()),
             label=found.get('Label') or '',
             description=found.get('Description') or '',
-            default=_masked(default) if hidden else default,
-            value=_masked(value) if hidden else value,
+            default=_masked(default) if hidden else self._mask.value(default),
+            value=_masked(value) if hidden else self._mask.value(value),
             origin=self._origin(name, found, nested),
             hidden=hidden,
             constraints={

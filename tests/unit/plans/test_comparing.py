@@ -79,6 +79,28 @@ class ComparingTest(testtools.TestCase):
             '****** -> ******', found['parameter', 'changed', 'secret']
         )
 
+    def test_secrets_are_masked_wherever_else_they_stand(self):
+        held = self.deployed()
+        own = self.plans.load('plan').environment.passwords['secret']
+        self.plans.update(
+            'plan',
+            {
+                'base.yaml': fakes.environment(who=f'http://a:{own}@b'),
+                'scripts/run.sh': f'curl -u me:{own} b\n'.encode(),
+            },
+        )
+        defaults = held[1]['parameter_defaults']
+        defaults.update(secret='the-former-one', who='the-former-one')
+        found = self.found()
+        self.assertEqual(
+            '"******" -> "http://a:******@b"',
+            found['parameter', 'changed', 'who'],
+        )
+        self.assertIn(
+            'me:****** b', found['file', 'changed', 'scripts/run.sh']
+        )
+        self.assertNotIn(own, str(found))
+
     def test_what_heat_masks_itself_is_not_compared(self):
         held = self.deployed()
         held[1]['parameter_defaults']['secret'] = '******'

@@ -66,7 +66,7 @@ def answer():
     }
 
 
-def read(**more):
+def read(answer=answer, **more):
     environment = environments.PlanEnvironment(template='shop.yaml', **more)
     resolved = references.Resolved(
         template=json.dumps(ROOT),
@@ -130,6 +130,61 @@ class ReadTest(testtools.TestCase):
     def test_what_one_template_hides_is_hidden_everywhere(self):
         self.assertNotIn('secret', json.dumps(dataclasses.asdict(read())))
         self.assertEqual(parameters.MASK, self.named('Password', 'tier').value)
+
+    def handed_down(self, **values):
+        """Read an answer in which a nested template is given values."""
+
+        def given():
+            found = answer()
+            tier = found['NestedParameters']['tier']['Parameters']
+            for name, value in values.items():
+                tier[name] = declared('Json', Value=value, Default=value)
+            return found
+
+        passwords = {'Key': 'k' * 32, 'Pin': 4711, 'Flag': True}
+        root = read(given, passwords=passwords)
+        return {one.name: one.value for one in root.nested[0].parameters}
+
+    def test_a_secret_is_masked_under_every_name(self):
+        found = self.handed_down(
+            Plain='k' * 32,
+            Url=f'http://me:{"k" * 32}@host',
+            Deep={'list': [1, 'k' * 32]},
+            Number=4711,
+            Set='secret',
+        )
+        self.assertEqual('******', found['Plain'])
+        self.assertEqual('http://me:******@host', found['Url'])
+        self.assertEqual({'list': [1, '******']}, found['Deep'])
+        self.assertEqual('******', found['Number'])
+        self.assertEqual('******', found['Set'])
+
+    def test_what_only_looks_like_a_secret_is_not_masked(self):
+        found = self.handed_down(Path='my-secret-path', On=True, Port=14711)
+        self.assertEqual('my-secret-path', found['Path'])
+        self.assertEqual(True, found['On'])
+        self.assertEqual(14711, found['Port'])
+
+    def test_what_a_hidden_parameter_is_handed_is_a_secret(self):
+        def given():
+            found = answer()
+            tier = found['NestedParameters']['tier']
+            tier['Parameters']['Token'] = declared(
+                'String', NoEcho='true', Value='made-up-of-it'
+            )
+            tier['NestedParameters'] = {
+                'deep': {
+                    'Type': 'x',
+                    'Parameters': {
+                        'Plain': declared('String', Value='made-up-of-it')
+                    },
+                }
+            }
+            return found
+
+        self.assertNotIn(
+            'made-up-of-it', json.dumps(dataclasses.asdict(read(given)))
+        )
 
     def test_passwords_of_the_plan_are_hidden_whatever_templates_say(self):
         found = self.named('Name', passwords={'Name': 'x'})
