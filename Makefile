@@ -19,6 +19,10 @@ CONSTRAINTS := $(wildcard contrib/minicloud/constraints.txt)
 # How many processes run the tests; each has mini clouds of its own.
 JOBS ?= 3
 
+# Where test-production finds its tests, and what test-heats runs.
+PRODUCTION ?= tests/functional
+HEATS ?= heat24,heat25,heat26,heat27
+
 # For pytest, such as ARGS='-k registry', or for the bench: ARGS=--help.
 ARGS ?=
 
@@ -29,7 +33,8 @@ help:
 	@echo 'make demo-plan   watch templates become a plan that is deployed'
 	@echo 'make test        lint and all tests'
 	@echo 'make lint        ruff and mypy'
-	@echo 'make unit        the tests that need no cloud'
+	@echo 'make unit        the tests that need no cloud; BAD_INPUT=long makes'
+	@echo '                 up more input, for an hour or so'
 	@echo 'make functional  the tests on the mini cloud'
 	@echo 'make test-production'
 	@echo '                 those, and more, with several engines, RabbitMQ,'

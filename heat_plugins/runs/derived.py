@@ -9,6 +9,7 @@ from heat_plugins.configs import handover
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import schema
 from heat_plugins.runs import targets
+from heat_plugins.signals import beginning
 
 TRANSPORT = 'TEMP_URL_POLL'
 
@@ -20,6 +21,7 @@ def draft(
     *,
     signal_url: str,
     progress_url: str,
+    timeout: int,
 ) -> orchestration.Draft:
     """Return the config of a run, with the inputs that agents expect.
 
@@ -37,7 +39,8 @@ def draft(
         'deploy_signal_transport': TRANSPORT,
         'deploy_signal_id': signal_url,
         'deploy_signal_verb': 'PUT',
-        schema.PROGRESS: progress_url,
+        beginning.URL_INPUT: progress_url,
+        beginning.TIMEOUT_INPUT: str(timeout),
     }
     return orchestration.Draft(
         name=f'{config.name or target.resource.name}-{action.name}',

@@ -20,6 +20,7 @@ import re
 import secrets
 from urllib import parse
 
+from heat_plugins.signals import beginning
 from heat_plugins.signals import names
 
 RUNS = 'runs/'
@@ -29,7 +30,6 @@ OUTPUTS = 'runs/outputs/'
 
 _RUN_ID = re.compile(r'[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}')
 _TIME = '%Y%m%dT%H%M%SZ'
-_PROGRESS = '.progress'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,14 @@ def new_run_id(now: float) -> str:
 
 
 def is_run_id(text: str) -> bool:
-    return _RUN_ID.fullmatch(text) is not None
+    if _RUN_ID.fullmatch(text) is None:
+        return False
+    try:
+        started_at(text)
+    except ValueError:
+        # Such as the 31st of February, which somebody has put there.
+        return False
+    return True
 
 
 def started_at(run_id: str) -> int:
@@ -83,7 +90,7 @@ def outputs_name(run_id: str) -> str:
 
 
 def progress_name(key: Key) -> str:
-    return names.signal(key.deployment_id, key.run_id) + _PROGRESS
+    return beginning.object_name(names.signal(key.deployment_id, key.run_id))
 
 
 def parse_open(name: str) -> Key | None:
@@ -112,7 +119,7 @@ def parse_record(name: str) -> Key | None:
 
 def signal_of_run(name: str) -> str | None:
     """Return the id of the run that a signal belongs to, if to one."""
-    last = name.rpartition('/')[2].removesuffix(_PROGRESS)
+    last = beginning.signal_name(name).rpartition('/')[2]
     return last if is_run_id(last) else None
 
 

@@ -3,12 +3,12 @@
 
 from collections import abc
 import contextlib
-import json
 from typing import Any
 
 from heat_plugins.runs import errors
 from heat_plugins.runs import names
 from heat_plugins.runs import run as runs
+from heat_plugins.signals import body
 from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import names as signal_names
 from heat_plugins.signals import store as store_module
@@ -125,10 +125,13 @@ class Records:
             content = self.store.get_object(
                 self.container, names.outputs_name(run.id), _LIMIT
             )
+            return body.parse(content)
         except store_errors.NotFound:
             return run.outputs
-        outputs: dict[str, Any] = json.loads(content)
-        return outputs
+        except store_errors.BadSignal as exc:
+            raise errors.RunError(
+                f'The outputs of run {run.id} cannot be read: {exc}'
+            ) from exc
 
     def fetch(self, name: str, limit: int) -> store_module.Fetched:
         """Fetch what a server has sent; see `ObjectStore.fetch`."""

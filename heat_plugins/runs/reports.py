@@ -8,7 +8,6 @@ often as it likes::
 """
 
 import dataclasses
-import math
 
 from heat_plugins.signals import body
 from heat_plugins.signals import tempurl
@@ -46,10 +45,8 @@ def parse(content: bytes) -> Report:
 def _percent(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    number = float(value)
-    if not math.isfinite(number):
-        return None
-    return min(100.0, max(0.0, number))
+    # Before it becomes a float, which not every whole number can.
+    return float(min(100, max(0, value)))
 
 
 def _line(value: object) -> str | None:

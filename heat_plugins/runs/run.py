@@ -5,7 +5,7 @@ from collections import abc
 import dataclasses
 import enum
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 from heat_plugins.runs import names
 from heat_plugins.signals import body
@@ -14,6 +14,11 @@ from heat_plugins.signals import tempurl
 
 #: How much of an output a record holds: its end, where errors are told.
 TAIL = 4096
+
+# The most seconds of a time: its sum with another one is still a date.
+_LAST = 2**36
+
+_Read = TypeVar('_Read', 'Run', 'Late')
 
 
 class State(enum.Enum):
@@ -149,14 +154,39 @@ class Run:
         """
         try:
             values = json.loads(record)
+            json.dumps(values, allow_nan=False)
             known = {field.name for field in dataclasses.fields(cls)}
             kept = {k: v for k, v in values.items() if k in known}
             kept['state'] = State(kept['state'])
             if kept.get('late') is not None:
-                kept['late'] = Late(**kept['late'])
-            return cls(**kept)
-        except (AttributeError, KeyError, TypeError) as exc:
+                kept['late'] = _checked(Late(**kept['late']))
+            found = _checked(cls(**kept))
+            if not all(isinstance(one['name'], str) for one in found.declared):
+                raise TypeError('an output has no name')
+            return found
+        except (
+            AttributeError,
+            KeyError,
+            RecursionError,
+            TypeError,
+        ) as exc:
             raise ValueError(f'it is no record of a run: {exc}') from exc
+
+
+def _checked(found: _Read) -> _Read:
+    """Return what was read from the store, where others can write.
+
+    :raises TypeError: its values are not of their fields' types.
+    """
+    for field in dataclasses.fields(found):
+        value = getattr(found, field.name)
+        # Of a map or a list that is what holds the rest; a union has none.
+        kind: Any = getattr(field.type, '__origin__', field.type)
+        if not isinstance(value, kind):
+            raise TypeError(f'{field.name} is of another type')
+        if isinstance(value, int) and not 0 <= value <= _LAST:
+            raise TypeError(f'{field.name} is out of range')
+    return found
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -174,8 +204,10 @@ def keep(outcome: body.Outcome) -> Kept:
     A hook that crashes may send back all that it was given, the URL of its
     own signal too; its signature is blotted out.
     """
-    text = tempurl.redact(json.dumps(outcome.outputs))
-    outputs: dict[str, Any] = json.loads(text)
+    outputs: dict[str, Any] = {
+        name: _redacted(value) for name, value in outcome.outputs.items()
+    }
+    text = json.dumps(outputs)
     cut: dict[str, int] = {}
     for name, value in outputs.items():
         shown = value if isinstance(value, str) else json.dumps(value)
@@ -183,3 +215,16 @@ def keep(outcome: body.Outcome) -> Kept:
             outputs[name] = shown[-TAIL:]
             cut[name] = len(shown)
     return Kept(outputs=outputs, cut=cut, whole=text.encode() if cut else None)
+
+
+def _redacted(value: Any) -> Any:
+    """Return a value of JSON without the signatures in its texts."""
+    if isinstance(value, str):
+        return tempurl.redact(value)
+    if isinstance(value, list):
+        return [_redacted(one) for one in value]
+    if isinstance(value, dict):
+        return {
+            tempurl.redact(name): _redacted(one) for name, one in value.items()
+        }
+    return value

@@ -2,20 +2,18 @@
 """Whether the inputs of a run fit what its config declares."""
 
 from collections import abc
+import contextlib
 import difflib
 import json
 import math
 from typing import Any
 
 from heat_plugins.runs import errors
-
-#: The input with the URL that a server may PUT its progress to.
-PROGRESS = 'deploy_progress_url'
+from heat_plugins.signals import beginning
 
 #: What Heat, its classes and we add to the inputs of a derived config.
-RESERVED = frozenset(
+RESERVED = beginning.INPUTS | frozenset(
     {
-        PROGRESS,
         'deploy_server_id',
         'deploy_action',
         'deploy_signal_id',
@@ -117,10 +115,10 @@ def converted(value: Any, kind: str) -> Any:
 def _number(value: Any) -> int | float:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise ValueError
-    try:
-        return int(value) if not isinstance(value, float) else value
-    except ValueError:
-        number = float(value)
+    if not isinstance(value, float):
+        with contextlib.suppress(ValueError):
+            return int(value)
+    number = float(value)
     if not math.isfinite(number):
         raise ValueError
     return number
@@ -136,9 +134,16 @@ def _boolean(value: Any) -> bool:
 
 
 def _map_or_list(value: Any) -> Any:
-    found = json.loads(value) if isinstance(value, str) else value
+    found = value
+    if isinstance(value, str):
+        try:
+            found = json.loads(value)
+        except RecursionError as exc:
+            raise ValueError from exc
     if not isinstance(found, (dict, list)):
         raise ValueError
+    # NaN and its like are no JSON, though Python reads them.
+    json.dumps(found, allow_nan=False)
     return found
 
 

@@ -133,6 +133,7 @@ class Starter:
             values,
             signal_url=signer.url(run.signal, expires),
             progress_url=signer.url(run.progress_signal, expires),
+            timeout=run.timeout,
         )
         return self._hand_over(found, run, draft)
 

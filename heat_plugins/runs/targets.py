@@ -27,10 +27,12 @@ class Place:
     """A resource, and where it is.
 
     :ivar path: its name after those of the resources that it is nested in.
+    :ivar parent: the path of the one that it is nested in; or ''.
     """
 
     path: str
     resource: orchestration.Resource
+    parent: str = ''
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -155,11 +157,18 @@ class Finder:
         found = self._heat.resources(stack)
         owners = {one.nested_id: one for one in found if one.nested_id}
 
-        def path(one: orchestration.Resource) -> str:
+        def parent(one: orchestration.Resource) -> str:
             owner = owners.get(one.stack_id)
-            return f'{path(owner)}{_PATH}{one.name}' if owner else one.name
+            return path(owner) if owner else ''
 
-        named = [Place(path=path(one), resource=one) for one in found]
+        def path(one: orchestration.Resource) -> str:
+            above = parent(one)
+            return f'{above}{_PATH}{one.name}' if above else one.name
+
+        named = [
+            Place(path=path(one), resource=one, parent=parent(one))
+            for one in found
+        ]
         return sorted(named, key=lambda place: place.path)
 
     def targets(self, name_or_id: str, resource: str | None) -> list[Target]:

@@ -22,6 +22,11 @@ FAILED = 'FAILED'
 # by recursion, and Python's limit is shared with whoever called.
 _MAX_DEPTH = 64
 
+# So many causes of a failure are told, with so much of an output's name: what
+# a template declares has no limits, and an event of Heat has 255 characters.
+_TOLD = 3
+_NAME = 40
+
 _WHOLE_NUMBER = re.compile(r'([+-]?[0-9]{1,8})(?:\.0+)?')
 
 
@@ -136,8 +141,10 @@ def outcome(
             continue
         outputs[name] = details[name]
         if output.get('error_output') and _has_value(details[name]):
-            causes.append(f'error output "{name}" has a value')
+            causes.append(f'error output "{_shown(name)}" has a value')
     if causes:
+        if len(causes) > _TOLD:
+            causes[_TOLD:] = [f'and {len(causes) - _TOLD} more']
         return Outcome(
             status=FAILED, reason='; '.join(causes), outputs=outputs
         )
@@ -166,6 +173,18 @@ def _json_type(value: object) -> str:
 def _exit_status(code: object) -> int | None:
     match = _WHOLE_NUMBER.fullmatch(str(code).strip())
     return None if match is None else int(match[1])
+
+
+def _shown(name: str) -> str:
+    """Return a name as a reason may hold it.
+
+    MySQL's `utf8`, which many a database of Heat is in, ends at U+FFFF.
+    """
+    text = ''.join(
+        each if each.isprintable() and each <= '\uffff' else '?'
+        for each in name
+    )
+    return text if len(text) <= _NAME else f'{text[: _NAME - 1]}…'
 
 
 def _has_value(value: object) -> bool:

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever a server sends, and whatever a config declares."""
+
+import json
+
+import hypothesis
+from hypothesis import strategies as st
+import pytest
+
+from heat_plugins.runs import triggers
+from heat_plugins.signals import body
+from heat_plugins.signals import errors
+from heat_plugins.signals import tempurl
+from tests.unit.bad_input import anything
+
+#: What Heat's database holds of a deployment's reason.
+REASON = 255
+
+ERROR = {'error_output': True}
+
+SECRET = 'hunter2-correct-horse'
+
+declared = st.lists(
+    st.fixed_dictionaries(
+        {'name': anything.plain_text},
+        optional={'error_output': st.booleans()},
+    ),
+    max_size=5,
+)
+
+signal = st.one_of(
+    anything.json_map,
+    anything.map_of(
+        deploy_stdout=anything.json_value,
+        deploy_stderr=anything.json_value,
+        deploy_status_code=anything.scalar,
+        trigger=anything.json_value,
+        input_values=anything.json_value,
+    ),
+)
+
+
+def read(content):
+    """Read a body; None if it is refused as it should be."""
+    try:
+        return body.parse(content)
+    except errors.BadSignal:
+        return None
+
+
+@hypothesis.given(anything.body)
+def test_a_body_is_a_map_that_can_be_written_or_is_refused(content):
+    found = read(content)
+    if found is not None:
+        assert isinstance(found, dict)
+        assert json.loads(json.dumps(found, allow_nan=False)) == found
+        json.dumps(found, ensure_ascii=False).encode('utf-8')
+
+
+@hypothesis.given(signal)
+def test_what_is_read_is_what_was_sent(details):
+    content = json.dumps(details).encode()
+    found = read(content)
+    assert found is None or found == details or details is None
+
+
+@pytest.mark.parametrize('size', [0, 1, 2**16, 2**20, 2**24])
+@pytest.mark.parametrize(
+    'content',
+    [b' ', b'[', b'{"a":', b'9', b'"', b'\xff', b'"\\ud800"', b'1e9'],
+)
+def test_a_body_of_any_size_is_read_or_refused(content, size):
+    read((content * (size // len(content) + 1))[:size])
+
+
+@st.composite
+def answered(draw):
+    """Return a signal, and outputs declared that it has values for."""
+    details = draw(signal)
+    names = [each for each in details or () if isinstance(details, dict)]
+    given = [{'name': name, 'error_output': True} for name in names]
+    return details, [*draw(declared), *given]
+
+
+@hypothesis.given(answered())
+@hypothesis.example(({'a' * 300: 'x'}, [{'name': 'a' * 300, **ERROR}]))
+@hypothesis.example(({'\U0001f4a3': 'x'}, [{'name': '\U0001f4a3', **ERROR}]))
+@hypothesis.example(
+    (
+        {f'output{n}': 'x' for n in range(100)},
+        [{'name': f'output{n}', **ERROR} for n in range(100)],
+    )
+)
+def test_every_signal_has_an_outcome_that_the_database_holds(both):
+    details, declared = both
+    try:
+        details = body.as_map(details)
+    except errors.BadSignal:
+        return
+    outcome = body.outcome(details, declared)
+    assert outcome.status in (body.COMPLETE, body.FAILED)
+    assert outcome.reason
+    assert len(outcome.reason) <= REASON
+    # MariaDB's tables of Heat know no more of Unicode than this.
+    assert all(
+        ' ' <= each <= '\uffff' and each.isprintable()
+        for each in outcome.reason
+    )
+    json.dumps(dict(outcome.outputs), allow_nan=False)
+
+
+@hypothesis.given(
+    anything.json_map,
+    st.sampled_from(
+        ['deploy_stdout', 'deploy_stderr', 'deploy_status_code', 'trouble']
+    ),
+)
+def test_no_outcome_quotes_what_a_server_has_sent(details, name):
+    hypothesis.assume(SECRET not in json.dumps(details))
+    given = {**details, name: [SECRET] if name == 'trouble' else SECRET}
+    said = body.outcome(given, [{'name': 'trouble', 'error_output': True}])
+    assert SECRET not in said.reason
+    content = json.dumps(given).encode()
+    for broken in (content[:-1], content + b'\xff', b'[' + content + b']'):
+        with pytest.raises(errors.BadSignal) as caught:
+            body.parse(broken)
+        assert SECRET not in body.failure(str(caught.value)).reason
+
+
+@hypothesis.given(signal, declared)
+def test_what_may_be_a_trigger_is_one_or_is_none(details, declared):
+    found = triggers.read(details, declared)
+    if found is not None:
+        assert triggers.looks_like_one(details)
+        assert isinstance(found.action, str)
+        assert isinstance(found.inputs, dict)
+        if found.inputs:
+            assert str(found.inputs) not in repr(found)
+    elif triggers.cannot_be_result(details, declared):
+        assert triggers.looks_like_one(details)
+
+
+# TempURLs
+
+storage_url = st.builds(
+    '{}://{}{}'.format,
+    st.sampled_from(['http', 'https']),
+    st.sampled_from(['swift', 'swift:8080', '[::1]:8080', '[fe80::1%25e0]']),
+    st.one_of(
+        st.sampled_from(['', '/', '/v1', '/v1/AUTH_x', '/swift/v1/AUTH_%20']),
+        anything.plain_text.map(
+            lambda text: '/' + ''.join(c for c in text if c.isalnum())
+        ),
+    ),
+)
+
+
+@hypothesis.given(
+    storage_url,
+    anything.plain_text,
+    anything.plain_text,
+    st.integers(0, tempurl.MAX_EXPIRES),
+    anything.plain_text.filter(bool),
+    st.sampled_from(['sha1', 'sha256', 'sha512']),
+)
+def test_a_temp_url_names_its_object_and_never_shows_its_signature(
+    url, container, name, expires, key, digest
+):
+    try:
+        made = tempurl.make(
+            url,
+            container,
+            name,
+            method='PUT',
+            expires=expires,
+            key=key,
+            digest=digest,
+        )
+    except ValueError:
+        assert not container or not name.strip('/')
+        return
+    signature = made.partition('temp_url_sig=')[2].partition('&')[0]
+    assert made.isascii()
+    assert made.isprintable()
+    assert made.count('?') == 1
+    for text in (made, f'PUT {made} failed', f"'{made}'", made.upper()):
+        assert signature.lower() not in tempurl.redact(text).lower()
+
+
+@hypothesis.given(anything.odd_text)
+def test_blotting_out_signatures_changes_no_other_text(text):
+    hypothesis.assume('temp_url_sig=' not in text.lower())
+    assert tempurl.redact(text) == text
