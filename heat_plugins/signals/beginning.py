@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a server sends as it begins, where something there knows how to.
+
+Where the result is an object of its own, so is the report. Where both come
+as signals of the resource, a report has to say that it is one, and for which
+config. An engine that does not look takes any signal for the result; so a
+server sends none unless an input has told it that this engine looks::
+
+    {'deploy_progress': {}, 'deploy_config_id': '<id>'}
+"""
+
+from collections import abc
+
+REPORT, CONFIG_ID = 'deploy_progress', 'deploy_config_id'
+
+#: The input that says that a signal may be a report.
+REPORTS_INPUT = 'deploy_signal_reports'
+
+#: The input with the URL that a report may be PUT to.
+URL_INPUT = 'deploy_progress_url'
+
+#: The input with the seconds in which the result has to be there.
+TIMEOUT_INPUT = 'deploy_signal_timeout'
+
+#: What of these a template has no use for.
+INPUTS = frozenset({URL_INPUT, REPORTS_INPUT, TIMEOUT_INPUT})
+
+_SUFFIX = '.progress'
+
+
+def object_name(signal: str) -> str:
+    """Return the name of the object that is the report.
+
+    :param signal: that of the object that is the result.
+    """
+    return signal + _SUFFIX
+
+
+def signal_name(name: str) -> str:
+    """Return what a report, or a result itself, is the report of."""
+    return name.removesuffix(_SUFFIX)
+
+
+def is_for(details: object, config_id: str) -> bool:
+    """Say whether a signal is for the config that is waited for.
+
+    Most do not say, and are. One that is sent again and again may come when
+    its deployment has gone on to something else.
+    """
+    return (
+        not isinstance(details, abc.Mapping)
+        or details.get(CONFIG_ID, config_id) == config_id
+    )
+
+
+def is_report(details: object) -> bool:
+    """Say whether a signal is no result, but says that one is to come."""
+    return isinstance(details, abc.Mapping) and details.keys() == {
+        REPORT,
+        CONFIG_ID,
+    }
