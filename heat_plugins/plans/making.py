@@ -17,6 +17,7 @@ from heat_plugins.plans import adoption as adoption_module
 from heat_plugins.plans import claims as claims_module
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
+from heat_plugins.plans import locks as locks_module
 from heat_plugins.plans import plan as plans
 from heat_plugins.plans import pool as pools
 from heat_plugins.plans import preparing
@@ -47,11 +48,13 @@ class Maker:
     def __init__(
         self,
         claims: claims_module.Claims,
+        locks: locks_module.Locks,
         container: storage.Container,
         order: Order,
         progress: pools.Progress | None,
     ) -> None:
         self._claims = claims
+        self._locks = locks
         self._container = container
         self._order = order
         self._progress = progress
@@ -69,12 +72,14 @@ class Maker:
         try:
             self._open()
         except BaseException:
-            self._claims.release(self._order.name)
+            with self._locks.lock(claim.name):
+                self._claims.release(claim)
             raise
         try:
             if self._order.adopt:
                 self._adopt()
-            self._fill(claim)
+            self._fill()
+            self._finish(claim)
         except BaseException as exc:
             self._undo(claim, exc)
             raise
@@ -85,16 +90,23 @@ class Maker:
 
     def _claim(self) -> claims_module.Claim:
         name = self._order.name
-        description = self._order.prepared.environment.description
-        claim = self._claims.take(name, description)
+        claim = self._take()
         if claim is None:
+            former = self._claims.find(name)
             self._refuse_taken()
-            # Of two who resume, one makes the next claim.
-            self._claims.release(name)
-            claim = self._claims.take(name, description)
+            with self._locks.lock(name):
+                # Of two who resume, the first has made the next claim.
+                if former is not None and self._claims.has(former):
+                    self._refuse_taken()
+                    self._claims.release(former)
+                    claim = self._take()
         if claim is None:
             raise errors.Exists(f'Somebody else has begun to make plan {name}')
         return claim
+
+    def _take(self) -> claims_module.Claim | None:
+        description = self._order.prepared.environment.description
+        return self._claims.take(self._order.name, description)
 
     def _refuse_taken(self) -> None:
         name = self._order.name
@@ -143,7 +155,7 @@ class Maker:
             {**prepared.files, **self._last}, rendered=prepared.rendered
         )
 
-    def _fill(self, claim: claims_module.Claim) -> None:
+    def _fill(self) -> None:
         prepared = self._order.prepared
         entries = self._container.entries()
         files = storage.changed(prepared.files, entries)
@@ -153,12 +165,15 @@ class Maker:
             surplus &= self._adoption.added()
         self._container.delete(surplus)
         self._container.write(self._last)
-        if not self._claims.has(claim):
-            raise errors.Exists(
-                f'Somebody else has taken the making of plan '
-                f'{self._order.name} over, or has deleted it'
-            )
-        self._mark(plans.State.READY)
+
+    def _finish(self, claim: claims_module.Claim) -> None:
+        with self._locks.lock(claim.name):
+            if not self._claims.has(claim):
+                raise errors.Exists(
+                    f'Somebody else has taken the making of plan '
+                    f'{claim.name} over, or has deleted it'
+                )
+            self._mark(plans.State.READY)
 
     def _mark(self, state: plans.State) -> None:
         self._container.make(
@@ -168,14 +183,15 @@ class Maker:
     def _undo(self, claim: claims_module.Claim, exc: BaseException) -> None:
         """Leave nothing that stands in the way of another attempt."""
         try:
-            if not self._claims.has(claim):
-                # It is somebody else's by now.
-                return
-            if self._order.adopt:
-                self._adoption.undo()
-            else:
-                self._container.remove()
-            self._claims.release(claim.name)
+            with self._locks.lock(claim.name):
+                if not self._claims.has(claim):
+                    # It is somebody else's by now.
+                    return
+                if self._order.adopt:
+                    self._adoption.undo()
+                else:
+                    self._container.remove()
+                self._claims.release(claim)
         except (errors.PlanError, store_errors.SignalError) as undoing:
             exc.add_note(
                 f'What was made of plan {claim.name} could not be undone: '

@@ -12,8 +12,8 @@ from heat_plugins.plans import errors
 from heat_plugins.signals import store as store_module
 
 # Heat allows one to 255 characters, Ceph's gateway 3 to 255 for containers;
-# and Mistral's names of 255 have to hold a prefix as well, see `claims`.
-_NAME = re.compile('[a-zA-Z][a-zA-Z0-9_.-]{2,239}')
+# and the 200 of Mistral's environments have to hold more, see `locks`.
+_NAME = re.compile('[a-zA-Z][a-zA-Z0-9_.-]{2,179}')
 
 
 class State(enum.Enum):
@@ -68,6 +68,6 @@ def check_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise errors.Invalid(
             f'{name[:300]!r} cannot be the name of a plan: a letter, then 2 '
-            'to 239 letters, digits, "_", "." or "-"'
+            'to 179 letters, digits, "_", "." or "-"'
         )
     return name

@@ -13,6 +13,7 @@ from heat_plugins.plans import claims as claims_module
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
 from heat_plugins.plans import links
+from heat_plugins.plans import locks as locks_module
 from heat_plugins.plans import making
 from heat_plugins.plans import plan as plans
 from heat_plugins.plans import pool as pools
@@ -56,7 +57,8 @@ class Plans:
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
         self._store = store
-        self._claims = claims_module.Claims(registry, clock=clock, sleep=sleep)
+        self._claims = claims_module.Claims(registry, clock=clock)
+        self._locks = locks_module.Locks(registry, clock=clock, sleep=sleep)
         self._stacks = stacks
         self._pool = pool or pools.Pool()
 
@@ -101,7 +103,9 @@ class Plans:
             adopt=adopt,
         )
         container = self._container(name)
-        making.Maker(self._claims, container, order, progress).make()
+        making.Maker(
+            self._claims, self._locks, container, order, progress
+        ).make()
         return self.load(name)
 
     def create_from_container(
@@ -162,9 +166,12 @@ class Plans:
         """
         plans.check_name(name)
         container = self._container(name)
-        with self._claims.lock(name):
+        with self._locks.lock(name):
             mark = container.mark()
-            if mark is None and self._claims.find(name) is None:
+            claim = None
+            with contextlib.suppress(errors.Exists):
+                claim = self._claims.find(name)
+            if mark is None and claim is None:
                 raise errors.NotFound(f'There is no plan {name}')
             stack = self._stacks.find(name)
             if stack is not None:
@@ -181,7 +188,8 @@ class Plans:
                     dataclasses.replace(mark, state=plans.State.DELETING)
                 )
                 container.remove(progress)
-            self._claims.release(name)
+            if claim is not None:
+                self._claims.release(claim)
 
     def export(
         self, name: str, file: BinaryIO, *, secrets: bool = False
@@ -294,7 +302,7 @@ class Plans:
         :raises errors.Busy: somebody else does so, for too long.
         """
         plans.check_name(name)
-        with self._claims.lock(name):
+        with self._locks.lock(name):
             yield self.load(name)
 
     def change(

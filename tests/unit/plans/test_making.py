@@ -8,6 +8,8 @@ from heat_plugins.plans import protocols
 from heat_plugins.signals import errors as store_errors
 from tests.unit.plans import fakes
 
+LOCK = 'plan-lock:plan'
+
 
 class CreateTest(testtools.TestCase):
     def setUp(self):
@@ -20,23 +22,19 @@ class CreateTest(testtools.TestCase):
 
     def leave_half(self, *, keep=2):
         """Leave what a process leaves that was killed in mid-creation."""
-        self.cloud.registry.failing['delete'] = errors.Unavailable('gone')
-        self.cloud.swift.before = self._after(keep, undoing=False)
+        self.cloud.swift.before = self._after(keep, for_good=True)
         self.assertRaises(ZeroDivisionError, self.create)
         self.cloud.swift.before = lambda request: None
-        self.cloud.registry.failing.clear()
 
-    def _after(self, uploads, *, undoing=True):
-        """Die after some uploads; let nothing be deleted then, if so."""
+    def _after(self, uploads, *, for_good=False):
+        """Die after some uploads; do not even undo anything, if so."""
 
         def before(request):
             nonlocal uploads
             if request.method == 'PUT' and request.body is not None:
                 uploads -= 1
-                if uploads < 0:
-                    raise ZeroDivisionError
-            elif request.method in ('DELETE', 'POST') and not undoing:
-                raise store_errors.StoreError('gone', 400)
+            if uploads < 0 and (for_good or request.method == 'PUT'):
+                raise ZeroDivisionError
 
         return before
 
@@ -231,6 +229,72 @@ class CreateTest(testtools.TestCase):
             store.head_container('plan')['x-container-meta-heat-plugins-plan'],
         )
         self.plans.load('plan')
+
+    def test_of_two_who_resume_at_once_one_is_told(self):
+        self.leave_half()
+        told = []
+
+        def overtake(method, name):
+            # Both have found the same half plan by now.
+            if method == 'create' and name == LOCK:
+                self.cloud.registry.before = lambda method, name: None
+                self.cloud.service().create(
+                    'plan', {'a.yaml': b'{}'}, template='a.yaml', resume=True
+                )
+                told.append(self.plans.load('plan').environment.template)
+
+        self.cloud.registry.before = overtake
+        error = self.assertRaises(errors.Exists, self.create, resume=True)
+        self.assertIn('Somebody else', str(error))
+        self.assertEqual(['a.yaml'], told)
+        self.assertEqual(
+            'a.yaml', self.plans.load('plan').environment.template
+        )
+
+    def test_who_takes_over_does_so_before_or_after_the_undoing(self):
+        told = []
+
+        def overtake(request):
+            # Somebody fails, and is about to delete what is there.
+            if request.method == 'DELETE':
+                self.cloud.swift.before = lambda request: None
+                error = self.assertRaises(
+                    errors.Busy,
+                    self.cloud.service().create,
+                    'plan',
+                    fakes.content(),
+                    resume=True,
+                )
+                told.append(error)
+
+        def fail(request):
+            if request.url.endswith('/plan-environment.yaml'):
+                self.cloud.swift.before = overtake
+                raise ZeroDivisionError
+
+        self.cloud.swift.bulk_delete = 0
+        self.cloud.swift.before = fail
+        self.assertRaises(ZeroDivisionError, self.create)
+        self.assertEqual(1, len(told))
+        self.assertIsNone(self.cloud.objects())
+        self.assertEqual({}, self.cloud.registry.records)
+
+    def test_who_could_not_begin_leaves_the_claim_of_another(self):
+        store = self.cloud.swift.store()
+        store.put_container('plan', {})
+        former = self.cloud.registry.records
+        other = protocols.Record(
+            name='plan',
+            description='',
+            values={'heat_plugins_plan': {'token': 'theirs'}},
+        )
+
+        def replace(request):
+            former['plan'] = other
+
+        self.cloud.swift.before = replace
+        self.assertRaises(errors.Exists, self.create)
+        self.assertEqual({'plan': other}, self.cloud.registry.records)
 
     def test_progress_goes_to_the_number_of_files(self):
         seen = []

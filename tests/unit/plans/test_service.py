@@ -209,6 +209,10 @@ class DeleteTest(PlansCase):
 
 
 class LockTest(PlansCase):
+    def setUp(self):
+        super().setUp()
+        self.dead = []
+
     def test_two_changes_at_once_are_both_kept(self):
         begun, waiting = threading.Event(), threading.Event()
 
@@ -254,6 +258,108 @@ class LockTest(PlansCase):
         self.assertIn(LOCK, self.cloud.registry.records)
         other.__exit__(None, None, None)
         self.assertNotIn(LOCK, self.cloud.registry.records)
+
+    def test_of_two_who_find_one_dead_one_goes_on(self):
+        self.die_with_lock()
+        held = []
+
+        def overtake(method, name):
+            # Both have read the dead one's lock; the other is faster.
+            if method == 'create' and name != LOCK:
+                self.cloud.registry.before = lambda method, name: None
+                other = self.cloud.service().lock('plan')
+                other.__enter__()
+                held.append(other)
+
+        self.cloud.registry.before = overtake
+        self.assertRaises(errors.Busy, self.plans.delete, 'plan')
+        held[0].__exit__(None, None, None)
+        self.assertEqual({'plan'}, set(self.cloud.registry.records))
+        self.plans.delete('plan')
+
+    def test_a_chain_that_was_given_back_meanwhile_is_no_lock(self):
+        self.die_with_lock()
+        seen = []
+
+        def overtake(method, name):
+            # Somebody comes and goes, and a third has the lock then.
+            if method == 'create' and name != LOCK:
+                self.cloud.registry.before = lambda method, name: None
+                with self.cloud.service().lock('plan'):
+                    seen.append(name)
+                third = self.cloud.service().lock('plan')
+                third.__enter__()
+                self.addCleanup(third.__exit__, None, None, None)
+
+        self.cloud.registry.before = overtake
+        self.assertRaises(errors.Busy, self.plans.delete, 'plan')
+        self.assertEqual(1, len(seen))
+        self.assertEqual({'plan', LOCK}, set(self.cloud.registry.records))
+
+    def test_who_comes_late_leaves_all_to_who_comes_next(self):
+        with self.plans.lock('plan'):
+            self.cloud.now += 890
+        self.assertIn(LOCK, self.cloud.registry.records)
+        self.cloud.now += 20
+        self.plans.delete('plan')
+        self.assertEqual({}, self.cloud.registry.records)
+
+    def test_one_dead_after_the_other_is_succeeded(self):
+        for _ in range(3):
+            self.die_with_lock()
+        self.plans.delete('plan')
+        self.assertEqual({}, self.cloud.registry.records)
+
+    def test_who_takes_a_lock_that_was_taken_away_by_hand_keeps_it(self):
+        with self.plans.lock('plan'):
+            del self.cloud.registry.records[LOCK]
+            other = self.cloud.service().lock('plan')
+            other.__enter__()
+        self.assertIn(LOCK, self.cloud.registry.records)
+        other.__exit__(None, None, None)
+
+    def test_what_is_done_stays_done_if_the_lock_cannot_be_given_back(self):
+        self.cloud.registry.failing['delete'] = errors.Unavailable('away')
+        with self.assertLogs('heat_plugins.plans.locks', 'WARNING') as logs:
+            self.plans.change('plan', lambda found: with_parameter(found, 'a'))
+        self.assertIn('could not be given back: away', logs.output[0])
+        self.assertIn(LOCK, logs.output[0])
+        self.cloud.registry.failing.clear()
+        self.assertRaises(errors.Busy, self.plans.delete, 'plan')
+        self.cloud.now += 900
+        self.plans.delete('plan')
+
+    def test_a_lock_is_given_back_as_soon_as_mistral_answers_again(self):
+        failures = iter([errors.Unavailable('away')] * 2)
+
+        def before(method, name):
+            if method == 'delete':
+                for failure in failures:
+                    raise failure
+
+        self.cloud.registry.before = before
+        self.plans.change('plan', lambda found: with_parameter(found, 'a'))
+        self.assertEqual({'plan'}, set(self.cloud.registry.records))
+
+    def test_an_error_is_not_replaced_by_that_of_the_lock(self):
+        self.cloud.registry.failing['delete'] = errors.Denied('away')
+        self.assertRaises(
+            errors.Invalid, self.plans.update, 'plan', {}, delete=['nope']
+        )
+
+    def test_the_longest_name_can_be_locked_and_taken_over(self):
+        name = 'x' * 180
+        self.plans.create(name, fakes.content())
+        self.die_with_lock(name)
+        self.plans.delete(name)
+
+    def die_with_lock(self, name='plan'):
+        """Leave the lock of somebody who is taken for dead."""
+        dead = self.cloud.service().lock(name)
+        dead.__enter__()
+        # Whoever is forgotten gives it back.
+        self.dead.append(dead)
+        self.cloud.now += 901
 
     def test_a_lock_is_given_back_by_what_fails(self):
         self.assertRaises(errors.NotFound, self.plans.update, 'nope', {})

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may change a plan just now.
+
+A registry can do one thing that of two at once only one can: create a record
+of a name. Its deletion takes whatever has the name by then. So nobody takes a
+lock over by deleting it. Who finds one of somebody who is taken for dead
+creates a record of a name that is made of that lock's token; only one can.
+The locks of a plan are such a chain, and its last one counts. Who gives the
+lock back deletes the chain, the first record first: nobody can hold the
+chain any longer whose first record is gone.
+"""
+
+from collections import abc
+import contextlib
+import dataclasses
+import datetime
+import logging
+import time
+from typing import Any, Final
+import uuid
+
+import tenacity
+
+from heat_plugins.plans import errors
+from heat_plugins.plans import protocols
+from heat_plugins.signals import errors as store_errors
+
+LOG = logging.getLogger(__name__)
+
+# What says that a record is one of ours: environments serve others, too.
+_LOCK: Final = 'heat_plugins_plan_lock'
+
+#: Of the format of records.
+_VERSION: Final = 1
+
+# No plan can have such a name.
+_PREFIX: Final = 'plan-lock:'
+
+# So much of a token stands in the name of the next lock of a chain.
+_TOKEN: Final = 8
+
+# After that long, whoever has locked a plan is taken for dead.
+_LEASE: Final = 900.0
+
+# Who gives a lock back does so by then: a request may be long on its way.
+_RETURN: Final = _LEASE - 120.0
+
+# For so long another one's change is waited for.
+_PATIENCE: Final = 30.0
+_INTERVAL: Final = 0.5
+
+# So often it is tried to give a lock back.
+_ATTEMPTS: Final = 3
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Chain:
+    """The locks of a plan, the last one ours."""
+
+    records: tuple[protocols.Record, ...]
+    since: float
+
+
+class Locks:
+    """The locks of a project's plans.
+
+    :param clock: the time, in seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        registry: protocols.Registry,
+        *,
+        clock: abc.Callable[[], float] = time.time,
+        sleep: abc.Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._sleep = sleep
+
+    @contextlib.contextmanager
+    def lock(self, name: str) -> abc.Iterator[None]:
+        """Keep others from changing a plan.
+
+        What has been done stays done if the lock cannot be given back; then
+        it runs out.
+
+        :raises errors.Busy: somebody else changes it, for too long.
+        """
+        chain = self._wait(name)
+        try:
+            yield
+        finally:
+            try:
+                self._give_back(chain)
+            except (errors.PlanError, store_errors.SignalError) as exc:
+                LOG.warning(
+                    'The lock of plan %s could not be given back: %s; others '
+                    'wait for it until %s, unless the Mistral environment %s '
+                    'is deleted',
+                    name,
+                    exc,
+                    _time(chain.since + _LEASE),
+                    chain.records[0].name,
+                )
+
+    def _wait(self, name: str) -> _Chain:
+        deadline = self._clock() + _PATIENCE
+        while True:
+            found = self._try(name)
+            if isinstance(found, _Chain):
+                return found
+            if self._clock() >= deadline:
+                since = _values(found).get('since') if found else 'just now'
+                raise errors.Busy(
+                    f'Plan {name} has been being changed since {since}; wait '
+                    'for that, or delete the Mistral environment '
+                    f'{_PREFIX}{name} if it has broken off'
+                )
+            self._sleep(_INTERVAL)
+
+    def _try(self, name: str) -> _Chain | protocols.Record | None:
+        """Take the lock; or return that of another, or None, to try again."""
+        now = self._clock()
+        chain: tuple[protocols.Record, ...] = ()
+        while True:
+            ours = self._record(name, chain, now)
+            if created(self._registry, ours):
+                break
+            other = self._registry.get(ours.name)
+            if other is None or float(_values(other).get('until') or 0) >= now:
+                return other
+            chain += (other,)
+        if chain and self._registry.get(chain[0].name) != chain[0]:
+            # Somebody has been here, and given all of it back.
+            self._registry.delete(ours.name)
+            return None
+        return _Chain(records=(*chain, ours), since=now)
+
+    def _record(
+        self, name: str, chain: tuple[protocols.Record, ...], now: float
+    ) -> protocols.Record:
+        follows = ''
+        if chain:
+            token = str(_values(chain[-1]).get('token'))
+            follows = f'~{token[:_TOKEN]}'
+        return protocols.Record(
+            name=f'{_PREFIX}{name}{follows}',
+            description=f'Plan {name} is being changed',
+            values={
+                _LOCK: {
+                    'version': _VERSION,
+                    'token': str(uuid.uuid4()),
+                    'since': _time(now),
+                    'until': now + _LEASE,
+                }
+            },
+        )
+
+    def _give_back(self, chain: _Chain) -> None:
+        if self._clock() >= chain.since + _RETURN:
+            # Somebody may have taken us for dead by now; who comes next
+            # does.
+            return
+        first, *more = chain.records
+        if self._insist(self._registry.get, first.name) == first:
+            self._insist(self._registry.delete, first.name)
+        for record in more:
+            self._insist(self._registry.delete, record.name)
+
+    def _insist(
+        self, function: abc.Callable[[str], object], name: str
+    ) -> object:
+        return tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(
+                (errors.Unavailable, store_errors.Unavailable)
+            ),
+            stop=tenacity.stop_after_attempt(_ATTEMPTS),
+            wait=tenacity.wait_fixed(1),
+            sleep=self._sleep,
+            reraise=True,
+        )(function, name)
+
+
+def created(registry: protocols.Registry, record: protocols.Record) -> bool:
+    """Create a record; False where its name is taken."""
+    try:
+        return registry.create(record)
+    except errors.Unavailable:
+        # It may have come through all the same.
+        if registry.get(record.name) == record:
+            return True
+        raise
+
+
+def _values(record: protocols.Record) -> abc.Mapping[str, Any]:
+    found = record.values.get(_LOCK)
+    return found if isinstance(found, dict) else {}
+
+
+def _time(seconds: float) -> str:
+    when = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return when.isoformat(timespec='seconds')
