@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heat over a Keystone session, for runs."""
+"""Heat over a Keystone session, for runs and timelines."""
 
 from collections import abc
 import contextlib
@@ -11,13 +11,17 @@ from keystoneauth1 import session as ks_session
 from heat_plugins.clients import heat_rest
 from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
+from heat_plugins.timeline import events
 
 # More than Heat allows; it takes its own limit then.
 _NESTED_DEPTH = 50
 
+# Events in one answer.
+_PAGE = 500
+
 
 class Heat:
-    """Heat, as `orchestration.Orchestration` has it.
+    """Heat, as `orchestration.Orchestration` and `looking.Heat` have it.
 
     :param session: a session with an auth plugin.
     :param interface: which of the catalogue's endpoints to use.
@@ -61,6 +65,34 @@ class Heat:
         )
         found = self._get(path, 'resources of stack', stack.name)
         return [_resource(one) for one in found['resources']]
+
+    def events(self, stack: orchestration.Stack) -> list[events.Event]:
+        query = {
+            'nested_depth': str(_NESTED_DEPTH),
+            'sort_dir': 'asc',
+            'limit': str(_PAGE),
+        }
+        path = f'/stacks/{_quoted(stack.name)}/{stack.id}/events'
+        found: list[events.Event] = []
+        while True:
+            page = self._get(
+                f'{path}?{parse.urlencode(query)}',
+                'events of stack',
+                stack.name,
+            )['events']
+            found += map(_event, page)
+            if len(page) < _PAGE:
+                return found
+            query['marker'] = page[-1]['id']
+
+    def attribute(self, resource: orchestration.Resource, name: str) -> Any:
+        stack = self.stack(resource.stack_id)
+        path = (
+            f'/stacks/{_quoted(stack.name)}/{stack.id}/resources/'
+            f'{_quoted(resource.name)}?{parse.urlencode({"with_attr": name})}'
+        )
+        found = self._get(path, 'resource', resource.name)['resource']
+        return (found.get('attributes') or {}).get(name)
 
     def config(self, config_id: str) -> orchestration.Config:
         path = f'/software_configs/{_quoted(config_id)}'
@@ -164,6 +196,21 @@ def _resource(found: abc.Mapping[str, Any]) -> orchestration.Resource:
         status=found['resource_status'],
         stack_id=links['stack'].rpartition('/')[2],
         nested_id=nested.rpartition('/')[2] if nested else None,
+    )
+
+
+def _event(found: abc.Mapping[str, Any]) -> events.Event:
+    links = {
+        link['rel']: link['href'].partition('?')[0].rstrip('/')
+        for link in found['links']
+    }
+    return events.Event(
+        resource=found['resource_name'],
+        stack_id=links['stack'].rpartition('/')[2],
+        physical_id=found.get('physical_resource_id') or '',
+        status=found['resource_status'],
+        reason=found.get('resource_status_reason') or '',
+        time=events.moment(found['event_time']),
     )
 
 

@@ -45,17 +45,25 @@ def service(manager, **more):
 
     :param manager: the command's client manager.
     """
-    options = {
-        'interface': manager.interface or 'public',
-        'region_name': manager.region_name,
-    }
-    transport = swift.KeystoneTransport(manager.session, **options)
+    transport = swift.KeystoneTransport(manager.session, **_options(manager))
     return services.Runs(
-        heat.Heat(manager.session, **options),
+        orchestration(manager),
         store_module.ObjectStore(transport),
         who=_who(manager),
         **more,
     )
+
+
+def orchestration(manager):
+    """Return the way to Heat, with the session of a command."""
+    return heat.Heat(manager.session, **_options(manager))
+
+
+def _options(manager):
+    return {
+        'interface': manager.interface or 'public',
+        'region_name': manager.region_name,
+    }
 
 
 def _who(manager):

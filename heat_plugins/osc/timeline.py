@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack software deployment timeline``."""
+
+import argparse
+import pathlib
+import re
+import time
+
+from osc_lib import exceptions
+from rich import console
+
+from heat_plugins.osc import common
+from heat_plugins.runs import summary
+from heat_plugins.timeline import events
+from heat_plugins.timeline import looking
+from heat_plugins.timeline import svg
+from heat_plugins.timeline import text
+
+_HEADERS = (
+    'Kind',
+    'Resource',
+    'What',
+    'State',
+    'Started',
+    'Ended',
+    'Duration',
+    'Reason',
+)
+
+_DRAWINGS = {'.svg': svg.draw, '.html': svg.page}
+
+_AGO = re.compile(r'([1-9][0-9]*)(min|[shdw])')
+_UNITS = {'s': 1, 'min': 60, 'h': 3600, 'd': 86400, 'w': 7 * 86400}
+
+
+class ShowTimeline(common.Report):
+    """Show a stack's life: its deployments, runs and workflow executions.
+
+    With -f json, yaml, csv or value it lists them.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        common.add_stack(parser)
+        parser.add_argument(
+            '--output',
+            metavar='<file>',
+            type=_drawing,
+            help='Draw it into a file: .svg, or .html for a page. The file '
+            'needs nothing else, and is replaced if it is there',
+        )
+        parser.add_argument(
+            '--unfold',
+            action='store_true',
+            help='Show what is in nested stacks, such as the deployments of '
+            'a group',
+        )
+        parser.add_argument(
+            '--all-resources',
+            action='store_true',
+            help='Show the other resources, too, such as servers',
+        )
+        parser.add_argument(
+            '--since',
+            metavar='<time>',
+            type=_since,
+            help='Leave out what ended before: a time in UTC '
+            '(2026-11-20T22:00:00), or so long ago (30min, 12h, 7d)',
+        )
+        parser.add_argument(
+            '--limit',
+            metavar='<number>',
+            type=common.positive,
+            default=200,
+            help='The most runs to show, the newest (default: 200)',
+        )
+        return parser
+
+    def take_action(self, parsed_args):
+        manager = self.app.client_manager
+        looker = looking.Looker(
+            common.orchestration(manager), common.service(manager)
+        )
+        found = looker.look(
+            parsed_args.stack,
+            looking.Wanted(
+                unfold=parsed_args.unfold,
+                everything=parsed_args.all_resources,
+                since=parsed_args.since,
+                runs=parsed_args.limit,
+            ),
+        )
+        if parsed_args.output:
+            _write(parsed_args.output, found)
+        return _HEADERS, Bars(found)
+
+    def produce_output(self, parsed_args, column_names, data):
+        if parsed_args.formatter != 'table' or parsed_args.columns:
+            for note in data.chart.notes:
+                self.log.warning('%s', note)
+            return super().produce_output(parsed_args, column_names, data)
+        if not parsed_args.output:
+            _print(data.chart, self.app.stdout)
+        return 0
+
+
+class Bars(list):
+    """The rows of a list, and the chart that they are of."""
+
+    def __init__(self, found):
+        super().__init__(
+            _values(row, bar, found.now)
+            for row in found.rows
+            for bar in sorted(row.bars, key=lambda bar: bar.start)
+        )
+        self.chart = found
+
+
+def _values(row, bar, now):
+    ended = None if bar.end is None else int(bar.end)
+    return (
+        row.kind.value,
+        row.path,
+        bar.label,
+        bar.state.value,
+        summary.time(int(bar.start)),
+        summary.time(ended),
+        int(bar.until(now) - bar.start),
+        bar.reason,
+    )
+
+
+def _print(found, stream):
+    shown = console.Console(file=stream, highlight=False)
+    glyphs = text.BLOCKS
+    if not (shown.encoding or '').lower().startswith('utf'):
+        glyphs = text.ASCII
+    for line in text.draw(found, shown.width, glyphs):
+        shown.print(line, soft_wrap=True)
+
+
+def _write(path, found):
+    try:
+        path.write_text(_DRAWINGS[path.suffix](found), encoding='utf-8')
+    except OSError as exc:
+        raise exceptions.CommandError(
+            f'{path} cannot be written: {exc.strerror}'
+        ) from exc
+
+
+def _drawing(name):
+    path = pathlib.Path(name)
+    if path.suffix not in _DRAWINGS:
+        raise argparse.ArgumentTypeError(
+            f'{name} should end in {" or ".join(_DRAWINGS)}'
+        )
+    return path
+
+
+def _since(given):
+    ago = _AGO.fullmatch(given)
+    if ago:
+        return time.time() - int(ago[1]) * _UNITS[ago[2]]
+    try:
+        return events.moment(given)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f'{given} is no time, such as 2026-11-20T22:00:00 or 12h'
+        ) from None

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a timeline shows: rows of bars.
+
+Times are seconds since the epoch.
+"""
+
+from collections import abc
+import dataclasses
+import enum
+
+from heat_plugins.runs import run as runs
+
+#: What people are told a state is, wherever there is one.
+State = runs.State
+
+
+class Kind(enum.Enum):
+    """What a row is about."""
+
+    STACK = 'stack'
+    NESTED = 'nested stack'
+    DEPLOYMENT = 'deployment'
+    RUN = 'run'
+    EXECUTION = 'workflow execution'
+    RESOURCE = 'resource'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Bar:
+    """Something that took its time, or still does.
+
+    :ivar label: what it is, such as the name of an action.
+    :ivar end: None while it goes on.
+    :ivar working_since: when the waiting was over, if that is known.
+    :ivar reason: why it ended as it did, as far as that is told.
+    """
+
+    label: str
+    state: State
+    start: float
+    end: float | None
+    working_since: float | None = None
+    reason: str = ''
+
+    def until(self, now: float) -> float:
+        """Return where it ends, on a chart that ends now."""
+        return now if self.end is None else max(self.start, self.end)
+
+    def duration(self, now: float) -> str:
+        """Return how long it took, or has taken by now, for people."""
+        return duration(self.until(now) - self.start)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """Bars that share a name.
+
+    :ivar path: of the resource, from the root stack.
+    :ivar name: how it is called below what it is nested in.
+    :ivar what: what tells it from other rows of the resource; or ''.
+    :ivar depth: how many stacks it is nested in.
+    :ivar folded: how many rows are inside of it and not shown.
+    """
+
+    kind: Kind
+    path: str
+    name: str
+    bars: tuple[Bar, ...]
+    what: str = ''
+    depth: int = 0
+    folded: int = 0
+
+    @property
+    def title(self) -> str:
+        """What it is called in a list of rows."""
+        hidden = f'(+{self.folded})' if self.folded else ''
+        return ' '.join(filter(None, (self.name, self.what, hidden)))
+
+    @property
+    def last(self) -> Bar | None:
+        """The bar that tells how it stands."""
+        return max(self.bars, key=lambda bar: bar.start, default=None)
+
+    def lanes(self, now: float) -> list[list[Bar]]:
+        """Part bars that overlap; within a lane none does."""
+        lanes: list[list[Bar]] = []
+        for bar in sorted(self.bars, key=lambda bar: bar.start):
+            for lane in lanes:
+                if lane[-1].until(now) <= bar.start:
+                    lane.append(bar)
+                    break
+            else:
+                lanes.append([bar])
+        return lanes or [[]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Chart:
+    """A stack's life, up to now.
+
+    :ivar status: of the stack; '' where it is gone.
+    :ivar notes: what could not be read.
+    """
+
+    stack: str
+    status: str
+    now: float
+    rows: abc.Sequence[Row]
+    notes: abc.Sequence[str] = ()
+
+    @property
+    def bars(self) -> list[Bar]:
+        return [bar for row in self.rows for bar in row.bars]
+
+    def counts(self) -> dict[State, int]:
+        """Return how many bars there are in each state, but the stack's."""
+        found = dict.fromkeys(State, 0)
+        for row in self.rows:
+            if row.kind is not Kind.STACK:
+                for bar in row.bars:
+                    found[bar.state] += 1
+        return {state: count for state, count in found.items() if count}
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time, for people."""
+    seconds = round(seconds)
+    if seconds < 60:
+        return f'{seconds} s'
+    if seconds < 3600:
+        return f'{seconds // 60} min {seconds % 60:02} s'
+    if seconds < 86400:
+        return f'{seconds // 3600} h {seconds % 3600 // 60:02} min'
+    return f'{seconds // 86400} d {seconds % 86400 // 3600:02} h'

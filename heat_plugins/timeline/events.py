@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Heat's events of one resource, or of a stack, as bars."""
+
+from collections import abc
+import dataclasses
+import datetime
+
+from heat_plugins.timeline import chart
+
+#: How the event of a trigger that came to nothing begins; see
+#: `heat_plugins.resources.signal_events`.
+NOT_TRIGGERED = 'Not triggered'
+
+_ENDS = {
+    'COMPLETE': chart.State.COMPLETE,
+    'FAILED': chart.State.FAILED,
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Event:
+    """An event, as Heat lists it.
+
+    :ivar stack_id: the stack that the resource stands in.
+    :ivar status: action and status, such as ``CREATE_IN_PROGRESS``.
+    :ivar time: seconds since the epoch.
+    """
+
+    resource: str
+    stack_id: str
+    physical_id: str
+    status: str
+    reason: str
+    time: float
+
+    @property
+    def of_stack(self) -> bool:
+        """Whether it is about a stack as a whole."""
+        return self.physical_id == self.stack_id
+
+
+def moment(text: str) -> float:
+    """Return a time, given in ISO 8601; one without a zone is in UTC.
+
+    :raises ValueError: it is none.
+    """
+    found = datetime.datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        found = found.replace(tzinfo=datetime.UTC)
+    return found.timestamp()
+
+
+def bars(
+    found: abc.Iterable[Event], ongoing: chart.State
+) -> tuple[chart.Bar, ...]:
+    """Return what events say of one resource or stack.
+
+    :param found: its events, the oldest first. Heat forgets old ones, so
+        the first may be an end.
+    :param ongoing: the state of what has not ended.
+    """
+    done: list[chart.Bar] = []
+    current: chart.Bar | None = None
+    for event in found:
+        action, _, status = event.status.partition('_')
+        if action == 'SIGNAL':
+            # The status of a signal's event is the resource's own.
+            if event.reason.startswith(NOT_TRIGGERED):
+                done.append(_instant(event, action, chart.State.FAILED))
+        elif status == 'IN_PROGRESS':
+            if current is not None and current.label == action:
+                continue
+            if current is not None:
+                done.append(_superseded(current, event, action))
+            current = chart.Bar(
+                label=action, state=ongoing, start=event.time, end=None
+            )
+        elif status in _ENDS:
+            if current is not None and current.label != action:
+                done.append(_superseded(current, event, action))
+                current = None
+            begun = current or _instant(event, action, ongoing)
+            done.append(
+                dataclasses.replace(
+                    begun,
+                    state=_ENDS[status],
+                    end=event.time,
+                    reason=event.reason,
+                )
+            )
+            current = None
+    if current is not None:
+        done.append(current)
+    return tuple(sorted(done, key=lambda bar: bar.start))
+
+
+def _instant(event: Event, action: str, state: chart.State) -> chart.Bar:
+    return chart.Bar(
+        label=action,
+        state=state,
+        start=event.time,
+        end=event.time,
+        reason=event.reason,
+    )
+
+
+def _superseded(bar: chart.Bar, event: Event, action: str) -> chart.Bar:
+    """Return an action whose end nobody has told."""
+    return dataclasses.replace(
+        bar,
+        state=chart.State.CANCELLED,
+        end=event.time,
+        reason=f'{action} came in between',
+    )

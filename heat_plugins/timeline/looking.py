@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a stack's life: from Heat's events, its workflows and our records."""
+
+import collections
+from collections import abc
+import dataclasses
+import itertools
+import time
+from typing import Any, Protocol
+
+from heat_plugins.runs import errors
+from heat_plugins.runs import orchestration
+from heat_plugins.runs import run as runs
+from heat_plugins.runs import service
+from heat_plugins.runs import targets
+from heat_plugins.signals import errors as store_errors
+from heat_plugins.timeline import chart
+from heat_plugins.timeline import events
+from heat_plugins.timeline import folding
+
+_DEPLOYMENTS = frozenset(
+    f'OS::Heat::{name}'
+    for name in (
+        'SoftwareDeployment',
+        'SoftwareDeploymentGroup',
+        'SoftwareDeployments',
+        'StructuredDeployment',
+        'StructuredDeploymentGroup',
+        'StructuredDeployments',
+    )
+)
+_WORKFLOW = 'OS::Mistral::Workflow'
+# An event of this one is the beginning, or the end, of an execution.
+_EXECUTION = 'OS::Mistral::Execution'
+
+# Mistral's other states are those of executions that go on.
+_STATES = {
+    'SUCCESS': chart.State.COMPLETE,
+    'ERROR': chart.State.FAILED,
+    'CANCELLED': chart.State.CANCELLED,
+    'IDLE': chart.State.WAITING,
+    'PAUSED': chart.State.WAITING,
+}
+
+
+class Heat(orchestration.Orchestration, Protocol):
+    """Heat, with what only a timeline asks it."""
+
+    def events(self, stack: orchestration.Stack) -> list[events.Event]:
+        """Return the events of a stack and its nested ones, oldest first."""
+
+    def attribute(self, resource: orchestration.Resource, name: str) -> Any:
+        """Return an attribute of a resource."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is to be on a chart.
+
+    :ivar unfold: whether what is nested has rows of its own.
+    :ivar everything: whether other resources than deployments and workflows
+        have rows.
+    :ivar since: leave out what ended before; seconds since the epoch.
+    :ivar runs: how many runs at most, the newest.
+    """
+
+    unfold: bool = False
+    everything: bool = False
+    since: float | None = None
+    runs: int = 200
+
+
+class Looker:
+    """Makes charts.
+
+    :param heat: the way to Heat, with the credentials of who asks.
+    :param ledger: the runs that are known.
+    """
+
+    def __init__(
+        self,
+        heat: Heat,
+        ledger: service.Runs,
+        clock: abc.Callable[[], float] = time.time,
+    ) -> None:
+        self._heat = heat
+        self._ledger = ledger
+        self._clock = clock
+        self._finder = targets.Finder(heat)
+
+    def look(self, name_or_id: str, wanted: Wanted) -> chart.Chart:
+        """Return the chart of a stack, or of the one at its top.
+
+        :raises errors.NotFound: there is no such stack.
+        """
+        notes: list[str] = []
+        found = self._runs(name_or_id, wanted, notes)
+        stack = self._finder.root(name_or_id)
+        happened = self._heat.events(stack)
+        places = [] if stack.gone else self._finder.places(stack)
+        now = self._now(happened, found)
+        rows = _Rows(happened, wanted, now)
+        for place in places:
+            rows.add_place(place)
+            if place.resource.type == _WORKFLOW:
+                rows.add_executions(place, self._executions(place, notes))
+        for run in found:
+            rows.add_run(run)
+        return chart.Chart(
+            stack=stack.name,
+            status=stack.status,
+            now=now,
+            rows=[*rows.of_stack(stack), *rows.below()],
+            notes=tuple(notes),
+        )
+
+    def _now(
+        self, happened: list[events.Event], found: list[runs.Run]
+    ) -> float:
+        """Return the time; other machines' clocks may be ahead of ours."""
+        times = [event.time for event in happened]
+        times += [run.ended_at or run.started_at for run in found]
+        return max(self._clock(), *times) if times else self._clock()
+
+    def _runs(
+        self, name_or_id: str, wanted: Wanted, notes: list[str]
+    ) -> list[runs.Run]:
+        try:
+            return self._ledger.history(
+                name_or_id, service.Filter(limit=wanted.runs)
+            )
+        except store_errors.SignalError as exc:
+            notes.append(f'The runs of its actions are missing: {exc}')
+            return []
+
+    def _executions(
+        self, place: targets.Place, notes: list[str]
+    ) -> list[abc.Mapping[str, Any]]:
+        if not place.resource.physical_id:
+            return []
+        try:
+            found = self._heat.attribute(place.resource, 'executions')
+        except errors.RunError as exc:
+            notes.append(f'The executions of {place.path} are missing: {exc}')
+            return []
+        return list(found or ())
+
+
+class _Rows:
+    """The rows of a chart, and how they are nested."""
+
+    def __init__(
+        self,
+        happened: abc.Iterable[events.Event],
+        wanted: Wanted,
+        now: float,
+    ) -> None:
+        self._wanted = wanted
+        self._now = now
+        self._events: dict[tuple[str, str], list[events.Event]] = {}
+        for event in happened:
+            name = '' if event.of_stack else event.resource
+            self._events.setdefault((event.stack_id, name), []).append(event)
+        #: By the path of a resource; '' for the stack's own.
+        self._own: dict[str, list[chart.Row]] = collections.defaultdict(list)
+        self._nested: dict[str, chart.Row] = {}
+        self._places: dict[str, targets.Place] = {}
+
+    def of_stack(self, stack: orchestration.Stack) -> list[chart.Row]:
+        """Return the row of the stack itself."""
+        found = self._events.get((stack.id, ''), ())
+        row = chart.Row(
+            kind=chart.Kind.STACK,
+            path='',
+            name=stack.name,
+            bars=self._lately(events.bars(found, chart.State.RUNNING)),
+        )
+        return [row] if row.bars else []
+
+    def add_place(self, place: targets.Place) -> None:
+        """Add what Heat did with a resource."""
+        resource = place.resource
+        self._places[place.path] = place
+        deployment = resource.type in _DEPLOYMENTS
+        found = self._events.get((resource.stack_id, resource.name), ())
+        ongoing = chart.State.WAITING if deployment else chart.State.RUNNING
+        row = chart.Row(
+            kind=_kind(resource),
+            path=place.path,
+            name=resource.name,
+            bars=self._lately(events.bars(found, ongoing)),
+        )
+        if resource.nested_id:
+            self._nested[place.path] = row
+        elif (
+            deployment
+            or self._wanted.everything
+            or resource.type == _EXECUTION
+        ):
+            self._own[place.path].append(row)
+
+    def add_run(self, run: runs.Run) -> None:
+        """Add a run to the row of its action."""
+        waiting = run.state is chart.State.STARTING
+        bar = chart.Bar(
+            label=run.action,
+            state=chart.State.WAITING if waiting else run.state,
+            start=run.started_at,
+            end=run.ended_at,
+            working_since=run.reported_at,
+            reason=run.reason,
+        )
+        self._add(chart.Kind.RUN, run.resource, run.action, bar)
+
+    def add_executions(
+        self,
+        place: targets.Place,
+        found: abc.Iterable[abc.Mapping[str, Any]],
+    ) -> None:
+        """Add the executions of a workflow."""
+        for one in found:
+            state = _STATES.get(str(one['state']), chart.State.RUNNING)
+            workflow = str(one['workflow_name'])
+            ended = events.moment(str(one['updated_at']))
+            bar = chart.Bar(
+                label=workflow,
+                state=state,
+                start=events.moment(str(one['created_at'])),
+                end=ended if state.ended else None,
+                reason=f'{one["state"]}, execution {one["id"]}',
+            )
+            self._add(chart.Kind.EXECUTION, place.path, workflow, bar)
+
+    def below(self, parent: str = '', depth: int = 0) -> list[chart.Row]:
+        """Return the rows of what is in a stack, as they began."""
+        paths = [
+            path
+            for path in {**self._own, **self._nested}
+            if self._parent(path) == parent
+        ]
+        blocks = [self._block(path, depth) for path in paths]
+        return list(
+            itertools.chain(*sorted(filter(None, blocks), key=self._began))
+        )
+
+    def _block(self, path: str, depth: int) -> list[chart.Row]:
+        own = [
+            dataclasses.replace(row, depth=depth)
+            for row in self._own.get(path, ())
+            if row.bars
+        ]
+        if path not in self._nested:
+            return own
+        nested = dataclasses.replace(self._nested[path], depth=depth)
+        inside = self.below(path, depth + 1)
+        if not inside:
+            return [nested, *own] if self._wanted.everything else own
+        if self._wanted.unfold:
+            return [nested, *own, *inside]
+        return [*folding.fold(nested, inside, self._now), *own]
+
+    def _add(
+        self, kind: chart.Kind, path: str, what: str, bar: chart.Bar
+    ) -> None:
+        if not self._lately((bar,)):
+            return
+        rows = self._own[path]
+        for position, row in enumerate(rows):
+            if (row.kind, row.what) == (kind, what):
+                rows[position] = dataclasses.replace(
+                    row, bars=(*row.bars, bar)
+                )
+                return
+        # What it was run on may be gone.
+        place = self._places.get(path)
+        name = path if place is None else place.resource.name
+        rows.append(
+            chart.Row(kind=kind, path=path, name=name, what=what, bars=(bar,))
+        )
+
+    def _parent(self, path: str) -> str:
+        place = self._places.get(path)
+        return '' if place is None else place.parent
+
+    def _lately(self, bars: tuple[chart.Bar, ...]) -> tuple[chart.Bar, ...]:
+        since = self._wanted.since
+        if since is None:
+            return bars
+        return tuple(bar for bar in bars if bar.until(self._now) >= since)
+
+    def _began(self, block: list[chart.Row]) -> tuple[float, str]:
+        starts = [bar.start for row in block for bar in row.bars]
+        return min(starts, default=self._now), block[0].path
+
+
+def _kind(resource: orchestration.Resource) -> chart.Kind:
+    if resource.type in _DEPLOYMENTS:
+        return chart.Kind.DEPLOYMENT
+    if resource.nested_id:
+        return chart.Kind.NESTED
+    if resource.type == _EXECUTION:
+        return chart.Kind.EXECUTION
+    return chart.Kind.RESOURCE

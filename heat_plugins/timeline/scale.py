@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time on an axis, with the long times when nothing happens cut short.
+
+A stack is created within minutes and then runs a backup a night: drawn to
+scale, all of it would be dots.
+"""
+
+from collections import abc
+import dataclasses
+import datetime
+import itertools
+import math
+
+# A pause is cut where it is longer than this share of all that is not.
+_LONG = 0.5
+
+# How much of the axis a cut takes, and all of them at most.
+_CUT, _CUTS = 0.05, 0.4
+
+# What is left free around what happens, as a share of it.
+_MARGIN = 0.03
+
+# The characters of a time and of the space after it.
+_CLOCK = 10
+
+_STEPS = (
+    *(1, 2, 5, 10, 15, 30),
+    *(60 * minutes for minutes in (1, 2, 5, 10, 15, 30)),
+    *(3600 * hours for hours in (1, 2, 3, 6, 12)),
+    *(86400 * days for days in (1, 2, 7, 14, 28, 91, 365)),
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Stretch:
+    """A part of the axis, from left to right (0 to 1).
+
+    :ivar cut: whether nothing happens in it, and it is drawn short.
+    """
+
+    start: float
+    end: float
+    left: float
+    right: float
+    cut: bool = False
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.start
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Label:
+    """A time that is written on the axis, from its position on."""
+
+    position: float
+    text: str
+
+
+class Scale:
+    """The axis for some spans of time.
+
+    :param spans: when something happens: start and end, in seconds.
+    """
+
+    def __init__(self, spans: abc.Iterable[tuple[float, float]]) -> None:
+        busy = _joined(spans)
+        cuts = max(len(busy) - 1, 0)
+        cut = min(_CUT, _CUTS / cuts) if cuts else 0.0
+        total = sum(end - start for start, end in busy)
+        unit = (1 - cuts * cut) / total
+        stretches: list[Stretch] = []
+        left = 0.0
+        for start, end in busy:
+            if stretches:
+                before = stretches[-1].end
+                stretches.append(
+                    Stretch(
+                        start=before,
+                        end=start,
+                        left=left,
+                        right=left + cut,
+                        cut=True,
+                    )
+                )
+                left += cut
+            right = left + (end - start) * unit
+            stretches.append(
+                Stretch(start=start, end=end, left=left, right=right)
+            )
+            left = right
+        self.stretches = tuple(stretches)
+
+    @property
+    def cuts(self) -> list[Stretch]:
+        return [one for one in self.stretches if one.cut]
+
+    def position(self, time: float) -> float:
+        """Return where a time is, from 0 to 1."""
+        for one in self.stretches:
+            if time <= one.end:
+                share = (time - one.start) / one.seconds
+                return one.left + max(share, 0) * (one.right - one.left)
+        return 1.0
+
+    def labels(self, characters: int) -> list[Label]:
+        """Return the times that an axis so many characters long can show.
+
+        The day stands with the first time of it.
+        """
+        found: list[Label] = []
+        free, day = 0.0, ''
+        for one in self.stretches:
+            if one.cut:
+                continue
+            room = (one.right - one.left) * characters
+            step = _step(one.seconds * _CLOCK / room)
+            first = math.ceil(one.start / step) * step
+            times = range(first, math.floor(one.end) + 1, step)
+            for time in times or (round((one.start + one.end) / 2),):
+                when = datetime.datetime.fromtimestamp(time, datetime.UTC)
+                text = f'{when:%H:%M}' if step >= 60 else f'{when:%H:%M:%S}'
+                if f'{when:%Y-%m-%d}' != day:
+                    text = f'{when:%m-%d} {text}'
+                if not found:
+                    text = f'{when:%Y}-{text}'
+                position = self.position(time)
+                column = position * characters
+                if free <= column and column + len(text) <= characters:
+                    found.append(Label(position=position, text=text))
+                    free = column + len(text) + 1
+                    day = f'{when:%Y-%m-%d}'
+        return found
+
+
+def _step(least: float) -> int:
+    return next((step for step in _STEPS if step >= least), _STEPS[-1])
+
+
+def _joined(
+    spans: abc.Iterable[tuple[float, float]],
+) -> list[tuple[float, float]]:
+    """Return when something happens, without the long pauses between."""
+    found: list[list[float]] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1][1] = max(found[-1][1], end)
+        else:
+            found.append([start, end])
+    if not found:
+        return [(0.0, 1.0)]
+    # What takes no time is to be seen as well.
+    total = max(sum(end - start for start, end in found), 1.0)
+    margin = max(total * _MARGIN, 0.5)
+    # From the shortest pause on: each that stays makes the next look shorter.
+    pauses = sorted(
+        after[0] - before[1] for before, after in itertools.pairwise(found)
+    )
+    limit = 0.0
+    for pause in pauses:
+        if pause > max(total * _LONG, 4 * margin):
+            break
+        total += pause
+        limit = pause
+    busy = [found[0]]
+    for start, end in found[1:]:
+        if start - busy[-1][1] <= limit:
+            busy[-1][1] = end
+        else:
+            busy.append([start, end])
+    return [(start - margin, end + margin) for start, end in busy]

@@ -1,0 +1,352 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A chart as a drawing: one SVG that needs nothing else, or a page of it.
+
+It follows the light or dark scheme of whoever looks. A state is told by
+colour and by pattern, and in words under the pointer and to a screen reader.
+"""
+
+import datetime
+import itertools
+from xml.etree import ElementTree as etree
+
+from rich import cells
+
+from heat_plugins.timeline import chart
+from heat_plugins.timeline import scale as scales
+from heat_plugins.timeline import style
+from heat_plugins.timeline import text as plain
+
+_WIDTH = 1200
+_NAMES = 300
+_ENDS = 190
+_MARGIN = 16
+_PLOT_LEFT = _MARGIN + _NAMES
+_PLOT = _WIDTH - _PLOT_LEFT - _ENDS - 2 * _MARGIN
+
+_LANE = 24
+_BAR = 16
+_HEAD = 58
+_AXIS = 22
+
+# What is seen at all, and can be pointed at.
+_LEAST_BAR = 3.0
+
+# Wider than most characters of a sans-serif 12 px high are.
+_CHARACTER = 7.1
+_INDENT = 14
+
+
+def draw(found: chart.Chart) -> str:
+    """Return an SVG document."""
+    return etree.tostring(_Drawing(found).root, encoding='unicode')
+
+
+def page(found: chart.Chart) -> str:
+    """Return an HTML document with the drawing in it."""
+    drawing = _Drawing(found)
+    title = etree.Element('title')
+    title.text = drawing.title
+    inner = etree.tostring(title, encoding='unicode')
+    return style.PAGE.format(
+        title=inner.removeprefix('<title>').removesuffix('</title>'),
+        svg=etree.tostring(drawing.root, encoding='unicode'),
+    )
+
+
+class _Drawing:
+    def __init__(self, found: chart.Chart) -> None:
+        self._chart = found
+        self.title = plain.printable(
+            f'Timeline of stack {found.stack} {found.status}'.rstrip()
+        )
+        self._scale = scales.Scale(
+            (bar.start, bar.until(found.now)) for bar in found.bars
+        )
+        lanes = [row.lanes(found.now) for row in found.rows]
+        self._bottom = _HEAD + _AXIS + _LANE * sum(map(len, lanes))
+        notes = 18 * len(found.notes)
+        self.root = etree.Element(
+            'svg',
+            {
+                'xmlns': 'http://www.w3.org/2000/svg',
+                'width': str(_WIDTH),
+                'height': str(self._bottom + 40 + notes),
+                'viewBox': f'0 0 {_WIDTH} {self._bottom + 40 + notes}',
+                'role': 'list',
+                'aria-labelledby': 'title description',
+            },
+        )
+        self._head()
+        tops = list(
+            itertools.accumulate(
+                (_LANE * len(parts) for parts in lanes), initial=_HEAD + _AXIS
+            )
+        )
+        self._bands(tops)
+        if found.bars:
+            self._grid()
+        for row, parts, top in zip(found.rows, lanes, tops, strict=False):
+            self._row(row, parts, top)
+        if found.bars:
+            self._now()
+            self._legend()
+        for number, note in enumerate(found.notes):
+            y = self._bottom + 44 + 18 * number
+            _text(self.root, _MARGIN, y, f'Note: {note}', 'timed-out')
+
+    def _head(self) -> None:
+        found = self._chart
+        _add(self.root, 'title', id='title').text = self.title
+        said = _summary(found)
+        _add(self.root, 'desc', id='description').text = said
+        _add(self.root, 'style').text = style.STYLE
+        self._patterns()
+        _text(self.root, _MARGIN, 26, self.title, 'title')
+        _text(self.root, _MARGIN, 46, said, 'quiet')
+
+    def _patterns(self) -> None:
+        parts = _add(self.root, 'defs')
+        # Failed, and what goes on; the colour shines through.
+        for name, path in (
+            ('hatch', 'M-2 2 L2 -2 M0 8 L8 0 M6 10 L10 6'),
+            ('stripes', 'M4 0 L4 8'),
+        ):
+            pattern = _add(
+                parts,
+                'pattern',
+                id=name,
+                width=8,
+                height=8,
+                patternUnits='userSpaceOnUse',
+            )
+            _add(
+                pattern,
+                'path',
+                d=path,
+                stroke='#ffffff',
+                **{'stroke-opacity': 0.35, 'stroke-width': 2},
+            )
+
+    def _bands(self, tops: list[int]) -> None:
+        for top, bottom in list(itertools.pairwise(tops))[::2]:
+            _add(
+                self.root,
+                'rect',
+                **{'class': 'band'},
+                x=_MARGIN,
+                y=top,
+                width=_WIDTH - 2 * _MARGIN,
+                height=bottom - top,
+            )
+
+    def _grid(self) -> None:
+        top = _HEAD + _AXIS
+        for cut in self._scale.cuts:
+            left = _x(cut.left)
+            group = _add(self.root, 'g')
+            _add(
+                group, 'title'
+            ).text = f'Nothing happens for {chart.duration(cut.seconds)}'
+            _add(
+                group,
+                'rect',
+                **{'class': 'cut'},
+                x=left,
+                y=top - 2,
+                width=_x(cut.right) - left,
+                height=self._bottom - top + 4,
+            )
+        characters = int(_PLOT / _CHARACTER)
+        for label in self._scale.labels(characters):
+            x = _x(label.position)
+            _add(
+                self.root,
+                'line',
+                **{'class': 'grid'},
+                x1=x,
+                x2=x,
+                y1=top - 4,
+                y2=self._bottom,
+            )
+            _text(self.root, x, top - 8, label.text, 'quiet')
+
+    def _row(
+        self,
+        row: chart.Row,
+        lanes: list[list[chart.Bar]],
+        top: float,
+    ) -> None:
+        now = self._chart.now
+        said = '; '.join(_told(bar, now) for bar in row.bars)
+        group = _add(
+            self.root,
+            'g',
+            role='listitem',
+            **{
+                'aria-label': plain.printable(
+                    f'{row.kind.value} {row.title}: {said or "no times known"}'
+                )
+            },
+        )
+        label = _add(group, 'g')
+        _add(label, 'title').text = plain.printable(
+            f'{row.kind.value} {row.path or row.name} {row.what}'.strip()
+        )
+        indent = _INDENT * row.depth
+        room = int((_NAMES - _MARGIN - indent) / _CHARACTER)
+        middle = top + _LANE / 2 + 4
+        _text(
+            label,
+            _MARGIN + 6 + indent,
+            middle,
+            plain.fitted(row.title, room).rstrip(),
+            'stack' if row.kind is chart.Kind.STACK else '',
+        )
+        for number, lane in enumerate(lanes):
+            for bar in lane:
+                self._bar(group, bar, top + _LANE * number)
+        if row.last is not None:
+            end = f'{row.last.state.value} {row.last.duration(now)}'
+            if row.last.label != row.what:
+                end = f'{row.last.label} {end}'
+            room = int(_ENDS / _CHARACTER)
+            _text(
+                group,
+                _WIDTH - _MARGIN - _ENDS,
+                middle,
+                plain.fitted(end, room).rstrip(),
+                row.last.state.value,
+            )
+
+    def _bar(self, parent: etree.Element, bar: chart.Bar, top: float) -> None:
+        now = self._chart.now
+        left = _x(self._scale.position(bar.start))
+        right = max(
+            _x(self._scale.position(bar.until(now))), left + _LEAST_BAR
+        )
+        working = left
+        if bar.working_since is not None:
+            working = _x(self._scale.position(bar.working_since))
+            working = min(max(working, left), right)
+        group = _add(parent, 'g')
+        _add(group, 'title').text = plain.printable(_told(bar, now))
+        y = top + (_LANE - _BAR) / 2
+        # What was waiting ends where the work begins.
+        if working > left:
+            _box(group, left, working, y, 'waiting')
+        _box(group, working, right, y, bar.state.value)
+        if bar.state in (chart.State.FAILED, chart.State.TIMED_OUT):
+            _box(group, working, right, y, 'hatch')
+        elif bar.state is chart.State.RUNNING:
+            _box(group, working, right, y, 'stripes')
+        said = plain.printable(f'{bar.label} {bar.duration(now)}')
+        if cells.cell_len(said) * _CHARACTER + 10 < right - working:
+            state = f'on {bar.state.value}'
+            _text(group, working + 6, y + 12, said, state)
+
+    def _now(self) -> None:
+        if any(bar.end is None for bar in self._chart.bars):
+            x = _x(self._scale.position(self._chart.now))
+            top = _HEAD + _AXIS
+            line = _add(
+                self.root,
+                'line',
+                **{'class': 'now'},
+                x1=x,
+                x2=x,
+                y1=top - 4,
+                y2=self._bottom,
+            )
+            _add(line, 'title').text = f'Drawn at {_clock(self._chart.now)}'
+
+    def _legend(self) -> None:
+        states = {bar.state for bar in self._chart.bars}
+        if any(bar.working_since is not None for bar in self._chart.bars):
+            states.add(chart.State.WAITING)
+        group = _add(self.root, 'g', **{'aria-hidden': 'true'})
+        x = float(_PLOT_LEFT)
+        y = self._bottom + 14
+        names = [
+            (one.value, one.value) for one in chart.State if one in states
+        ]
+        if self._scale.cuts:
+            names.append(('cut', 'nothing happens'))
+        for look, name in names:
+            _box(group, x, x + 14, y, look, height=12)
+            if look in ('failed', 'timed-out'):
+                _box(group, x, x + 14, y, 'hatch', height=12)
+            if look == 'running':
+                _box(group, x, x + 14, y, 'stripes', height=12)
+            _text(group, x + 20, y + 10, name, 'quiet')
+            x += 36 + _CHARACTER * len(name)
+
+
+def _add(parent: etree.Element, name: str, **given: object) -> etree.Element:
+    shown = {
+        key: f'{value:.1f}' if isinstance(value, float) else str(value)
+        for key, value in given.items()
+    }
+    return etree.SubElement(parent, name, shown)
+
+
+def _text(
+    parent: etree.Element, x: float, y: float, said: str, look: str = ''
+) -> None:
+    given = {'class': look} if look else {}
+    _add(parent, 'text', x=x, y=y, **given).text = plain.printable(said)
+
+
+def _box(
+    parent: etree.Element,
+    left: float,
+    right: float,
+    y: float,
+    look: str,
+    height: float = _BAR,
+) -> None:
+    width = max(right - left, 1.0)
+    given = {'class': f'bar {look}'}
+    _add(
+        parent,
+        'rect',
+        **given,
+        x=left,
+        y=y,
+        width=width,
+        height=height,
+        rx=2,
+    )
+
+
+def _x(position: float) -> float:
+    return _PLOT_LEFT + position * _PLOT
+
+
+def _clock(time: float) -> str:
+    when = datetime.datetime.fromtimestamp(time, datetime.UTC)
+    return f'{when:%Y-%m-%d %H:%M:%S} UTC'
+
+
+def _told(bar: chart.Bar, now: float) -> str:
+    """Say all of a bar in words."""
+    verb = 'for' if bar.end is None else 'after'
+    said = (
+        f'{bar.label} {bar.state.value} {verb} {bar.duration(now)}, '
+        f'begun {_clock(bar.start)}'
+    )
+    if bar.working_since is not None:
+        waited = chart.duration(bar.working_since - bar.start)
+        said += f', reported by the server after {waited}'
+    return f'{said}. {bar.reason}' if bar.reason else said
+
+
+def _summary(found: chart.Chart) -> str:
+    counts = ', '.join(
+        f'{count} {state.value}' for state, count in found.counts().items()
+    )
+    if not found.bars:
+        return 'Nothing has happened that is known.'
+    first = min(bar.start for bar in found.bars)
+    last = max(bar.until(found.now) for bar in found.bars)
+    span = f'{_clock(first)} to {_clock(last)}'
+    return f'{span}: {counts or "only the stack itself"}'

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A chart for a terminal, and for where there are no colours either."""
+
+from collections import abc
+import dataclasses
+
+from rich import cells
+from rich import text as rich_text
+
+from heat_plugins.timeline import chart
+from heat_plugins.timeline import scale as scales
+
+# The narrowest that is of use.
+_LEAST = 60
+
+# How much of a line names may take.
+_NAMES = 0.35
+
+_STYLES = {
+    chart.State.WAITING: 'bright_black',
+    chart.State.STARTING: 'bright_black',
+    chart.State.RUNNING: 'blue',
+    chart.State.COMPLETE: 'green',
+    chart.State.FAILED: 'red',
+    chart.State.TIMED_OUT: 'yellow',
+    chart.State.CANCELLED: 'magenta',
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Glyphs:
+    """What bars are made of; each state differs without a colour too."""
+
+    states: abc.Mapping[chart.State, str]
+    cut: str
+    now: str
+    ellipsis: str
+
+
+def _glyphs(fills: str, cut: str, now: str, ellipsis: str) -> Glyphs:
+    waiting, running, complete, failed, timed_out, cancelled = list(fills)
+    return Glyphs(
+        states={
+            chart.State.STARTING: waiting,
+            chart.State.WAITING: waiting,
+            chart.State.RUNNING: running,
+            chart.State.COMPLETE: complete,
+            chart.State.FAILED: failed,
+            chart.State.TIMED_OUT: timed_out,
+            chart.State.CANCELLED: cancelled,
+        },
+        cut=cut,
+        now=now,
+        ellipsis=ellipsis,
+    )
+
+
+BLOCKS = _glyphs('░▒█✗⧖─', '┊', '▸', '…')
+ASCII = _glyphs('.~#x?-', ':', '>', '~')
+
+
+def draw(
+    found: chart.Chart, width: int, glyphs: Glyphs = BLOCKS
+) -> list[rich_text.Text]:
+    """Return the lines of a chart.
+
+    :param width: how many cells a line may have; lines are longer where
+        that is too narrow to show anything.
+    """
+    width = max(width, _LEAST)
+    head = rich_text.Text(f'{printable(found.stack)} {found.status}')
+    head.stylize('bold', 0, len(head.plain))
+    head.append('   times in UTC', 'bright_black')
+    lines = [head]
+    if not found.bars:
+        lines.append(rich_text.Text('Nothing has happened that is known.'))
+    else:
+        lines += _Drawing(found, width, glyphs).lines()
+    notes = [f'Note: {printable(note)}' for note in found.notes]
+    return lines + [rich_text.Text(note, 'yellow') for note in notes]
+
+
+def printable(text: str) -> str:
+    """Return a text that does nothing to a terminal but stand there."""
+    return ''.join(c if c.isprintable() else '?' for c in text)
+
+
+def fitted(text: str, width: int, ellipsis: str = '…') -> str:
+    """Return a text that takes so many cells, its middle left out.
+
+    Names that are long are often told apart by how they end.
+    """
+    text = printable(text)
+    if cells.cell_len(text) > width:
+        kept = width - cells.cell_len(ellipsis)
+        end = text
+        while cells.cell_len(end) > kept // 2:
+            end = end[1:]
+        start = text
+        while cells.cell_len(start) > kept - cells.cell_len(end):
+            start = start[:-1]
+        text = f'{start}{ellipsis}{end}'
+    return text + ' ' * (width - cells.cell_len(text))
+
+
+class _Drawing:
+    def __init__(self, found: chart.Chart, width: int, glyphs: Glyphs) -> None:
+        self._chart = found
+        self._glyphs = glyphs
+        self._ends = [_standing(row, found.now) for row in found.rows]
+        self._names = min(
+            max(cells.cell_len(_named(row)) for row in found.rows),
+            int(width * _NAMES),
+        )
+        ends = max(map(cells.cell_len, self._ends))
+        self._plot = max(width - self._names - ends - 3, _LEAST // 3)
+        self._scale = scales.Scale(
+            (bar.start, bar.until(found.now)) for bar in found.bars
+        )
+
+    def lines(self) -> abc.Iterator[rich_text.Text]:
+        yield self._axis()
+        for row, end in zip(self._chart.rows, self._ends, strict=True):
+            yield from self._row(row, end)
+        yield self._legend()
+
+    def _axis(self) -> rich_text.Text:
+        line = ''
+        for label in self._scale.labels(self._plot):
+            line = f'{line.ljust(self._column(label.position))}{label.text}'
+        return rich_text.Text(
+            f'{"":{self._names}} {line}'.rstrip(), 'bright_black'
+        )
+
+    def _row(self, row: chart.Row, end: str) -> abc.Iterator[rich_text.Text]:
+        name = fitted(_named(row), self._names, self._glyphs.ellipsis)
+        for lane in row.lanes(self._chart.now):
+            line = rich_text.Text(f'{name} ')
+            if row.kind is chart.Kind.STACK:
+                line.stylize('bold')
+            for glyph, style in self._lane(lane):
+                line.append(glyph, style)
+            line.append(f'  {end}'.rstrip(), _STYLES[_state(row)])
+            yield line
+            # Further lanes are of the same row.
+            name, end = ' ' * self._names, ''
+
+    def _lane(self, lane: list[chart.Bar]) -> list[tuple[str, str]]:
+        found = [(' ', '')] * self._plot
+        for cut in self._scale.cuts:
+            middle = self._column((cut.left + cut.right) / 2)
+            found[middle] = (self._glyphs.cut, 'bright_black')
+        for bar in lane:
+            first = self._column(self._scale.position(bar.start))
+            until = bar.until(self._chart.now)
+            last = self._column(self._scale.position(until))
+            working = first
+            if bar.working_since is not None:
+                working = self._column(self._scale.position(bar.working_since))
+            for column in range(first, last + 1):
+                waits = column < working
+                state = chart.State.WAITING if waits else bar.state
+                found[column] = (self._glyphs.states[state], _STYLES[state])
+            if bar.end is None:
+                found[last] = (self._glyphs.now, _STYLES[bar.state])
+        return found
+
+    def _column(self, position: float) -> int:
+        return min(int(position * self._plot), self._plot - 1)
+
+    def _legend(self) -> rich_text.Text:
+        line = rich_text.Text(f'{"":{self._names}}')
+        states = {bar.state for bar in self._chart.bars}
+        if any(bar.working_since is not None for bar in self._chart.bars):
+            states.add(chart.State.WAITING)
+        for state in chart.State:
+            if state in states:
+                line.append(f' {self._glyphs.states[state]}', _STYLES[state])
+                line.append(f' {state.value}', 'bright_black')
+        if self._scale.cuts:
+            line.append(f' {self._glyphs.cut} nothing happens', 'bright_black')
+        return line
+
+
+def _named(row: chart.Row) -> str:
+    return '  ' * row.depth + row.title
+
+
+def _state(row: chart.Row) -> chart.State:
+    return row.last.state if row.last else chart.State.COMPLETE
+
+
+def _standing(row: chart.Row, now: float) -> str:
+    """Say how the last bar of a row stands."""
+    bar = row.last
+    if bar is None:
+        return ''
+    label = '' if bar.label == row.what else f'{printable(bar.label)} '
+    return f'{label}{bar.state.value} {bar.duration(now)}'
