@@ -6,6 +6,7 @@ execution its id, and forgets a CA that the session knows.
 """
 
 from collections import abc
+import contextlib
 import dataclasses
 import json
 import time
@@ -98,7 +99,9 @@ class Executions:
         while str(found['state']) not in outcome.FINISHED:
             time.sleep(pause)
             pause = min(2 * pause, _LATER)
-            found = self._call('GET', f'/action_executions/{found["id"]}')
+            # It goes on, whether somebody can look or not.
+            with contextlib.suppress(errors.Unavailable):
+                found = self._call('GET', f'/action_executions/{found["id"]}')
         result = outcome.mapping(found.get('output')).get('result')
         if found['state'] == 'SUCCESS':
             return result

@@ -23,6 +23,7 @@ from heat_plugins.plans import following
 from heat_plugins.plans import local
 from heat_plugins.plans import operations
 from heat_plugins.plans import parcels
+from heat_plugins.plans import pool
 from heat_plugins.plans import service
 from heat_plugins.plans import steps
 from heat_plugins.plans import tarballs
@@ -33,6 +34,10 @@ LOG = logging.getLogger(__name__)
 
 #: Where content lies on its way to Mistral.
 UPLOADS = 'heat-plugins-uploads'
+
+# Seconds after which what nobody has deleted there goes by itself. Until then
+# an execution may wait for Mistral's executors.
+_LIFETIME = 24 * 3600
 
 # Seconds between two looks at an execution.
 _INTERVAL = 1.0
@@ -210,19 +215,13 @@ class _ThroughMistral(_Way):
         show.begun(f'execution {execution_id}', ())
         if not wait:
             return
-        found = self.executions.execution(execution_id)
-        while not found.ended:
-            self.sleep(_INTERVAL)
-            try:
-                progress = follower.look()
-                if progress.status:
-                    show.changed(progress)
-                found = self.executions.execution(execution_id)
-            except errors.Unavailable:
-                # It goes on, whether somebody can look or not.
-                continue
-        show.changed(follower.look())
-        self._judge(found)
+
+        def tick():
+            found = follower.look()
+            if found.status:
+                show.changed(found)
+
+        self._follow(execution_id, tick)
 
     def _sent(self, operation, plan, content, progress, options):
         """Hand content to a workflow, in a tarball in the object store."""
@@ -240,12 +239,29 @@ class _ThroughMistral(_Way):
     def _upload(self, content):
         """Put what is not to go through Mistral where its actions find it."""
         name = str(uuid.uuid4())
-        self.store.put_container(UPLOADS, {})
-        self.store.put_object(UPLOADS, name, content)
+        insist = pool.Pool().insist
+        insist(lambda name: self.store.put_container(name, {}), UPLOADS)
+        insist(
+            lambda name: self.store.put_object(
+                UPLOADS, name, content, lifetime=_LIFETIME
+            ),
+            name,
+        )
         try:
             yield parcels.reference(UPLOADS, name, content)
         finally:
-            self.store.delete_object(UPLOADS, name)
+            try:
+                insist(
+                    lambda name: self.store.delete_object(UPLOADS, name), name
+                )
+            except store_errors.SignalError as exc:
+                # The work is done; the store deletes it in its time.
+                LOG.warning(
+                    'Object %s of container %s could not be deleted: %s',
+                    name,
+                    UPLOADS,
+                    exc,
+                )
 
     def _files(self, plan):
         """Return how many objects the container of a plan has by now."""
@@ -262,14 +278,25 @@ class _ThroughMistral(_Way):
 
     def _run(self, operation, arguments, tick=lambda: None):
         """Run a workflow to its end; return its output."""
-        execution_id = self._start(operation, arguments)
+        return self._follow(self._start(operation, arguments), tick)
+
+    def _follow(self, execution_id, tick):
+        """Wait for the end of an execution; return its output."""
         while True:
-            found = self.executions.execution(execution_id)
-            if found.ended:
+            found = self._look(execution_id, tick)
+            if found is not None and found.ended:
                 self._judge(found)
                 return found.output
-            tick()
             self.sleep(_INTERVAL)
+
+    def _look(self, execution_id, tick):
+        try:
+            found = self.executions.execution(execution_id)
+            tick()
+        except errors.Unavailable:
+            # It goes on, whether somebody can look or not.
+            return None
+        return found
 
     @staticmethod
     def _judge(found):

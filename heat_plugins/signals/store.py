@@ -253,12 +253,23 @@ class ObjectStore:
             raise errors.BadSignal(f'it is larger than {limit} bytes')
         return Fetched(content=response.body, age=_age(response.headers))
 
-    def put_object(self, container: str, name: str, body: bytes) -> None:
+    def put_object(
+        self,
+        container: str,
+        name: str,
+        body: bytes,
+        *,
+        lifetime: int | None = None,
+    ) -> None:
         """Write an object, over one that is there.
 
+        :param lifetime: seconds after which the store deletes it itself.
         :raises errors.NotFound: there is no such container.
         """
-        self._call('PUT', container, name, body=body)
+        headers = {}
+        if lifetime is not None:
+            headers['X-Delete-After'] = str(lifetime)
+        self._call('PUT', container, name, headers=headers, body=body)
 
     def create_object(self, container: str, name: str, body: bytes) -> bool:
         """Write an object unless one is there; False if so.

@@ -68,6 +68,7 @@ _HEADERS = {
     'if-none-match': '*',
     'accept': 'application/json',
     'content-type': 'text/plain',
+    'x-delete-after': None,
 }
 
 
@@ -95,6 +96,8 @@ class Container:
     objects: dict[str, bytes] = dataclasses.field(default_factory=dict)
     #: When they were last written.
     times: dict[str, float] = dataclasses.field(default_factory=dict)
+    #: The seconds after which they are to be deleted, as it was asked for.
+    lifetimes: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -452,6 +455,9 @@ class Cluster:
                 return _status(412)
             there.objects[name] = request.body
             there.times[name] = self.now()
+            lifetime = request.headers.get('X-Delete-After')
+            if lifetime is not None:
+                there.lifetimes[name] = lifetime
             return _status(201)
         if there is None or name not in there.objects:
             return _status(404)

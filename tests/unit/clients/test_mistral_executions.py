@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Executions of Mistral, with answers as Mistral gives them."""
+
+import io
+import json
+
+from keystoneauth1 import session as ks_session
+from keystoneauth1 import token_endpoint
+import requests
+from requests import adapters
+import testtools
+
+from heat_plugins.clients import mistral_executions
+from heat_plugins.plans import errors
+
+URL = 'http://mistral.example.com/v2'
+
+
+class Mistral(adapters.BaseAdapter):
+    """Gives the answers that it was given, in order, to what was expected."""
+
+    def __init__(self, *answers):
+        super().__init__()
+        self.answers = list(answers)
+        self.bodies = []
+
+    def send(self, request, **options):
+        wanted, status, body = self.answers.pop(0)
+        said = f'{request.method} {request.url.removeprefix(URL)}'
+        assert said == wanted, said
+        self.bodies.append(json.loads(request.body or 'null'))
+        answer = requests.Response()
+        answer.status_code = status
+        answer._content = json.dumps(body).encode()
+        answer.raw = io.BytesIO(answer._content)
+        answer.url, answer.request = request.url, request
+        return answer
+
+    def close(self):
+        pass
+
+
+def action(state, **output):
+    return {'id': 'a-1', 'state': state, 'output': json.dumps(output)}
+
+
+class ActionTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.patch(mistral_executions, '_SOON', 0)
+
+    def executions(self, *answers):
+        http = requests.Session()
+        self.mistral = Mistral(*answers)
+        http.mount('http://', self.mistral)
+        session = ks_session.Session(
+            auth=token_endpoint.Token(URL, 'token'), session=http
+        )
+        return mistral_executions.Executions(session)
+
+    def run_action(self, *answers):
+        result = self.executions(*answers).run_action('plan.x', {}, 'plan p')
+        self.assertEqual([], self.mistral.answers)
+        return result
+
+    def test_an_action_is_waited_for_and_its_result_returned(self):
+        found = self.run_action(
+            ('POST /action_executions', 201, action('RUNNING')),
+            ('GET /action_executions/a-1', 200, action('RUNNING')),
+            ('GET /action_executions/a-1', 200, action('SUCCESS', result=7)),
+        )
+        self.assertEqual(7, found)
+
+    def test_a_mistral_that_is_away_meanwhile_is_waited_for(self):
+        found = self.run_action(
+            ('POST /action_executions', 201, action('RUNNING')),
+            ('GET /action_executions/a-1', 503, {}),
+            ('GET /action_executions/a-1', 500, {}),
+            ('GET /action_executions/a-1', 200, action('SUCCESS', result=7)),
+        )
+        self.assertEqual(7, found)
+
+    def test_what_is_not_begun_is_not_waited_for(self):
+        self.assertRaises(
+            errors.Unavailable,
+            self.run_action,
+            ('POST /action_executions', 503, {}),
+        )
+
+    def test_an_error_of_the_action_is_the_same_here(self):
+        result = {'code': 'unavailable', 'message': 'Heat is away'}
+        error = self.assertRaises(
+            errors.Unavailable,
+            self.run_action,
+            ('POST /action_executions', 201, action('ERROR', result=result)),
+        )
+        self.assertEqual('Heat is away', str(error))

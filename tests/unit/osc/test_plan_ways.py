@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way to plans through Mistral, whatever is out of order meanwhile."""
+
+import json
+
+from osc_lib import exceptions
+import testtools
+
+from heat_plugins.clients import mistral_executions
+from heat_plugins.osc import plan_ways
+from heat_plugins.plans import errors
+from heat_plugins.plans import operations
+from heat_plugins.plans import pool
+from heat_plugins.signals import errors as store_errors
+from tests.unit.plans import fakes
+
+AWAY = errors.Unavailable('Mistral cannot be reached')
+
+
+class Executions:
+    """Has an execution for each workflow, and says of it what it was told."""
+
+    def __init__(self):
+        #: What each look finds: an error, a state, or a state with output.
+        self.looks = []
+        self.started = []
+
+    def start_workflow(self, name, arguments, description):
+        self.started.append((name, arguments, description))
+        return 'e-1'
+
+    def execution(self, execution_id):
+        assert execution_id == 'e-1'
+        found = self.looks.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        state, output = found if isinstance(found, tuple) else (found, {})
+        return mistral_executions.Execution(
+            id=execution_id, state=state, output=output
+        )
+
+    def run_action(self, name, arguments, description):
+        self.started.append((name, arguments, description))
+        return None
+
+
+class ThroughMistral(plan_ways._ThroughMistral):
+    """That way without services."""
+
+    def __init__(self, cloud):
+        self.store = cloud.swift.store()
+        self.core = operations.Operations(cloud.plans, self.store, cloud.heat)
+        self.executions = Executions()
+        self.slept = 0
+
+    def sleep(self, seconds):
+        self.slept += 1
+
+
+class Shown:
+    def __init__(self):
+        self.statuses = []
+
+    def begun(self, what, warnings):
+        pass
+
+    def changed(self, found):
+        self.statuses.append(found.status)
+
+
+class ThroughMistralTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.cloud = fakes.Cloud()
+        self.way = ThroughMistral(self.cloud)
+        self.looks = self.way.executions.looks
+        self.patch(pool.time, 'sleep', lambda seconds: None)
+        pools = pool.Pool
+        self.patch(pool, 'Pool', lambda: pools(wait=0))
+
+    def create(self):
+        return self.way.create('plan', {'a': b'b'}, lambda done, every: None)
+
+    def uploads(self):
+        return self.cloud.swift.container(plan_ways.UPLOADS)
+
+    def test_a_mistral_that_is_away_for_a_while_is_waited_for(self):
+        self.looks += ['RUNNING', AWAY, AWAY, ('SUCCESS', {'plan': 'it'})]
+        self.assertEqual('it', self.create())
+        self.assertEqual(3, self.way.slept)
+
+    def test_what_an_execution_found_out_of_order_ends_the_waiting(self):
+        said = {'code': 'unavailable', 'message': 'Swift is away'}
+        self.looks += [AWAY, ('ERROR', {'error': said})]
+        error = self.assertRaises(errors.Unavailable, self.create)
+        self.assertEqual('Swift is away', str(error))
+
+    def test_what_was_uploaded_goes_by_itself_if_nobody_deletes_it(self):
+        seen = []
+
+        def look(execution_id):
+            seen.append((dict(self.uploads().lifetimes), execution_id))
+            return mistral_executions.Execution(id='e-1', state='ERROR')
+
+        self.way.executions.execution = look
+        self.assertRaises(exceptions.CommandError, self.create)
+        [(lifetimes, _)] = seen
+        self.assertEqual(['86400'], list(lifetimes.values()))
+        self.assertEqual({}, self.uploads().objects)
+
+    def test_an_upload_rides_out_a_store_that_is_out_of_order(self):
+        self.cloud.swift.fail(times=3, status=503, method='PUT')
+        self.looks += [('SUCCESS', {'plan': 'it'})]
+        self.assertEqual('it', self.create())
+
+    def test_an_upload_that_cannot_be_deleted_fails_nothing(self):
+        self.cloud.swift.fail(times=99, status=503, method='DELETE')
+        self.looks += [('SUCCESS', {'plan': 'it'})]
+        with self.assertLogs(plan_ways.LOG, 'WARNING') as logs:
+            self.assertEqual('it', self.create())
+        self.assertIn('could not be deleted', logs.output[0])
+
+    def test_an_upload_that_fails_is_told_and_begins_nothing(self):
+        self.cloud.swift.fail(times=99, status=403, method='PUT')
+        self.assertRaises(store_errors.Denied, self.create)
+        self.assertEqual([], self.way.executions.started)
+
+    def test_values_do_not_go_through_mistral(self):
+        self.way.update_parameters(
+            plan='plan', values={'who': 'geheim'}, unset=[], role=None
+        )
+        self.assertNotIn('geheim', json.dumps(self.way.executions.started))
+
+    def test_a_deployment_is_shown_to_its_end(self):
+        self.cloud.plans.create('plan', fakes.content())
+
+        def look(execution_id):
+            if not self.looks:
+                self.cloud.heat.become('plan', 'CREATE_COMPLETE')
+                return mistral_executions.Execution(id='e', state='SUCCESS')
+            raise self.looks.pop(0)
+
+        def start(name, arguments, description):
+            self.cloud.heat.become('plan', 'CREATE_IN_PROGRESS')
+            return 'e-1'
+
+        self.looks += [AWAY, AWAY]
+        self.way.executions.start_workflow = start
+        self.way.executions.execution = look
+        shown = Shown()
+        self.way.deploy('plan', shown, wait=True)
+        self.assertEqual(['CREATE_COMPLETE'], shown.statuses)
