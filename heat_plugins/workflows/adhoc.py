@@ -7,6 +7,9 @@ from typing import Any, Final
 
 import yaml
 
+from heat_plugins.workflows import findings
+from heat_plugins.workflows import reading
+
 #: What Mistral's language lets an ad-hoc action have.
 KEYS: Final = (
     'description',
@@ -33,10 +36,9 @@ def read(text: str) -> dict[str, Any]:
     :raises AdhocError: if there is not exactly one.
     """
     try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError as exc:
-        said = ' '.join(str(exc).split())
-        raise AdhocError(f'the definition is no YAML: {said}') from exc
+        _, found = reading.load(text)
+    except findings.DefinitionError as exc:
+        raise AdhocError(f'the definition is no YAML: {exc}') from exc
     if not isinstance(found, Mapping):
         raise AdhocError('the definition is no map.')
     actions = {k: v for k, v in found.items() if k != 'version'}

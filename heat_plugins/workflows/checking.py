@@ -8,6 +8,7 @@ are looked for here. Everything else is left to Mistral.
 
 from collections.abc import Collection, Iterator
 import difflib
+import re
 from typing import Any, Final
 
 from heat_plugins.workflows import findings
@@ -68,6 +69,8 @@ TYPED_KEYS: Final = {
     'reverse': frozenset({'requires'}),
 }
 
+_HALF: Final = re.compile('[\ud800-\udfff]')
+
 _MOVED: Final = {
     'policies': 'its entries stand in the task itself since version 2',
     'start-task': 'a reverse workflow is given task_name when it is started',
@@ -87,7 +90,7 @@ def _version(definition: reading.Definition) -> Iterator[findings.Problem]:
     version = definition.data.get('version', '2.0')
     try:
         known = float(version) == 2.0
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         known = False
     if not known:
         yield findings.Problem(
@@ -111,6 +114,11 @@ class _Checker:
         name, data = self._workflow.name, self._workflow.data
         if len(name) > 255:
             yield self._problem('its name has more than 255 characters')
+        if _HALF.search(name):
+            yield self._problem(
+                'its name has half a character in it; write the whole one, '
+                'and not two "\\u"'
+            )
         if not isinstance(data, dict):
             yield self._problem('a workflow is a map with "tasks:" in it')
             return

@@ -14,10 +14,10 @@ from typing import Any, Final
 #: So many signals are remembered.
 SIGNALS: Final = 10
 
-#: So many characters of an error are kept.
+#: So many characters of JSON of an error are kept.
 ERROR: Final = 15000
 
-#: So many ignored keys of a body are kept, and characters of each.
+#: So many ignored keys of a body are kept, and characters of JSON of each.
 IGNORED: Final = 50
 
 _PREFIX: Final = 'signal.'
@@ -32,9 +32,9 @@ def write(entry: Mapping[str, Any]) -> str:
     """Return the text for an entry."""
     kept = dict(entry)
     if isinstance(error := kept.get('error'), str):
-        kept['error'] = shortened(error, ERROR)
+        kept['error'] = _kept(error, ERROR)
     ignored = kept.get('ignored') or []
-    kept['ignored'] = [shortened(one, IGNORED) for one in ignored[:IGNORED]]
+    kept['ignored'] = [_kept(one, IGNORED) for one in ignored[:IGNORED]]
     return json.dumps(kept)
 
 
@@ -51,6 +51,18 @@ def surplus(data: Iterable[str]) -> list[str]:
 def shortened(text: str, length: int) -> str:
     """Return a text that is no longer than that; one cut off ends in …."""
     return text if len(text) <= length else f'{text[: length - 1]}…'
+
+
+def _kept(text: str, size: int) -> str:
+    """Return what of a text takes no more than that as JSON.
+
+    There a character may take as many as twelve.
+    """
+    short, length = shortened(text, size), size
+    while (taken := len(json.dumps(short)) - 2) > size and length > 1:
+        length = min(length - 1, length * size // taken)
+        short = shortened(text, length)
+    return short
 
 
 def _newest(data: Iterable[str]) -> list[str]:

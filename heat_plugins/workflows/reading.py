@@ -197,6 +197,12 @@ def load(text: str) -> tuple[yaml.Node, Any]:
     except (yaml.YAMLError, ValueError) as error:
         said = ' '.join(str(error).split())
         raise _error(f'this is not valid YAML: {said}') from error
+    # What comes of "!!bool x" and "!!timestamp x".
+    except (AttributeError, LookupError) as error:
+        raise _error(
+            'this is not valid YAML: something is not what its tag, such as '
+            '"!!int", says'
+        ) from error
     finally:
         if loader is not None:
             loader.dispose()

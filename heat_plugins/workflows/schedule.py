@@ -66,6 +66,9 @@ def _times(
             f'no time ever fits the pattern "{pattern}", so it would never '
             f'run; look at its day and month.'
         ) from exc
+    except (OverflowError, ValueError):
+        # The last year is 9999.
+        return
 
 
 def first_time(text: str) -> datetime.datetime:
