@@ -132,11 +132,12 @@ def _values(row, bar, now):
 
 def _print(found, stream):
     shown = console.Console(file=stream, highlight=False)
-    glyphs = text.BLOCKS
-    if not (shown.encoding or '').lower().startswith('utf'):
-        glyphs = text.ASCII
+    plain = not (shown.encoding or '').lower().startswith('utf')
+    glyphs = text.ASCII if plain else text.BLOCKS
     for line in text.draw(found, shown.width, glyphs):
-        shown.print(line, soft_wrap=True)
+        if plain:
+            line = line.plain.encode('ascii', 'replace').decode()
+        shown.print(line, soft_wrap=True, markup=False)
 
 
 def _write(path, found):

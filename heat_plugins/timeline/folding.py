@@ -27,7 +27,8 @@ def fold(
     :param inside: the rows of what is in it.
     :param now: where bars end that go on.
     """
-    rows = [dataclasses.replace(own, folded=len(inside))]
+    hidden = len({row.path for row in inside})
+    rows = [dataclasses.replace(own, folded=hidden)] if own.bars else []
     named = sorted(
         (row for row in inside if row.kind in _OVER_DEPLOYMENTS),
         key=lambda row: (row.kind.value, row.what),

@@ -13,7 +13,7 @@ from heat_plugins.timeline import scale as scales
 # The narrowest that is of use.
 _LEAST = 60
 
-# How much of a line names may take.
+# How much of a line names may take, and how things stand.
 _NAMES = 0.35
 
 _STYLES = {
@@ -25,6 +25,9 @@ _STYLES = {
     chart.State.TIMED_OUT: 'yellow',
     chart.State.CANCELLED: 'magenta',
 }
+
+# What stands below the chart with its reason, if nothing has followed it.
+_TROUBLES = (chart.State.FAILED, chart.State.TIMED_OUT)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -107,13 +110,14 @@ class _Drawing:
     def __init__(self, found: chart.Chart, width: int, glyphs: Glyphs) -> None:
         self._chart = found
         self._glyphs = glyphs
-        self._ends = [_standing(row, found.now) for row in found.rows]
+        ends = [_standing(row, found.now) for row in found.rows]
+        widest = min(max(map(cells.cell_len, ends)), int(width * _NAMES))
+        self._ends = [fitted(end, widest, glyphs.ellipsis) for end in ends]
         self._names = min(
             max(cells.cell_len(_named(row)) for row in found.rows),
             int(width * _NAMES),
         )
-        ends = max(map(cells.cell_len, self._ends))
-        self._plot = max(width - self._names - ends - 3, _LEAST // 3)
+        self._plot = width - self._names - widest - 3
         self._scale = scales.Scale(
             (bar.start, bar.until(found.now)) for bar in found.bars
         )
@@ -123,6 +127,12 @@ class _Drawing:
         for row, end in zip(self._chart.rows, self._ends, strict=True):
             yield from self._row(row, end)
         yield self._legend()
+        for row in self._chart.rows:
+            bar = row.last
+            if bar is not None and bar.state in _TROUBLES and bar.reason:
+                what = f'{row.path or row.name} {bar.label}'
+                said = f'{what} {bar.state.value}: {bar.reason}'
+                yield rich_text.Text(printable(said), _STYLES[bar.state])
 
     def _axis(self) -> rich_text.Text:
         line = ''
@@ -140,7 +150,8 @@ class _Drawing:
                 line.stylize('bold')
             for glyph, style in self._lane(lane):
                 line.append(glyph, style)
-            line.append(f'  {end}'.rstrip(), _STYLES[_state(row)])
+            line.append(f'  {end}', _STYLES[_state(row)])
+            line.rstrip()
             yield line
             # Further lanes are of the same row.
             name, end = ' ' * self._names, ''
@@ -183,7 +194,7 @@ class _Drawing:
 
 
 def _named(row: chart.Row) -> str:
-    return '  ' * row.depth + row.title
+    return '  ' * row.depth + printable(row.title)
 
 
 def _state(row: chart.Row) -> chart.State:

@@ -25,15 +25,17 @@ class CommandTestCase(base.RunsTestCase):
             common, 'service', lambda manager, **more: self.service(**more)
         )
 
-    def run_command(self, command, *arguments):
+    def run_command(self, command, *arguments, encoding='utf-8'):
         """Run a command; return its exit code and what it printed."""
-        stdout = io.StringIO()
+        stdout = io.TextIOWrapper(
+            io.BytesIO(), encoding=encoding, write_through=True
+        )
         app = types.SimpleNamespace(client_manager=None, stdout=stdout)
         made = command(app, None)
         with contextlib.redirect_stderr(self.stderr):
             parsed = made.get_parser('openstack').parse_args(list(arguments))
             code = made.run(parsed)
-        return code, stdout.getvalue()
+        return code, stdout.buffer.getvalue().decode(encoding)
 
     def json(self, command, *arguments):
         code, output = self.run_command(command, *arguments, '-f', 'json')

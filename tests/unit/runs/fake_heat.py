@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heat in memory, behind the protocol `orchestration.Orchestration`.
+"""Heat in memory, behind `orchestration.Orchestration` and `looking.Heat`.
 
 It holds what a test has told it, gives ids of its own to what is made, and
 refuses what no Heat would take: a config whose inputs agents cannot read, a
@@ -11,6 +11,7 @@ import uuid
 
 from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
+from heat_plugins.timeline import events
 
 COMPONENT = {
     'configs': [
@@ -40,6 +41,8 @@ class Heat:
         self.templates = {}
         self.configs = {}
         self.rows = {}
+        self.happened = []
+        self.attributes = {}
         #: Method name to what it raises, until it is taken away.
         self.failing = {}
         self.asked = []
@@ -125,6 +128,19 @@ class Heat:
         )
         return row
 
+    def happens(self, stack, name, status, time, physical_id=''):
+        """Let an event be listed."""
+        self.happened.append(
+            events.Event(
+                resource=name,
+                stack_id=stack.id,
+                physical_id=physical_id,
+                status=status,
+                reason='state changed',
+                time=time,
+            )
+        )
+
     def delete_stack(self, stack):
         for one in self.members.pop(stack.id):
             self.rows.pop(one.physical_id, None)
@@ -207,6 +223,17 @@ class Heat:
     def delete_deployment(self, deployment_id):
         self._ask('delete_deployment', deployment_id)
         self.rows.pop(deployment_id, None)
+
+    # looking.Heat, as well
+
+    def events(self, stack):
+        self._ask('events', stack.id)
+        assert stack.id in self.stacks
+        return list(self.happened)
+
+    def attribute(self, resource, name):
+        self._ask('attribute', f'{resource.name} {name}')
+        return self.attributes[resource.name, name]
 
     def _row(self, config_id, server_id, action, status, reason):
         row = orchestration.Deployment(

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack software deployment timeline``."""
+
+import csv
+import io
+
+import fixtures
+from osc_lib import exceptions
+
+from heat_plugins.osc import common
+from heat_plugins.osc import timeline
+from tests.unit.osc import base
+
+
+class TimelineTest(base.CommandTestCase):
+    def setUp(self):
+        super().setUp()
+        self.patch(common, 'orchestration', lambda manager: self.heat)
+        for status, time in (
+            ('CREATE_IN_PROGRESS', self.now + 1),
+            ('CREATE_FAILED', self.now + 6),
+        ):
+            self.heat.happens(self.stack, 'db', status, time)
+
+    def show(self, *arguments):
+        return self.run_command(timeline.ShowTimeline, 'shop', *arguments)
+
+    def test_it_draws_for_people(self):
+        code, output = self.show()
+        self.assertEqual(0, code)
+        self.assertIn('CREATE failed 5 s', output)
+        self.assertIn('✗✗✗', output)
+        self.assertNotIn('\x1b', output)
+
+    def test_it_lists_for_programs(self):
+        for which in ('json', 'yaml', 'csv', 'value'):
+            _, output = self.show('-f', which)
+            self.assertIn('2027-01-15T08:00:06Z', output)
+            self.assertNotIn('✗', output)
+        _, (found,) = self.json(timeline.ShowTimeline, 'shop')
+        self.assertEqual(
+            {
+                'Kind': 'deployment',
+                'Resource': 'db',
+                'What': 'CREATE',
+                'State': 'failed',
+                'Started': '2027-01-15T08:00:01Z',
+                'Ended': '2027-01-15T08:00:06Z',
+                'Duration': 5,
+                'Reason': 'state changed',
+            },
+            found,
+        )
+
+    def test_some_columns_make_a_table(self):
+        _, output = self.show('-c', 'Resource', '-c', 'State')
+        self.assertIn('| db       | failed |', output)
+
+    def test_a_file_is_drawn_and_can_be_listed_too(self):
+        folder = self.useFixture(fixtures.TempDir())
+        for name, begin in (('a.svg', '<svg '), ('b.html', '<!DOCTYPE')):
+            path = folder.join(name)
+            code, output = self.show('--output', path, '-f', 'csv')
+            self.assertEqual(0, code)
+            with open(path, encoding='utf-8') as file:
+                self.assertTrue(file.read().startswith(begin))
+            self.assertEqual(1, len(list(csv.DictReader(io.StringIO(output)))))
+        self.assertEqual((0, ''), self.show('--output', path))
+
+    def test_a_file_of_another_kind_is_refused(self):
+        self.assertRaises(SystemExit, self.show, '--output', 'x.png')
+        self.assertIn(
+            'x.png should end in .svg or .html', self.stderr.getvalue()
+        )
+
+    def test_a_file_that_cannot_be_written_is_named(self):
+        path = self.useFixture(fixtures.TempDir()).join('none', 'x.svg')
+        exc = self.assertRaises(
+            exceptions.CommandError, self.show, '--output', path
+        )
+        self.assertIn(f'{path} cannot be written: No such file', str(exc))
+
+    def test_since_takes_a_time_or_how_long_ago(self):
+        for since in ('2027-01-15T09:00:00', '2027-01-15 10:00:00+01:00'):
+            _, found = self.json(
+                timeline.ShowTimeline, 'shop', '--since', since
+            )
+            self.assertEqual([], found)
+        for since in ('90s', '5min', '12h', '7d', '2027-01-15'):
+            code, _ = self.show('--since', since)
+            self.assertEqual(0, code)
+
+    def test_since_refuses_what_is_no_time(self):
+        for since in ('0h', 'yesterday', '5m'):
+            self.assertRaises(SystemExit, self.show, '--since', since)
+        self.assertIn('5m is no time, such as', self.stderr.getvalue())
+
+    def test_a_terminal_without_unicode_gets_ascii(self):
+        self.heat.add_resource(
+            self.stack, 'dépôt', 'OS::Heat::SoftwareDeployment', 'x'
+        )
+        self.heat.happens(self.stack, 'dépôt', 'CREATE_FAILED', self.now)
+        _, output = self.run_command(
+            timeline.ShowTimeline, 'shop', encoding='ascii'
+        )
+        self.assertIn('x failed', output)
+        self.assertIn('d?p?t', output)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events of Heat as bars."""
+
+import testtools
+
+from heat_plugins.timeline import chart
+from heat_plugins.timeline import events
+
+WAITING = chart.State.WAITING
+
+
+def event(status, time, reason='', physical_id='p'):
+    return events.Event(
+        resource='db',
+        stack_id='s',
+        physical_id=physical_id,
+        status=status,
+        reason=reason,
+        time=time,
+    )
+
+
+def bars(*found):
+    return [
+        (bar.label, bar.state.value, bar.start, bar.end)
+        for bar in events.bars([event(*one) for one in found], WAITING)
+    ]
+
+
+class BarsTest(testtools.TestCase):
+    def test_an_action_lasts_from_its_beginning_to_its_end(self):
+        found = bars(
+            ('CREATE_IN_PROGRESS', 1),
+            ('CREATE_COMPLETE', 5),
+            ('UPDATE_IN_PROGRESS', 10),
+            ('UPDATE_FAILED', 12),
+        )
+        self.assertEqual(
+            [('CREATE', 'complete', 1, 5), ('UPDATE', 'failed', 10, 12)],
+            found,
+        )
+
+    def test_the_reason_is_that_of_the_end(self):
+        (bar,) = events.bars(
+            [
+                event('CREATE_IN_PROGRESS', 1, 'state changed'),
+                event('CREATE_FAILED', 2, 'no space left'),
+            ],
+            WAITING,
+        )
+        self.assertEqual('no space left', bar.reason)
+
+    def test_what_has_not_ended_is_in_the_state_of_its_kind(self):
+        self.assertEqual(
+            [('CREATE', 'waiting', 1, None)], bars(('CREATE_IN_PROGRESS', 1))
+        )
+
+    def test_a_second_beginning_changes_nothing(self):
+        found = bars(('DELETE_IN_PROGRESS', 1), ('DELETE_IN_PROGRESS', 3))
+        self.assertEqual([('DELETE', 'waiting', 1, None)], found)
+
+    def test_an_end_whose_beginning_heat_forgot_is_a_moment(self):
+        self.assertEqual(
+            [('CREATE', 'complete', 7, 7)], bars(('CREATE_COMPLETE', 7))
+        )
+
+    def test_an_action_that_another_cut_off_is_cancelled(self):
+        found = bars(
+            ('CREATE_IN_PROGRESS', 1),
+            ('DELETE_IN_PROGRESS', 4),
+            ('DELETE_COMPLETE', 6),
+        )
+        self.assertEqual(
+            [('CREATE', 'cancelled', 1, 4), ('DELETE', 'complete', 4, 6)],
+            found,
+        )
+
+    def test_an_end_of_another_action_cuts_off_too(self):
+        found = bars(('CREATE_IN_PROGRESS', 1), ('CHECK_FAILED', 4))
+        self.assertEqual(
+            [('CREATE', 'cancelled', 1, 4), ('CHECK', 'failed', 4, 4)], found
+        )
+
+    def test_a_signal_shows_only_if_it_came_to_nothing(self):
+        found = bars(
+            ('SIGNAL_COMPLETE', 1, 'Signal: deployment succeeded'),
+            ('SIGNAL_FAILED', 2, 'Signal: deployment failed'),
+            ('SIGNAL_FAILED', 3, 'Not triggered: no action BACKPU'),
+        )
+        self.assertEqual([('SIGNAL', 'failed', 3, 3)], found)
+
+
+class MomentTest(testtools.TestCase):
+    def test_heats_and_mistrals_times_are_utc(self):
+        self.assertEqual(1_800_000_000, events.moment('2027-01-15T08:00:00Z'))
+        self.assertEqual(1_800_000_000, events.moment('2027-01-15 08:00:00'))
+
+    def test_a_zone_counts(self):
+        self.assertEqual(
+            1_800_000_000, events.moment('2027-01-15T09:00:00+01:00')
+        )
+
+
+class StackTest(testtools.TestCase):
+    def test_an_event_of_a_stack_bears_its_id(self):
+        self.assertTrue(event('CREATE_COMPLETE', 1, physical_id='s').of_stack)
+        self.assertFalse(event('CREATE_COMPLETE', 1).of_stack)

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A chart of what Heat, Mistral and the records know."""
+
+from heat_plugins.runs import errors
+from heat_plugins.signals import errors as store_errors
+from heat_plugins.timeline import chart
+from heat_plugins.timeline import looking
+from tests.unit.runs import base
+
+
+class LookingTest(base.RunsTestCase):
+    def setUp(self):
+        super().setUp()
+        self.then = self.now
+        self.happens('db', 'CREATE_IN_PROGRESS', 1)
+        self.happens('db', 'CREATE_COMPLETE', 9)
+
+    def happens(self, name, status, after, stack=None, physical_id=''):
+        self.heat.happens(
+            stack or self.stack, name, status, self.then + after, physical_id
+        )
+
+    def look(self, name='shop', **wanted):
+        looker = looking.Looker(self.heat, self.runs, lambda: self.now)
+        return looker.look(name, looking.Wanted(**wanted))
+
+    def rows(self, **wanted):
+        return [
+            (row.kind.value, '  ' * row.depth + row.title, len(row.bars))
+            for row in self.look(**wanted).rows
+        ]
+
+    def workflow(self, **execution):
+        self.heat.add_resource(
+            self.stack, 'nightly', 'OS::Mistral::Workflow', 'shop.nightly'
+        )
+        self.heat.attributes['nightly', 'executions'] = [
+            {
+                'id': 'e1',
+                'workflow_name': 'shop.nightly',
+                'created_at': '2027-01-15 08:00:20',
+                'updated_at': '2027-01-15 08:00:30',
+                'state': 'SUCCESS',
+                **execution,
+            }
+        ]
+
+    def group(self):
+        nested = self.heat.add_stack('shop-group', self.stack.id)
+        self.heat.add_deployment(nested, 'one')
+        self.heat.add_resource(
+            self.stack,
+            'group',
+            'OS::Heat::SoftwareDeploymentGroup',
+            nested.id,
+            nested=nested.id,
+        )
+        self.happens('group', 'CREATE_IN_PROGRESS', 2)
+        self.happens('one', 'CREATE_IN_PROGRESS', 3, nested)
+        self.happens('one', 'CREATE_COMPLETE', 6, nested)
+        self.happens('group', 'CREATE_COMPLETE', 7)
+
+    def test_a_deployment_has_a_bar_for_each_action(self):
+        self.happens('db', 'UPDATE_IN_PROGRESS', 20)
+        self.assertEqual([('deployment', 'db', 2)], self.rows())
+        create, update = self.look().rows[0].bars
+        self.assertEqual(8, create.end - create.start)
+        self.assertEqual(chart.State.WAITING, update.state)
+
+    def test_the_stack_itself_comes_first(self):
+        self.happens('shop', 'CREATE_IN_PROGRESS', 0, None, self.stack.id)
+        self.assertEqual(
+            [('stack', 'shop', 1), ('deployment', 'db', 1)], self.rows()
+        )
+
+    def test_other_resources_show_on_demand(self):
+        self.happens('db_config', 'CREATE_COMPLETE', 0)
+        self.assertEqual(
+            [('resource', 'db_config', 1), ('deployment', 'db', 1)],
+            self.rows(everything=True),
+        )
+
+    def test_runs_of_an_action_share_a_row(self):
+        first = self.start()
+        self.answer()
+        self.now += 5
+        self.show(first)
+        self.now += 60
+        self.start()
+        self.assertEqual(
+            [('deployment', 'db', 1), ('run', 'db BACKUP', 2)], self.rows()
+        )
+        newest, oldest = self.look().rows[1].bars
+        self.assertEqual(chart.State.COMPLETE, oldest.state)
+        self.assertEqual(chart.State.WAITING, newest.state)
+        self.assertIsNone(newest.end)
+
+    def test_an_execution_is_drawn_from_its_times(self):
+        self.workflow()
+        (row,) = (r for r in self.look().rows if r.path == 'nightly')
+        (bar,) = row.bars
+        self.assertEqual('nightly shop.nightly', row.title)
+        self.assertEqual(
+            (self.then + 20, self.then + 30), (bar.start, bar.end)
+        )
+        self.assertEqual(chart.State.COMPLETE, bar.state)
+
+    def test_an_execution_that_goes_on_has_no_end(self):
+        for state, expected in (
+            ('RUNNING', chart.State.RUNNING),
+            ('PAUSED', chart.State.WAITING),
+        ):
+            self.heat.members[self.stack.id] = self.heat.members[
+                self.stack.id
+            ][:2]
+            self.workflow(state=state)
+            (row,) = (r for r in self.look().rows if r.path == 'nightly')
+            self.assertIsNone(row.bars[0].end)
+            self.assertEqual(expected, row.bars[0].state)
+
+    def test_a_mistral_that_does_not_answer_is_noted(self):
+        self.workflow()
+        self.heat.failing['attribute'] = errors.Unavailable('it is away')
+        found = self.look()
+        self.assertEqual(
+            ('The executions of nightly are missing: it is away',),
+            found.notes,
+        )
+        self.assertEqual(['db'], [row.title for row in found.rows])
+
+    def test_an_object_store_that_refuses_is_noted(self):
+        def history(*_):
+            raise store_errors.Denied('no role')
+
+        self.patch(self.runs, 'history', history)
+        found = self.look()
+        self.assertEqual(
+            ('The runs of its actions are missing: no role',), found.notes
+        )
+        self.assertEqual(['db'], [row.title for row in found.rows])
+
+    def test_a_nested_stack_folds(self):
+        self.group()
+        self.assertEqual(
+            [('deployment', 'db', 1), ('deployment', 'group (+1)', 1)],
+            self.rows(),
+        )
+
+    def test_it_unfolds_on_demand(self):
+        self.group()
+        self.assertEqual(
+            [
+                ('deployment', 'db', 1),
+                ('deployment', 'group', 1),
+                ('deployment', '  one', 1),
+            ],
+            self.rows(unfold=True),
+        )
+
+    def test_a_nested_stack_is_shown_from_its_top(self):
+        self.group()
+        self.assertEqual('shop', self.look('shop-group').stack)
+
+    def test_what_ended_before_is_left_out(self):
+        self.happens('db', 'UPDATE_IN_PROGRESS', 20)
+        (row,) = self.look(since=self.then + 10).rows
+        self.assertEqual(['UPDATE'], [bar.label for bar in row.bars])
+
+    def test_now_is_not_before_what_has_happened(self):
+        self.happens('db', 'UPDATE_IN_PROGRESS', 500)
+        self.assertEqual(self.then + 500, self.look().now)
+
+    def test_runs_of_what_is_gone_are_shown_by_their_path(self):
+        self.start()
+        self.heat.members[self.stack.id].clear()
+        self.assertEqual([('run', 'db BACKUP', 1)], self.rows())
+
+    def test_a_stack_that_is_not_there_is_an_error(self):
+        self.assertRaises(errors.NotFound, self.look, 'other')

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Charts as drawings."""
+
+import re
+from xml.etree import ElementTree as etree
+
+import testtools
+
+from heat_plugins.timeline import svg
+from tests.unit.timeline import base
+
+_SVG = '{http://www.w3.org/2000/svg}'
+ODD = '</text><script>alert("x")</script> & \x1b\x00\u202e'
+
+
+def drawn(*rows, **more):
+    return etree.fromstring(svg.draw(base.stack(*rows, **more)))
+
+
+def boxes(root, look):
+    found = root.iter(f'{_SVG}rect')
+    group = [one for one in found if one.get('class') == f'bar {look}']
+    # Those of the legend are all of one size.
+    return [one for one in group if one.get('height') != '12']
+
+
+class SvgTest(testtools.TestCase):
+    def test_a_bar_is_where_and_as_long_as_its_time(self):
+        root = drawn(
+            base.row('one', base.bar('CREATE', 0, 100)),
+            base.row('two', base.bar('CREATE', 50, 25)),
+        )
+        one, two = boxes(root, 'complete')
+        size = {key: float(one.get(key)) for key in ('x', 'width')}
+        self.assertAlmostEqual(
+            size['width'] / 4, float(two.get('width')), delta=0.2
+        )
+        self.assertAlmostEqual(
+            size['x'] + size['width'] / 2, float(two.get('x')), delta=0.2
+        )
+
+    def test_it_needs_nothing_from_elsewhere(self):
+        text = svg.page(base.stack(base.row('x', base.bar('A', 0, 1))))
+        links = re.findall(r'https?://[^"\s]+|\bsrc=|\bhref=|@import', text)
+        self.assertEqual(['http://www.w3.org/2000/svg'], links)
+
+    def test_names_and_reasons_are_text_only(self):
+        bad = base.bar(ODD, 0, 1, 'failed', reason=ODD)
+        found = base.stack(
+            base.row(ODD, bad, what=ODD), stack=ODD, notes=(ODD,)
+        )
+        root = etree.fromstring(svg.draw(found))
+        self.assertEqual([], list(root.iter(f'{_SVG}script')))
+        shown = ' '.join(one.text or '' for one in root.iter())
+        self.assertIn('<script>alert("x")</script> & ???', shown)
+        self.assertNotIn('<script', svg.page(found))
+
+    def test_a_row_is_told_in_words(self):
+        root = drawn(
+            base.row('db', base.bar('CREATE', 0, 90, reason='all well'))
+        )
+        self.assertEqual('list', root.get('role'))
+        title, description = (
+            root.find(f"{_SVG}*[@id='{name}']").text
+            for name in root.get('aria-labelledby').split()
+        )
+        self.assertEqual('Timeline of stack shop CREATE_COMPLETE', title)
+        self.assertIn('1 complete', description)
+        (row,) = root.findall(f"{_SVG}g[@role='listitem']")
+        self.assertEqual(
+            'deployment db: CREATE complete after 1 min 30 s, begun '
+            '2027-01-15 12:00:00 UTC. all well',
+            row.get('aria-label'),
+        )
+
+    def test_a_bar_says_under_the_pointer_what_it_is(self):
+        root = drawn(base.row('db', base.bar('BACKUP', 0, 9, working_after=4)))
+        titles = [one.text for one in root.iter(f'{_SVG}title')]
+        (said,) = [one for one in titles if one.startswith('BACKUP')]
+        self.assertIn('reported by the server after 4 s', said)
+
+    def test_waiting_and_work_are_two_parts_of_a_bar(self):
+        root = drawn(
+            base.row('db', base.bar('A', 0, None, 'running', working_after=50))
+        )
+        (waiting,), (running,) = boxes(root, 'waiting'), boxes(root, 'running')
+        edge = float(waiting.get('x')) + float(waiting.get('width'))
+        self.assertAlmostEqual(edge, float(running.get('x')), delta=0.2)
+
+    def test_a_failure_is_told_by_a_pattern_too(self):
+        root = drawn(base.row('db', base.bar('A', 0, 9, 'failed')))
+        self.assertEqual(1, len(boxes(root, 'hatch')))
+        self.assertEqual(
+            [], boxes(drawn(base.row('db', base.bar('A', 0, 9))), 'hatch')
+        )
+
+    def test_each_row_adds_to_the_height_and_none_is_outside(self):
+        for count in (0, 1, 100):
+            root = drawn(
+                *(base.row(f'r{n}', base.bar('A', n, 1)) for n in range(count))
+            )
+            height, width = (
+                float(root.get(key)) for key in ('height', 'width')
+            )
+            for one in root.iter(f'{_SVG}text'):
+                self.assertTrue(0 < float(one.get('y')) < height)
+                self.assertTrue(0 < float(one.get('x')) < width)
+
+    def test_a_page_has_a_title_and_the_drawing(self):
+        found = svg.page(base.stack(stack='<b>'))
+        self.assertTrue(found.startswith('<!DOCTYPE html>\n<html lang="en">'))
+        self.assertIn('<title>Timeline of stack &lt;b&gt; ', found)
+        self.assertIn('<svg xmlns="http://www.w3.org/2000/svg"', found)
