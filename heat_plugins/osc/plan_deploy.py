@@ -127,7 +127,7 @@ class ShowStatus(plan_common.PlanCommand):
     def _wait(self, way, found):
         with plan_progress.Deployment(found['plan']) as show:
             try:
-                way.follow(found['stack_id'], show)
+                way.follow(found['plan'], found['stack_id'], show)
             except KeyboardInterrupt:
                 self.exit_code = common.INTERRUPTED
 

@@ -79,11 +79,19 @@ class _Way:
             self._session, **self._options
         )
 
-    def follow(self, stack_id, show):
-        """Wait until nothing of a stack is in progress."""
-        following.Follower(
-            self.core.stacks, stack_id, sleep=self.sleep
-        ).follow(show.changed)
+    def follow(self, plan, stack_id, show):
+        """Wait until nothing of a plan's stack is in progress."""
+        self.follower(plan, stack_id).follow(show.changed)
+
+    def follower(self, plan, stack_id, **more):
+        """Return what follows the stack of a plan."""
+        return following.Follower(
+            self.core.stacks,
+            stack_id,
+            mask=self.core.deployer.mask(plan),
+            sleep=self.sleep,
+            **more,
+        )
 
     def _registry(self):
         return mistral_registry.Registry(self._session, **self._options)
@@ -142,12 +150,11 @@ class _FromHere(_Way):
                     'run: nobody waits for the end of it'
                 )
             return
-        found = following.Follower(
-            self.core.stacks,
+        found = self.follower(
+            plan,
             begun['stack_id'],
             before=begun['before'],
             after_event=begun['after_event'],
-            sleep=self.sleep,
         ).follow(show.changed)
         if not found.success:
             raise errors.Failed(f'{found.status}: {found.reason}')
@@ -205,8 +212,8 @@ class _ThroughMistral(_Way):
     def deploy(self, plan, show, *, wait, **options):
         stacks = self.core.stacks
         before = stacks.find(plan)
-        follower = following.Follower(
-            stacks,
+        follower = self.follower(
+            plan,
             plan,
             before=before.changed_at if before else '',
             after_event=stacks.last_event(before) if before else None,

@@ -80,7 +80,7 @@ class Comparer:
         if stack is None:
             raise errors.NotFound(f'Plan {name} is not deployed')
         wanted = self._plans.resolve(plan)
-        with secrecy.masking(secrecy.values(plan.environment)):
+        with secrecy.guarding(wanted):
             answer = self._stacks.validate(wanted)
         template, environment, files = self._stacks.content(stack)
         hiding = _Hiding(plan, answer, wanted, environment)

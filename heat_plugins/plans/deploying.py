@@ -8,21 +8,30 @@ each time; here is only recorded what Heat was given.
 
 from collections import abc
 import dataclasses
+import functools
+import re
 import time
 from typing import Any
 
 from heat_plugins.plans import annex as annexes
 from heat_plugins.plans import errors
+from heat_plugins.plans import following
 from heat_plugins.plans import orchestration
-from heat_plugins.plans import parameters
 from heat_plugins.plans import plan as plans
 from heat_plugins.plans import records
+from heat_plugins.plans import requirements
 from heat_plugins.plans import secrecy
 from heat_plugins.plans import service
 from heat_plugins.plans import settings
 from heat_plugins.plans import steps as steps_module
 from heat_plugins.plans import texts
+from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import store as store_module
+
+# What Heat says of a stack as long as all goes well.
+_QUOTES_NOTHING = re.compile(
+    r'|Stack \w+ (started|completed successfully)', re.ASCII
+)
 
 #: Tags of a plan's stack: that it is one, and from which content it is.
 TAG = 'deployment-plan'
@@ -109,7 +118,6 @@ class Deployer:
         self._plans = plans
         self._store = store
         self._stacks = stacks
-        self._settings = settings.Settings(plans, store, stacks)
         self._clock = clock
 
     def start(
@@ -126,7 +134,8 @@ class Deployer:
 
         :param timeout: the most minutes that Heat may take.
         :param take_over: whether the stack may be one that no plan has made.
-        :raises errors.Refused: the stack cannot be deployed to now.
+        :raises errors.Refused: the stack cannot be deployed to now, or what
+            the plan requires has not passed.
         :raises errors.ServiceError: Heat does not take the plan.
         """
         with self._plans.lock(name) as plan:
@@ -140,9 +149,11 @@ class Deployer:
                     content_hash=plan.content_hash,
                     steps=wanted,
                 )
+            annex = annexes.Annex(self._store, plan.container)
+            requirements.check(annex, plan, self._clock())
             content = self._plans.resolve(plan)
             records.write(
-                annexes.Annex(self._store, plan.container),
+                annex,
                 plan.content_hash,
                 content,
                 self._clock(),
@@ -152,7 +163,7 @@ class Deployer:
                 'timeout': timeout,
             }
             event = None
-            with secrecy.masking(self._secrets(plan)):
+            with secrecy.guarding(content):
                 if stack is None:
                     stack_id = self._stacks.create(name, content, **options)
                 else:
@@ -179,7 +190,7 @@ class Deployer:
         stack = self._stacks.find(name)
         _check(stack, plan, take_over)
         content = self._plans.resolve(plan)
-        with secrecy.masking(self._secrets(plan)):
+        with secrecy.guarding(content):
             if stack is None:
                 self._stacks.preview(name, content)
                 changes = {'added': _resources(content.template)}
@@ -205,7 +216,7 @@ class Deployer:
         return Status(
             plan=name,
             status=stack.status,
-            reason=stack.reason,
+            reason=self.mask(name)(stack.reason),
             stack_id=stack.id,
             changed_at=stack.changed_at,
             content_hash=plan.content_hash,
@@ -228,10 +239,54 @@ class Deployer:
             )
         self._stacks.cancel(stack)
 
-    def _secrets(self, plan: plans.Plan) -> abc.Collection[str]:
-        kept = self._settings.kept(plan)
-        hidden = parameters.hidden_in(kept.root) if kept else None
-        return secrecy.values(plan.environment, hidden)
+    def look(self, stack_id: str, before: str) -> following.Progress:
+        """Return how a deployment stands, and no counts.
+
+        :param before: as `start` has returned it.
+        """
+        stack = self._stacks.find(stack_id)
+        found = following.judge(stack, before)
+        if stack is None:
+            return found
+        mask = self.mask(stack.name)
+        return dataclasses.replace(found, reason=mask(found.reason))
+
+    def mask(self, name: str) -> abc.Callable[[str], str]:
+        """Return what masks the plan's secrets in words about its stack.
+
+        Resources quote their properties in what they say of a failure. What
+        the secrets are is read when there is such a thing to mask.
+        """
+
+        @functools.cache
+        def made() -> secrecy.Mask:
+            return secrecy.Mask(self._secrets(name))
+
+        def masked(said: str) -> str:
+            if _QUOTES_NOTHING.fullmatch(said):
+                return said
+            try:
+                return made().text(said)
+            except (errors.NotFound, errors.Unfinished):
+                return (
+                    'Heat says why; it is not repeated here, as it may quote '
+                    f'secrets of plan {name}, which is gone'
+                )
+            except store_errors.Unavailable as exc:
+                raise errors.Unavailable(str(exc), exc.status) from exc
+
+        return masked
+
+    def _secrets(self, name: str) -> abc.Collection[str]:
+        """Return those of what was deployed last, and of the plan now."""
+        plan = self._plans.load(name)
+        stack = self._stacks.find(name)
+        annex = annexes.Annex(self._store, plan.container)
+        tag = _content_tag(stack) if stack else ''
+        record = records.find(annex, tag) if tag else None
+        content = record.content if record else self._plans.resolve(plan)
+        own = secrecy.values(plan.environment, ())
+        return secrecy.of_content(content) | own
 
 
 def _check(

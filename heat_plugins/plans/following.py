@@ -45,11 +45,6 @@ class Progress:
         return self.ended and self.status.endswith('_COMPLETE')
 
 
-def look(stacks: orchestration.Stacks, stack_id: str, before: str) -> Progress:
-    """Return how a deployment stands, and no counts; see `Follower`."""
-    return _judge(stacks.find(stack_id), before)
-
-
 class Follower:
     """Reads what is new of a stack; keeps nothing but counts.
 
@@ -57,6 +52,7 @@ class Follower:
     :param before: when the action before this one began; see
         `deploying.Started`.
     :param after_event: the last event that is not of this action.
+    :param mask: what takes secrets out of Heat's reasons.
     """
 
     def __init__(
@@ -66,6 +62,7 @@ class Follower:
         *,
         before: str = '',
         after_event: str | None = None,
+        mask: abc.Callable[[str], str],
         clock: abc.Callable[[], float] = time.monotonic,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
@@ -73,6 +70,7 @@ class Follower:
         self._stack_id = stack_id
         self._before = before
         self._event = after_event
+        self._mask = mask
         self._clock = clock
         self._sleep = sleep
         self._done: set[str] = set()
@@ -87,7 +85,7 @@ class Follower:
         :raises errors.ServiceError: Heat does not say.
         """
         stack = self._stacks.find(self._stack_id)
-        found = _judge(stack, self._before)
+        found = judge(stack, self._before)
         if stack is None:
             return found
         self._read(stack)
@@ -95,6 +93,7 @@ class Follower:
             self._count(stack, found.ended)
         return dataclasses.replace(
             found,
+            reason=self._mask(found.reason),
             done=len(self._done),
             total=self._total,
             under_way=self._under_way,
@@ -141,9 +140,8 @@ class Follower:
         elif event.status.endswith(('_COMPLETE', '_FAILED')):
             self._done.add(event.place)
         if event.status.endswith('_FAILED'):
-            self._failures.append(
-                f'{event.resource} {event.status}: {event.reason}'
-            )
+            reason = self._mask(event.reason)
+            self._failures.append(f'{event.resource} {event.status}: {reason}')
 
     def _count(self, stack: orchestration.Stack, ended: bool) -> None:
         now = self._clock()
@@ -154,7 +152,12 @@ class Follower:
         self._total = len(self._stacks.statuses(stack))
 
 
-def _judge(stack: orchestration.Stack | None, before: str) -> Progress:
+def judge(stack: orchestration.Stack | None, before: str) -> Progress:
+    """Say how a stack stands; its reason is as Heat has it.
+
+    :param stack: None if it is gone.
+    :param before: when the action before this one began.
+    """
     if stack is None:
         return Progress(
             status='', reason='The stack has been deleted', ended=True

@@ -57,7 +57,7 @@ class Operations:
         self._store = store
         self._clock = clock
         self._settings = settings.Settings(plans, store, stacks)
-        self._deployer = deploying.Deployer(plans, store, stacks)
+        self.deployer = deploying.Deployer(plans, store, stacks)
         self._comparer = comparing.Comparer(plans, stacks)
 
     # Plans
@@ -180,7 +180,7 @@ class Operations:
 
     def preview(self, plan: str, take_over: bool = False) -> Report:
         """Let Heat check a plan, and say what a deployment would change."""
-        found = self._deployer.preview(plan, take_over=take_over)
+        found = self.deployer.preview(plan, take_over=take_over)
         return dataclasses.asdict(found)
 
     def start(
@@ -191,7 +191,7 @@ class Operations:
         :param timeout: the most minutes that Heat may take.
         """
         return dataclasses.asdict(
-            self._deployer.start(plan, timeout=timeout, take_over=take_over)
+            self.deployer.start(plan, timeout=timeout, take_over=take_over)
         )
 
     def look(self, stack_id: str, before: str = '') -> Report:
@@ -201,7 +201,7 @@ class Operations:
         :return: also whether it is a ``success``, null while it goes on, and
             after how many seconds to look again, 0 if it has ended.
         """
-        found = following.look(self.stacks, stack_id, before)
+        found = self.deployer.look(stack_id, before)
         return {
             'status': found.status,
             'reason': found.reason,
@@ -211,11 +211,11 @@ class Operations:
 
     def status(self, plan: str) -> Report:
         """Return how the deployment of a plan stands."""
-        return dataclasses.asdict(self._deployer.status(plan))
+        return dataclasses.asdict(self.deployer.status(plan))
 
     def cancel(self, plan: str) -> Report:
         """Stop a deployment where it stands."""
-        self._deployer.cancel(plan)
+        self.deployer.cancel(plan)
         return self.status(plan)
 
     def diff(self, plan: str) -> Report:

@@ -6,6 +6,9 @@ import dataclasses
 import enum
 from typing import Any, Self
 
+from heat_plugins.plans import errors
+from heat_plugins.plans import texts
+
 #: Stands for every value that is not to be seen.
 MASK = '******'
 
@@ -109,6 +112,20 @@ class Effective:
     parameter: Parameter
     others: tuple[Parameter, ...] = ()
     paths: tuple[str, ...] = ()
+
+
+def declared(template: str) -> dict[str, abc.Mapping[str, Any]]:
+    """Return what a template says of its parameters; nothing if it is none."""
+    try:
+        found = texts.mapping(template, 'a template')
+    except errors.Invalid:
+        return {}
+    section = found.get('parameters', found.get('Parameters'))
+    if not isinstance(section, dict):
+        return {}
+    return {
+        name: one for name, one in section.items() if isinstance(one, dict)
+    }
 
 
 def effective(root: Template, within: str = '') -> dict[str, Effective]:

@@ -55,6 +55,10 @@ class Resolved:
     missing: tuple[Missing, ...] = ()
 
 
+#: Keys of the environments that are made of sections of the plan's own.
+PASSWORDS: Final = f'{environments.PATH}#passwords'
+SET: Final = f'{environments.PATH}#parameter_defaults'
+
 #: Heat refuses larger requests unless its max_json_body_size is raised.
 _BODY: Final = 1024 * 1024
 
@@ -135,12 +139,12 @@ def _merged(
         if value is not None
     }
     if passwords:
-        yield _generated('passwords'), {'parameter_defaults': passwords}
+        yield PASSWORDS, {'parameter_defaults': passwords}
     for number, entry in enumerate(plan.environments):
         if entry.path is not None:
             yield entry.path
         elif entry.data:
-            yield _generated(f'environments[{number}]'), entry.data
+            yield f'{environments.PATH}#environments[{number}]', entry.data
     last = {
         'parameter_defaults': {
             **plan.derived_parameters,
@@ -150,12 +154,7 @@ def _merged(
     }
     last = {section: content for section, content in last.items() if content}
     if last:
-        yield _generated('parameter_defaults'), last
-
-
-def _generated(section: str) -> str:
-    """Return the key of an environment made of a section of the plan's."""
-    return f'{environments.PATH}#{section}'
+        yield SET, last
 
 
 class _Walk:

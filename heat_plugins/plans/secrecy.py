@@ -13,7 +13,10 @@ from typing import Any
 
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
+from heat_plugins.plans import links
 from heat_plugins.plans import parameters
+from heat_plugins.plans import references
+from heat_plugins.plans import texts as texts_module
 
 # Shorter ones are found in many a word.
 _SHORTEST = 4
@@ -25,12 +28,11 @@ _SHORTEST_WITHIN = 8
 
 def values(
     environment: environments.PlanEnvironment,
-    hidden: abc.Collection[str] | None = None,
+    hidden: abc.Collection[str],
 ) -> frozenset[str]:
     """Return the texts of a plan that are not to be seen.
 
-    :param hidden: the names of hidden parameters; None if nobody knows, and
-        any text that was set may be one.
+    :param hidden: the names of hidden parameters.
     """
     found = set(texts(environment.passwords))
     for section in (
@@ -38,8 +40,39 @@ def values(
         environment.derived_parameters,
     ):
         for name, value in section.items():
-            if hidden is None or name in hidden:
+            if name in hidden:
                 found.update(texts(value))
+    return frozenset(found)
+
+
+def of_content(content: references.Resolved) -> frozenset[str]:
+    """Return the texts sent to Heat that are not to be seen.
+
+    Those are what was generated, and what is set for parameters that some
+    template hides, or for some that were set in the plan and that no template
+    has: nobody can say that those may be seen.
+    """
+    hidden: set[str] = set()
+    known: set[str] = set()
+    for text in (content.template, *content.files.values()):
+        if not links.is_template(text):
+            continue
+        for name, parameter in parameters.declared(text).items():
+            known.add(name)
+            marks = (parameter.get('hidden'), parameter.get('NoEcho'))
+            if any(str(mark).lower() == 'true' for mark in marks):
+                hidden.add(name)
+    found: set[str] = set()
+    for key in content.environments:
+        read = texts_module.mapping(content.files[key], key)
+        for section in ('parameter_defaults', 'parameters'):
+            for name, value in (read.get(section) or {}).items():
+                if (
+                    name in hidden
+                    or key == references.PASSWORDS
+                    or (key == references.SET and name not in known)
+                ):
+                    found.update(texts(value))
     return frozenset(found)
 
 
@@ -94,10 +127,20 @@ class Mask:
 
 @contextlib.contextmanager
 def masking(secrets: abc.Collection[str]) -> abc.Iterator[None]:
-    """Mask texts in what an error of Heat's says."""
+    """Mask texts in what an error of a service says."""
     try:
         yield
     except errors.ServiceError as exc:
+        raise type(exc)(masked(str(exc), secrets), exc.status) from None
+
+
+@contextlib.contextmanager
+def guarding(content: references.Resolved) -> abc.Iterator[None]:
+    """Mask the secrets of what is sent in what an error of Heat's says."""
+    try:
+        yield
+    except errors.ServiceError as exc:
+        secrets = of_content(content)
         raise type(exc)(masked(str(exc), secrets), exc.status) from None
 
 

@@ -140,7 +140,7 @@ class Settings:
 
     def _ask(self, plan: plans.Plan) -> Shown:
         resolved = self._plans.resolve(plan)
-        with secrecy.masking(secrecy.values(plan.environment)):
+        with secrecy.guarding(resolved):
             answer = self._stacks.validate(resolved)
         return Shown(
             root=validation.read(answer, resolved, plan.environment),

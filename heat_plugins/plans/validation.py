@@ -11,11 +11,9 @@ import functools
 from typing import Any
 
 from heat_plugins.plans import environment as environments
-from heat_plugins.plans import errors
 from heat_plugins.plans import parameters
 from heat_plugins.plans import references
 from heat_plugins.plans import secrecy
-from heat_plugins.plans import texts
 
 
 def read(
@@ -98,7 +96,7 @@ class _Reader:
         self._own = functools.cache(self._own_parameters)
 
     def root(self) -> parameters.Template:
-        own = _declared(self._resolved.template)
+        own = parameters.declared(self._resolved.template)
         return self._template('', '', self._answer, own)
 
     def _template(
@@ -180,7 +178,7 @@ class _Reader:
             if not isinstance(key, str):
                 break
             if key in self._resolved.files:
-                return _declared(self._resolved.files[key])
+                return parameters.declared(self._resolved.files[key])
             key = self._registry.get(key)
         return {}
 
@@ -206,18 +204,6 @@ CONSTRAINTS = (
     'CustomConstraint',
     'ConstraintDescription',
 )
-
-
-def _declared(text: str) -> abc.Mapping[str, Any]:
-    try:
-        template = texts.mapping(text, 'a template')
-    except errors.Invalid:
-        # Heat has read it; that is enough.
-        return {}
-    found = template.get('parameters', template.get('Parameters'))
-    if not isinstance(found, dict):
-        return {}
-    return {name: one for name, one in found.items() if isinstance(one, dict)}
 
 
 def _description(found: abc.Mapping[str, Any]) -> str:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans become stacks, whole and recorded."""
 
+import dataclasses
+
 import testtools
 
 from heat_plugins.plans import annex
@@ -198,6 +200,76 @@ class StatusTest(DeployingCase):
         found = self.deployer.status('plan')
         self.assertFalse(found.current)
         self.assertEqual('', found.deployed_at)
+
+
+class MaskTest(DeployingCase):
+    """Reasons quote what a resource was given."""
+
+    def setUp(self):
+        super().setUp()
+        self.plans.update(
+            'plan', {'base.yaml': fakes.environment(who='you', secret='pw12')}
+        )
+        self.own = self.plans.load('plan').environment.passwords['secret']
+
+    def failed(self, reason):
+        begun = self.deployer.start('plan')
+        self.finish('FAILED', reason=reason)
+        return begun
+
+    def test_a_status_has_no_secret_in_its_reason(self):
+        self.failed(f'node: {self.own} and pw12 are no names; you')
+        self.assertEqual(
+            'node: ****** and ****** are no names; you',
+            self.deployer.status('plan').reason,
+        )
+
+    def test_a_look_has_none(self):
+        begun = self.failed(f'{self.own} is too long')
+        found = self.deployer.look(begun.stack_id, '')
+        self.assertEqual('****** is too long', found.reason)
+        self.assertTrue(found.ended)
+
+    def test_what_was_a_secret_when_it_was_deployed_is_still_one(self):
+        self.failed('pw12 is too short')
+        self.plans.update('plan', {'base.yaml': fakes.environment(who='you')})
+        self.assertEqual(
+            '****** is too short', self.deployer.status('plan').reason
+        )
+
+    def test_as_long_as_all_goes_well_nothing_is_read_for_it(self):
+        begun = self.deployer.start('plan')
+        self.heat.become(
+            'plan', 'CREATE_IN_PROGRESS', reason='Stack CREATE started'
+        )
+        asked = len(self.cloud.swift.asked())
+        found = self.deployer.look(begun.stack_id, '')
+        self.assertEqual('Stack CREATE started', found.reason)
+        self.assertEqual(asked, len(self.cloud.swift.asked()))
+
+    def test_without_its_plan_nothing_can_be_told(self):
+        begun = self.failed('pw12 is too short')
+        self.cloud.swift.container('plan').meta.clear()
+        found = self.deployer.look(begun.stack_id, '')
+        self.assertNotIn('pw12', found.reason)
+        self.assertIn('gone', found.reason)
+
+    def test_an_object_store_that_is_away_may_come_back(self):
+        begun = self.failed('pw12 is too short')
+        self.cloud.swift.fail(times=99, status=503)
+        self.assertRaises(
+            errors.Unavailable, self.deployer.look, begun.stack_id, ''
+        )
+
+    def test_what_no_template_has_may_be_a_secret(self):
+        self.plans.change(
+            'plan',
+            lambda found: dataclasses.replace(
+                found, parameter_defaults={'Forgotten': 'pw34', 'who': 'me-2'}
+            ),
+        )
+        self.failed('pw34 me-2')
+        self.assertEqual('****** me-2', self.deployer.status('plan').reason)
 
 
 class CancelTest(DeployingCase):

@@ -19,6 +19,7 @@ class FollowingTest(testtools.TestCase):
         return following.Follower(
             self.heat,
             'shop-id',
+            mask=lambda said: said.replace('geheim', '******'),
             clock=lambda: self.now,
             sleep=self.sleep,
             **more,
@@ -124,3 +125,10 @@ class FollowingTest(testtools.TestCase):
         self.follower().follow(self.told.append)
         self.assertEqual(1, self.slept[0])
         self.assertEqual(5, self.slept[-1])
+
+    def test_secrets_are_masked_in_what_resources_and_the_stack_say(self):
+        self.heat.become('shop', 'CREATE_FAILED', reason='a: geheim')
+        self.heat.happen('shop', 'a', 'CREATE_FAILED', reason='not geheim')
+        found = self.follower().look()
+        self.assertEqual('a: ******', found.reason)
+        self.assertEqual(('a CREATE_FAILED: not ******',), found.failures)
