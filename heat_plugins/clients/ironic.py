@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ironic's nodes over a Keystone session.
+
+It speaks Ironic's REST API itself: with ``--debug`` openstacksdk and
+ironicclient log the bodies of requests, and with them the passwords of BMCs.
+"""
+
+from collections import abc
+import json
+from typing import Any
+from urllib import parse
+
+from keystoneauth1 import adapter
+from keystoneauth1 import exceptions
+from keystoneauth1 import session as ks_session
+
+from heat_plugins.clients import keystone
+from heat_plugins.nodes import node
+from heat_plugins.nodes import protocols
+from heat_plugins.plans import errors
+
+SERVICE_TYPE = 'baremetal'
+
+# The first that keeps the inventory of an inspection (Ironic 21.4).
+_VERSION = '1.81'
+
+# Nobody waits longer than this for the first byte of an answer.
+_TIMEOUT = 60.0
+
+_STATES = ('uuid', 'name', 'provision_state', 'last_error', 'instance_uuid')
+
+
+class Baremetal:
+    """Nodes, as `protocols.Baremetal` has them.
+
+    :param session: a session with an auth plugin.
+    :param interface: which of the catalogue's endpoints to use.
+    :param region_name: the region; None for the only one.
+    """
+
+    def __init__(
+        self,
+        session: ks_session.Session,
+        *,
+        interface: str = 'public',
+        region_name: str | None = None,
+    ) -> None:
+        self._adapter = adapter.Adapter(
+            session,
+            service_type=SERVICE_TYPE,
+            interface=interface,
+            region_name=region_name,
+            default_microversion=_VERSION,
+            # We do so ourselves, and know what may be done twice.
+            connect_retries=0,
+        )
+
+    def nodes(self) -> list[node.Node]:
+        return self._nodes('/nodes/detail')
+
+    def states(self) -> list[node.Node]:
+        return self._nodes(f'/nodes?fields={",".join(_STATES)}')
+
+    def ports(self) -> list[node.Port]:
+        return [
+            node.Port(node=one['node_uuid'], address=one['address'].lower())
+            for one in self._all('/ports?fields=node_uuid,address', 'ports')
+        ]
+
+    def create_node(self, fields: abc.Mapping[str, Any]) -> None:
+        self._call('POST', '/nodes', fields)
+
+    def update_node(
+        self,
+        uuid: str,
+        patch: protocols.Patch,
+        *,
+        reset_interfaces: bool = False,
+    ) -> None:
+        query = '?reset_interfaces=true' if reset_interfaces else ''
+        self._call('PATCH', f'/nodes/{uuid}{query}', [*patch])
+
+    def delete_node(self, uuid: str) -> None:
+        self._call('DELETE', f'/nodes/{uuid}')
+
+    def create_port(self, uuid: str, fields: abc.Mapping[str, Any]) -> None:
+        self._call('POST', '/ports', {**fields, 'node_uuid': uuid})
+
+    def set_state(self, uuid: str, verb: str) -> None:
+        path = f'/nodes/{uuid}/states/provision'
+        self._call('PUT', path, {'target': verb})
+
+    def inventory(self, uuid: str) -> abc.Mapping[str, Any]:
+        found: abc.Mapping[str, Any] = self._call(
+            'GET', f'/nodes/{uuid}/inventory'
+        )
+        return found
+
+    def _nodes(self, path: str) -> list[node.Node]:
+        return [
+            node.Node(uuid=one['uuid'], fields=one)
+            for one in self._all(path, 'nodes')
+        ]
+
+    def _all(self, path: str, kind: str) -> list[dict[str, Any]]:
+        """Return what is on all pages of a list."""
+        found: list[dict[str, Any]] = []
+        following: str | None = path
+        while following:
+            page = self._call('GET', following)
+            found += page[kind]
+            # A proxy before Ironic may have another address than it thinks.
+            query = parse.urlsplit(page.get('next') or '').query
+            following = None
+            if query:
+                following = f'{path.partition("?")[0]}?{query}'
+        return found
+
+    def _call(self, method: str, path: str, body: Any = None) -> Any:
+        try:
+            answer = self._adapter.request(
+                f'{self._prefix()}{path}',
+                method,
+                json=body,
+                headers={'Accept': 'application/json'},
+                raise_exc=False,
+                # The session would log the bodies, passwords and all.
+                log=False,
+                timeout=_TIMEOUT,
+            )
+        except exceptions.ClientException as exc:
+            raise _unanswered(exc) from exc
+        if answer.status_code >= 300:
+            raise _refused(answer)
+        if not answer.content:
+            return None
+        try:
+            return answer.json()
+        except ValueError as exc:
+            raise errors.ServiceError(
+                'Ironic answered with what is not JSON', answer.status_code
+            ) from exc
+
+    def _prefix(self) -> str:
+        """Return what leads from the catalogue's address to the API."""
+        endpoint = self._adapter.get_endpoint() or ''
+        return '' if endpoint.rstrip('/').endswith('/v1') else '/v1'
+
+
+def _refused(answer: Any) -> errors.PlanError:
+    status = int(answer.status_code)
+    message = f'Ironic answered {status}: {_said(answer)}'
+    if status in (401, 403):
+        return errors.Denied(message, status)
+    if status == 404:
+        return errors.NotFound(message)
+    if status == 409:
+        # It says so of what is locked, and of what is there already.
+        locked = 'locked' in message
+        return errors.Busy(message) if locked else errors.Exists(message)
+    if status >= 500 or status in (408, 429):
+        return errors.Unavailable(message, status)
+    if status == 406:
+        return errors.ServiceError(
+            f'This Ironic is older than its API {_VERSION}', status
+        )
+    return errors.Refused(message)
+
+
+def _said(answer: Any) -> str:
+    """Return Ironic's own words, which may be JSON within JSON."""
+    try:
+        found = answer.json()['error_message']
+        if isinstance(found, str):
+            found = json.loads(found)
+        return ' '.join(str(found['faultstring']).split())
+    except (ValueError, KeyError, TypeError):
+        return 'it does not say why'
+
+
+def _unanswered(exc: exceptions.ClientException) -> errors.ServiceError:
+    name = type(exc).__name__
+    if isinstance(exc, exceptions.EndpointNotFound):
+        return errors.ServiceError(
+            'The catalogue has no Ironic (service type "baremetal") in this '
+            'region'
+        )
+    if isinstance(exc, keystone.REFUSALS):
+        return errors.Denied(f'Keystone gives no token for it: {name}')
+    return errors.Unavailable(f'Ironic cannot be reached: {name}')

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many nodes on one way, but not too many at a time.
+
+A convoy is a value that JSON can say. `Escort.step` takes one and returns
+the next; between two of them nothing is held, so a workflow can wait, be
+restarted or be stopped there, and so can a process.
+"""
+
+from collections import abc
+import dataclasses
+import enum
+import time
+from typing import Any
+
+from heat_plugins.nodes import moves
+from heat_plugins.nodes import node
+from heat_plugins.nodes import protocols
+from heat_plugins.plans import errors
+
+#: The most nodes on their way at a time: what DHCP and TFTP bear.
+CONCURRENCY = 20
+
+#: How often a node is sent, if it fails.
+ATTEMPTS = 3
+
+#: Seconds that a node may take, all its attempts together.
+TIMEOUT = 3600
+
+# Seconds until the next look, at least and at most: a part of the longest
+# way so far.
+_PART, _SOONEST, _LATEST = 10, 2, 30
+
+# Ironic's words for what somebody has stopped.
+_ABORTED = 'aborted by request'
+
+
+class Phase(enum.StrEnum):
+    """How a node stands in a convoy."""
+
+    WAITING = 'waiting'
+    MOVING = 'moving'
+    DONE = 'done'
+    FAILED = 'failed'
+    ABORTED = 'aborted'
+    TIMED_OUT = 'timed-out'
+
+    @property
+    def ended(self) -> bool:
+        return self not in (Phase.WAITING, Phase.MOVING)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Member:
+    """A node in a convoy.
+
+    :ivar attempts: how often it was sent.
+    :ivar until: when its time is over, in seconds since the epoch; 0 before
+        it was first sent.
+    :ivar reason: why it has failed last; '' if it has not.
+    """
+
+    uuid: str
+    name: str = ''
+    phase: Phase = Phase.WAITING
+    attempts: int = 0
+    until: float = 0
+    reason: str = ''
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Convoy:
+    """Nodes on one way.
+
+    :ivar verb: the name of the way; see `moves.BY_VERB`.
+    :ivar timeout: seconds that a node may take.
+    """
+
+    verb: str
+    members: tuple[Member, ...]
+    concurrency: int = CONCURRENCY
+    attempts: int = ATTEMPTS
+    timeout: float = TIMEOUT
+
+    @property
+    def ended(self) -> bool:
+        return all(one.phase.ended for one in self.members)
+
+    def count(self, *phases: Phase) -> int:
+        return sum(one.phase in phases for one in self.members)
+
+
+def read(found: abc.Mapping[str, Any]) -> Convoy:
+    """Return a convoy of its map, as `dataclasses.asdict` makes one."""
+    members = tuple(
+        Member(**{**one, 'phase': Phase(one['phase'])})
+        for one in found['members']
+    )
+    return Convoy(**{**found, 'members': members})
+
+
+class Escort:
+    """Brings convoys on their way.
+
+    :param baremetal: the way to Ironic.
+    """
+
+    def __init__(
+        self,
+        baremetal: protocols.Baremetal,
+        *,
+        clock: abc.Callable[[], float] = time.time,
+    ) -> None:
+        self._baremetal = baremetal
+        self._clock = clock
+
+    def step(self, convoy: Convoy) -> Convoy:
+        """Judge the nodes that are on their way, and send others.
+
+        :raises errors.Unavailable: Ironic cannot be asked; try again.
+        """
+        move = moves.BY_VERB[convoy.verb]
+        states = {one.uuid: one for one in self._baremetal.states()}
+        members = [
+            one
+            if one.phase.ended
+            else self._judge(one, states.get(one.uuid), convoy, move)
+            for one in convoy.members
+        ]
+        free = convoy.concurrency - sum(
+            one.phase is Phase.MOVING for one in members
+        )
+        for place, one in enumerate(members):
+            if one.phase is Phase.WAITING and free > 0:
+                members[place] = self._send(one, convoy, move)
+                free -= members[place].phase is Phase.MOVING
+        return dataclasses.replace(convoy, members=tuple(members))
+
+    def stop(self, convoy: Convoy) -> Convoy:
+        """Stop the nodes that are on their way, and send no more."""
+        move = moves.BY_VERB[convoy.verb]
+        states = {one.uuid: one for one in self._baremetal.states()}
+        members = []
+        for one in convoy.members:
+            if not one.phase.ended:
+                if one.phase is Phase.MOVING and one.uuid in states:
+                    self._abort(states[one.uuid], move)
+                one = dataclasses.replace(
+                    one, phase=Phase.ABORTED, reason='It was stopped'
+                )
+            members.append(one)
+        return dataclasses.replace(convoy, members=tuple(members))
+
+    def next_look(self, convoy: Convoy) -> int:
+        """Return after how many seconds to take the next step; 0 if none."""
+        if convoy.ended:
+            return 0
+        now = self._clock()
+        ages = [
+            now - (one.until - convoy.timeout)
+            for one in convoy.members
+            if one.phase is Phase.MOVING
+        ]
+        return int(min(max(_SOONEST, max(ages, default=0) / _PART), _LATEST))
+
+    def _judge(
+        self,
+        member: Member,
+        found: node.Node | None,
+        convoy: Convoy,
+        move: moves.Move,
+    ) -> Member:
+        if found is None:
+            return _ended(member, Phase.FAILED, 'Ironic has no such node')
+        sent = member.phase is Phase.MOVING
+        verdict = move.verdict(found.state, sent=sent)
+        if verdict is moves.Verdict.THERE:
+            return _ended(member, Phase.DONE, '')
+        if verdict is moves.Verdict.MOVING:
+            return self._moving(member, found, convoy, move)
+        if verdict is moves.Verdict.NOWHERE:
+            reason = f'It is {found.state}: {move.remedy}'.rstrip(': ')
+            return _ended(member, Phase.FAILED, reason)
+        return self._failed(member, found, convoy) if sent else member
+
+    def _moving(
+        self,
+        member: Member,
+        found: node.Node,
+        convoy: Convoy,
+        move: moves.Move,
+    ) -> Member:
+        if member.phase is Phase.WAITING:
+            # Somebody has sent it, perhaps we before we were restarted.
+            return self._begun(member, convoy)
+        if self._clock() < member.until:
+            return member
+        self._abort(found, move)
+        return _ended(
+            member,
+            Phase.TIMED_OUT,
+            f'It was still {found.state} after {convoy.timeout:g} s',
+        )
+
+    def _failed(
+        self, member: Member, found: node.Node, convoy: Convoy
+    ) -> Member:
+        reason = found.text('last_error') or f'It is {found.state} again'
+        if _ABORTED in reason:
+            return _ended(member, Phase.ABORTED, reason)
+        if self._clock() >= member.until:
+            return _ended(member, Phase.TIMED_OUT, reason)
+        if member.attempts >= convoy.attempts:
+            return _ended(member, Phase.FAILED, reason)
+        return dataclasses.replace(member, phase=Phase.WAITING, reason=reason)
+
+    def _send(
+        self, member: Member, convoy: Convoy, move: moves.Move
+    ) -> Member:
+        try:
+            self._baremetal.set_state(member.uuid, move.verb)
+        except (errors.Busy, errors.Unavailable) as exc:
+            # Also its turn ends some time.
+            member = dataclasses.replace(
+                member,
+                until=member.until or self._clock() + convoy.timeout,
+                reason=str(exc),
+            )
+            if self._clock() < member.until:
+                return member
+            return _ended(member, Phase.TIMED_OUT, str(exc))
+        except errors.PlanError as exc:
+            return _ended(member, Phase.FAILED, str(exc))
+        return self._begun(member, convoy)
+
+    def _begun(self, member: Member, convoy: Convoy) -> Member:
+        return dataclasses.replace(
+            member,
+            phase=Phase.MOVING,
+            attempts=member.attempts + 1,
+            until=member.until or self._clock() + convoy.timeout,
+        )
+
+    def _abort(self, found: node.Node, move: moves.Move) -> None:
+        if found.state not in move.stoppable:
+            return
+        try:
+            self._baremetal.set_state(found.uuid, 'abort')
+        except (errors.Busy, errors.Refused, errors.Unavailable):
+            # It has gone on by itself, or will come to its own time limit.
+            return
+
+
+def _ended(member: Member, phase: Phase, reason: str) -> Member:
+    return dataclasses.replace(member, phase=phase, reason=reason)

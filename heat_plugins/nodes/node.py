@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes: as a file wants them, and as Ironic has them."""
+
+from collections import abc
+import dataclasses
+import re
+from typing import Any
+
+#: What is shown in place of a password.
+HIDDEN = '******'
+
+_SHORTEST = 4
+
+_SECRET = re.compile('password|secret|priv_protocol_key|token', re.IGNORECASE)
+
+
+def is_secret(name: str) -> bool:
+    """Return whether an entry of ``driver_info`` is not to be shown."""
+    return _SECRET.search(name) is not None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """A node that a file asks for.
+
+    :ivar label: what messages call it.
+    :ivar properties: all but the capabilities.
+    :ivar ports: each with its ``address``, in lower case with colons.
+    :ivar more: other fields of a node, as Ironic's API names them.
+    :ivar place: where its BMC is; see `addresses.place`.
+    :ivar warnings: a sentence each.
+    """
+
+    label: str
+    driver: str
+    uuid: str | None = None
+    name: str | None = None
+    driver_info: abc.Mapping[str, Any] = dataclasses.field(
+        default_factory=dict, repr=False
+    )
+    properties: abc.Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    capabilities: abc.Mapping[str, str] = dataclasses.field(
+        default_factory=dict
+    )
+    ports: tuple[abc.Mapping[str, Any], ...] = ()
+    more: abc.Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    place: tuple[str, str, str] | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def macs(self) -> tuple[str, ...]:
+        return tuple(str(port['address']) for port in self.ports)
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The values that no message may hold."""
+        return frozenset(
+            str(value)
+            for name, value in self.driver_info.items()
+            # Shorter ones are found in many a word.
+            if is_secret(name) and len(str(value)) >= _SHORTEST
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Flaw:
+    """An entry of a file that is no node, and why."""
+
+    label: str
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Node:
+    """A node of Ironic's.
+
+    :ivar fields: all that Ironic says of it; passwords are masked by it.
+    """
+
+    uuid: str
+    fields: abc.Mapping[str, Any] = dataclasses.field(
+        default_factory=dict, repr=False
+    )
+
+    def text(self, field: str) -> str:
+        """Return a field; '' where Ironic has nothing."""
+        return str(self.fields.get(field) or '')
+
+    def map(self, field: str) -> abc.Mapping[str, Any]:
+        found = self.fields.get(field)
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def name(self) -> str:
+        return self.text('name')
+
+    @property
+    def label(self) -> str:
+        return self.name or self.uuid
+
+    @property
+    def state(self) -> str:
+        return self.text('provision_state')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Port:
+    """A network card of a node."""
+
+    node: str
+    address: str

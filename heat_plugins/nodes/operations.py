@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that can be done with nodes, in terms of JSON.
+
+Commands call this directly, or let Mistral's actions call it; so both ways
+have one result. Each method takes and returns what JSON can say, and raises
+`heat_plugins.plans.errors.PlanError`.
+"""
+
+from collections import abc
+import dataclasses
+import time
+from typing import Any
+
+from heat_plugins.nodes import convoy as convoys
+from heat_plugins.nodes import inventory as inventories
+from heat_plugins.nodes import moves
+from heat_plugins.nodes import node
+from heat_plugins.nodes import protocols
+from heat_plugins.nodes import reading
+from heat_plugins.nodes import registering
+from heat_plugins.plans import errors
+from heat_plugins.plans import parcels
+from heat_plugins.plans import pool as pools
+from heat_plugins.signals import store as store_module
+
+Report = dict[str, Any]
+Reports = list[Report]
+
+_LISTED = (
+    'driver',
+    'provision_state',
+    'power_state',
+    'maintenance',
+    'instance_uuid',
+    'resource_class',
+    'last_error',
+)
+
+
+class Operations:
+    """The operations on the nodes that a project may see.
+
+    :param baremetal: the way to Ironic.
+    :param store: the project's object store.
+    """
+
+    def __init__(
+        self,
+        baremetal: protocols.Baremetal,
+        store: store_module.ObjectStore,
+        *,
+        pool: pools.Pool | None = None,
+        clock: abc.Callable[[], float] = time.time,
+    ) -> None:
+        self._baremetal = baremetal
+        self._store = store
+        self._pool = pool or pools.Pool()
+        self._registrar = registering.Registrar(baremetal, pool=self._pool)
+        self._escort = convoys.Escort(baremetal, clock=clock)
+
+    def list(self) -> Reports:
+        """Return the nodes by name."""
+        return [
+            {
+                'uuid': one.uuid,
+                'name': one.name,
+                **{field: one.fields.get(field) for field in _LISTED},
+            }
+            for one in sorted(
+                self._baremetal.nodes(), key=lambda one: (one.name, one.uuid)
+            )
+        ]
+
+    def register(
+        self, nodes: Any, remove: bool = False, dry_run: bool = False
+    ) -> Report:
+        """Let Ironic have the nodes of a file.
+
+        :param nodes: what the file holds, or where that lies; see `parcels`.
+        :param remove: whether nodes that it does not name go, if nobody uses
+            them.
+        :param dry_run: whether only to say what would be done.
+        :return: ``nodes``, each with what was done; ``success``; and the
+            uuids of those that are ``registered`` now.
+        """
+        if isinstance(nodes, dict):
+            nodes = parcels.unpack(self._store, nodes)
+        results = self._registrar.register(
+            reading.read(nodes), remove=remove, dry_run=dry_run
+        )
+        return {
+            'nodes': [
+                dataclasses.asdict(one) | {'success': one.success}
+                for one in results
+            ],
+            'success': all(one.success for one in results),
+            'registered': [one.uuid for one in results if one.registered],
+        }
+
+    def begin(
+        self,
+        verb: str,
+        nodes: abc.Collection[str] | None = None,
+        concurrency: int = convoys.CONCURRENCY,
+        attempts: int = convoys.ATTEMPTS,
+        timeout: float = convoys.TIMEOUT,
+    ) -> Report:
+        """Gather nodes for a way, and send none yet.
+
+        :param verb: manage, inspect or provide.
+        :param nodes: uuids or names; None for all that can be sent.
+        :param concurrency: the most nodes on their way at a time.
+        :param attempts: how often a node is sent, if it fails.
+        :param timeout: seconds that a node may take, all in all.
+        :raises errors.NotFound: there is no such node.
+        """
+        if verb not in moves.BY_VERB:
+            raise errors.Invalid(
+                f'{verb} is none of {", ".join(moves.BY_VERB)}'
+            )
+        for name, value in (
+            ('concurrency', concurrency),
+            ('attempts', attempts),
+            ('timeout', timeout),
+        ):
+            if value < 1:
+                raise errors.Invalid(f'{name} has to be 1 at least')
+        convoy = convoys.Convoy(
+            verb=verb,
+            members=tuple(
+                convoys.Member(uuid=one.uuid, name=one.name)
+                for one in self._chosen(moves.BY_VERB[verb], nodes)
+            ),
+            concurrency=concurrency,
+            attempts=attempts,
+            timeout=timeout,
+        )
+        return self._report(convoy)
+
+    def step(self, convoy: abc.Mapping[str, Any]) -> Report:
+        """Judge the nodes that are on their way, and send others.
+
+        :param convoy: as `begin` or this has returned it.
+        """
+        return self._report(self._escort.step(convoys.read(convoy)))
+
+    def stop(self, convoy: abc.Mapping[str, Any]) -> Report:
+        """Stop the nodes that are on their way."""
+        return self._report(self._escort.stop(convoys.read(convoy)))
+
+    def abort(self, nodes: abc.Collection[str] | None = None) -> Report:
+        """Stop inspections, whoever has begun them.
+
+        :param nodes: uuids or names; None for all.
+        :return: ``nodes``: the uuids of those that were asked to stop.
+        """
+        stopped = []
+        for one in self._named(nodes):
+            if one.state in moves.INSPECT.stoppable:
+                self._baremetal.set_state(one.uuid, 'abort')
+                stopped.append(one.uuid)
+        return {'nodes': stopped}
+
+    def summaries(self, nodes: abc.Collection[str]) -> Reports:
+        """Return what the last inspections have found, in a few numbers.
+
+        :param nodes: uuids or names.
+        """
+        return self._pool.each(self._summary, self._named(nodes))
+
+    def inventory(self, node: str) -> Report:
+        """Return all that the last inspection of a node has found."""
+        (found,) = self._named([node])
+        return dict(self._baremetal.inventory(found.uuid))
+
+    def _summary(self, found: node.Node) -> Report:
+        try:
+            data = self._baremetal.inventory(found.uuid)
+        except errors.NotFound:
+            data = {}
+        return {
+            'uuid': found.uuid,
+            'name': found.name,
+            **dataclasses.asdict(inventories.read(data)),
+        }
+
+    def _report(self, convoy: convoys.Convoy) -> Report:
+        return {
+            'convoy': dataclasses.asdict(convoy),
+            'next_look': self._escort.next_look(convoy),
+            'done': [
+                one.uuid
+                for one in convoy.members
+                if one.phase is convoys.Phase.DONE
+            ],
+            'success': (
+                convoy.count(convoys.Phase.DONE) == len(convoy.members)
+                if convoy.ended
+                else None
+            ),
+            'reason': _reason(convoy),
+        }
+
+    def _chosen(
+        self, move: moves.Move, names: abc.Collection[str] | None
+    ) -> abc.Sequence[node.Node]:
+        if names is not None:
+            return self._named(names)
+        return [
+            one
+            for one in self._baremetal.states()
+            if one.state in move.ready | move.moving
+        ]
+
+    def _named(
+        self, names: abc.Collection[str] | None
+    ) -> abc.Sequence[node.Node]:
+        nodes = self._baremetal.states()
+        if names is None:
+            return nodes
+        by_name = {one.name: one for one in nodes if one.name}
+        by_name |= {one.uuid: one for one in nodes}
+        lacking = [name for name in names if name not in by_name]
+        if lacking:
+            raise errors.NotFound(f'There is no node {", ".join(lacking)}')
+        found = {by_name[name].uuid: by_name[name] for name in names}
+        return [*found.values()]
+
+
+def _reason(convoy: convoys.Convoy) -> str:
+    """Say in a line how many have not arrived; '' while it goes on."""
+    done = convoy.count(convoys.Phase.DONE)
+    if not convoy.ended or done == len(convoy.members):
+        return ''
+    said = ', '.join(
+        f'{convoy.count(phase)} {phase}'
+        for phase in convoys.Phase
+        if phase is not convoys.Phase.DONE and convoy.count(phase)
+    )
+    return f'{convoy.verb}: {done} of {len(convoy.members)} done, {said}'

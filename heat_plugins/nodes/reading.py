@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading files of nodes: ``instackenv.json`` and its like, JSON or YAML.
+
+Such files are written by hand and by many programs: numbers come as text,
+MAC addresses in capitals, and drivers under the names of ten years. An entry
+that is wrong is a `node.Flaw`, and the others stay what they are.
+"""
+
+from collections import abc
+import json
+from typing import Any
+import uuid as uuids
+
+from heat_plugins.nodes import addresses
+from heat_plugins.nodes import drivers
+from heat_plugins.nodes import node
+from heat_plugins.plans import errors
+
+_NUMBERS = {'cpu': 'cpus', 'memory': 'memory_mb', 'disk': 'local_gb'}
+
+# Fields of a node that are handed on as they are.
+_MORE = (
+    'automated_clean',
+    'conductor_group',
+    'description',
+    'extra',
+    'lessee',
+    'network_data',
+    'owner',
+    'resource_class',
+)
+_IMAGES = {
+    'kernel_id': 'deploy_kernel',
+    'ramdisk_id': 'deploy_ramdisk',
+    'deploy_kernel': 'deploy_kernel',
+    'deploy_ramdisk': 'deploy_ramdisk',
+}
+_KNOWN = {
+    *_NUMBERS,
+    *_MORE,
+    *_IMAGES,
+    'arch',
+    'capabilities',
+    'driver',
+    'driver_info',
+    'mac',
+    'name',
+    'pm_type',
+    'ports',
+    'properties',
+    'root_device',
+    'uuid',
+}
+
+_PORT = {
+    'address',
+    'extra',
+    'is_smartnic',
+    'local_link_connection',
+    'name',
+    'physical_network',
+    'pxe_enabled',
+    'uuid',
+}
+
+
+class _Wrong(Exception):
+    """Why an entry is no node; no value of it."""
+
+
+def read(found: Any) -> list[node.Wanted | node.Flaw]:
+    """Return the nodes of a file, in its order.
+
+    :param found: what JSON or YAML makes of it.
+    :raises errors.Invalid: it is no list of nodes.
+    """
+    if isinstance(found, dict):
+        found = found.get('nodes')
+    if not isinstance(found, list):
+        raise errors.Invalid('This is no list of nodes, nor a map with nodes')
+    return _once([_entry(one, place) for place, one in enumerate(found, 1)])
+
+
+def _entry(found: Any, place: int) -> node.Wanted | node.Flaw:
+    label = f'number {place}'
+    if not isinstance(found, dict):
+        return node.Flaw(label=label, reason='it is no map')
+    entry = {str(name): value for name, value in found.items()}
+    label = _text(entry.get('name')) or _text(entry.get('uuid')) or label
+    try:
+        return _wanted(entry, label)
+    except _Wrong as exc:
+        return node.Flaw(label=label, reason=str(exc))
+
+
+def _wanted(entry: dict[str, Any], label: str) -> node.Wanted:
+    driver, driver_info, used = _driver(entry)
+    ports = _ports(entry)
+    properties, capabilities = _properties(entry)
+    found = node.Wanted(
+        label=label,
+        driver=driver,
+        uuid=_uuid(entry.get('uuid')),
+        name=_text(entry.get('name')) or None,
+        driver_info=driver_info,
+        properties=properties,
+        capabilities=capabilities,
+        ports=ports,
+        more={
+            name: value
+            for name, value in entry.items()
+            if name in _MORE or name.endswith('_interface')
+        },
+        place=addresses.place(driver_info),
+        warnings=tuple(
+            f'{name} means nothing here'
+            for name in entry
+            if not name.startswith('_')
+            and not name.endswith('_interface')
+            and name not in _KNOWN
+            and name not in used
+        ),
+    )
+    if not (found.uuid or found.ports or found.place):
+        raise _Wrong(
+            'nothing tells it from other nodes: give ports, an address of '
+            'its BMC, or uuid'
+        )
+    return found
+
+
+def _driver(
+    entry: abc.Mapping[str, Any],
+) -> tuple[str, dict[str, Any], set[str]]:
+    """Return the driver, its settings, and the names that these had."""
+    settings = _map(entry, 'driver_info')
+    pm_type = _text(entry.get('pm_type')) or _text(entry.get('driver'))
+    if not pm_type:
+        raise _Wrong('it has no pm_type')
+    driver = drivers.find(pm_type)
+    if driver is None:
+        if 'pm_type' in entry or not settings:
+            raise _Wrong(drivers.advice(pm_type))
+        driver = drivers.Driver(name=pm_type, settings={})
+    used = {name for name in driver.settings if name in entry}
+    for name in used:
+        if entry[name] not in (None, ''):
+            value: object = _text(entry[name])
+            if name == 'pm_port':
+                value = _number(entry, name)
+            settings.setdefault(driver.settings[name], value)
+    for name in entry:
+        # As the driver itself names them.
+        if name in driver.settings.values():
+            settings.setdefault(name, entry[name])
+            used.add(name)
+        elif name in _IMAGES and entry[name]:
+            settings.setdefault(_IMAGES[name], entry[name])
+    lacking = [
+        name
+        for name in driver.required
+        if driver.settings[name] not in settings
+    ]
+    if lacking:
+        raise _Wrong(f'driver {driver.name} needs ' + ', '.join(lacking))
+    if driver.settings.get('pm_port') == 'redfish_port':
+        _move_port(settings)
+    return driver.name, settings, used
+
+
+def _move_port(settings: dict[str, Any]) -> None:
+    """Redfish has its port in the address, and no entry for it."""
+    port = settings.pop('redfish_port', None)
+    if port is None or 'redfish_address' not in settings:
+        return
+    address = str(settings['redfish_address']).rstrip('/')
+    if '://' not in address:
+        if address.count(':') > 1 and not address.startswith('['):
+            address = f'[{address}]'
+        address = f'https://{address}'
+    settings['redfish_address'] = f'{address}:{port}'
+
+
+def _ports(entry: abc.Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+    found = entry.get('ports')
+    if found is None:
+        macs = entry.get('mac') or []
+        found = [macs] if isinstance(macs, str) else macs
+    if not isinstance(found, list):
+        raise _Wrong('ports is no list')
+    ports = []
+    for one in found:
+        port = dict(one) if isinstance(one, dict) else {'address': one}
+        if unknown := sorted(str(name) for name in port.keys() - _PORT):
+            raise _Wrong('a port has no ' + ', '.join(unknown))
+        address = addresses.mac(port.get('address'))
+        if address is None:
+            raise _Wrong(f'{port.get("address")!r} is no MAC address')
+        ports.append({**port, 'address': address})
+    if len({port['address'] for port in ports}) < len(ports):
+        raise _Wrong('it has a MAC address twice')
+    return tuple(ports)
+
+
+def _properties(
+    entry: abc.Mapping[str, Any],
+) -> tuple[dict[str, Any], dict[str, str]]:
+    properties = _map(entry, 'properties')
+    capabilities = _capabilities(properties.pop('capabilities', None))
+    capabilities |= _capabilities(entry.get('capabilities'))
+    for name, ours in _NUMBERS.items():
+        if entry.get(name) not in (None, ''):
+            properties[ours] = _number(entry, name)
+    if arch := _text(entry.get('arch')):
+        properties['cpu_arch'] = arch
+    if entry.get('root_device'):
+        hints = _map(entry, 'root_device')
+        # An operator may stand before it, as in ">= 100".
+        if _text(hints.get('size')).isdecimal():
+            hints['size'] = _number(hints, 'size')
+        properties['root_device'] = hints
+    return properties, capabilities
+
+
+def _capabilities(found: Any) -> dict[str, str]:
+    """Read both forms: a map, and ``boot_mode:uefi,profile:compute``."""
+    if found is None or found == '':
+        return {}
+    if isinstance(found, dict):
+        return {str(name): _said(value) for name, value in found.items()}
+    if not isinstance(found, str):
+        raise _Wrong('capabilities is neither a map nor a text')
+    read = {}
+    for one in found.split(','):
+        name, separator, value = one.partition(':')
+        if not one.strip():
+            continue
+        if not separator or not name.strip():
+            raise _Wrong('capabilities is not as in name:value,name:value')
+        read[name.strip()] = value.strip()
+    return read
+
+
+def _said(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, bool) else str(value)
+
+
+def _number(entry: abc.Mapping[str, Any], name: str) -> int:
+    value = entry[name]
+    text = str(value).strip()
+    if isinstance(value, bool) or not text.isdecimal():
+        raise _Wrong(f'{name} is no whole number')
+    return int(text)
+
+
+def _uuid(value: Any) -> str | None:
+    if value in (None, ''):
+        return None
+    try:
+        return str(uuids.UUID(str(value)))
+    except ValueError as exc:
+        raise _Wrong(f'uuid {value} is none') from exc
+
+
+def _text(value: Any) -> str:
+    return '' if value is None else str(value).strip()
+
+
+def _map(entry: abc.Mapping[str, Any], name: str) -> dict[str, Any]:
+    found = entry.get(name) or {}
+    if not isinstance(found, dict):
+        raise _Wrong(f'{name} is no map')
+    return dict(found)
+
+
+def _once(
+    entries: list[node.Wanted | node.Flaw],
+) -> list[node.Wanted | node.Flaw]:
+    """Let each thing that tells nodes apart be of one entry: the first."""
+    owners: dict[tuple[str, object], str] = {}
+    found: list[node.Wanted | node.Flaw] = []
+    for entry in entries:
+        if isinstance(entry, node.Flaw):
+            found.append(entry)
+            continue
+        taken = [
+            f'{what} is that of {owners[what, value]}'
+            for what, value in _marks(entry)
+            if (what, value) in owners
+        ]
+        if taken:
+            reason = 'its ' + ', its '.join(dict.fromkeys(taken))
+            found.append(node.Flaw(label=entry.label, reason=reason))
+            continue
+        owners.update(dict.fromkeys(_marks(entry), entry.label))
+        found.append(entry)
+    return found
+
+
+def _marks(entry: node.Wanted) -> list[tuple[str, object]]:
+    marks: list[tuple[str, object]] = [
+        ('MAC address', mac) for mac in entry.macs
+    ]
+    if entry.uuid:
+        marks.append(('uuid', entry.uuid))
+    if entry.name:
+        marks.append(('name', entry.name))
+    if entry.place:
+        marks.append(('BMC', entry.place))
+    return marks

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Registering: Ironic gets the nodes of a file.
+
+Each node is worked on by itself, and what goes wrong with one is told of
+that one. All of it can be done again, and finishes what was broken off.
+"""
+
+from collections import abc
+import dataclasses
+import enum
+from typing import TypeVar
+
+import tenacity
+
+from heat_plugins.nodes import changes
+from heat_plugins.nodes import matching
+from heat_plugins.nodes import moves
+from heat_plugins.nodes import node
+from heat_plugins.nodes import protocols
+from heat_plugins.plans import errors
+from heat_plugins.plans import pool as pools
+from heat_plugins.plans import secrecy
+
+_Result = TypeVar('_Result')
+
+_ATTEMPTS = 6
+
+
+class Action(enum.StrEnum):
+    """What was done with a node, or would be."""
+
+    CREATED = 'created'
+    UPDATED = 'updated'
+    UNCHANGED = 'unchanged'
+    REMOVED = 'removed'
+    #: It is not in the file, and has to stay.
+    KEPT = 'kept'
+    FAILED = 'failed'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Result:
+    """What has become of one node.
+
+    :ivar uuid: '' where nobody knows what the entry means.
+    :ivar state: its provision state, before; '' if there was no node.
+    :ivar changes: what differs, a line each; passwords are hidden.
+    :ivar reason: why it has failed, or is kept.
+    """
+
+    uuid: str
+    name: str
+    action: Action
+    state: str = ''
+    changes: tuple[str, ...] = ()
+    reason: str = ''
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def success(self) -> bool:
+        return self.action is not Action.FAILED
+
+    @property
+    def registered(self) -> bool:
+        return self.action in (
+            Action.CREATED,
+            Action.UPDATED,
+            Action.UNCHANGED,
+        )
+
+
+class Registrar:
+    """Registers nodes.
+
+    :param baremetal: the way to Ironic.
+    :param wait: seconds before the second attempt; then twice as long.
+    """
+
+    def __init__(
+        self,
+        baremetal: protocols.Baremetal,
+        *,
+        pool: pools.Pool | None = None,
+        wait: float = 0.5,
+    ) -> None:
+        self._baremetal = baremetal
+        self._pool = pool or pools.Pool()
+        self._wait = wait
+
+    def register(
+        self,
+        entries: abc.Sequence[node.Wanted | node.Flaw],
+        *,
+        remove: bool = False,
+        dry_run: bool = False,
+        progress: pools.Progress | None = None,
+    ) -> list[Result]:
+        """Let Ironic have these nodes; return what has become of each.
+
+        :param remove: whether nodes that are not among them go, if nobody
+            uses them. None goes while an entry is wrong: it may mean one.
+        :param dry_run: whether only to say what would be done.
+        """
+        nodes = self._insist(self._baremetal.nodes)
+        ports = self._insist(self._baremetal.ports)
+        work = _Work(matching.Matcher(nodes, ports))
+        for entry in entries:
+            work.add(entry)
+
+        def one(task: _Task) -> Result:
+            return task.result if dry_run else self._do(task)
+
+        results = self._pool.each(one, work.tasks, progress)
+        if remove:
+            unlisted = [one for one in nodes if one.uuid not in work.means]
+            broken = any(not result.success for result in results)
+            results += self._pool.each(
+                lambda found: self._remove(found, broken, dry_run), unlisted
+            )
+        return results
+
+    def _do(self, task: '_Task') -> Result:
+        if task.change is None:
+            return task.result
+        try:
+            self._apply(task.change)
+        except errors.PlanError as exc:
+            # Ironic quotes what it refuses.
+            reason = secrecy.masked(str(exc), task.wanted.secrets)
+            return dataclasses.replace(
+                task.result, action=Action.FAILED, reason=reason
+            )
+        return task.result
+
+    def _apply(self, change: changes.Change) -> None:
+        if change.create is not None:
+            self._create(change.create)
+        if change.patch:
+            self._insist(
+                lambda: self._baremetal.update_node(
+                    change.uuid,
+                    change.patch,
+                    reset_interfaces=change.new_driver,
+                )
+            )
+        for port in change.ports:
+            self._create_port(change.uuid, port)
+
+    def _create(self, fields: abc.Mapping[str, object]) -> None:
+        try:
+            self._insist(lambda: self._baremetal.create_node(fields))
+        except errors.Exists:
+            # It may have come through, and its answer not.
+            states = self._insist(self._baremetal.states)
+            if fields['uuid'] not in {one.uuid for one in states}:
+                raise
+
+    def _create_port(
+        self, uuid: str, fields: abc.Mapping[str, object]
+    ) -> None:
+        try:
+            self._insist(lambda: self._baremetal.create_port(uuid, fields))
+        except errors.Exists:
+            ports = self._insist(self._baremetal.ports)
+            mine = node.Port(node=uuid, address=str(fields['address']))
+            if mine not in ports:
+                raise
+
+    def _remove(self, found: node.Node, broken: bool, dry_run: bool) -> Result:
+        result = Result(
+            uuid=found.uuid,
+            name=found.name,
+            action=Action.REMOVED,
+            state=found.state,
+        )
+        reason = _in_use(found)
+        if broken:
+            reason = reason or 'an entry is wrong, and may mean this node'
+        if reason:
+            return dataclasses.replace(
+                result, action=Action.KEPT, reason=reason
+            )
+        if dry_run:
+            return result
+        try:
+            self._insist(lambda: self._baremetal.delete_node(found.uuid))
+        except errors.NotFound:
+            return result
+        except errors.PlanError as exc:
+            return dataclasses.replace(
+                result, action=Action.FAILED, reason=str(exc)
+            )
+        return result
+
+    def _insist(self, call: abc.Callable[[], _Result]) -> _Result:
+        """Call again while a node is locked, or Ironic out of order."""
+        return tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(
+                (errors.Busy, errors.Unavailable)
+            ),
+            stop=tenacity.stop_after_attempt(_ATTEMPTS),
+            wait=tenacity.wait_random_exponential(self._wait),
+            reraise=True,
+        )(call)
+
+
+def _in_use(found: node.Node) -> str:
+    """Say why a node must not be deleted; '' if it may."""
+    if instance := found.text('instance_uuid'):
+        return f'instance {instance} is on it'
+    if found.state not in moves.IDLE:
+        return f'it is {found.state}'
+    return ''
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Task:
+    """An entry of the file, and what is to be done for it."""
+
+    wanted: node.Wanted
+    result: Result
+    change: changes.Change | None = None
+
+
+class _Work:
+    """All that is to be done.
+
+    :ivar means: the nodes of Ironic's that entries mean.
+    """
+
+    def __init__(self, matcher: matching.Matcher) -> None:
+        self._matcher = matcher
+        self.tasks: list[_Task] = []
+        self.means: dict[str, str] = {}
+
+    def add(self, entry: node.Wanted | node.Flaw) -> None:
+        if isinstance(entry, node.Flaw):
+            wanted = node.Wanted(label=entry.label, driver='')
+            self._refuse(wanted, entry.reason)
+            return
+        try:
+            match = self._matcher.match(entry)
+        except errors.Refused as exc:
+            self._refuse(entry, str(exc))
+            return
+        if match.uuid in self.means:
+            first = self.means[match.uuid]
+            self._refuse(entry, f'It means the same node as {first}')
+            return
+        self.means[match.uuid] = entry.label
+        change = changes.of(entry, match)
+        action = Action.UPDATED if change.shown else Action.UNCHANGED
+        if match.found is None:
+            action = Action.CREATED
+        self.tasks.append(
+            _Task(
+                wanted=entry,
+                change=change,
+                result=Result(
+                    uuid=match.uuid,
+                    name=entry.name or (match.found or _NOBODY).name,
+                    action=action,
+                    state=(match.found or _NOBODY).state,
+                    changes=change.shown,
+                    warnings=entry.warnings,
+                ),
+            )
+        )
+
+    def _refuse(self, wanted: node.Wanted, reason: str) -> None:
+        self.tasks.append(
+            _Task(
+                wanted=wanted,
+                result=Result(
+                    uuid='',
+                    name=wanted.label,
+                    action=Action.FAILED,
+                    reason=reason,
+                    warnings=wanted.warnings,
+                ),
+            )
+        )
+
+
+_NOBODY = node.Node(uuid='')

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ironic in memory, with its rules of what may be done when."""
+
+import copy
+import threading
+
+from heat_plugins.nodes import moves
+from heat_plugins.nodes import node
+from heat_plugins.plans import errors
+
+_BEGINS = {
+    'manage': 'verifying',
+    'inspect': 'inspecting',
+    'provide': 'cleaning',
+}
+_ENDS = {
+    'verifying': ('manageable', 'enroll'),
+    'inspecting': ('manageable', 'inspect failed'),
+    'inspect wait': ('manageable', 'inspect failed'),
+    'cleaning': ('available', 'clean failed'),
+}
+
+
+class Ironic:
+    """Nodes, as `protocols.Baremetal` has them.
+
+    :ivar drivers: those that are enabled.
+    :ivar failing: method name to errors that it raises, one for each call.
+    :ivar sent: (name, verb) of each change of state.
+    :ivar writes: how often anything was changed.
+    """
+
+    def __init__(self):
+        self.drivers = {'fake-hardware', 'ipmi', 'redfish'}
+        self.failing = {}
+        self.sent = []
+        self.writes = 0
+        self.inventories = {}
+        self._rows = {}
+        self._ports = {}
+        self._lock = threading.Lock()
+
+    # For tests
+
+    def add(self, uuid, *macs, **fields):
+        """Let it have a node."""
+        self._rows[uuid] = {
+            'uuid': uuid,
+            'name': None,
+            'driver': 'fake-hardware',
+            'driver_info': {},
+            'properties': {},
+            'provision_state': 'enroll',
+            'last_error': None,
+            'instance_uuid': None,
+            **fields,
+        }
+        self._ports.update(dict.fromkeys(macs, uuid))
+
+    def row(self, name):
+        """Return a node by its name or uuid."""
+        (found,) = [
+            row
+            for row in self._rows.values()
+            if name in (row['name'], row['uuid'])
+        ]
+        return found
+
+    def macs(self, name):
+        uuid = self.row(name)['uuid']
+        return {mac for mac, owner in self._ports.items() if owner == uuid}
+
+    def finish(self, name, error=None):
+        """Let what happens to a node end."""
+        row = self.row(name)
+        good, bad = _ENDS[row['provision_state']]
+        row['provision_state'] = bad if error else good
+        row['last_error'] = error
+
+    # What nodes ask for
+
+    def nodes(self):
+        self._fail('nodes')
+        return [self._node(row) for row in self._rows.values()]
+
+    def states(self):
+        self._fail('states')
+        return [self._node(row) for row in self._rows.values()]
+
+    def ports(self):
+        self._fail('ports')
+        return [
+            node.Port(node=uuid, address=mac)
+            for mac, uuid in self._ports.items()
+        ]
+
+    def create_node(self, fields):
+        with self._lock:
+            if fields['driver'] not in self.drivers:
+                raise errors.Refused(
+                    f'No conductor for {fields["driver"]}: {fields!r}'
+                )
+            taken = {row['uuid'] for row in self._rows.values()}
+            taken |= {row['name'] for row in self._rows.values()} - {None}
+            if fields['uuid'] in taken or fields.get('name') in taken:
+                raise errors.Exists('A node like it already exists')
+            self.writes += 1
+            self.add(**copy.deepcopy(dict(fields)))
+        self._fail('create_node')
+
+    def update_node(self, uuid, patch, *, reset_interfaces=False):
+        self._fail('update_node')
+        row = self._rows[uuid]
+        for one in patch:
+            assert one['op'] == 'add', one
+            _, *path, last = one['path'].split('/')
+            place = row
+            for name in path:
+                place = place[name]
+            if last == 'driver':
+                assert reset_interfaces
+            self.writes += 1
+            place[last.replace('~1', '/').replace('~0', '~')] = one['value']
+
+    def delete_node(self, uuid):
+        self._fail('delete_node')
+        row = self._rows[uuid]
+        assert row['instance_uuid'] is None
+        assert row['provision_state'] in moves.IDLE
+        self.writes += 1
+        del self._rows[uuid]
+
+    def create_port(self, uuid, fields):
+        assert uuid in self._rows
+        with self._lock:
+            if fields['address'] in self._ports:
+                raise errors.Exists('A port with this MAC already exists')
+            self.writes += 1
+            self._ports[fields['address']] = uuid
+        self._fail('create_port')
+
+    def set_state(self, uuid, verb):
+        self._fail('set_state')
+        row = self._rows[uuid]
+        state = row['provision_state']
+        if verb == 'abort':
+            if state not in ('inspect wait', 'clean wait'):
+                raise errors.Refused(f'Cannot abort while {state}')
+            self.finish(uuid, 'Inspection was aborted by request.')
+        elif state not in moves.BY_VERB[verb].ready:
+            raise errors.Refused(f'Cannot {verb} while {state}')
+        else:
+            row['provision_state'] = _BEGINS[verb]
+            row['last_error'] = None
+        self.sent.append((row['name'] or uuid, verb))
+
+    def inventory(self, uuid):
+        self._fail('inventory')
+        if uuid not in self.inventories:
+            raise errors.NotFound(f'No inventory of {uuid}')
+        return self.inventories[uuid]
+
+    def _fail(self, method):
+        if self.failing.get(method):
+            raise self.failing[method].pop(0)
+
+    @staticmethod
+    def _node(row):
+        shown = copy.deepcopy(row)
+        for name in shown['driver_info']:
+            if 'password' in name:
+                shown['driver_info'][name] = '******'
+        return node.Node(uuid=row['uuid'], fields=shown)

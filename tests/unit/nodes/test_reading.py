@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of nodes, as people and programs write them."""
+
+import json
+
+import testtools
+
+from heat_plugins.nodes import addresses
+from heat_plugins.nodes import files
+from heat_plugins.nodes import node
+from heat_plugins.nodes import reading
+from heat_plugins.plans import errors
+
+MAC = '52:54:00:00:00:01'
+
+
+def entry(**more):
+    found = {
+        'pm_type': 'ipmi',
+        'pm_addr': '192.0.2.1',
+        'pm_user': 'admin',
+        'pm_password': 'hunter22',
+        'mac': [MAC],
+        **more,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def one(**more):
+    (found,) = reading.read([entry(**more)])
+    return found
+
+
+class EntryTest(testtools.TestCase):
+    def good(self, **more):
+        found = one(**more)
+        self.assertIsInstance(found, node.Wanted, found)
+        return found
+
+    def flaw(self, **more):
+        found = one(**more)
+        self.assertIsInstance(found, node.Flaw, found)
+        return found.reason
+
+    def test_settings_are_named_as_the_driver_names_them(self):
+        found = self.good(pm_port='6230')
+        self.assertEqual('ipmi', found.driver)
+        self.assertEqual(
+            {
+                'ipmi_address': '192.0.2.1',
+                'ipmi_username': 'admin',
+                'ipmi_password': 'hunter22',
+                'ipmi_port': 6230,
+            },
+            found.driver_info,
+        )
+
+    def test_drivers_of_old_are_known(self):
+        for old, new in (
+            ('pxe_ipmitool', 'ipmi'),
+            ('PXE_IPMITOOL', 'ipmi'),
+            ('pxe_ilo', 'ilo'),
+            ('pxe_drac', 'idrac'),
+            ('pxe_irmc', 'irmc'),
+            ('fake_pxe', 'fake-hardware'),
+        ):
+            self.assertEqual(new, self.good(pm_type=old).driver)
+
+    def test_a_driver_that_is_gone_is_told_with_what_to_use(self):
+        self.assertIn('sushy-tools', self.flaw(pm_type='pxe_ssh'))
+
+    def test_an_unknown_pm_type_is_told_with_those_there_are(self):
+        reason = self.flaw(pm_type='abacus')
+        self.assertIn('abacus', reason)
+        self.assertIn('redfish', reason)
+
+    def test_any_driver_goes_with_settings_as_ironic_has_them(self):
+        found = self.good(
+            pm_type=None, driver='my-kind', driver_info={'my_address': 'x'}
+        )
+        self.assertEqual('my-kind', found.driver)
+        self.assertEqual({'my_address': 'x'}, found.driver_info)
+
+    def test_what_a_driver_needs_is_asked_for(self):
+        self.assertEqual('driver ipmi needs pm_addr', self.flaw(pm_addr=None))
+
+    def test_redfish_has_its_port_in_the_address(self):
+        for address, wanted in (
+            ('192.0.2.1', 'https://192.0.2.1:8000'),
+            ('http://bmc.example.com/', 'http://bmc.example.com:8000'),
+            ('2001:db8::1', 'https://[2001:db8::1]:8000'),
+        ):
+            found = self.good(pm_type='redfish', pm_addr=address, pm_port=8000)
+            self.assertEqual(wanted, found.driver_info['redfish_address'])
+
+    def test_numbers_may_be_text(self):
+        found = self.good(cpu='4', memory=' 8192', disk=40, arch='x86_64')
+        self.assertEqual(
+            {
+                'cpus': 4,
+                'memory_mb': 8192,
+                'local_gb': 40,
+                'cpu_arch': 'x86_64',
+            },
+            found.properties,
+        )
+
+    def test_what_is_no_number_is_told(self):
+        self.assertEqual('cpu is no whole number', self.flaw(cpu='four'))
+        self.assertEqual('cpu is no whole number', self.flaw(cpu=True))
+        self.assertEqual('pm_port is no whole number', self.flaw(pm_port='x'))
+
+    def test_mac_addresses_come_in_many_spellings(self):
+        for spelling in (
+            '52:54:00:AA:BB:CC',
+            '52-54-00-aa-bb-cc',
+            '5254.00aa.bbcc',
+            '525400AABBCC',
+        ):
+            found = self.good(mac=[spelling])
+            self.assertEqual(('52:54:00:aa:bb:cc',), found.macs)
+
+    def test_one_mac_address_needs_no_list(self):
+        self.assertEqual((MAC,), self.good(mac=MAC).macs)
+
+    def test_ports_may_say_more_than_their_address(self):
+        found = self.good(
+            mac=None,
+            ports=[{'address': MAC.upper(), 'physical_network': 'ctlplane'}],
+        )
+        self.assertEqual(
+            ({'address': MAC, 'physical_network': 'ctlplane'},), found.ports
+        )
+
+    def test_what_is_no_mac_address_is_told(self):
+        self.assertEqual("'52:54' is no MAC address", self.flaw(mac=['52:54']))
+        self.assertIn('twice', self.flaw(mac=[MAC, MAC.upper()]))
+        self.assertIn('ports', self.flaw(mac=None, ports='x'))
+        self.assertIn('colour', self.flaw(ports=[{'colour': 'red'}]))
+
+    def test_both_forms_of_capabilities_are_read(self):
+        wanted = {'boot_mode': 'uefi', 'profile': 'compute'}
+        for given in (wanted, 'boot_mode:uefi, profile:compute,'):
+            found = self.good(capabilities=given)
+            self.assertEqual(wanted, found.capabilities)
+        found = self.good(capabilities={'secure_boot': True})
+        self.assertEqual({'secure_boot': 'true'}, found.capabilities)
+
+    def test_other_capabilities_are_told(self):
+        self.assertIn('name:value', self.flaw(capabilities='uefi'))
+        self.assertIn('neither', self.flaw(capabilities=['uefi']))
+
+    def test_hints_for_the_root_device_are_kept(self):
+        found = self.good(root_device={'size': '100', 'name': '/dev/sda'})
+        self.assertEqual(
+            {'size': 100, 'name': '/dev/sda'}, found.properties['root_device']
+        )
+        found = self.good(root_device={'size': '>= 100'})
+        self.assertEqual('>= 100', found.properties['root_device']['size'])
+
+    def test_fields_of_ironics_own_are_handed_on(self):
+        found = self.good(
+            resource_class='gold',
+            deploy_interface='direct',
+            kernel_id='k',
+            ipmi_terminal_port=8023,
+        )
+        self.assertEqual(
+            {'resource_class': 'gold', 'deploy_interface': 'direct'},
+            found.more,
+        )
+        self.assertEqual('k', found.driver_info['deploy_kernel'])
+        self.assertEqual(
+            ('ipmi_terminal_port means nothing here',), found.warnings
+        )
+
+    def test_what_means_nothing_is_a_warning(self):
+        found = self.good(_comment='rack 3', colour='red')
+        self.assertEqual(('colour means nothing here',), found.warnings)
+
+    def test_a_node_that_nothing_tells_from_others_is_refused(self):
+        self.assertIn(
+            'uuid', self.flaw(pm_type='fake', pm_addr=None, mac=None)
+        )
+
+    def test_a_password_is_in_no_representation(self):
+        found = self.good()
+        self.assertNotIn('hunter22', repr(found))
+        self.assertEqual({'hunter22'}, found.secrets)
+
+    def test_a_wrong_uuid_is_told(self):
+        self.assertEqual('uuid 7 is none', self.flaw(uuid=7))
+
+
+class FileTest(testtools.TestCase):
+    def test_an_entry_that_is_wrong_spoils_only_itself(self):
+        found = reading.read({'nodes': ['x', entry(name='good'), {}]})
+        self.assertEqual(
+            ['number 1', 'good', 'number 3'], [each.label for each in found]
+        )
+        self.assertEqual(
+            [node.Flaw, node.Wanted, node.Flaw], [type(each) for each in found]
+        )
+
+    def test_two_entries_of_one_machine_are_told(self):
+        for more, said in (
+            ({'pm_addr': '192.0.2.2'}, 'its MAC address is that of a'),
+            ({'mac': ['52:54:00:00:00:02']}, 'its BMC is that of a'),
+        ):
+            first, second = reading.read(
+                [entry(name='a'), entry(name='b', **more)]
+            )
+            self.assertEqual('a', first.label)
+            self.assertEqual(node.Flaw(label='b', reason=said), second)
+
+    def test_several_systems_may_share_an_address(self):
+        found = reading.read(
+            [
+                entry(pm_type='redfish', pm_system_id=f'/{number}', mac=None)
+                for number in range(2)
+            ]
+        )
+        self.assertEqual([node.Wanted] * 2, [type(each) for each in found])
+
+    def test_what_is_no_list_is_refused(self):
+        for found in (None, 'x', {'node': []}, {'nodes': {}}):
+            self.assertRaises(errors.Invalid, reading.read, found)
+
+
+class LoadTest(testtools.TestCase):
+    def test_json_and_yaml_mean_the_same(self):
+        wanted = {'nodes': [entry()]}
+        self.assertEqual(wanted, files.load(json.dumps(wanted)))
+        text = f"""
+            nodes:
+              - pm_type: ipmi
+                pm_addr: 192.0.2.1
+                pm_user: admin
+                pm_password: hunter22
+                mac: [{MAC}]
+        """
+        self.assertEqual(wanted, files.load(text))
+
+    def test_yaml_makes_no_numbers_of_what_looks_like_some(self):
+        found = files.load('{mac: 52:54:00:12:34:56, pm_password: 0123}')
+        self.assertEqual(
+            {'mac': '52:54:00:12:34:56', 'pm_password': '0123'}, found
+        )
+        found = files.load('{a: yes, b: true, c: null, d: ~}')
+        self.assertEqual({'a': 'yes', 'b': True, 'c': None, 'd': None}, found)
+
+    def test_what_is_neither_is_refused_and_not_quoted(self):
+        error = self.assertRaises(
+            errors.Invalid, files.load, 'pm_password: hunter22\n\t- x: ['
+        )
+        self.assertNotIn('hunter22', str(error))
+        self.assertIsNone(error.__cause__)
+
+
+class PlaceTest(testtools.TestCase):
+    def test_a_bmc_has_one_place_in_all_spellings(self):
+        for settings in (
+            {'ipmi_address': '192.0.2.1'},
+            {'ipmi_address': '192.0.2.1', 'ipmi_port': '623'},
+            {'redfish_address': 'https://192.0.2.1'},
+            {'redfish_address': 'https://192.0.2.1:443/'},
+        ):
+            self.assertEqual(
+                ('192.0.2.1', '', ''), addresses.place(settings), settings
+            )
+
+    def test_ports_and_systems_part_places(self):
+        self.assertEqual(
+            ('bmc', '8000', '/1'),
+            addresses.place(
+                {'redfish_address': 'BMC:8000', 'redfish_system_id': '/1'}
+            ),
+        )
+
+    def test_addresses_of_ip_6_have_one_spelling(self):
+        for address in (
+            '2001:DB8:0::1',
+            'https://[2001:db8::1]',
+            '[2001:db8::1]',
+        ):
+            self.assertEqual(
+                ('2001:db8::1', '', ''),
+                addresses.place({'redfish_address': address}),
+                address,
+            )
+
+    def test_no_address_is_no_place(self):
+        self.assertIsNone(addresses.place({'ipmi_port': 1, 'x': 'y'}))

@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of the nodes of a file."""
+
+import uuid
+
+import testtools
+
+from heat_plugins.nodes import reading
+from heat_plugins.nodes import registering
+from heat_plugins.plans import errors
+from tests.unit.nodes import fake_ironic
+
+MAC = '52:54:00:00:00:01'
+OTHER = '52:54:00:00:00:02'
+
+
+def entry(number=1, **more):
+    found = {
+        'name': f'node{number}',
+        'pm_type': 'ipmi',
+        'pm_addr': f'192.0.2.{number}',
+        'pm_password': 'hunter22',
+        'mac': [f'52:54:00:00:00:{number:02}'],
+        'cpu': '4',
+        'capabilities': 'boot_mode:uefi',
+        **more,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+class RegisteringCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.ironic = fake_ironic.Ironic()
+        self.registrar = registering.Registrar(self.ironic, wait=0)
+
+    def register(self, *entries, **options):
+        return self.registrar.register(reading.read([*entries]), **options)
+
+    def one(self, *entries, **options):
+        (found,) = self.register(*entries, **options)
+        return found
+
+    def actions(self, *entries, **options):
+        return [str(one.action) for one in self.register(*entries, **options)]
+
+
+class RegisteringTest(RegisteringCase):
+    def test_a_node_is_made_with_all_that_the_file_says(self):
+        found = self.one(entry(resource_class='gold'))
+        self.assertEqual(registering.Action.CREATED, found.action)
+        row = self.ironic.row('node1')
+        self.assertEqual(found.uuid, row['uuid'])
+        self.assertEqual('ipmi', row['driver'])
+        self.assertEqual('hunter22', row['driver_info']['ipmi_password'])
+        self.assertEqual(
+            {'cpus': 4, 'capabilities': 'boot_mode:uefi'}, row['properties']
+        )
+        self.assertEqual('gold', row['resource_class'])
+        self.assertEqual({MAC}, self.ironic.macs('node1'))
+
+    def test_done_again_it_changes_nothing_that_shows(self):
+        self.register(entry())
+        found = self.one(entry())
+        self.assertEqual(registering.Action.UNCHANGED, found.action)
+        self.assertEqual((), found.changes)
+
+    def test_a_password_is_written_again_as_nobody_knows_the_old_one(self):
+        self.register(entry())
+        found = self.one(entry(pm_password='correct horse'))
+        self.assertEqual(registering.Action.UNCHANGED, found.action)
+        row = self.ironic.row('node1')
+        self.assertEqual('correct horse', row['driver_info']['ipmi_password'])
+        self.assertNotIn('horse', repr(found))
+
+    def test_a_dry_run_says_all_and_does_nothing(self):
+        self.register(entry())
+        self.ironic.writes = 0
+        found = self.register(
+            entry(cpu=8, mac=[MAC, OTHER]), entry(3), dry_run=True
+        )
+        self.assertEqual(
+            ['updated', 'created'], [str(one.action) for one in found]
+        )
+        self.assertEqual(
+            (f'port {OTHER}', 'properties/cpus: 4 -> 8'), found[0].changes
+        )
+        self.assertEqual(0, self.ironic.writes)
+
+    def test_what_the_file_does_not_name_stays(self):
+        self.ironic.add(
+            'id-1',
+            MAC,
+            name='mine',
+            driver='ipmi',
+            properties={'vendor': 'x', 'capabilities': 'cpu_vt:true'},
+        )
+        found = self.one(entry(name=None))
+        self.assertEqual('mine', found.name)
+        self.assertEqual(
+            {
+                'vendor': 'x',
+                'cpus': 4,
+                'capabilities': 'cpu_vt:true,boot_mode:uefi',
+            },
+            self.ironic.row('mine')['properties'],
+        )
+
+    def test_numbers_that_ironic_has_as_text_are_no_change(self):
+        self.register(entry())
+        self.ironic.row('node1')['properties']['cpus'] = '4'
+        self.assertEqual(['unchanged'], self.actions(entry()))
+
+    def test_a_new_driver_takes_its_own_interfaces(self):
+        self.register(entry())
+        found = self.one(entry(pm_type='redfish'))
+        self.assertIn('driver: ipmi -> redfish', found.changes)
+        self.assertEqual('redfish', self.ironic.row('node1')['driver'])
+
+    def test_a_kind_that_ironic_lacks_spoils_only_itself(self):
+        found = self.register(
+            entry(1), entry(2, pm_type='snmp'), entry(3, pm_type='x'), entry(4)
+        )
+        self.assertEqual(
+            ['created', 'failed', 'failed', 'created'],
+            [str(one.action) for one in found],
+        )
+        self.assertIn('No conductor for snmp', found[1].reason)
+
+    def test_no_message_holds_a_password(self):
+        found = self.one(entry(pm_type='snmp'))
+        self.assertIn('snmp_password', found.reason)
+        self.assertNotIn('hunter22', repr(found))
+
+    def test_progress_is_told_for_each_entry(self):
+        told = []
+        self.register(
+            entry(1), entry(2), progress=lambda *done: told.append(done)
+        )
+        self.assertEqual([(1, 2), (2, 2)], told)
+
+
+class MatchingTest(RegisteringCase):
+    def test_a_node_is_known_by_its_mac_address(self):
+        self.ironic.add('id-1', MAC.upper().lower(), name='old')
+        self.assertEqual('id-1', self.one(entry(pm_addr='198.51.100.7')).uuid)
+
+    def test_a_node_is_known_by_its_bmc(self):
+        self.ironic.add(
+            'id-1',
+            '52:54:00:99:99:99',
+            driver='redfish',
+            driver_info={'redfish_address': 'https://192.0.2.1'},
+        )
+        found = self.one(entry())
+        self.assertEqual('id-1', found.uuid)
+        self.assertIn(f'port {MAC}', found.changes)
+
+    def test_another_port_is_another_bmc(self):
+        self.ironic.add('id-1', driver_info={'ipmi_address': '192.0.2.1'})
+        found = self.one(entry(pm_port=6230))
+        self.assertNotEqual('id-1', found.uuid)
+
+    def test_a_node_is_known_by_its_uuid(self):
+        mine = str(uuid.uuid4())
+        self.ironic.add(mine, '52:54:00:99:99:99')
+        self.assertEqual(mine, self.one(entry(uuid=mine.upper())).uuid)
+
+    def test_an_entry_may_say_the_uuid_of_a_node_to_be_made(self):
+        mine = str(uuid.uuid4())
+        self.assertEqual(mine, self.one(entry(uuid=mine)).uuid)
+        self.assertEqual('node1', self.ironic.row(mine)['name'])
+
+    def test_an_entry_that_means_two_nodes_is_refused(self):
+        self.ironic.add('id-1', MAC, name='one')
+        self.ironic.add(
+            'id-2', name='two', driver_info={'ipmi_address': '192.0.2.1'}
+        )
+        found = self.one(entry())
+        self.assertEqual(registering.Action.FAILED, found.action)
+        self.assertIn('that of one', found.reason)
+        self.assertIn('that of two', found.reason)
+        self.assertEqual(0, self.ironic.writes)
+
+    def test_two_entries_that_mean_one_node_are_told(self):
+        self.ironic.add('id-1', MAC, OTHER)
+        found = self.register(entry(1), entry(2))
+        self.assertEqual(
+            ['updated', 'failed'], [str(one.action) for one in found]
+        )
+        self.assertIn('the same node as node1', found[1].reason)
+
+    def test_a_bmc_of_several_nodes_tells_none_of_them(self):
+        for number in (1, 2):
+            self.ironic.add(
+                f'id-{number}',
+                f'52:54:00:00:00:0{number}',
+                driver_info={'ipmi_address': '192.0.2.1'},
+            )
+        self.assertEqual('id-1', self.one(entry()).uuid)
+
+
+class BrokenOffTest(RegisteringCase):
+    def test_what_was_broken_off_before_the_ports_is_finished(self):
+        for place in ('192.0.2.1', None):
+            more = {'pm_addr': place, 'pm_type': 'fake'}
+            self.ironic = fake_ironic.Ironic()
+            self.registrar = registering.Registrar(self.ironic, wait=0)
+            self.ironic.failing['create_port'] = [KeyboardInterrupt()]
+            self.assertRaises(KeyboardInterrupt, self.register, entry(**more))
+            self.ironic._ports.clear()
+            found = self.one(entry(**more))
+            self.assertEqual(registering.Action.UPDATED, found.action)
+            self.assertEqual({MAC}, self.ironic.macs('node1'))
+
+    def test_a_request_whose_answer_was_lost_is_no_failure(self):
+        self.ironic.failing = {
+            'create_node': [errors.Unavailable('lost')],
+            'create_port': [errors.Unavailable('lost')],
+            'nodes': [errors.Unavailable('503')],
+            'ports': [errors.Unavailable('503')],
+        }
+        self.assertEqual(['created'], self.actions(entry()))
+        self.assertEqual({MAC}, self.ironic.macs('node1'))
+
+    def test_a_locked_node_is_asked_again(self):
+        self.register(entry())
+        self.ironic.failing['update_node'] = [errors.Busy('locked')] * 3
+        self.assertEqual(['updated'], self.actions(entry(cpu=9)))
+        self.assertEqual(9, self.ironic.row('node1')['properties']['cpus'])
+
+    def test_an_ironic_that_stays_away_is_told_node_by_node(self):
+        self.register(entry())
+        self.ironic.failing['update_node'] = [errors.Unavailable('503')] * 99
+        found = self.one(entry(cpu=9))
+        self.assertEqual(registering.Action.FAILED, found.action)
+        self.assertEqual('503', found.reason)
+
+    def test_a_name_that_is_taken_spoils_only_its_entry(self):
+        self.ironic.add('id-9', name='node1')
+        found = self.register(entry(1), entry(2))
+        self.assertEqual(
+            ['failed', 'created'], [str(one.action) for one in found]
+        )
+        self.assertIn('already exists', found[0].reason)
+
+
+class RemovingTest(RegisteringCase):
+    def setUp(self):
+        super().setUp()
+        self.ironic.add('spare', '52:54:00:00:00:99', name='spare')
+
+    def test_nothing_is_removed_unless_asked_for(self):
+        self.assertEqual(['created'], self.actions(entry()))
+        self.assertEqual('spare', self.ironic.row('spare')['name'])
+
+    def test_what_the_file_does_not_name_goes_if_asked_for(self):
+        found = self.register(entry(), remove=True)
+        self.assertEqual(
+            [('node1', 'created'), ('spare', 'removed')],
+            [(one.name, str(one.action)) for one in found],
+        )
+        self.assertEqual([], [*self.ironic.macs('node1') - {MAC}])
+        self.assertRaises(ValueError, self.ironic.row, 'spare')
+
+    def test_a_dry_run_removes_nothing(self):
+        found = self.register(entry(), remove=True, dry_run=True)
+        self.assertEqual(registering.Action.REMOVED, found[1].action)
+        self.assertEqual('spare', self.ironic.row('spare')['name'])
+
+    def test_a_node_with_an_instance_is_never_removed(self):
+        self.ironic.row('spare')['instance_uuid'] = 'vm-1'
+        found = self.register(entry(), remove=True)
+        self.assertEqual(registering.Action.KEPT, found[1].action)
+        self.assertIn('vm-1', found[1].reason)
+
+    def test_a_node_that_something_happens_to_is_never_removed(self):
+        for state in ('active', 'deploying', 'inspect wait', 'error'):
+            self.ironic.row('spare')['provision_state'] = state
+            found = self.register(entry(), remove=True)
+            self.assertEqual(registering.Action.KEPT, found[1].action)
+            self.assertEqual(f'it is {state}', found[1].reason)
+
+    def test_a_wrong_entry_may_mean_any_node_so_none_is_removed(self):
+        found = self.register(entry(), entry(2, pm_type='x'), remove=True)
+        self.assertEqual(registering.Action.KEPT, found[2].action)
+        self.assertIn('an entry is wrong', found[2].reason)
+
+    def test_a_removal_that_fails_is_told(self):
+        self.ironic.failing['delete_node'] = [errors.Refused('it is used')]
+        found = self.register(entry(), remove=True)
+        self.assertEqual(registering.Action.FAILED, found[1].action)
+
+    def test_what_somebody_else_has_removed_is_removed(self):
+        self.ironic.failing['delete_node'] = [errors.NotFound('gone')]
+        self.assertEqual(
+            ['created', 'removed'], self.actions(entry(), remove=True)
+        )
