@@ -75,6 +75,7 @@ class Cloud:
         conf: Sequence[str | os.PathLike[str]] = (),
         executor_threads: int | None = None,
         profile: str | None = None,
+        extras: Sequence[str] = (),
     ) -> None:
         """Start it; on a running cloud, restart what the options change."""
         arguments = ['up']
@@ -86,6 +87,8 @@ class Cloud:
             arguments += ['--executor-threads', str(executor_threads)]
         if profile:
             arguments += ['--profile', profile]
+        for extra in extras:
+            arguments += ['--with', extra]
         self.minicloud(*arguments)
 
     def down(self, purge: bool = False) -> None:

@@ -2,7 +2,8 @@
 """The services: their ports, their programs, and how to find them.
 
 The profile says which ones there are: ``small`` has four, each of them one
-process of ours; ``production`` is in a package of its own.
+process of ours, and more on demand; ``production`` is in a package of its
+own.
 """
 
 from collections.abc import Mapping
@@ -92,8 +93,12 @@ SMALL = {
         ),
         Service('mistral', ('mistral',), '/', ('mistral.conf',)),
         Service('heat', ('heat', 'heat_cfn'), '/healthcheck', ('heat.conf',)),
+        Service('ironic', ('ironic',), '/', ('ironic.conf',), on_demand=True),
     )
 }
+
+#: What ``up --with`` adds to the profile ``small``, and its service.
+EXTRAS = {'baremetal': 'ironic'}
 
 PROFILES = ('small', 'production')
 

@@ -141,6 +141,15 @@ def _add_profile(parser: argparse.ArgumentParser) -> None:
         'a message broker, a database server and TLS, from packages of '
         'Debian that "install" installs, as root',
     )
+    parser.add_argument(
+        '--with',
+        dest='extras',
+        choices=catalog.EXTRAS,
+        action='append',
+        default=[],
+        help='add something to the profile small, from now on: baremetal is '
+        'Ironic, whose machines are make-believe',
+    )
 
 
 def _add_up(parser: argparse.ArgumentParser) -> None:

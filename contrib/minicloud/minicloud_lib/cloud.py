@@ -41,20 +41,32 @@ def up(
     extra_conf: Sequence[str] = (),
     executor_threads: int | None = None,
     profile: str | None = None,
+    extras: Sequence[str] = (),
 ) -> Settings:
-    """Start what does not run, and restart what would run differently."""
+    """Start what does not run, and restart what would run differently.
+
+    :param extras: what is to be there as well, from now on.
+    """
     found = instance_settings.load(instance)
     profile = profile or (found.profile if found else 'small')
     if profile == 'production':
         packages.require()
+        if extras:
+            raise errors.UsageError(
+                f'--with {extras[0]} is for the profile small',
+                'Choose another --name, or no profile.',
+            )
     extra = [_read_ini(name) for name in extra_conf]
     source = plugin.find(plugin_path)
     venv.ensure(instance.home)
     line = plugin.install(instance.home, source) if source else None
     if profile == 'production':
         packages.install_drivers(instance.home)
+    for name in extras:
+        venv.add(instance.home, name)
     with files.lock(instance.lock):
         settings = instance_settings.prepare(instance, profile)
+        settings.extras = sorted({*settings.extras, *extras})
         settings.plugin = str(source) if source else None
         settings.plugin_dirs = line or plugin.NO_PLUGIN
         settings.plugin_version = plugin.digest(source) if source else ''
@@ -65,10 +77,13 @@ def up(
         settings.save(instance)
         configuration.write(instance, settings)
         _write_extra(instance, extra)
+        added = {catalog.EXTRAS[name] for name in settings.extras}
         services = [
             service
             for service in catalog.services(profile).values()
-            if not service.on_demand or service.process(instance)
+            if not service.on_demand
+            or service.name in added
+            or service.process(instance)
         ]
         with _all_or_nothing(instance) as started:
             if profile == 'production':
@@ -82,9 +97,9 @@ def up(
             _start_stage(instance, settings, stage, started)
             keystone = catalog.find(profile, 'keystone')[0]
             _wait(instance, settings, keystone, started)
-            if settings.registered != settings.ports:
+            if settings.registered != settings.offered:
                 identity.set_up(settings)
-                settings.registered = dict(settings.ports)
+                settings.registered = settings.offered
                 settings.save(instance)
             for service in stage:
                 _wait(instance, settings, service, started)

@@ -25,6 +25,8 @@ def install(options: argparse.Namespace) -> None:
     venv.ensure(options.instance.home)
     if options.profile == 'production':
         packages.install_drivers(options.instance.home)
+    for name in options.extras:
+        venv.add(options.instance.home, name)
 
 
 def up(options: argparse.Namespace) -> None:
@@ -36,6 +38,7 @@ def up(options: argparse.Namespace) -> None:
         extra_conf=options.conf,
         executor_threads=options.executor_threads,
         profile=options.profile,
+        extras=options.extras,
     )
     output.say(
         f'{instance.name} is up after {time.monotonic() - begun:.1f} s: '

@@ -15,6 +15,9 @@ from minicloud_lib.settings import Settings
 
 Sections = Mapping[str, Mapping[str, object]]
 
+#: What a machine of Ironic's may do without.
+_OPTIONAL = ('bios', 'console', 'firmware', 'raid', 'rescue', 'vendor')
+
 #: Roles that make a user of a project a user of Swift.
 SWIFT_ROLES = 'admin, member, swiftoperator'
 
@@ -39,6 +42,8 @@ def write(instance: layout.Instance, settings: Settings) -> None:
         )
         rendered = production.adapt(rendered, instance, settings)
         texts = production.texts(instance, settings)
+    else:
+        rendered['ironic.conf'] = _ironic(instance, settings)
     for name, text in texts.items():
         files.write(instance.conf / name, text)
     for name, sections in rendered.items():
@@ -164,6 +169,54 @@ def _heat(instance: layout.Instance, settings: Settings) -> Sections:
             'temp_url_secret': settings.secrets['temp_url_secret']
         },
         # With the new defaults the CFN API turns stack users away.
+        'oslo_policy': {
+            'enforce_new_defaults': False,
+            'enforce_scope': False,
+        },
+    }
+
+
+def _ironic(instance: layout.Instance, settings: Settings) -> Sections:
+    own = settings.url('ironic')
+    return {
+        'DEFAULT': {
+            'host': 'localhost',
+            'rpc_transport': 'none',
+            'enabled_hardware_types': 'fake-hardware,redfish',
+            **{
+                f'enabled_{kind}_interfaces': f'fake,no-{kind}'
+                for kind in _OPTIONAL
+            },
+            'enabled_deploy_interfaces': 'fake,ramdisk',
+            'enabled_boot_interfaces': 'fake,redfish-virtual-media',
+            'enabled_management_interfaces': 'fake,redfish',
+            'enabled_power_interfaces': 'fake,redfish',
+            # There is nothing to be switched on: whoever plays the ramdisk
+            # says what it has found.
+            'enabled_inspect_interfaces': 'fake,agent',
+            'default_inspect_interface': 'agent',
+            'enabled_network_interfaces': 'noop',
+            'my_ip': ports.ADDRESS,
+        },
+        'api': {
+            'host_ip': ports.ADDRESS,
+            'port': settings.ports['ironic'],
+            'public_endpoint': own,
+        },
+        'conductor': {
+            'automated_clean': False,
+            'sync_power_state_interval': 0,
+        },
+        'database': _database(instance, 'ironic'),
+        'dhcp': {'dhcp_provider': 'none'},
+        'inspector': {'require_managed_boot': False},
+        'inventory': {'data_backend': 'database'},
+        'keystone_authtoken': _authtoken(settings, 'ironic'),
+        'redfish': {'connection_attempts': 1, 'connection_retry_interval': 1},
+        'service_catalog': {
+            **_password(settings, 'ironic'),
+            'endpoint_override': own,
+        },
         'oslo_policy': {
             'enforce_new_defaults': False,
             'enforce_scope': False,

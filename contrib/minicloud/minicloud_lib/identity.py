@@ -15,7 +15,7 @@ from minicloud_lib.settings import REGION
 from minicloud_lib.settings import USERS
 from minicloud_lib.settings import Settings
 
-SERVICE_USERS = ('heat', 'mistral', 'swift')
+SERVICE_USERS = ('heat', 'mistral', 'swift', 'ironic')
 
 #: name, type, and the path behind the address of the port of that name
 ENDPOINTS = (
@@ -24,6 +24,7 @@ ENDPOINTS = (
     ('heat-cfn', 'cloudformation', 'heat_cfn', '/v1'),
     ('swift', 'object-store', 'swift', '/v1/AUTH_%(project_id)s'),
     ('mistral', 'workflowv2', 'mistral', '/v2'),
+    ('ironic', 'baremetal', 'ironic', ''),
 )
 
 
@@ -124,6 +125,8 @@ def set_up(settings: Settings) -> None:
 
     service = _project(keystone, 'service')
     for name in SERVICE_USERS:
+        if name not in settings.offered:
+            continue
         user = _user(keystone, name, settings.secrets[name])
         grant('projects', service, user, 'admin', 'service')
     for person in USERS.values():
@@ -156,6 +159,8 @@ def _user(keystone: Client, name: str, password: str) -> str:
 def _register(keystone: Client, settings: Settings) -> None:
     """Bring the catalog's addresses up to date."""
     for name, service_type, port, path in ENDPOINTS:
+        if port not in settings.offered:
+            continue
         service = keystone.ensure(
             'service', {'name': name, 'type': service_type}
         )

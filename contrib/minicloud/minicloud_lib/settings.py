@@ -20,6 +20,7 @@ _SECRETS = (
     'heat_domain_admin',
     'mistral',
     'swift',
+    'ironic',
     'demo',
     'other',
     'reader',
@@ -78,11 +79,27 @@ class Settings:
     executor_threads: int = 256
     #: Which services there are; see the catalog.
     profile: str = 'small'
+    #: What there is beside its services; see the catalog.
+    extras: list[str] = dataclasses.field(default_factory=list)
     #: The authority that whoever talks to the public side has to trust;
     #: without it the public side is the services' own.
     ca_file: str | None = None
     #: The ports that Keystone's catalog was last given.
     registered: dict[str, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def offered(self) -> dict[str, int]:
+        """The ports that Keystone's catalog is to have."""
+        absent = {
+            service
+            for extra, service in catalog.EXTRAS.items()
+            if extra not in self.extras
+        }
+        return {
+            name: port
+            for name, port in self.ports.items()
+            if name not in absent
+        }
 
     def url(self, port: str) -> str:
         return f'http://{ports.ADDRESS}:{self.ports[port]}'
@@ -185,4 +202,5 @@ def prepare(instance: layout.Instance, profile: str | None = None) -> Settings:
         },
         registered=found.registered if found else {},
         profile=profile,
+        extras=found.extras if found else [],
     )

@@ -68,6 +68,23 @@ def pip(
     _run(command, log)
 
 
+def add(home: layout.Home, name: str) -> None:
+    """Install ``requirements-<name>.txt`` as well, unless it is there."""
+    requirements = layout.SOURCE / f'requirements-{name}.txt'
+    with files.lock(home.lock('venv')):
+        stamp = home.venv / f'minicloud-{name}.txt'
+        wanted = requirements.read_text(encoding='utf-8')
+        if stamp.exists() and stamp.read_text(encoding='utf-8') == wanted:
+            return
+        output.say(f'Installing what {name} needs (once, half a minute) ...')
+        pip(
+            home,
+            ['install', '-r', requirements, '-c', CONSTRAINTS],
+            home.path / 'install.log',
+        )
+        files.write(stamp, wanted)
+
+
 def _stamp(home: layout.Home) -> pathlib.Path:
     return home.venv / 'minicloud.json'
 

@@ -94,6 +94,15 @@ class InstanceTest(testtools.TestCase):
             before[1], configuration.version(self.instance, swift)
         )
 
+    def test_what_is_not_asked_for_is_not_in_the_catalog(self):
+        found = self.prepared()
+        self.assertNotIn('ironic', found.offered)
+        self.assertIn('heat', found.offered)
+        found.extras = ['baremetal']
+        found.save(self.instance)
+        again = settings.prepare(self.instance)
+        self.assertEqual(again.ports, again.offered)
+
     def test_environment_of_a_user(self):
         env = self.prepared().user_env('reader')
         self.assertEqual('reader', env['OS_PROJECT_NAME'])

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 
 from minicloud_lib import errors
-from minicloud_lib import files
 from minicloud_lib import layout
 from minicloud_lib import output
 from minicloud_lib import venv
@@ -78,16 +77,7 @@ def install() -> None:
 
 def install_drivers(home: layout.Home) -> None:
     """Install the drivers into the environment, if they are not there."""
-    with files.lock(home.lock('venv')):
-        stamp = home.venv / 'minicloud-production.txt'
-        wanted = REQUIREMENTS.read_text(encoding='utf-8')
-        if not stamp.exists() or stamp.read_text(encoding='utf-8') != wanted:
-            venv.pip(
-                home,
-                ['install', '-r', REQUIREMENTS, '-c', venv.CONSTRAINTS],
-                home.path / 'install.log',
-            )
-            files.write(stamp, wanted)
+    venv.add(home, 'production')
 
 
 def _arguments(packages: list[str]) -> list[str]:
