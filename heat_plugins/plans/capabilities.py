@@ -212,7 +212,7 @@ class _Reader:
             name=_text(found.get('name')),
             title=title,
             description=_text(found.get('description')),
-            tags=tuple(str(tag) for tag in found.get('tags') or ()),
+            tags=_tags(found.get('tags')),
             mutually_exclusive=exclusive is True,
             environments=environments,
         )
@@ -254,6 +254,10 @@ def _maps(
     ):
         raise errors.Invalid(f'{section} of {where} in {PATH} is no list')
     return value
+
+
+def _tags(value: Any) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else ()
 
 
 def _text(value: Any) -> str:

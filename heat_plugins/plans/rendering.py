@@ -88,7 +88,10 @@ class _Data:
 
     def excluded(self) -> set[str]:
         found = texts.mapping(self._text(_EXCLUDES) or '', _EXCLUDES)
-        return {str(name) for name in found.get('name') or ()}
+        names = found.get('name') or []
+        if not isinstance(names, list):
+            raise errors.Invalid(f'name of {_EXCLUDES} is no list')
+        return {str(name) for name in names}
 
     def renderings(
         self, path: str
@@ -140,7 +143,8 @@ class _Data:
         ):
             raise errors.Invalid(f'{_NETWORKS} is no list of maps with names')
         return [
-            one | {'name_lower': one.get('name_lower') or one['name'].lower()}
+            one
+            | {'name_lower': str(one.get('name_lower') or one['name'].lower())}
             for one in found
         ]
 

@@ -106,7 +106,7 @@ def _value(value: Any, parameters: abc.Mapping[str, Any]) -> Any:
 def _count(value: Any) -> int | None:
     try:
         return int(value)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         return None
 
 

@@ -10,19 +10,64 @@ import yaml
 
 from heat_plugins.plans import errors
 
+# Besides what is no YAML, PyYAML raises these of "!!bool x" and the like.
+_UNREADABLE = (
+    yaml.YAMLError,
+    ValueError,
+    RecursionError,
+    AttributeError,
+    LookupError,
+)
+
 # A container's and an object's name are one URL; Swift allows 1024 bytes.
 _LONGEST = 900
-_CONTROLS = re.compile(r'[\x00-\x1f\x7f]')
+# Half characters are none in UTF-8.
+_CONTROLS = re.compile('[\x00-\x1f\x7f\ud800-\udfff]')
+
+
+# PyYAML's C code calls itself for each level, and some ten thousands of them
+# take the whole process down.
+_DEEPEST = 5000
+_DEEP = re.compile(rf'^[ \t?:-]{{{_DEEPEST}}}', re.MULTILINE)
 
 
 class Loader(yaml.CSafeLoader):  # type: ignore[misc]
-    """Reads dates as text, as Heat does."""
+    """Reads dates as text, as Heat does, and nothing that is too deep."""
+
+    def __init__(self, stream: str) -> None:
+        _check_depth(stream)
+        super().__init__(stream)
 
 
 Loader.add_constructor(
     'tag:yaml.org,2002:timestamp',
     lambda loader, node: loader.construct_scalar(node),
 )
+
+
+def _check_depth(text: str) -> None:
+    """Raise a YAMLError if a text is nested too deeply to be read."""
+    flow = text.count('[') + text.count('{')
+    if flow < _DEEPEST and not _DEEP.search(text):
+        return
+    depth = 0
+    for event in yaml.parse(text, yaml.CSafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > _DEEPEST:
+                raise yaml.YAMLError('It is nested too deeply')
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def _whole_number(loader: yaml.SafeLoader, node: yaml.Node) -> int:
+    value: int = loader.construct_yaml_int(node)
+    # A ValueError where it has more digits than Python writes.
+    str(value)
+    return value
+
+
+Loader.add_constructor('tag:yaml.org,2002:int', _whole_number)
 
 
 class _Dumper(yaml.CSafeDumper):  # type: ignore[misc]
@@ -49,7 +94,7 @@ def load(text: str, where: str, loader: type[Loader] = Loader) -> Any:
     """
     try:
         return yaml.load(text, loader)
-    except (yaml.YAMLError, ValueError, RecursionError) as exc:
+    except _UNREADABLE as exc:
         mark = getattr(exc, 'problem_mark', None)
         line = f' at line {mark.line + 1}' if mark else ''
         raise errors.Invalid(f'{where} is not YAML{line}') from exc
@@ -84,14 +129,21 @@ def section(
 
 
 def dump(value: Any) -> str:
-    """Write YAML, in the order given."""
-    text: str = yaml.dump(
-        value,
-        Dumper=_Dumper,
-        default_flow_style=False,
-        sort_keys=False,
-        allow_unicode=True,
-    )
+    """Write YAML, in the order given.
+
+    :raises errors.Invalid: it holds half a character, as JSON may, and
+        UTF-8 may not.
+    """
+    try:
+        text: str = yaml.dump(
+            value,
+            Dumper=_Dumper,
+            default_flow_style=False,
+            sort_keys=False,
+            allow_unicode=True,
+        )
+    except UnicodeEncodeError as exc:
+        raise errors.Invalid('A text holds half a character') from exc
     return text
 
 

@@ -39,6 +39,16 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
         return self.peek() == '@' or bool(super().check_plain())
 
 
+def _whole_number(loader: yaml.SafeLoader, node: yaml.Node) -> int:
+    value: int = loader.construct_yaml_int(node)
+    # A ValueError where it has more digits than Python writes.
+    str(value)
+    return value
+
+
+_Loader.add_constructor('tag:yaml.org,2002:int', _whole_number)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Workflow:
     """One workflow of a definition.

@@ -139,6 +139,7 @@ def read(text):
 
 @hypothesis.given(definition)
 @hypothesis.example(f'version: {"9" * 400}\na: {{tasks: {{}}}}')
+@hypothesis.example(f'version: 0x{"f" * 5000}\na: {{tasks: {{}}}}')
 @hypothesis.example('a: !!bool x')
 @hypothesis.example('a: !!timestamp x')
 @hypothesis.example('a: !!int ""')

@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever the files of a plan hold, and whatever names it is given."""
+
+import io
+import json
+import re
+
+import hypothesis
+from hypothesis import strategies as st
+
+from heat_plugins.plans import capabilities
+from heat_plugins.plans import environment as environments
+from heat_plugins.plans import errors
+from heat_plugins.plans import references
+from heat_plugins.plans import rendering
+from heat_plugins.plans import roles
+from heat_plugins.plans import secrecy
+from heat_plugins.plans import tarballs
+from heat_plugins.plans import texts
+from tests.unit.bad_input import anything
+from tests.unit.bad_input import test_workflows
+
+PATH = 'plan-environment.yaml'
+
+
+def yaml_of(value):
+    """Return YAML texts of values, and others."""
+    return st.one_of(
+        value.map(test_workflows.dumped),
+        value.map(json.dumps),
+        anything.odd_text,
+        st.sampled_from(test_workflows.YAML),
+        st.builds(
+            '{}: {}'.format,
+            st.sampled_from(['template', 'name', 'environments', 'version']),
+            st.sampled_from(test_workflows.YAML),
+        ),
+    )
+
+
+path = anything.spelled(
+    'shop.yaml', 'a/b.yaml', '/etc/passwd', '../x', 'http://x/y', 'a' * 2000
+)
+
+plan_environment = anything.map_of(
+    version=anything.scalar,
+    name=anything.scalar,
+    description=anything.scalar,
+    template=st.one_of(path, anything.json_value),
+    environments=st.one_of(
+        st.lists(
+            anything.map_of(path=path, data=anything.json_value), max_size=4
+        ),
+        anything.json_value,
+    ),
+    parameter_defaults=anything.json_value,
+    passwords=anything.json_value,
+    derived_parameters=anything.json_value,
+    resource_registry=anything.json_value,
+)
+
+
+@hypothesis.given(yaml_of(plan_environment))
+@hypothesis.example('a: !!bool x')
+@hypothesis.example('a: !!int ""')
+@hypothesis.example('? [a]\n: b')
+@hypothesis.example('name: 0x' + 'f' * 5000)
+def test_a_plans_environment_is_read_or_refused(text):
+    try:
+        found = environments.PlanEnvironment.from_text(text, 'shop.yaml')
+    except errors.Invalid:
+        return
+    again = environments.PlanEnvironment.from_text(found.to_text())
+    assert again.enabled == found.enabled
+    assert again.template == found.template
+
+
+@hypothesis.given(
+    st.dictionaries(
+        anything.plain_text.filter(bool),
+        st.builds('hunter2-{}'.format, anything.plain_text),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_no_plan_shows_its_passwords_by_accident(passwords):
+    found = environments.PlanEnvironment(
+        template='a', passwords=passwords, parameter_defaults=passwords
+    )
+    assert 'hunter2' not in repr(found)
+    mask = secrecy.Mask(secrecy.values(found, passwords))
+    said = ' '.join([*passwords.values(), *map(repr, passwords.values())])
+    for value in passwords.values():
+        assert value not in mask.text(said)
+        assert value not in json.dumps(mask.value([value, {'a': value}]))
+
+
+@hypothesis.given(yaml_of(plan_environment).map(lambda text: text[:-1]))
+def test_no_refusal_of_a_file_quotes_it(text):
+    text = f'password: hunter2\n{text}'
+    try:
+        texts.load(text, PATH)
+    except errors.Invalid as exc:
+        assert 'hunter2' not in str(exc)  # noqa: PT017
+
+
+@hypothesis.given(st.one_of(path, anything.json_value))
+def test_a_path_is_within_the_plan_or_refused(value):
+    try:
+        found = texts.path(value, 'file')
+    except errors.Invalid:
+        return
+    assert not found.startswith(('/', '..'))
+    assert texts.path(found, 'file') == found
+    assert found.encode()
+
+
+role = anything.map_of(
+    name=anything.plain_text,
+    description=anything.scalar,
+    CountDefault=anything.scalar,
+    tags=anything.json_value,
+    networks=anything.json_value,
+    ServicesDefault=anything.json_value,
+    disable_constraints=anything.scalar,
+)
+
+network = anything.map_of(
+    name=anything.plain_text,
+    name_lower=anything.scalar,
+    enabled=anything.scalar,
+)
+
+
+@hypothesis.given(yaml_of(st.lists(role, max_size=3)))
+@hypothesis.example('[{name: a, CountDefault: .inf}]')
+def test_roles_are_read_or_refused(text):
+    try:
+        found = roles.from_roles_data(text)
+    except errors.Invalid:
+        return
+    assert all(isinstance(one.name, str) for one in found)
+
+
+@hypothesis.given(
+    yaml_of(
+        anything.map_of(
+            parameters=anything.json_value,
+            resources=st.dictionaries(
+                anything.plain_text,
+                anything.map_of(
+                    type=st.just('OS::Heat::ResourceGroup'),
+                    description=anything.scalar,
+                    properties=anything.map_of(
+                        count=st.one_of(
+                            anything.scalar,
+                            st.just({'get_param': 'a'}),
+                            st.just({'get_param': ['a', 0]}),
+                        )
+                    ),
+                ),
+                max_size=3,
+            ),
+        )
+    )
+)
+def test_roles_of_a_template_are_read_or_refused(text):
+    try:
+        roles.from_template(text, 'shop.yaml')
+    except errors.Invalid:
+        return
+
+
+one_environment = anything.map_of(
+    file=path,
+    title=anything.scalar,
+    description=anything.scalar,
+    requires=st.one_of(st.lists(path, max_size=2), anything.json_value),
+)
+
+group = anything.map_of(
+    name=anything.scalar,
+    title=anything.scalar,
+    tags=anything.json_value,
+    mutually_exclusive=anything.scalar,
+    environments=st.one_of(
+        st.lists(one_environment, max_size=3), anything.json_value
+    ),
+)
+
+
+@hypothesis.given(
+    yaml_of(
+        anything.map_of(
+            root_template=path,
+            root_environment=path,
+            topics=st.lists(
+                anything.map_of(
+                    title=anything.scalar,
+                    environment_groups=st.lists(group, max_size=3),
+                ),
+                max_size=2,
+            ),
+        )
+    )
+)
+def test_a_map_of_choices_is_read_or_refused(text):
+    try:
+        capabilities.root(text)
+        found = capabilities.read(text, ['a/b.yaml'], ['shop.yaml'])
+    except errors.Invalid:
+        return
+    assert {'shop.yaml'} <= found.environments.keys()
+
+
+@hypothesis.given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            'roles_data.yaml': yaml_of(st.lists(role, max_size=3)),
+            'network_data.yaml': yaml_of(st.lists(network, max_size=3)),
+            'j2_excludes.yaml': yaml_of(
+                anything.map_of(name=anything.json_value)
+            ),
+            'x.role.j2.yaml': st.just('{{ role }}'),
+            'ports/port_x.network.j2.yaml': st.just('{{ network.name }}'),
+            'y.j2.yaml': st.one_of(
+                anything.odd_text,
+                st.sampled_from(
+                    [
+                        '{{ roles[9].name }}',
+                        '{% include "y.j2.yaml" %}',
+                        '{{ "a" * 10**9 }}',
+                        '{{ 9 ** 9 ** 9 }}',
+                        '{{ roles.__class__.__mro__ }}',
+                        '{{ 1 / 0 }}',
+                    ]
+                ),
+            ),
+        },
+    )
+)
+def test_templates_are_rendered_or_refused(files):
+    content = {
+        name: text.encode('utf-8', 'replace') for name, text in files.items()
+    }
+    try:
+        found = rendering.render(content)
+    except errors.Invalid:
+        return
+    assert found.keys() >= content.keys()
+
+
+@hypothesis.given(
+    yaml_of(plan_environment),
+    st.dictionaries(
+        st.sampled_from(['shop.yaml', 'a/b.yaml']),
+        yaml_of(
+            anything.map_of(
+                heat_template_version=anything.scalar,
+                resource_registry=anything.json_value,
+                resources=st.dictionaries(
+                    anything.plain_text,
+                    anything.map_of(
+                        type=path,
+                        properties=anything.nested(
+                            st.builds(
+                                lambda one: {'get_file': one},
+                                st.one_of(path, anything.json_value),
+                            )
+                        ),
+                    ),
+                    max_size=2,
+                ),
+            )
+        ),
+    ),
+)
+def test_references_are_followed_or_refused(text, files):
+    content = {
+        name: text.encode('utf-8', 'replace') for name, text in files.items()
+    }
+    try:
+        plan = environments.PlanEnvironment.from_text(text, 'shop.yaml')
+        found = references.resolve(
+            plan,
+            lambda paths: {
+                one: content[one] for one in paths if one in content
+            },
+        )
+    except (errors.Invalid, errors.NotFound):
+        return
+    assert set(found.environments) <= found.files.keys()
+
+
+tarball = st.dictionaries(
+    st.text('ab/.-é ', min_size=1, max_size=20).filter(
+        lambda name: '\0' not in name
+    ),
+    st.binary(max_size=50),
+    min_size=1,
+    max_size=4,
+)
+
+
+def packed(files):
+    stream = io.BytesIO()
+    with tarballs.writer(stream) as add:
+        for name, content in files.items():
+            add(name, content)
+    return stream.getvalue()
+
+
+@hypothesis.given(
+    st.one_of(
+        st.binary(max_size=200),
+        tarball.map(packed),
+        st.builds(
+            lambda content, cut: content[:cut],
+            tarball.map(packed),
+            st.integers(0, 300),
+        ),
+        st.builds(
+            lambda content, place, byte: (
+                content[: place % len(content)]
+                + bytes([byte])
+                + content[place % len(content) + 1 :]
+            ),
+            tarball.map(packed),
+            st.integers(0, 10**6),
+            st.integers(0, 255),
+        ),
+    )
+)
+def test_a_tarball_is_read_or_refused(content):
+    try:
+        found = tarballs.read(io.BytesIO(content))
+    except errors.PlanError:
+        return
+    for name in found:
+        assert texts.path(name, 'file') == name
+
+
+@hypothesis.given(anything.json_value)
+def test_what_is_written_is_read_again(value):
+    try:
+        text = texts.dump({'a': value})
+    except errors.Invalid:
+        assert re.search('ud[89a-f]', json.dumps(value))
+        return
+    assert texts.dump(texts.load(text, PATH)) == text
