@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The chart of a stack's life, from a real Heat, Mistral and object store."""
+
+from collections.abc import Callable
+import json
+import pathlib
+from typing import Any
+from xml.etree import ElementTree as etree
+
+from tests.functional import base
+from tests.functional import servers
+
+_COMPONENT = {
+    'type': 'OS::Heat::SoftwareComponent',
+    'properties': {
+        'configs': [
+            {'actions': [action], 'tool': 'script', 'config': script}
+            for action, script in (
+                ('CREATE', '#!/bin/sh\nsleep 1\n'),
+                ('BREAK', '#!/bin/sh\nexit 3\n'),
+            )
+        ],
+    },
+}
+
+_MORE = {
+    'group': {
+        'type': 'OS::Heat::SoftwareDeploymentGroup',
+        'properties': {
+            'servers': {'first': {'get_resource': 'server'}},
+            'config': {'get_resource': 'config'},
+            'signal_transport': 'TEMP_URL_POLL',
+        },
+    },
+    'flow': {
+        'type': 'OS::Mistral::Workflow',
+        'properties': {
+            'definition': 'greet: {tasks: {do: {action: std.noop}}}',
+        },
+    },
+    'greeted': {
+        'type': 'OS::Mistral::Execution',
+        'properties': {'workflow': {'get_resource': 'flow'}},
+    },
+}
+
+_SVG = '{http://www.w3.org/2000/svg}'
+
+
+def _rows(found: list[dict[str, Any]]) -> set[tuple[str, ...]]:
+    return {
+        (one['Kind'], one['Resource'], one['What'], one['State'])
+        for one in found
+    }
+
+
+def test_a_timeline_shows_deployments_runs_and_executions(
+    cloud: base.minicloud_client.Cloud,
+    stacks: Callable[..., base.Stack],
+    tmp_path: pathlib.Path,
+) -> None:
+    template = base.software(config=_COMPONENT, input_values={})
+    template['resources'] |= _MORE
+    template['outputs'] = {}
+    stack = stacks(template)
+
+    def timeline(*options: str) -> str:
+        command = ('software', 'deployment', 'timeline', stack.name)
+        return cloud.openstack(*command, *options)
+
+    def listed(*options: str) -> set[tuple[str, ...]]:
+        return _rows(json.loads(timeline(*options, '-f', 'json')))
+
+    stack.waiting()
+    begun = listed()
+    assert ('deployment', 'deployment', 'CREATE', 'waiting') in begun
+    assert ('stack', '', 'CREATE', 'running') in begun
+
+    with servers.agent(cloud, stack):
+        stack.wait('CREATE_COMPLETE')
+        stack.signal('group', {'trigger': 'BREAK'})
+        workflow = f'{stack.name}.flow.greet'
+        folded = {
+            ('stack', '', 'CREATE', 'complete'),
+            ('deployment', 'deployment', 'CREATE', 'complete'),
+            ('deployment', 'group', 'CREATE', 'complete'),
+            ('run', 'group', 'BREAK', 'failed'),
+            ('workflow execution', 'greeted', 'CREATE', 'complete'),
+            ('workflow execution', 'flow', workflow, 'complete'),
+        }
+        base.until(lambda: listed() == folded)
+
+    unfolded = listed('--unfold')
+    assert ('run', 'group.first', 'BREAK', 'failed') in unfolded
+    assert ('deployment', 'group.first', 'CREATE', 'complete') in unfolded
+
+    drawing = tmp_path / 'life.svg'
+    assert timeline('--output', str(drawing)) == ''
+    root = etree.parse(drawing).getroot()
+    rows = root.findall(f"{_SVG}g[@role='listitem']")
+    assert len(rows) == len(folded)
+
+    shown = timeline('--all-resources')
+    assert 'server ' in shown
+    assert 'BREAK failed: the exit status' in shown
