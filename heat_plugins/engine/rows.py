@@ -22,6 +22,9 @@ from heat_plugins.signals import watcher
 
 IN_PROGRESS = 'IN_PROGRESS'
 
+#: Why a deployment is in progress whose server has reported.
+BEGUN = 'The server is at it'
+
 #: The key in a resource's data that says which container its URLs lead to.
 CONTAINER_KEY = 'heat_plugins_signal_container'
 
@@ -70,10 +73,17 @@ def traversals(
 def read(context, ids: abc.Collection[str]) -> dict[str, watcher.Row]:
     """Read the rows of deployments; what is not there is left out."""
     deployment = models.SoftwareDeployment
-    columns = (deployment.id, deployment.config_id, deployment.status)
+    columns = (
+        deployment.id,
+        deployment.config_id,
+        deployment.status,
+        deployment.status_reason,
+    )
     return {
         row.id: watcher.Row(
-            config_id=row.config_id, in_progress=row.status == IN_PROGRESS
+            config_id=row.config_id,
+            in_progress=row.status == IN_PROGRESS,
+            begun=row.status_reason == BEGUN,
         )
         for row in _select(context, columns, ids)
     }
@@ -112,6 +122,27 @@ def settle(
             output_values=dict(outcome.outputs),
             updated_at=timeutils.utcnow(),
         )
+        .execution_options(synchronize_session=False)
+    )
+    with db_api.context_manager.writer.using(context) as session:
+        return session.execute(statement).rowcount == 1
+
+
+def begin(context, deployment_id: str, config_id: str) -> bool:
+    """Write that the server of a deployment is at a config.
+
+    :returns: whether that is news.
+    """
+    deployment = models.SoftwareDeployment
+    statement = (
+        sqlalchemy.update(deployment)
+        .where(
+            deployment.id == deployment_id,
+            deployment.config_id == config_id,
+            deployment.status == IN_PROGRESS,
+            deployment.status_reason != BEGUN,
+        )
+        .values(status_reason=BEGUN)
         .execution_options(synchronize_session=False)
     )
     with db_api.context_manager.writer.using(context) as session:

@@ -3,9 +3,10 @@
 
 `DeploymentMixin` goes before one of Heat's two deployment classes. It keeps
 their properties, attributes and inputs, and replaces how an action is handed
-to the server (``deployment_handover``), how its end is noticed and how it is
-taken back (``deployment_waiting``), and how all goes in the end
-(``deployment_deletion``). ``deployment_triggers`` starts other actions.
+to the server (``deployment_handover``), how its beginning and its end are
+noticed (``deployment_beginning``, ``deployment_waiting``), how it is taken
+back, and how all goes in the end (``deployment_deletion``).
+``deployment_triggers`` starts other actions.
 """
 
 import contextlib
@@ -17,6 +18,7 @@ from heat.objects import software_config as config_objects
 from heat.rpc import api as rpc_api
 
 from heat_plugins.engine import rescue
+from heat_plugins.resources import deployment_beginning
 from heat_plugins.resources import deployment_deletion
 from heat_plugins.resources import deployment_handover
 from heat_plugins.resources import deployment_records
@@ -31,6 +33,7 @@ class DeploymentMixin(
     deployment_triggers.Triggers,
     deployment_handover.HandOver,
     deployment_waiting.Waiting,
+    deployment_beginning.Beginning,
     deployment_deletion.Deleting,
     deployment_records.Records,
 ):

@@ -219,7 +219,8 @@ class HandOver:
             if each['name'] == self.DEPLOY_SIGNAL_TRANSPORT:
                 each['value'] = self._transport()
         params[rpc_api.SOFTWARE_CONFIG_INPUTS] = handover.inputs(
-            inputs, self._tool(action, params)
+            [*inputs, *self._inputs_about(self._signalling)],
+            self._tool(action, params),
         )
         params[rpc_api.SOFTWARE_CONFIG_OPTIONS] = (
             params[rpc_api.SOFTWARE_CONFIG_OPTIONS] or {}

@@ -13,6 +13,7 @@ from heat_plugins.resources import transports
 from heat_plugins.signals import tempurl
 
 TIMEOUT, SIGNAL_URL_LIFETIME = 'timeout', 'signal_url_lifetime'
+DELIVERY_TIMEOUT = 'delivery_timeout'
 SIGNAL_TRANSPORT = base.SoftwareDeployment.SIGNAL_TRANSPORT
 TRANSPORT_ATTR = 'signal_transport'
 RUNS_ATTR = 'runs'
@@ -48,6 +49,17 @@ def properties_schema(heats):
             'The most seconds that one action may take, from when it is '
             "handed to the server until its signal. The stack's own timeout "
             'counts as well.'
+        ),
+        constraints=[constraints.Range(min=1)],
+        update_allowed=True,
+    )
+    schema[DELIVERY_TIMEOUT] = properties.Schema(
+        properties.Schema.INTEGER,
+        _(
+            'The most seconds from when an action is handed to the server '
+            'until that reports that it has begun. Only for servers whose '
+            'image has heat-config-supervisor: others never report. Nothing '
+            'is reported by ZAQAR_SIGNAL, where this does not count.'
         ),
         constraints=[constraints.Range(min=1)],
         update_allowed=True,

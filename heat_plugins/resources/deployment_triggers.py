@@ -92,6 +92,9 @@ class Triggers:
                 self.properties[deployment_schema.TIMEOUT]
                 or starting.DEFAULT_TIMEOUT
             ),
+            delivery_timeout=self.properties[
+                deployment_schema.DELIVERY_TIMEOUT
+            ],
         )
         # Before the object store is asked for anything.
         starting.check(target, order)

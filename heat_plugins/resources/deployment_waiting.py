@@ -19,6 +19,7 @@ from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
 from heat_plugins.resources import deployment_records
 from heat_plugins.resources import transports
+from heat_plugins.signals import beginning
 from heat_plugins.signals import body
 from heat_plugins.signals import errors
 from heat_plugins.signals import watcher
@@ -44,6 +45,9 @@ class Wait:
         own class.
     :ivar begun: by `time.monotonic`, like the other times.
     :ivar deadline: None where the stack's counts alone.
+    :ivar delivery_deadline: when the server has to have reported that it has
+        begun; None if it need not.
+    :ivar has_begun: whether it has.
     :ivar next_server_look: when to ask whether the server is still there.
     :ivar trouble: since when the object store keeps this action from going
         on: its URL cannot be made, or its signal cannot be fetched.
@@ -59,6 +63,8 @@ class Wait:
     next_server_look: float
     ticket: watcher.Ticket | None = None
     watched: bool = False
+    delivery_deadline: float | None = None
+    has_begun: bool = False
     trouble: watcher.Trouble | None = None
 
     @property
@@ -81,7 +87,9 @@ class Waiting:
             deployment_id=self.resource_id,
             config_id=wait.config_id,
             object_name=signalling.object_name,
+            report_name=signalling.report_name,
         )
+        wait.delivery_deadline = self._delivery_deadline(signalling)
         if wait.watched:
             wait.hub.watcher.join(wait.ticket)
         LOG.info(
@@ -125,7 +133,7 @@ class Waiting:
         return True
 
     def _look(self, wait):
-        done = self._look_for_end(wait)
+        done = self._look_for_end(wait) or self._check_begun(wait)
         if not done:
             self._check_cancelled(wait)
         if not done and wait.deadline is not None:
@@ -227,6 +235,8 @@ class Waiting:
         wait.trouble = None
         # It may hold secrets, and nobody will ask for it again.
         hub.discard(ticket.object_name)
+        if ticket.report_name and hub.watcher.has_begun(ticket):
+            hub.discard(ticket.report_name)
         return outcome if counts else self._settled(wait)
 
     def _check_cancelled(self, wait):
@@ -268,12 +278,8 @@ class Waiting:
         now = time.monotonic()
         if now < wait.deadline:
             return False
-        if wait.ticket is not None:
-            outcome = None
-            if wait.ticket.object_name is not None:
-                outcome = self._take_signal(wait)
-            if self._is_complete(outcome or self._settled(wait)):
-                return True
+        if wait.ticket is not None and self._last_look(wait):
+            return True
         values = {
             'server': wait.server_id,
             'action': wait.action,
@@ -296,12 +302,28 @@ class Waiting:
             % values
         )
 
+    def _last_look(self, wait):
+        """Look for the end past what was seen last; say if it is there."""
+        outcome = None
+        if wait.ticket.object_name is not None:
+            outcome = self._take_signal(wait)
+        return self._is_complete(outcome or self._settled(wait))
+
     def handle_signal(self, details):
         """Take a signal that came through Heat's APIs."""
         row = self._row()
         if row is None or row.status != self.IN_PROGRESS:
             # Nobody waits for it, or not any more.
             return None
+        if not beginning.is_for(details, row.config_id):
+            LOG.info(
+                'Deployment %(id)s has gone on to %(action)s, and a signal '
+                'of what came before is dropped',
+                {'id': self.resource_id, 'action': row.action},
+            )
+            return None
+        if beginning.is_report(details):
+            return self._take_report(row)
         try:
             outcome = body.outcome(
                 body.as_map(details),

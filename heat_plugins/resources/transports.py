@@ -21,6 +21,7 @@ from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
 from heat_plugins.engine import runs
 from heat_plugins.runs import names as run_names
+from heat_plugins.signals import beginning
 from heat_plugins.signals import cleaning
 from heat_plugins.signals import errors
 from heat_plugins.signals import names
@@ -72,12 +73,32 @@ class Signalling:
         own class.
     :ivar object_name: where the signal will lie, for TEMP_URL_POLL.
     :ivar url: the TempURL to PUT it to; it is a secret.
+    :ivar report_name: where a report that the server has begun would lie,
+        for TEMP_URL_POLL.
+    :ivar report_url: the TempURL for that.
+    :ivar timeout: in how many seconds the server has to answer.
     """
 
     transport: str
     watched: bool = True
     object_name: str | None = None
     url: str | None = dataclasses.field(default=None, repr=False)
+    report_name: str | None = None
+    report_url: str | None = dataclasses.field(default=None, repr=False)
+    timeout: int | None = None
+
+    @property
+    def takes_reports(self) -> bool:
+        """Whether a report may come as a signal of the resource."""
+        return self.transport in (CFN_SIGNAL, HEAT_SIGNAL)
+
+    @property
+    def brings_reports(self) -> bool:
+        """Whether a server that is able to can report that it has begun.
+
+        Heat itself takes whatever lies in a Zaqar queue for the result.
+        """
+        return self.takes_reports or self.report_name is not None
 
 
 #: What is known of an action for which nothing has been made so far.
@@ -109,7 +130,9 @@ def choose(deployment, config_id: str) -> Signalling:
     for candidate in AUTOMATIC if name == AUTO else (name,):
         try:
             transport = _TRANSPORTS[candidate](deployment, name == AUTO)
-            return transport.prepare(config_id)
+            return dataclasses.replace(
+                transport.prepare(config_id), timeout=transport.time_limit()
+            )
         except Unusable as exc:
             if isinstance(exc.__cause__, errors.Unavailable):
                 kind = errors.Unavailable
@@ -155,9 +178,19 @@ class _Transport:
     def make(self):
         """Make what lasts as long as the deployment: users, keys, queues."""
 
+    def time_limit(self) -> int | None:
+        """Return for how many seconds an action may go on; None for ever."""
+        limit = self.deployment.stack.timeout_secs()
+        own = self.deployment.properties[self.deployment.TIMEOUT]
+        return min(limit, own or limit)
+
 
 class _NoSignal(_Transport):
     name = NO_SIGNAL
+
+    def time_limit(self):
+        # Nobody waits for it.
+        return None
 
 
 class _CfnSignal(_Transport):
@@ -213,10 +246,14 @@ class _TempURLPoll(_Transport):
                 self._give_up()
             raise Unusable(str(exc)) from exc
         name = names.signal(self.deployment.resource_id, config_id)
+        report_name = beginning.object_name(name)
+        expires = int(time.time()) + self._lifetime()
         return Signalling(
             transport=self.name,
             object_name=name,
-            url=signer.url(name, int(time.time()) + self._lifetime()),
+            url=signer.url(name, expires),
+            report_name=report_name,
+            report_url=signer.url(report_name, expires),
         )
 
     def _give_up(self):
@@ -236,12 +273,10 @@ class _TempURLPoll(_Transport):
     def _lifetime(self) -> int:
         """Return for how many seconds the URL is to be valid."""
         options = cfg.CONF.heat_plugins
-        limit = self.deployment.stack.timeout_secs()
-        own = self.deployment.properties[self.deployment.TIMEOUT]
         asked = self.deployment.properties[self.deployment.SIGNAL_URL_LIFETIME]
         if options.temp_url_lifetime_max is not None:
             asked = min(asked or 0, options.temp_url_lifetime_max)
-        needed = min(limit, own or limit) + options.temp_url_margin
+        needed = self.time_limit() + options.temp_url_margin
         return max(needed, asked or 0)
 
 

@@ -39,19 +39,25 @@ class Ticket:
 
     :ivar object_name: where the signal will lie; None where it comes
         another way, and only the row can tell.
+    :ivar report_name: where a report that the server has begun would lie.
     """
 
     deployment_id: str
     config_id: str
     object_name: str | None
+    report_name: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
-    """What matters of a deployment's row."""
+    """What matters of a deployment's row.
+
+    :ivar begun: whether its server has reported that it has begun.
+    """
 
     config_id: str
     in_progress: bool
+    begun: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -218,6 +224,16 @@ class Watcher:
             wait.next_peek = now + wait.peek_after
             return Sight.PEEK
 
+    def has_begun(self, ticket: Ticket) -> bool:
+        """Say whether the last look has seen a report of the server."""
+        seen = self._seen
+        if ticket.report_name is not None:
+            return ticket.report_name in seen.names
+        row = seen.rows.get(ticket.deployment_id)
+        return (
+            row is not None and row.begun and row.config_id == ticket.config_id
+        )
+
     def absent(self, ticket: Ticket) -> None:
         """Take note that a signal which the listing shows is not there.
 
@@ -264,7 +280,12 @@ class Watcher:
             self._count += 1
             number = self._count
             tickets = list(self._waits)
-        wanted = {each.object_name for each in tickets if each.object_name}
+        wanted = {
+            name
+            for each in tickets
+            for name in (each.object_name, each.report_name)
+            if name
+        }
         # What has arrived is still there if the listing fails.
         names = wanted & set(self._seen.names)
         rows = self._seen.rows

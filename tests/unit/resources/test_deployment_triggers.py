@@ -103,10 +103,22 @@ class SignalTest(TriggerTestCase):
         self.assertEqual('COMPLETE', after[before.id].status)
 
     def test_it_may_take_as_long_as_an_action_of_the_deployment(self):
-        stack = self.stack(timeout=77)
+        stack = self.stack(timeout=77, delivery_timeout=7)
         self.signal(stack, BACKUP)
         (run,) = self.runs(stack)
         self.assertEqual(77, run['timeout'])
+        (config,) = self.given(stack)
+        given = deployments.inputs(config)
+        self.assertEqual('77', given['deploy_signal_timeout'])
+        container = self.swift.container(
+            f'heat-plugins-{stack.id}', deployments.PROJECT
+        )
+        (record,) = [
+            json.loads(content)
+            for name, content in container.objects.items()
+            if name.startswith('runs/records/')
+        ]
+        self.assertEqual(7, record['delivery_timeout'])
 
     def test_inputs_that_the_config_does_not_declare_stay_as_they_are(self):
         stack = self.stack(input_values={'extra': 'x', 'level': 5})

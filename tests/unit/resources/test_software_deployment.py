@@ -29,7 +29,12 @@ class SchemaTest(deployments.DeploymentTestCase):
         for name, heats in HEATS.items():
             ours = deployments.OURS[name].properties_schema
             self.assertEqual(
-                {'timeout', 'signal_url_lifetime', 'trigger_url'},
+                {
+                    'delivery_timeout',
+                    'signal_url_lifetime',
+                    'timeout',
+                    'trigger_url',
+                },
                 set(ours) - set(heats.properties_schema),
             )
             for key, schema in heats.properties_schema.items():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who waits sees what there is, and looks no more often than needed."""
 
+import dataclasses
 import itertools
 import threading
 
@@ -92,6 +93,53 @@ class Case(testtools.TestCase):
 
     def looks(self):
         return len(self.source.row_reads)
+
+
+class BeginningTest(Case):
+    """Whether a server has begun is seen with what is looked at anyway."""
+
+    def reporting(self):
+        return dataclasses.replace(ticket(), report_name='signals/d1/c1.x')
+
+    def test_a_report_is_an_object_where_the_signal_is_one(self):
+        waiting = self.reporting()
+        self.row(waiting)
+        self.watcher.join(waiting)
+        self.look(waiting)
+        self.assertFalse(self.watcher.has_begun(waiting))
+        self.source.listed.add(waiting.report_name)
+        self.assertIs(WAITING, self.look(waiting, after=10))
+        self.assertTrue(self.watcher.has_begun(waiting))
+        self.arrive(waiting)
+        self.assertIs(ARRIVED, self.look(waiting, after=10))
+
+    def test_a_report_of_another_action_is_not_this_ones(self):
+        before = self.reporting()
+        self.row(before)
+        self.watcher.join(before)
+        self.source.listed.add(before.report_name)
+        self.look(before)
+        waiting = dataclasses.replace(
+            ticket(config='c2'), report_name='signals/d1/c2.x'
+        )
+        self.row(waiting)
+        self.watcher.join(waiting)
+        self.look(waiting, after=10)
+        self.assertFalse(self.watcher.has_begun(waiting))
+
+    def test_elsewhere_it_is_in_the_row(self):
+        waiting = self.join(transport='heat')
+        self.look(waiting)
+        self.assertFalse(self.watcher.has_begun(waiting))
+        for config, begun in (('c2', False), ('c1', True)):
+            self.source.table['d1'] = watcher.Row(
+                config_id=config, in_progress=True, begun=True
+            )
+            self.look(waiting, after=10)
+            self.assertEqual(begun, self.watcher.has_begun(waiting))
+
+    def test_a_server_that_was_never_looked_for_has_not(self):
+        self.assertFalse(self.watcher.has_begun(ticket(transport='heat')))
 
 
 class SightTest(Case):

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a deployment learns that its server has begun."""
+
+from heat_plugins.engine import rows
+from heat_plugins.signals import beginning
+from tests.unit.resources import deployments
+
+TIMEOUT = 3600
+
+OTHERS = ('HEAT_SIGNAL', 'CFN_SIGNAL')
+
+
+def report(config):
+    return {beginning.REPORT: {}, beginning.CONFIG_ID: config['id']}
+
+
+class BeginningTestCase(deployments.DeploymentTestCase):
+    def setUp(self):
+        super().setUp()
+        self.heat.auth.endpoints['cloudformation'] = 'http://cfn.invalid/v1'
+
+    def given(self):
+        """Return the inputs that the server was handed last."""
+        return deployments.inputs(self.handed[-1])
+
+    def report(self, body=b'{}'):
+        """PUT a report, as the server would."""
+        url = self.given()['deploy_progress_url']
+        return self.swift.put_signed(url, body)
+
+    def begun(self, stack):
+        """Return the events that say that a server has begun."""
+        return [
+            event.lower()
+            for event in deployments.events(stack)
+            if 'has begun' in event
+        ]
+
+    def reason(self):
+        (row,) = self.deployment_rows()
+        return row.status_reason
+
+
+class InputsTest(BeginningTestCase):
+    """What tells a server how to report, and how much time it has."""
+
+    def ours(self, name='stack', **properties):
+        whole = deployments.template(**properties)
+        self.waiting(stack=self.heat.stack(whole, name))
+        given = self.given()
+        return {
+            name: given[name] for name in beginning.INPUTS if name in given
+        }
+
+    def test_the_report_is_an_object_beside_the_result(self):
+        found = self.ours(timeout=60)
+        self.assertEqual(
+            {'deploy_progress_url', 'deploy_signal_timeout'}, set(found)
+        )
+        self.assertEqual('60', found['deploy_signal_timeout'])
+        paths = [
+            self.given()[name].partition('?')[0]
+            for name in ('deploy_signal_id', 'deploy_progress_url')
+        ]
+        self.assertEqual(f'{paths[0]}.progress', paths[1])
+
+    def test_a_signal_may_be_one_only_where_we_look_for_it(self):
+        for transport in OTHERS:
+            found = self.ours(transport, signal_transport=transport)
+            self.assertEqual('true', found.pop('deploy_signal_reports'))
+            self.assertEqual(['deploy_signal_timeout'], list(found))
+
+    def test_the_time_is_the_stacks_where_there_is_no_shorter_one(self):
+        self.assertEqual(str(TIMEOUT), self.ours()['deploy_signal_timeout'])
+
+    def test_who_is_not_to_answer_need_not_report(self):
+        self.created(deployments.template(signal_transport='NO_SIGNAL'))
+        (config,) = self.handed
+        given = deployments.inputs(config)
+        self.assertEqual(set(), beginning.INPUTS & set(given))
+
+
+class ReportTest(BeginningTestCase):
+    def test_a_report_is_told_once(self):
+        stack, task = self.waiting()
+        self.assertEqual([], self.begun(stack))
+        self.report()
+        self.step(task, 10)
+        self.report(b'{"message": "half of it"}')
+        self.step(task, 10)
+        (event,) = self.begun(stack)
+        self.assertIn('has begun create', event)
+        self.assertEqual(rows.BEGUN, self.reason())
+
+    def test_nothing_of_it_is_left_when_the_action_has_ended(self):
+        stack, task = self.waiting()
+        self.report()
+        self.step(task, 10)
+        self.send(self.handed[-1])
+        self.finish(task)
+        self.assertEqual('COMPLETE', stack.status)
+        self.assertEqual([], self.objects(stack))
+
+    def test_nor_if_the_result_came_right_after_it(self):
+        stack, task = self.waiting()
+        self.report()
+        self.send(self.handed[-1])
+        self.finish(task)
+        self.assertEqual([], self.objects(stack))
+
+    def test_the_next_action_has_not_begun_with_the_one_before(self):
+        whole = deployments.template(actions=deployments.ALL_ACTIONS)
+        stack, task = self.waiting(whole)
+        self.report()
+        self.step(task, 10)
+        self.send(self.handed[-1])
+        self.finish(task)
+        stack.persist_state_and_release_lock('engine')
+        self.waiting(action='SUSPEND', stack=self.heat.load(stack))
+        self.assertNotEqual(rows.BEGUN, self.reason())
+
+    def test_a_signal_that_is_a_report_ends_nothing(self):
+        for transport in OTHERS:
+            stack, task = self.waiting(
+                deployments.template(signal_transport=transport)
+            )
+            resource = self.heat.load(stack)['deployment']
+            for _ in range(2):
+                resource.signal(report(self.handed[-1]))
+                self.assertFalse(self.step(task, 9))
+            self.assertEqual(1, len(self.begun(stack)), self.begun(stack))
+            self.assertIn('has begun create', self.begun(stack)[0])
+            resource.signal({'deploy_status_code': 0})
+            self.finish(task)
+            self.assertEqual('COMPLETE', stack.status)
+            self.delete(stack)
+
+    def test_a_result_of_what_came_before_is_not_taken(self):
+        for transport in OTHERS:
+            stack, task = self.waiting(
+                deployments.template(signal_transport=transport)
+            )
+            resource = stack['deployment']
+            late = {'deploy_status_code': 1, beginning.CONFIG_ID: 'c0'}
+            resource.signal(late)
+            self.assertFalse(self.step(task, 9))
+            resource.signal({'deploy_progress': {}, 'deploy_config_id': 'c0'})
+            self.assertFalse(self.step(task, 9))
+            self.assertEqual([], self.begun(stack))
+            resource.signal(
+                {**late, beginning.CONFIG_ID: self.handed[-1]['id']}
+            )
+            self.assertIn('is 1', self.failed(task, stack))
+            self.delete(stack)
+
+    def test_outputs_may_have_the_names_of_a_report(self):
+        whole = deployments.template(
+            config={'outputs': [{'name': beginning.REPORT}]},
+            signal_transport='HEAT_SIGNAL',
+        )
+        stack, task = self.waiting(whole)
+        stack['deployment'].signal(
+            {beginning.REPORT: 'x', 'deploy_status_code': 0}
+        )
+        self.finish(task)
+        self.assertEqual('x', stack['deployment'].FnGetAtt(beginning.REPORT))
+
+
+class DeliveryTest(BeginningTestCase):
+    """The time in which a server has to report."""
+
+    def begin(self, name='stack', **properties):
+        whole = deployments.template(delivery_timeout=30, **properties)
+        return self.waiting(stack=self.heat.stack(whole, name))
+
+    def test_a_server_that_does_not_report_fails_it(self):
+        for transport in ('TEMP_URL_POLL', *OTHERS):
+            stack, task = self.begin(signal_transport=transport)
+            before = self.now
+            reason = self.failed(task, stack)
+            self.assertIn('not reported within 30 s', reason)
+            self.assertIn('"delivery_timeout"', reason)
+            self.assertLess(self.now - before, 40)
+            self.assertEqual([], self.in_metadata(stack))
+            self.delete(stack)
+
+    def test_one_that_has_reported_has_the_rest_of_the_time(self):
+        _, task = self.begin(timeout=600)
+        self.report()
+        self.assertFalse(self.step(task, 300))
+        self.send(self.handed[-1])
+        self.finish(task)
+
+    def test_a_report_and_a_result_that_the_listing_lacks_count(self):
+        for name in ('report', 'result'):
+            stack, task = self.begin(name, timeout=60)
+            if name == 'report':
+                self.report()
+            else:
+                self.send(self.handed[-1])
+            container = f'heat-plugins-{stack.id}'
+            self.swift.lagging |= {
+                (container, name) for name in self.objects(stack)
+            }
+            ended = self.step(task, 35)
+            self.swift.lagging.clear()
+            self.assertEqual(name == 'result', ended)
+            if not ended:
+                self.assertEqual(1, len(self.begun(stack)))
+                self.send(self.handed[-1])
+                self.finish(task)
+            self.assertEqual('COMPLETE', stack.status)
+
+    def test_it_does_not_count_where_nobody_can_tell(self):
+        stack, task = self.begin(timeout=200)
+        self.swift.fail(1000, 503, 'GET')
+        self.assertFalse(self.step(task, 40))
+        self.swift.heal()
+        self.assertIn('not reported', self.failed(task, stack))
