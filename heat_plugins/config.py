@@ -154,6 +154,26 @@ OPTS = [
         'its periodic_interval and does not answer. 0: nobody looks, and '
         'their stacks stay in progress until they are updated or deleted.',
     ),
+    cfg.IntOpt(
+        'plan_render_seconds',
+        default=60,
+        min=1,
+        help='Seconds of processor time that the rendering of a deployment '
+        "plan's Jinja templates may take; for mistral.conf, as the next two. "
+        'It is done in a process of its own, on the host of the executor.',
+    ),
+    cfg.IntOpt(
+        'plan_render_memory',
+        default=512,
+        min=128,
+        help='Mebibytes of address space that this process may have.',
+    ),
+    cfg.IntOpt(
+        'plan_render_output',
+        default=64,
+        min=1,
+        help='Mebibytes that it may make of all templates together.',
+    ),
     cfg.ListOpt(
         'disabled_resource_types',
         default=[],

@@ -14,8 +14,10 @@ import dataclasses
 import time
 
 from mistral_lib import actions
+from oslo_config import cfg
 from oslo_log import log as logging
 
+from heat_plugins import config
 from heat_plugins.clients import heat_stacks
 from heat_plugins.clients import mistral_registry
 from heat_plugins.clients import swift
@@ -25,11 +27,13 @@ from heat_plugins.plans import codes
 from heat_plugins.plans import errors
 from heat_plugins.plans import operations
 from heat_plugins.plans import parcels
+from heat_plugins.plans import rendering
 from heat_plugins.plans import service
 from heat_plugins.runs import errors as session_errors
 from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import store as store_module
 
+CONF = cfg.CONF
 LOG = logging.getLogger(__name__)
 
 
@@ -48,8 +52,18 @@ def core(context, objects):
     options = sessions.options(context.security)
     stacks = heat_stacks.HeatStacks(session, **options)
     registry = mistral_registry.Registry(session, **options)
-    return operations.Operations(
-        service.Plans(objects, registry, stacks), objects, stacks
+    plans = service.Plans(objects, registry, stacks, limits=limits())
+    return operations.Operations(plans, objects, stacks)
+
+
+def limits():
+    """Return the operator's limits of what templates may take."""
+    config.register_opts(CONF)
+    found = CONF[config.GROUP]
+    return rendering.Limits(
+        seconds=found.plan_render_seconds,
+        memory=found.plan_render_memory * 1024**2,
+        output=found.plan_render_output * 1024**2,
     )
 
 

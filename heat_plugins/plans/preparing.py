@@ -33,6 +33,7 @@ def prepare(
     template: str | None,
     description: str | None,
     render: bool,
+    limits: rendering.Limits,
 ) -> Prepared:
     """Check what a plan is to be made of, before anything is made.
 
@@ -41,7 +42,7 @@ def prepare(
     :raises errors.Invalid: it is not enough for a plan.
     """
     unrendered = not render and rendering.is_due(content)
-    files = dict(rendering.render(content) if render else content)
+    files = dict(rendering.render(content, limits) if render else content)
     given = files.pop(environments.PATH, None)
     environment = _environment(files, given, template)
     lacking = [

@@ -13,212 +13,196 @@ They may include and import files of the plan, and nothing else. The names of
 roles and networks are in lower case there, and what j2_excludes.yaml names
 is not made.
 
-They run in Jinja's sandbox. It keeps them from Python and from the machine,
-and here from making large things; not from taking long. So render only for
-those whom you would let deploy.
+They run in Jinja's sandbox, which keeps them from Python and from the
+machine, and in a process of their own, which keeps them from taking long and
+from making large things.
 """
 
 from collections import abc
-import copy
+import dataclasses
+import json
+import os
 import posixpath
-from typing import Any, Final
+import signal
+import subprocess
+import sys
+import tempfile
+from typing import IO, Any, Final
 
 import jinja2
-from jinja2 import exceptions
-from jinja2 import sandbox
+from jinja2 import meta
 
 from heat_plugins.plans import errors
+from heat_plugins.plans import jinja
 from heat_plugins.plans import roles as roles_module
 from heat_plugins.plans import sources
 from heat_plugins.plans import texts
 
-_NETWORKS: Final = 'network_data.yaml'
-_EXCLUDES: Final = 'j2_excludes.yaml'
+#: Returns the contents of some paths of a plan.
+Fetch = abc.Callable[[abc.Collection[str]], abc.Mapping[str, bytes]]
 
-_SUFFIX: Final = '.j2.yaml'
-_ROLE: Final = '.role.j2.yaml'
-_NETWORK: Final = '.network.j2.yaml'
+_DATA: Final = frozenset({roles_module.PATH, jinja.NETWORKS, jinja.EXCLUDES})
+_PROCESS: Final = 'heat_plugins.plans.rendering_process'
 
-# Of what one multiplication or power may make.
-_LARGEST = 1024 * 1024
+# Many times the processor time: for a machine that has much else to do.
+_PATIENCE: Final = 20
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What the rendering of a plan may take.
+
+    :ivar seconds: of processor time.
+    :ivar memory: bytes of address space.
+    :ivar output: bytes of all that is rendered.
+    """
+
+    seconds: int = 60
+    memory: int = 512 * 1024 * 1024
+    output: int = 64 * 1024 * 1024
+
+
+_LIMITS: Final = Limits()
 
 
 def is_due(paths: abc.Iterable[str]) -> bool:
     """Say whether there is anything to render."""
-    return any(path.endswith(_SUFFIX) for path in paths)
-
-
-def takes_part(path: str) -> bool:
-    """Say whether a file is a Jinja template, or what one is made with."""
-    data = (roles_module.PATH, _NETWORKS, _EXCLUDES)
-    return path in data or '.j2' in posixpath.basename(path)
+    return any(path.endswith(jinja.SUFFIX) for path in paths)
 
 
 def render(
-    content: sources.Content, limits: sources.Limits | None = None
+    content: sources.Content, limits: Limits = _LIMITS
 ) -> sources.Content:
     """Return a plan's content with its templates rendered into it.
 
     :raises errors.Invalid: one of them cannot be rendered.
     """
-    found = sources.Gathering(limits or sources.Limits())
-    for path, source in content.items():
-        found.add(path, source)
-    data = _Data(content)
-    excluded = data.excluded()
-    renderer = _Sandbox(content)
-    for path in sorted(content):
-        if path.endswith(_SUFFIX):
-            for target, values in data.renderings(path):
-                if target not in excluded:
-                    found.add(target, renderer.rendered(path, values))
+    found = sources.Gathering()
+    made = outputs(
+        content, lambda paths: {path: content[path] for path in paths}, limits
+    )
+    for path, file in {**content, **made}.items():
+        found.add(path, file)
     return found.files
 
 
-class _Data:
-    """What templates are rendered with."""
+def outputs(
+    paths: abc.Collection[str], fetch: Fetch, limits: Limits = _LIMITS
+) -> dict[str, bytes]:
+    """Return what is made of a plan's templates, by its paths.
 
-    def __init__(self, content: sources.Content) -> None:
-        self._content = content
-        text = self._text(roles_module.PATH)
-        self._roles = [
-            role.data for role in roles_module.from_roles_data(text or '[]')
-        ]
-        self._networks = self._read_networks()
+    :param paths: of all files of the plan.
+    :param fetch: is asked for what the rendering takes of them.
+    :raises errors.Invalid: one of the templates cannot be rendered.
+    """
+    if not is_due(paths):
+        return {}
+    needed = _needed(frozenset(paths), fetch)
+    made = _render(
+        {path: texts.decode(file, path) for path, file in needed.items()},
+        limits,
+    )
+    found = sources.Gathering()
+    for path, text in made.items():
+        found.add(path, text.encode())
+    return found.files
 
-    def excluded(self) -> set[str]:
-        found = texts.mapping(self._text(_EXCLUDES) or '', _EXCLUDES)
-        names = found.get('name') or []
-        if not isinstance(names, list):
-            raise errors.Invalid(f'name of {_EXCLUDES} is no list')
-        return {str(name) for name in names}
 
-    def renderings(
-        self, path: str
-    ) -> abc.Iterator[tuple[str, dict[str, Any]]]:
-        """Give the paths that a template is rendered to, with the values."""
-        folder, name = posixpath.split(path)
-        if path.endswith(_ROLE):
-            name = name.removesuffix(_ROLE)
-            for role in self._roles:
-                yield (
-                    posixpath.join(
-                        folder, f'{role["name"].lower()}-{name}.yaml'
-                    ),
-                    self._for_role(path, role),
+def targets(paths: abc.Collection[str], fetch: Fetch) -> set[str]:
+    """Return the paths of what is made of a plan's templates."""
+    data = fetch(sorted(_DATA & set(paths)))
+    return jinja.targets(
+        {
+            **{path: '' for path in paths if path.endswith(jinja.SUFFIX)},
+            **{path: texts.decode(file, path) for path, file in data.items()},
+        }
+    )
+
+
+def _needed(paths: frozenset[str], fetch: Fetch) -> dict[str, bytes]:
+    """Return templates, their data, and all that is included anywhere."""
+    found: dict[str, bytes] = {}
+    wanted = {
+        path
+        for path in paths
+        if path in _DATA or '.j2' in posixpath.basename(path)
+    }
+    while wanted:
+        fetched = fetch(sorted(wanted))
+        found.update(fetched)
+        wanted = set()
+        for path, file in fetched.items():
+            for name in () if path in _DATA else _included(file):
+                # What is only known when it is rendered may be any of them.
+                wanted |= (
+                    paths if name is None else {jinja.join(name, path, paths)}
                 )
-        elif path.endswith(_NETWORK):
-            word = 'port' if folder.endswith('ports') else 'network'
-            name = name.removesuffix(_NETWORK)
-            for network in self._networks:
-                if network.get('enabled') is not False:
-                    target = name.replace(word, network['name_lower'])
-                    yield (
-                        posixpath.join(folder, f'{target}.yaml'),
-                        {'network': network},
-                    )
-        else:
-            yield (
-                f'{path.removesuffix(_SUFFIX)}.yaml',
-                {'roles': self._roles, 'networks': self._networks},
-            )
-
-    def _for_role(
-        self, path: str, role: abc.Mapping[str, Any]
-    ) -> dict[str, Any]:
-        values: dict[str, Any] = {'role': role, 'networks': self._networks}
-        if '{{role.name}}' in (self._text(path) or ''):
-            return values
-        # In templates from before roles had more than a name, it is that.
-        values['role'] = role['name']
-        if role.get('disable_constraints'):
-            values['disable_constraints'] = True
-        return values
-
-    def _read_networks(self) -> list[dict[str, Any]]:
-        found = texts.load(self._text(_NETWORKS) or '[]', _NETWORKS)
-        if not isinstance(found, list) or not all(
-            isinstance(one, dict) and isinstance(one.get('name'), str)
-            for one in found
-        ):
-            raise errors.Invalid(f'{_NETWORKS} is no list of maps with names')
-        return [
-            one
-            | {'name_lower': str(one.get('name_lower') or one['name'].lower())}
-            for one in found
-        ]
-
-    def _text(self, path: str) -> str | None:
-        content = self._content.get(path)
-        return None if content is None else texts.decode(content, path)
+        wanted = (wanted & paths) - found.keys()
+    return found
 
 
-class _Sandbox(sandbox.SandboxedEnvironment):
-    """Renders a plan's files; lets nothing grow out of all proportion."""
+def _included(file: bytes) -> list[str | None]:
+    """Return what a template names; nothing where it cannot be read."""
+    try:
+        parsed = jinja2.Environment().parse(file.decode())
+        return list(meta.find_referenced_templates(parsed))
+    except (jinja2.TemplateError, UnicodeDecodeError, RecursionError):
+        return []
 
-    intercepted_binops = frozenset({'*', '**'})
 
-    def __init__(self, content: sources.Content) -> None:
-        super().__init__(loader=jinja2.FunctionLoader(self._load))
-        self._content = content
+def _render(content: abc.Mapping[str, str], limits: Limits) -> dict[str, str]:
+    """Render in a process that can be stopped, and be small."""
+    # Files on a disk cannot keep either side waiting, and have an end.
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as made:
+        given.write(json.dumps(content).encode())
+        given.seek(0)
+        code = _run(given, made, limits)
+        made.seek(0)
+        found = _answer(made.read(limits.output + 1))
+    if 'files' in found:
+        return dict(found['files'])
+    raise errors.Invalid(found.get('error') or _cause(code, limits))
 
-    def join_path(self, template: str, parent: str) -> str:
-        """Look beside the file that includes another, then at the root."""
-        beside = posixpath.join(posixpath.dirname(parent), template)
-        beside = posixpath.normpath(beside)
-        return beside if beside in self._content else template
 
-    def call_binop(
-        self, context: Any, operator: str, left: Any, right: Any
-    ) -> Any:
-        if operator == '**':
-            raise exceptions.SecurityError('powers are not allowed')
-        for one, other in ((left, right), (right, left)):
-            if (
-                isinstance(one, str | bytes | list | tuple)
-                and isinstance(other, int)
-                and len(one) * other > _LARGEST
-            ):
-                raise exceptions.SecurityError('a repetition is too large')
-        return super().call_binop(context, operator, left, right)
+def _run(given: IO[bytes], made: IO[bytes], limits: Limits) -> int:
+    command = [
+        *(sys.executable, '-P', '-m', _PROCESS),
+        *(f'{one}' for one in (limits.seconds, limits.memory, limits.output)),
+    ]
+    process = subprocess.Popen(
+        command,
+        stdin=given,
+        stdout=made,
+        stderr=subprocess.DEVNULL,
+        # The same code as here, and nothing else that is known here.
+        env={'PYTHONPATH': os.pathsep.join(filter(None, sys.path))},
+    )
+    try:
+        return process.wait(limits.seconds * _PATIENCE)
+    except subprocess.TimeoutExpired:
+        return -signal.SIGXCPU
+    finally:
+        process.kill()
+        process.wait()
 
-    def rendered(self, path: str, values: abc.Mapping[str, Any]) -> bytes:
-        """Render a file.
 
-        :raises errors.Invalid: it cannot be done.
-        """
-        try:
-            return self._rendered(path, values).encode()
-        except (
-            jinja2.TemplateError,
-            ArithmeticError,
-            AttributeError,
-            LookupError,
-            TypeError,
-            ValueError,
-            RecursionError,
-        ) as exc:
-            line = getattr(exc, 'lineno', None)
-            place = f' (line {line})' if line else ''
-            raise errors.Invalid(
-                f'{path}{place} cannot be rendered: {type(exc).__name__}: '
-                f'{exc}'
-            ) from exc
+def _answer(text: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
-    def _rendered(self, path: str, values: abc.Mapping[str, Any]) -> str:
-        size = 0
-        parts = []
-        # Templates may change what they are given.
-        given = copy.deepcopy(dict(values))
-        for part in self.get_template(path).generate(given):
-            size += len(part)
-            if size > _LARGEST:
-                raise errors.Invalid(
-                    f'{path} renders to more than {_LARGEST} characters'
-                )
-            parts.append(part)
-        return ''.join(parts)
 
-    def _load(self, name: str) -> str | None:
-        content = self._content.get(name)
-        return None if content is None else texts.decode(content, name)
+def _cause(code: int, limits: Limits) -> str:
+    if -code in (signal.SIGXCPU, signal.SIGKILL):
+        return (
+            'The Jinja templates take more than the '
+            f'{limits.seconds} seconds that they are given; is there a loop '
+            'in a loop?'
+        )
+    return (
+        'The Jinja templates could not be rendered with '
+        f'{limits.memory // 1024**2} MiB of memory: their process ended with '
+        f'{code}'
+    )

@@ -20,6 +20,7 @@ from heat_plugins.plans import pool as pools
 from heat_plugins.plans import preparing
 from heat_plugins.plans import protocols
 from heat_plugins.plans import references
+from heat_plugins.plans import rendering
 from heat_plugins.plans import roles as roles_module
 from heat_plugins.plans import secrets as secrets_module
 from heat_plugins.plans import selection
@@ -44,6 +45,7 @@ class Plans:
     :param registry: who has which name.
     :param stacks: the way to Heat.
     :param pool: how to make many requests.
+    :param limits: of the rendering of Jinja templates.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Plans:
         stacks: protocols.Stacks,
         *,
         pool: pools.Pool | None = None,
+        limits: rendering.Limits | None = None,
         clock: abc.Callable[[], float] = time.time,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
@@ -61,6 +64,7 @@ class Plans:
         self._locks = locks_module.Locks(registry, clock=clock, sleep=sleep)
         self._stacks = stacks
         self._pool = pool or pools.Pool()
+        self._limits = limits or rendering.Limits()
 
     # Making and unmaking
 
@@ -98,6 +102,7 @@ class Plans:
                 template=template,
                 description=description,
                 render=render,
+                limits=self._limits,
             ),
             resume=resume,
             adopt=adopt,
@@ -149,8 +154,8 @@ class Plans:
         order = updating.Order(content=content, delete=delete, prune=prune)
         with self.lock(name) as plan:
             container = self._container(name)
-            found = updating.difference(plan, container, order)
-            updating.carry_out(found, container, progress)
+            found = updating.difference(plan, container, order, self._limits)
+            updating.carry_out(found, plan, container, progress)
         return self.load(name)
 
     def delete(

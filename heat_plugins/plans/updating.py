@@ -9,6 +9,7 @@ from heat_plugins.plans import errors
 from heat_plugins.plans import plan as plans
 from heat_plugins.plans import pool as pools
 from heat_plugins.plans import rendering
+from heat_plugins.plans import secrets
 from heat_plugins.plans import sources
 from heat_plugins.plans import storage
 from heat_plugins.plans import texts
@@ -29,14 +30,22 @@ class Order:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Difference:
-    """What has to be done for it."""
+    """What has to be done for it.
+
+    :ivar environment: plan-environment.yaml, with passwords for what the
+        root template asks for by now.
+    """
 
     write: sources.Content
     delete: frozenset[str]
+    environment: environments.PlanEnvironment
 
 
 def difference(
-    plan: plans.Plan, container: storage.Container, order: Order
+    plan: plans.Plan,
+    container: storage.Container,
+    order: Order,
+    limits: rendering.Limits,
 ) -> Difference:
     """Work out what to write and what to delete.
 
@@ -52,7 +61,11 @@ def difference(
         )
     files = dict(order.content)
     if plan.rendered:
-        files = _rendered(plan, container, order, gone)
+        made, former = _rendered(plan, container, order, gone, limits)
+        files |= made
+        if not order.prune:
+            # Of roles, networks and templates that are no more.
+            gone |= former - set(files)
     # What is enabled and set is the plan's own.
     files.pop(environments.PATH, None)
     staying = sorted(gone & set(files))
@@ -71,7 +84,9 @@ def difference(
             'template, or enabled; disable it first'
         )
     return Difference(
-        write=storage.changed(files, plan.entries), delete=frozenset(gone)
+        write=storage.changed(files, plan.entries),
+        delete=frozenset(gone),
+        environment=_with_secrets(plan.environment, files),
     )
 
 
@@ -80,20 +95,50 @@ def _rendered(
     container: storage.Container,
     order: Order,
     gone: abc.Collection[str],
-) -> dict[str, bytes]:
-    """Render anew, with what the plan has beside the new files."""
-    base: sources.Content = {}
-    if not order.prune:
-        kept = set(plan.entries) - set(order.content) - set(gone)
-        base = container.fetch(sorted(filter(rendering.takes_part, kept)))
-    return dict(rendering.render({**base, **order.content}))
+    limits: rendering.Limits,
+) -> tuple[dict[str, bytes], set[str]]:
+    """Render anew, with what the plan has beside the new files.
+
+    :return: what is made, and the paths of what was made before.
+    """
+    made_before = rendering.targets(plan.entries, container.fetch)
+    kept = set(plan.entries) - set(gone) - made_before
+    if order.prune:
+        kept = set()
+
+    def fetch(paths: abc.Collection[str]) -> dict[str, bytes]:
+        new = {
+            path: order.content[path]
+            for path in paths
+            if path in order.content
+        }
+        return {**container.fetch(sorted(set(paths) - set(new))), **new}
+
+    paths = kept | set(order.content)
+    made = rendering.outputs(paths, fetch, limits)
+    return made, made_before & set(plan.entries)
+
+
+def _with_secrets(
+    environment: environments.PlanEnvironment, files: sources.Content
+) -> environments.PlanEnvironment:
+    """Generate what a new root template asks for, and no environment sets."""
+    path = environment.template
+    if path not in files:
+        return environment
+    root = texts.decode(files[path], path)
+    return secrets.fill(environment, secrets.wanted(root, path))
 
 
 def carry_out(
     found: Difference,
+    plan: plans.Plan,
     container: storage.Container,
     progress: pools.Progress | None,
 ) -> None:
     """Write first, so that what refers to new files finds them."""
     container.write(found.write, progress)
+    if found.environment != plan.environment:
+        text = found.environment.to_text()
+        container.write({environments.PATH: text.encode()})
     container.delete(found.delete)

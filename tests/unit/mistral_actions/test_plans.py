@@ -7,6 +7,7 @@ import types
 
 from mistral_lib import actions
 from mistral_lib.actions import context as contexts
+from oslo_config import fixture as config_fixture
 import testtools
 
 from heat_plugins.mistral_actions import plans
@@ -14,6 +15,7 @@ from heat_plugins.plans import codes
 from heat_plugins.plans import errors
 from heat_plugins.plans import operations
 from heat_plugins.plans import parcels
+from heat_plugins.plans import rendering
 from heat_plugins.runs import errors as run_errors
 from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes
@@ -120,6 +122,21 @@ class ActionsTest(testtools.TestCase):
         self.run_action(plans.UpdateParameters(plan='plan', values=place))
         environment = self.cloud.plans.load('plan').environment
         self.assertEqual({'who': 'me'}, environment.parameter_defaults)
+
+
+class LimitsTest(testtools.TestCase):
+    def test_they_are_the_operator_s_and_else_those_of_the_commands(self):
+        self.assertEqual(rendering.Limits(), plans.limits())
+        fixture = self.useFixture(config_fixture.Config(plans.CONF))
+        fixture.config(group='heat_plugins', plan_render_seconds=3)
+        fixture.config(group='heat_plugins', plan_render_memory=200)
+        fixture.config(group='heat_plugins', plan_render_output=2)
+        self.assertEqual(
+            rendering.Limits(
+                seconds=3, memory=200 * 1024**2, output=2 * 1024**2
+            ),
+            plans.limits(),
+        )
 
 
 class CodesTest(testtools.TestCase):

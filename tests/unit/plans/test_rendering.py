@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jinja templates are rendered into a plan, and can do nothing else."""
 
+import os
+import subprocess
+import time
+from unittest import mock
+
 import testtools
 
 from heat_plugins.plans import errors
@@ -146,6 +151,90 @@ class RenderTest(testtools.TestCase):
             {'x.yaml': 'aaa 6'},
             self.render(**{'x.j2.yaml': "{{ 'a' * 3 }} {{ 2 * 3 }}"}),
         )
+
+    def stopped(self, text, **limits):
+        """Render what takes too much; return what is said."""
+        error = self.assertRaises(
+            errors.Invalid,
+            rendering.render,
+            {'x.j2.yaml': text.encode()},
+            rendering.Limits(**limits),
+        )
+        return str(error)
+
+    def test_what_takes_too_long_is_stopped(self):
+        loops = (
+            '{% for a in range(99999) %}{% for b in range(99999) %}'
+            '{% endfor %}{% endfor %}'
+        )
+        began = time.monotonic()
+        self.assertIn('1 seconds', self.stopped(loops, seconds=1))
+        self.assertTrue(time.monotonic() - began < 20)
+
+    def test_what_needs_too_much_memory_is_stopped(self):
+        for text in (
+            "{{ 'a'|center(2000000000) }}",
+            "{{ '%2000000000d'|format(1) }}",
+            "{{ ('a' * 100000)|replace('a', 'b' * 100000) }}",
+            '{% set all = [] %}{% for a in range(99999) %}'
+            "{% if all.append('x' * 99999 ~ a) %}{% endif %}{% endfor %}",
+        ):
+            said = self.stopped(text, memory=256 * 1024 * 1024)
+            self.assertIn('256 MiB', said)
+
+    def test_what_is_too_large_in_all_is_refused(self):
+        text = "{{ 'x' * 9999 }}"
+        self.assertIn('9000 bytes', self.stopped(text, output=9000))
+
+    def test_it_knows_nothing_of_the_process_that_asked_for_it(self):
+        environ = {**os.environ, 'OS_PASSWORD': 'geheim'}
+        seen = []
+        popen = subprocess.Popen
+
+        def begun(*arguments, **options):
+            seen.append(options['env'])
+            return popen(*arguments, **options)
+
+        self.patch(subprocess, 'Popen', begun)
+        with mock.patch.dict(os.environ, environ):
+            self.render(**{'x.j2.yaml': 'x'})
+        self.assertEqual([{'PYTHONPATH'}], [set(env) for env in seen])
+
+    def test_only_what_is_included_is_read(self):
+        files = {
+            'x.j2.yaml': b"{% include 'a.txt' %}{% import 'm' as m %}",
+            'a.txt': b"{% extends 'deep/b' %}",
+            'deep/b': b'',
+            'm': b'',
+            'other': b'',
+        }
+        asked = []
+
+        def fetch(paths):
+            asked.extend(paths)
+            return {path: files[path] for path in paths}
+
+        rendering.outputs(files, fetch)
+        self.assertEqual(['a.txt', 'deep/b', 'm', 'x.j2.yaml'], sorted(asked))
+
+    def test_what_is_included_by_a_computed_name_may_be_any_file(self):
+        found = self.render(
+            **{'x.j2.yaml': "{% include 'a' ~ '.txt' %}", 'a.txt': 'it'}
+        )
+        self.assertEqual({'x.yaml': 'it'}, found)
+
+    def test_a_role_s_name_leads_nowhere_else(self):
+        for name in ('../../x', '.heat-plugins/x'):
+            error = self.assertRaises(
+                errors.Invalid,
+                rendering.outputs,
+                {'x.role.j2.yaml', 'roles_data.yaml'},
+                lambda paths, name=name: {
+                    'x.role.j2.yaml': b'x',
+                    'roles_data.yaml': f'[{{name: {name}}}]'.encode(),
+                },
+            )
+            self.assertIn('x', str(error))
 
     def test_one_template_changes_nothing_for_another(self):
         text = "{% if roles.append('x') %}{% endif %}{{ roles|length }}"

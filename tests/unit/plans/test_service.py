@@ -117,6 +117,85 @@ class UpdateTest(PlansCase):
         self.plans.update('other', {'roles_data.yaml': b'[{name: Db}]'})
         self.assertEqual(b"['Db']", objects['roles.yaml'])
 
+    def rendered(self, **more):
+        """Make a plan that is rendered; return its objects."""
+        files = fakes.content(
+            **{
+                'roles_data.yaml': b'[{name: Web}, {name: Db}]',
+                'environments/tier.role.j2.yaml': b'{}',
+                'deep/all.j2.yaml': b"{% include 'part' %}",
+                'deep/part': b"first {% include 'deep/deeper.txt' %}",
+                'deep/deeper.txt': b'second',
+                **more,
+            }
+        )
+        self.plans.create('other', files, render=True)
+        return self.cloud.objects('other')
+
+    def test_what_includes_a_file_that_changes_is_rendered_again(self):
+        objects = self.rendered()
+        self.assertEqual(b'first second', objects['deep/all.yaml'])
+        self.plans.update('other', {'deep/deeper.txt': b'third'})
+        self.assertEqual(b'first third', objects['deep/all.yaml'])
+
+    def test_other_files_change_although_templates_include_some(self):
+        objects = self.rendered()
+        self.plans.update('other', {'scripts/run.sh': b'new'})
+        self.assertEqual(b'first second', objects['deep/all.yaml'])
+
+    def test_what_was_made_for_a_role_goes_with_it(self):
+        objects = self.rendered()
+        self.assertIn('environments/db-tier.yaml', objects)
+        plan = self.plans.update(
+            'other', {'roles_data.yaml': b'[{name: Web}, {name: New}]'}
+        )
+        self.assertNotIn('environments/db-tier.yaml', plan.entries)
+        self.assertNotIn('environments/db-tier.yaml', objects)
+        self.assertIn('environments/new-tier.yaml', objects)
+
+    def test_what_was_made_of_a_template_goes_with_it(self):
+        objects = self.rendered()
+        self.plans.update(
+            'other', {}, delete=['environments/tier.role.j2.yaml']
+        )
+        self.assertNotIn('environments/web-tier.yaml', objects)
+        self.assertIn('deep/all.yaml', objects)
+
+    def test_what_was_made_and_is_given_by_hand_now_stays(self):
+        objects = self.rendered()
+        self.plans.update(
+            'other',
+            {'deep/all.yaml': b'mine'},
+            delete=['deep/all.j2.yaml'],
+        )
+        self.assertEqual(b'mine', objects['deep/all.yaml'])
+
+    def test_what_is_enabled_does_not_go_with_its_role(self):
+        objects = self.rendered()
+        path = 'environments/db-tier.yaml'
+        self.plans.select('other', {path: True})
+        error = self.assertRaises(
+            errors.Invalid,
+            self.plans.update,
+            'other',
+            {'roles_data.yaml': b'[{name: Web}]'},
+        )
+        self.assertIn(f'{path} cannot go', str(error))
+        self.assertIn(b'Db', objects['roles_data.yaml'])
+
+    def test_what_a_new_template_hides_gets_a_password(self):
+        before = self.plans.load('plan').environment.passwords
+        template = fakes.TEMPLATE.replace(
+            b'resources:', b'  more: {type: string, hidden: true}\nresources:'
+        )
+        after = self.plans.update('plan', {'root.yaml': template})
+        passwords = after.environment.passwords
+        self.assertEqual({'secret', 'more'}, set(passwords))
+        self.assertEqual(before['secret'], passwords['secret'])
+        self.assertEqual(32, len(passwords['more']))
+        again = self.plans.update('plan', {'root.yaml': template + b'#'})
+        self.assertEqual(passwords, again.environment.passwords)
+
 
 class DeleteTest(PlansCase):
     def test_nothing_is_left(self):
