@@ -54,7 +54,7 @@ $(PYTHON):
 # them asks for another one.
 $(STAMP): setup.cfg requirements.txt pyproject.toml | $(PYTHON)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check \
-	    $(CONSTRAINTS:%=--constraint %) --editable '.[engine,test]'
+	    $(CONSTRAINTS:%=--constraint %) --editable '.[engine,test,validations]'
 	@touch $@
 
 lint: $(STAMP)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``[heat_plugins]`` options of heat.conf."""
+"""The ``[heat_plugins]`` options of heat.conf and mistral.conf."""
 
 from oslo_config import cfg
 from oslo_config import types
@@ -154,6 +154,14 @@ OPTS = [
         'its periodic_interval and does not answer. 0: nobody looks, and '
         'their stacks stay in progress until they are updated or deleted.',
     ),
+    cfg.BoolOpt(
+        'run_validations',
+        default=False,
+        help="Whether Mistral's executors on this host run the validations "
+        'that somebody has started by a workflow; for mistral.conf. They are '
+        'Ansible playbooks that any user of Mistral may bring along, and run '
+        "as the executor's own user: turn it on only where all of them may "
+        'do on this host what that user may.',
     cfg.IntOpt(
         'plan_render_seconds',
         default=60,

@@ -13,6 +13,7 @@ import uuid
 
 from osc_lib import exceptions
 
+from heat_plugins.clients import heat_servers
 from heat_plugins.clients import heat_stacks
 from heat_plugins.clients import mistral_executions
 from heat_plugins.clients import mistral_registry
@@ -29,6 +30,7 @@ from heat_plugins.plans import steps
 from heat_plugins.plans import tarballs
 from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import store as store_module
+from heat_plugins.validations import operations as validations
 
 LOG = logging.getLogger(__name__)
 
@@ -56,6 +58,7 @@ class _Way:
     """What both have in common.
 
     :ivar core: the operations, with the session of the command.
+    :ivar validations: those on validations.
     """
 
     sleep = staticmethod(time.sleep)
@@ -74,6 +77,12 @@ class _Way:
             service.Plans(self.store, self._registry(), stacks),
             self.store,
             stacks,
+        )
+        self.validations = validations.Operations(
+            self.core.plans,
+            self.store,
+            stacks,
+            heat_servers.HeatServers(self._session, **self._options),
         )
         self.executions = mistral_executions.Executions(
             self._session, **self._options
@@ -137,6 +146,7 @@ class _FromHere(_Way):
         :param show: what shows the progress; see `plan_progress.Deployment`.
         :raises errors.Failed: the deployment did not succeed.
         """
+        self._validate(plan, show)
         begun = self.core.start(plan, **options)
         wanted = [
             steps.Step(**{**one, 'kind': steps.Kind(one['kind'])})
@@ -166,6 +176,21 @@ class _FromHere(_Way):
             sleep=self.sleep,
         )
 
+    def _validate(self, plan, show):
+        """Run what has to pass before a deployment.
+
+        :raises errors.Refused: it does not.
+        """
+        groups = self.validations.required(plan)['groups']
+        if not groups:
+            return
+        show.step(f'validations of {", ".join(groups)}')
+        run = self.validations.run(plan, groups=groups)
+        if not run['success']:
+            raise errors.Refused(
+                f'What the plan requires has not passed: {run["reason"]}'
+            )
+
     def _registry(self):
         """Return Mistral's environments, or the next best."""
         found = self._session.get_endpoint(
@@ -191,7 +216,7 @@ class _ThroughMistral(_Way):
 
     def update_parameters(self, values, **arguments):
         # Mistral keeps the input of an action, and shows it.
-        with self._upload(json.dumps(values).encode()) as place:
+        with self.upload(json.dumps(values).encode()) as place:
             return self.call('update_parameters', values=place, **arguments)
 
     def create(self, plan, content, progress, **options):
@@ -236,14 +261,14 @@ class _ThroughMistral(_Way):
         def tick():
             progress(min(self._files(plan), len(content)), len(content))
 
-        with self._upload(_packed(content)) as place:
+        with self.upload(packed(content)) as place:
             arguments = {'plan': plan, **options}
             arguments['container'] = place['container']
             arguments['object'] = place['object']
             return self._run(operation, arguments, tick)['plan']
 
     @contextlib.contextmanager
-    def _upload(self, content):
+    def upload(self, content):
         """Put what is not to go through Mistral where its actions find it."""
         name = str(uuid.uuid4())
         insist = pool.Pool().insist
@@ -322,7 +347,7 @@ def _description(arguments):
     return f'plan {arguments["plan"]}' if 'plan' in arguments else 'plans'
 
 
-def _packed(content):
+def packed(content):
     file = io.BytesIO()
     with tarballs.writer(file) as add:
         for path in sorted(content):

@@ -19,6 +19,7 @@ from heat_plugins.plans import following
 from heat_plugins.plans import orchestration
 from heat_plugins.plans import plan as plans
 from heat_plugins.plans import records
+from heat_plugins.plans import requirements
 from heat_plugins.plans import secrecy
 from heat_plugins.plans import service
 from heat_plugins.plans import settings
@@ -148,9 +149,11 @@ class Deployer:
                     content_hash=plan.content_hash,
                     steps=wanted,
                 )
+            annex = annexes.Annex(self._store, plan.container)
+            requirements.check(annex, plan, self._clock())
             content = self._plans.resolve(plan)
             records.write(
-                annexes.Annex(self._store, plan.container),
+                annex,
                 plan.content_hash,
                 content,
                 self._clock(),

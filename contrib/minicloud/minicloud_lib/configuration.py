@@ -112,6 +112,8 @@ def _mistral(instance: layout.Instance, settings: Settings) -> Sections:
             'run_in_api': False,
         },
         'openstack_actions': {'default_region': REGION},
+        # Whoever can use a mini cloud is at home on this machine.
+        'heat_plugins': {'run_validations': True},
         # After a crash, whose jobs would another engine wait for here? And
         # no action that has died with it is to be waited for for an hour.
         'scheduler': {'pickup_job_after': 5},

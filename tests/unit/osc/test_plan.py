@@ -24,6 +24,7 @@ from heat_plugins.plans import operations
 from heat_plugins.plans import steps
 from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes
+from tests.unit.validations import fakes as validation_fakes
 
 
 class Runner:
@@ -49,13 +50,14 @@ class FromHere(plan_ways._FromHere):
         self.sleep = sleep
         self.store = cloud.swift.store()
         self.core = operations.Operations(cloud.plans, self.store, cloud.heat)
+        self.validations = cloud.validations
         self.executions = Runner()
 
 
 class PlanCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.cloud = fakes.Cloud()
+        self.cloud = validation_fakes.Cloud()
         self.cloud.heat.answer = fake_heat.answer
         self.way = FromHere(self.cloud, self.sleep)
         self.patch(plan_ways, 'way', lambda manager, from_here: self.way)

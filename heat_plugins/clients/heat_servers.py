@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The servers of Heat's stacks over a Keystone session, for validations."""
+
+from collections import abc
+from typing import Any
+from urllib import parse
+
+from keystoneauth1 import session as ks_session
+
+from heat_plugins.clients import heat
+from heat_plugins.clients import heat_rest
+from heat_plugins.plans import errors
+from heat_plugins.runs import errors as run_errors
+from heat_plugins.runs import orchestration
+from heat_plugins.validations import inventory
+
+# OS::Nova::Server, and what plans call theirs: OS::TripleO::ComputeServer.
+_SERVER = 'Server'
+
+
+class HeatServers:
+    """Servers, as `inventory.Servers` has them.
+
+    :param session: a session with an auth plugin.
+    :param interface: which of the catalogue's endpoints to use.
+    :param region_name: the region; None for the only one.
+    """
+
+    def __init__(
+        self,
+        session: ks_session.Session,
+        *,
+        interface: str = 'public',
+        region_name: str | None = None,
+    ) -> None:
+        self._heat = heat.Heat(
+            session, interface=interface, region_name=region_name
+        )
+        self._rest = heat_rest.Rest(
+            session, interface=interface, region_name=region_name
+        )
+
+    def output(self, stack: str, name: str) -> Any:
+        found = self._get(f'/stacks/{_quoted(stack)}', f'stack {stack}')
+        if found is None:
+            raise errors.NotFound(f'There is no stack {stack}')
+        for one in found['stack'].get('outputs') or ():
+            if one['output_key'] == name:
+                if one.get('output_error'):
+                    raise errors.Invalid(
+                        f'Output {name} of stack {stack} has no value: '
+                        f'{one["output_error"]}'
+                    )
+                return one.get('output_value')
+        return None
+
+    def servers(self, stack: str) -> list[inventory.Server]:
+        root = self._heat.stack(stack)
+        resources = self._heat.resources(root)
+        found = []
+        for one in resources:
+            if one.nested_id is None and one.type.endswith(_SERVER):
+                attributes = self._attributes(one)
+                if 'addresses' in attributes:
+                    found.append(
+                        inventory.Server(
+                            path=_path(one, resources, root.id),
+                            name=str(attributes.get('name') or ''),
+                            address=address(attributes),
+                        )
+                    )
+        return found
+
+    def _attributes(
+        self, one: orchestration.Resource
+    ) -> abc.Mapping[str, Any]:
+        """Return the attributes of a resource; none if it has just gone."""
+        # Heat asks for the name of the stack beside its id, and follows it.
+        stack = self._heat.stack(one.stack_id)
+        found = self._get(
+            f'/stacks/{_quoted(stack.name)}/{stack.id}/resources/'
+            f'{_quoted(one.name)}',
+            f'resource {one.name}',
+        )
+        return dict(found['resource'].get('attributes') or {}) if found else {}
+
+    def _get(self, path: str, what: str) -> Any:
+        try:
+            return self._rest.call('GET', path, what)
+        except heat_rest.Failure as exc:
+            if exc.kind is heat_rest.Kind.MISSING:
+                return None
+            kinds = {
+                heat_rest.Kind.DENIED: run_errors.Denied,
+                heat_rest.Kind.UNAVAILABLE: run_errors.Unavailable,
+            }
+            raise kinds.get(exc.kind, run_errors.OrchestrationError)(
+                str(exc), exc.status
+            ) from exc
+
+
+def address(attributes: abc.Mapping[str, Any]) -> str:
+    """Return the address to come to a server by; '' if it has none.
+
+    It is the one that its owner has set (``accessIPv4``, ``accessIPv6``),
+    else a floating one, else the first one, IPv4 before IPv6.
+    """
+    for name in ('accessIPv4', 'accessIPv6'):
+        if attributes.get(name):
+            return str(attributes[name])
+    networks = attributes.get('addresses')
+    every = [
+        one
+        for network in (networks or {}).values()
+        for one in network
+        if one.get('addr')
+    ]
+    every.sort(
+        key=lambda one: (
+            one.get('OS-EXT-IPS:type') != 'floating',
+            str(one.get('version')) != '4',
+        )
+    )
+    return str(every[0]['addr']) if every else ''
+
+
+def _path(
+    one: orchestration.Resource,
+    resources: abc.Iterable[orchestration.Resource],
+    root_id: str,
+) -> tuple[str, ...]:
+    parents = {
+        other.nested_id: other for other in resources if other.nested_id
+    }
+    path = [one.name]
+    stack_id = one.stack_id
+    while stack_id != root_id and stack_id in parents:
+        path.insert(0, parents[stack_id].name)
+        stack_id = parents[stack_id].stack_id
+    return tuple(path)
+
+
+def _quoted(text: str) -> str:
+    return parse.quote(text, safe='')

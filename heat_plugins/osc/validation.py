@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack deployment plan validation list|run|stop``."""
+
+import pathlib
+import time
+
+from osc_lib import exceptions
+
+from heat_plugins.osc import columns
+from heat_plugins.osc import common
+from heat_plugins.osc import plan_common
+from heat_plugins.osc import validation_common
+from heat_plugins.osc import validation_progress
+from heat_plugins.osc import validation_ways
+from heat_plugins.validations import running
+
+# Seconds for which a run that was stopped is waited for.
+_PATIENCE = 90
+_INTERVAL = 1.0
+
+
+class _SourceCommand(plan_common.PlanCommand):
+    """A command about the validations of a plan, of files or of a package."""
+
+    named = False
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'plan',
+            metavar='<plan>',
+            nargs='?',
+            help='A plan, which has them in its folder "validations"',
+        )
+        group = plan_common.add_source_options(parser, required=False)
+        group.add_argument(
+            '--package',
+            metavar='<package>',
+            help='A Python package that is installed where the playbooks '
+            'run, such as validations-common',
+        )
+        parser.add_argument(
+            '--group',
+            metavar='<group>',
+            dest='groups',
+            action='append',
+            default=[],
+            help='Those of a group (repeat option for several)',
+        )
+        return parser
+
+    def way(self, parsed_args):
+        return validation_ways.way(self.app.client_manager, parsed_args.local)
+
+    def source(self, parsed_args):
+        """Return what names the validations, and files if those are given."""
+        content = plan_common.content(parsed_args)
+        given = {'plan': parsed_args.plan, 'package': parsed_args.package}
+        given = {name: one for name, one in given.items() if one}
+        if len(given) + (content is not None) != 1:
+            raise exceptions.CommandError(
+                'Give one of a plan, --from, --git and --package'
+            )
+        return given, content
+
+
+class ListValidations(_SourceCommand):
+    """List validations: Ansible playbooks that say what they check."""
+
+    def take_action(self, parsed_args):
+        way = self.way(parsed_args)
+        source, content = self.source(parsed_args)
+        groups = parsed_args.groups
+        if content is not None:
+            found = way.core.listed(content, groups)
+        elif 'package' in source:
+            found = way.packaged(source['package'], groups)
+        else:
+            found = way.core.list(**source, groups=groups)
+        self.warn(found['warnings'])
+        rows = [
+            (
+                one['id'],
+                columns.text(one['name']),
+                columns.Names(one['groups']),
+                columns.Names(one['hosts']),
+                columns.text(one['description']),
+            )
+            for one in found['validations']
+        ]
+        return ('Validation', 'Name', 'Groups', 'Hosts', 'Description'), rows
+
+
+class RunValidations(_SourceCommand):
+    """Run validations, against the servers of a stack or on this machine.
+
+    Exit codes: 0 all have passed, 3 some have not, 5 the run was stopped,
+    1 it was not begun, 6 it goes on (--no-wait), 130 interrupted.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--validation',
+            metavar='<validation>',
+            dest='validations',
+            action='append',
+            default=[],
+            help='One by its name (repeat option for several); without it, '
+            'and without --group, it is all of them',
+        )
+        where = parser.add_mutually_exclusive_group()
+        where.add_argument(
+            '--stack',
+            metavar='<stack>',
+            help="Whose servers are meant (default: the plan's stack, if "
+            'there is one)',
+        )
+        where.add_argument(
+            '--localhost',
+            dest='stack',
+            action='store_const',
+            const='',
+            help='The machine alone that runs the playbooks',
+        )
+        parser.add_argument(
+            '--connection',
+            choices=['ssh', 'local'],
+            default='ssh',
+            help='How to come to the servers; with local, what is meant for '
+            'one is done on the machine that runs the playbooks',
+        )
+        parser.add_argument(
+            '--user', metavar='<user>', default='', help='To log in as'
+        )
+        parser.add_argument(
+            '--ssh-key',
+            metavar='<file>',
+            help='A private key to log in with, without a passphrase',
+        )
+        parser.add_argument(
+            '--variable',
+            metavar='<name>=<value>',
+            dest='variables',
+            type=common.Input,
+            action='append',
+            default=[],
+            help='A variable of the playbooks (repeat option for several); '
+            'give secrets with --secrets',
+        )
+        parser.add_argument(
+            '--secrets',
+            metavar='<file>',
+            help='Variables that are put on no record and masked in results, '
+            'as a map in YAML or JSON; - for standard input',
+        )
+        parser.add_argument(
+            '--at-once',
+            metavar='<number>',
+            type=common.positive,
+            default=4,
+            help='So many playbooks at once, up to '
+            f'{running.MOST_AT_ONCE} (default: 4)',
+        )
+        parser.add_argument(
+            '--timeout',
+            metavar='<seconds>',
+            type=common.positive,
+            default=1800,
+            help='The most that each of them may take (default: 1800)',
+        )
+        parser.add_argument(
+            '--no-wait',
+            action='store_true',
+            help='Return when the run has begun; not with --local',
+        )
+        return parser
+
+    def take_action(self, parsed_args):
+        if parsed_args.no_wait and parsed_args.local:
+            raise exceptions.CommandError(
+                '--no-wait and --local exclude each other: what runs here '
+                'ends with the command'
+            )
+        way = self.way(parsed_args)
+        source, content = self.source(parsed_args)
+        options = {
+            name: getattr(parsed_args, name)
+            for name in (
+                'validations',
+                'groups',
+                'stack',
+                'connection',
+                'user',
+                'at_once',
+                'timeout',
+            )
+        }
+        options['variables'] = {
+            one.name: one.value for one in parsed_args.variables
+        }
+        with validation_progress.Validations() as show:
+            try:
+                run = way.run(
+                    source,
+                    content,
+                    show,
+                    wait=not parsed_args.no_wait,
+                    secrets=_secrets(parsed_args),
+                    **options,
+                )
+            except KeyboardInterrupt:
+                self.exit_code = common.INTERRUPTED
+                show.say(_interrupted(parsed_args.local, show.run_id))
+                return (), []
+        self.exit_code = validation_common.exit_code(run)
+        return validation_common.outcomes(run)
+
+
+class StopValidations(common.Report):
+    """Stop a run, wherever it runs, with all that it has begun there."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('run', metavar='<run>', help='The run')
+        return parser
+
+    def take_action(self, parsed_args):
+        core = validation_ways.way(self.app.client_manager, True).core
+        run = core.stop(parsed_args.run)
+        until = time.monotonic() + _PATIENCE
+        while run['success'] is None and time.monotonic() < until:
+            time.sleep(_INTERVAL)
+            run = core.result(parsed_args.run)
+        if run['success'] is None:
+            raise exceptions.CommandError(
+                f'Run {parsed_args.run} has been asked to stop, and has not '
+                f'within {_PATIENCE} s; it is LOST when nobody runs it'
+            )
+        return validation_common.outcomes(run)
+
+
+def _secrets(parsed_args):
+    """Return what nobody is to see, read from files."""
+    found = {}
+    if parsed_args.secrets:
+        found['variables'] = common.read_map(parsed_args.secrets)
+    if parsed_args.ssh_key:
+        path = pathlib.Path(parsed_args.ssh_key)
+        try:
+            found['ssh_key'] = path.read_text()
+        except (OSError, UnicodeDecodeError) as exc:
+            raise exceptions.CommandError(
+                f'{path} cannot be read: {exc}'
+            ) from exc
+    return found
+
+
+def _interrupted(local, run_id):
+    if local:
+        return 'Interrupted; the playbooks have been ended'
+    return (
+        'Stopped waiting; the run goes on. Look, or stop it:\n'
+        f'  openstack deployment plan validation result show {run_id}\n'
+        f'  openstack deployment plan validation stop {run_id}'
+    )

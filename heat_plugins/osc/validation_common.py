@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the commands for validations share: how runs look, and end."""
+
+from heat_plugins.osc import columns
+from heat_plugins.osc import common
+from heat_plugins.validations import runs
+
+_CODES = {
+    runs.State.PASSED: 0,
+    runs.State.STOPPED: common.CANCELLED,
+    runs.State.RUNNING: common.STILL_RUNNING,
+}
+
+HEADERS = ('Validation', 'Name', 'State', 'Seconds', 'Hosts', 'Reason')
+
+
+def exit_code(run):
+    """Return the exit code for how a run stands."""
+    return _CODES.get(run['state'], common.FAILED)
+
+
+def outcomes(run):
+    """Return columns and rows of what has come of each validation."""
+    rows = [
+        (
+            one['validation'],
+            columns.text(one['name']),
+            str(one['state']),
+            one['seconds'],
+            columns.Outputs(
+                {host: counted(one) for host, one in one['hosts'].items()}
+            ),
+            columns.text(one['reason']),
+        )
+        for one in run['outcomes']
+    ]
+    return HEADERS, rows
+
+
+def counted(counts):
+    """Return numbers by their names, as people read them."""
+    return ', '.join(f'{count} {name}' for name, count in counts.items())

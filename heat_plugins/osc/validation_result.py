@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack deployment plan validation result list|show``."""
+
+from heat_plugins.osc import columns
+from heat_plugins.osc import common
+from heat_plugins.osc import validation_common
+from heat_plugins.osc import validation_ways
+
+
+class ListResults(common.Report):
+    """List the runs of validations that are kept, the latest first."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'plan', metavar='<plan>', nargs='?', help='Only those of a plan'
+        )
+        return parser
+
+    def take_action(self, parsed_args):
+        core = validation_ways.way(self.app.client_manager, True).core
+        rows = [
+            (
+                one['id'],
+                one['source'],
+                one['stack'],
+                str(one['state']),
+                one['started_at'],
+                one['seconds'],
+                columns.Outputs(one['summary']),
+            )
+            for one in core.results(parsed_args.plan)
+        ]
+        headers = (
+            'Run',
+            'Source',
+            'Stack',
+            'State',
+            'Started',
+            'Seconds',
+            'Summary',
+        )
+        return headers, rows
+
+
+class ShowResult(common.Report):
+    """Show what has come of a run, or of a validation in it.
+
+    Exit codes: 0 passed, 3 not passed, 5 stopped, 6 it goes on; with a
+    validation always 0.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('run', metavar='<run>', help='The run')
+        parser.add_argument(
+            'validation',
+            metavar='<validation>',
+            nargs='?',
+            help='A validation in it: each of its tasks on each host',
+        )
+        parser.add_argument(
+            '--stdout',
+            action='store_true',
+            help='With a validation: what Ansible has printed',
+        )
+        return parser
+
+    def take_action(self, parsed_args):
+        core = validation_ways.way(self.app.client_manager, True).core
+        if parsed_args.validation is None:
+            run = core.result(parsed_args.run)
+            self.exit_code = validation_common.exit_code(run)
+            if run['reason']:
+                self.log.warning('%s', columns.text(run['reason']))
+            return validation_common.outcomes(run)
+        found = core.result(parsed_args.run, parsed_args.validation)
+        if found['cut']:
+            self.log.warning('There was more than is kept')
+        if parsed_args.stdout:
+            return ('stdout',), common.One((columns.text(found['stdout']),))
+        names = ('host', 'play', 'task', 'state', 'seconds', 'message')
+        rows = [
+            tuple(
+                one[name] if name == 'seconds' else columns.text(one[name])
+                for name in names
+            )
+            for one in found['tasks']
+        ]
+        return tuple(name.capitalize() for name in names), rows

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The validations in a tree of files, and which of them are meant.
+
+A playbook lies at the top of the tree, or in a folder of one of the names in
+`FOLDERS`; roles and plugins lie in folders of their usual names, wherever
+those are. So a plan, a checkout and an installed package can be the same.
+"""
+
+from collections import abc
+import dataclasses
+import pathlib
+
+from heat_plugins.plans import errors
+from heat_plugins.plans import sources
+from heat_plugins.validations import playbooks
+
+#: Where playbooks lie.
+FOLDERS = frozenset({'playbooks', 'validations', 'validation-playbooks'})
+
+#: The folders of Ansible's plugins and roles, and the variable that names
+#: them to Ansible.
+PATHS: abc.Mapping[str, str] = {
+    'roles': 'ANSIBLE_ROLES_PATH',
+    'library': 'ANSIBLE_LIBRARY',
+    'module_utils': 'ANSIBLE_MODULE_UTILS',
+    'action_plugins': 'ANSIBLE_ACTION_PLUGINS',
+    'filter_plugins': 'ANSIBLE_FILTER_PLUGINS',
+    'lookup_plugins': 'ANSIBLE_LOOKUP_PLUGINS',
+    'test_plugins': 'ANSIBLE_TEST_PLUGINS',
+}
+
+_ENDINGS = ('.yaml', '.yml')
+_NAMED = 10
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Catalogue:
+    """The validations of a tree, by their ids.
+
+    :ivar warnings: what was left out, and why; a sentence each.
+    """
+
+    validations: tuple[playbooks.Validation, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def choose(
+        self,
+        names: abc.Collection[str] = (),
+        groups: abc.Collection[str] = (),
+    ) -> tuple[playbooks.Validation, ...]:
+        """Return those that are named, or in one of the groups.
+
+        Without any name or group it is all of them.
+
+        :raises errors.NotFound: there is none of a name, or in a group.
+        """
+        known = {one.id for one in self.validations}
+        offered = {group for one in self.validations for group in one.groups}
+        for kind, wanted, there in (
+            ('validation', set(names), known),
+            ('group', set(groups), offered),
+        ):
+            lost = sorted(wanted - there)
+            if lost:
+                raise errors.NotFound(
+                    f'There is no {kind} {lost[0]}; there are: '
+                    f'{_listed(sorted(there))}'
+                )
+        return tuple(
+            one
+            for one in self.validations
+            if not (names or groups)
+            or one.id in names
+            or set(one.groups) & set(groups)
+        )
+
+
+def read(content: sources.Content) -> Catalogue:
+    """Return the validations of a tree.
+
+    A playbook that cannot be read spoils only itself.
+    """
+    found: dict[str, playbooks.Validation] = {}
+    warnings = []
+    for path in sorted(content):
+        if not is_playbook(path):
+            continue
+        try:
+            one = playbooks.read(content[path], path)
+        except errors.Invalid as exc:
+            warnings.append(f'It is left out: {exc}')
+            continue
+        if one is None:
+            continue
+        first = found.setdefault(one.id, one)
+        if content[first.path] != content[path]:
+            warnings.append(
+                f'It is left out: {path} has the name of {first.path}'
+            )
+    return Catalogue(
+        validations=tuple(found[name] for name in sorted(found)),
+        warnings=tuple(warnings),
+    )
+
+
+def is_playbook(path: str) -> bool:
+    """Say whether a file lies where playbooks do."""
+    place = pathlib.PurePosixPath(path)
+    folders = place.parts[:-1]
+    return (
+        place.suffix in _ENDINGS
+        and (not folders or folders[-1] in FOLDERS)
+        and not set(folders) & PATHS.keys()
+    )
+
+
+def paths(content: abc.Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return the folders of roles and plugins of a tree, by `PATHS`."""
+    found: dict[str, set[str]] = {}
+    for path in content:
+        parents = pathlib.PurePosixPath(path).parts[:-1]
+        for depth, name in enumerate(parents, 1):
+            if name in PATHS:
+                # What a role brings along, Ansible finds itself.
+                found.setdefault(name, set()).add('/'.join(parents[:depth]))
+                break
+    return {name: tuple(sorted(found[name])) for name in sorted(found)}
+
+
+def _listed(names: abc.Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    shown = ', '.join(names[:_NAMED]) or 'none'
+    return f'{shown} and {more} more' if more > 0 else shown

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The servers of a stack as an inventory of Ansible's.
+
+Which they are the stack's output ``validation_hosts`` says, if there is one:
+a map of names, each with an address, or a map of address and groups::
+
+    outputs:
+      validation_hosts:
+        value:
+          web-0: {address: {get_attr: [web, first_address]}, groups: [web]}
+
+Without it they are the stack's resources, nested ones too, that have
+addresses, as OS::Nova::Server has. Such a server is in a group of the name of
+each resource that it stands in. How to connect is said by who starts the
+run, never by a stack.
+"""
+
+from collections import abc
+import dataclasses
+import ipaddress
+import re
+import sys
+from typing import Any, Protocol
+
+from heat_plugins.plans import errors
+
+#: The output that may say which servers there are.
+OUTPUT = 'validation_hosts'
+
+_GROUP = re.compile('[^A-Za-z0-9_]')
+_NAME = re.compile('[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}')
+_USER = re.compile('[A-Za-z_][A-Za-z0-9_.-]{0,63}')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Server:
+    """A server of a stack.
+
+    :ivar path: names of the resources from the stack down to it.
+    :ivar address: '' if it has none.
+    """
+
+    path: tuple[str, ...]
+    name: str = ''
+    address: str = ''
+
+
+class Servers(Protocol):
+    """What validations need of Heat.
+
+    Each may raise what `heat_plugins.runs.errors` has.
+    """
+
+    def output(self, stack: str, name: str) -> Any:
+        """Return the value of an output; None where there is none.
+
+        :raises errors.NotFound: there is no such stack.
+        """
+
+    def servers(self, stack: str) -> list[Server]:
+        """Return the servers of a stack and of those nested in it."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Host:
+    """A host of an inventory."""
+
+    name: str
+    address: str
+    groups: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Login:
+    """How to come to the servers.
+
+    :ivar connection: ``ssh``, or ``local`` for playbooks that run here, in
+        the name of each server.
+    :ivar user: to log in as; '' for Ansible's own choice.
+    :ivar key_file: of a private key.
+    """
+
+    connection: str = 'ssh'
+    user: str = ''
+    key_file: str = ''
+
+    def __post_init__(self) -> None:
+        if self.connection not in ('ssh', 'local'):
+            raise errors.Invalid(
+                f'The connection is ssh or local, not {self.connection!r}'
+            )
+        if self.user and not _USER.fullmatch(self.user):
+            raise errors.Invalid(f'{self.user!r} is no name of a user')
+
+
+def hosts(servers: Servers, stack: str) -> tuple[Host, ...]:
+    """Return the hosts of a stack; none if no server has an address.
+
+    :raises errors.Invalid: the output that should name them does not.
+    """
+    said = servers.output(stack, OUTPUT)
+    if said is not None:
+        return _said(said, stack)
+    found: dict[str, Host] = {}
+    for one in servers.servers(stack):
+        name = one.name if _NAME.fullmatch(one.name) else ''
+        if not name or name in found:
+            name = '.'.join(one.path)
+        if one.address:
+            found[name] = Host(
+                name=_name(name),
+                address=_address(one.address, name),
+                groups=_groups(
+                    part for part in one.path if not part.isdecimal()
+                ),
+            )
+    return tuple(found.values())
+
+
+def write(found: abc.Iterable[Host] | None, login: Login) -> dict[str, Any]:
+    """Return an inventory of hosts; with None it is of this machine."""
+    here = {
+        'ansible_connection': 'local',
+        'ansible_python_interpreter': sys.executable,
+    }
+    if found is None:
+        return {'all': {'hosts': {'localhost': here}}}
+    every: dict[str, Any] = {}
+    groups: dict[str, Any] = {}
+    for host in found:
+        every[host.name] = {'ansible_host': host.address}
+        for group in host.groups:
+            groups.setdefault(group, {'hosts': {}})['hosts'][host.name] = {}
+    shared: dict[str, Any] = {'ansible_connection': login.connection}
+    if login.connection == 'local':
+        shared = here
+    elif login.user:
+        shared['ansible_user'] = login.user
+    if login.key_file:
+        shared['ansible_ssh_private_key_file'] = login.key_file
+    # As a group of its own they do not change how localhost is come to.
+    groups['stack'] = {'hosts': {name: {} for name in every}, 'vars': shared}
+    return {'all': {'hosts': every, 'children': groups}}
+
+
+def _said(said: Any, stack: str) -> tuple[Host, ...]:
+    where = f'Output {OUTPUT} of stack {stack}'
+    if not isinstance(said, abc.Mapping) or not said:
+        raise errors.Invalid(
+            f'{where} should be a map of names: each with an address, or '
+            'with a map of address and groups'
+        )
+    found = []
+    for name, value in said.items():
+        if isinstance(value, str):
+            value = {'address': value}
+        if not isinstance(value, abc.Mapping) or not (
+            value.keys() <= {'address', 'groups'}
+        ):
+            raise errors.Invalid(
+                f'{where}: {str(name)[:100]} is neither an address nor a map '
+                'of address and groups'
+            )
+        groups = value.get('groups') or []
+        if not isinstance(groups, list):
+            raise errors.Invalid(f'{where}: groups of {name} is no list')
+        found.append(
+            Host(
+                name=_name(str(name)),
+                address=_address(value.get('address'), str(name)),
+                groups=_groups(map(str, groups)),
+            )
+        )
+    return tuple(found)
+
+
+def _name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise errors.Invalid(f'{name[:100]!r} cannot be the name of a host')
+    return name
+
+
+def _address(value: Any, name: str) -> str:
+    """Return an address; Ansible would run what is in a template."""
+    try:
+        return str(ipaddress.ip_address(str(value)))
+    except ValueError:
+        raise errors.Invalid(
+            f'{str(value)[:100]!r}, of server {name[:100]}, is no IP address'
+        ) from None
+
+
+def _groups(names: abc.Iterable[str]) -> tuple[str, ...]:
+    found = (_GROUP.sub('_', name)[:100] for name in names)
+    reserved = ('all', 'ungrouped', 'stack')
+    return tuple(
+        dict.fromkeys(one for one in found if one and one not in reserved)
+    )

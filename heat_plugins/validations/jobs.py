@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a playbook is run with: a folder, for its process and no one else.
+
+Nothing of it stands on a command line or in an environment: variables and
+keys lie in files that only their owner may read, and that go with the folder.
+"""
+
+from collections import abc
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import sys
+from typing import Any, Final, Self
+
+from heat_plugins.plans import sources
+from heat_plugins.validations import catalogue
+from heat_plugins.validations import inventory
+
+PROJECT: Final = 'project'
+
+#: What `reporting` writes, a line of JSON each.
+EVENTS: Final = 'events.jsonl'
+
+_JOB = 'job.json'
+_KEY = 'ssh_key'
+
+# What of our own environment Ansible needs, or ssh.
+_INHERITED = ('PATH', 'HOME', 'USER', 'LOGNAME', 'TMPDIR', 'SSH_AUTH_SOCK')
+
+_VARIABLE = re.compile('[A-Za-z_][A-Za-z0-9_]*')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Job:
+    """A playbook to be run.
+
+    :ivar playbook: its path in the project.
+    :ivar timeout: the most seconds that it may take.
+    :ivar output: the most bytes that it may print.
+    :ivar forks: on so many hosts at once.
+    :ivar secrets: what is to be masked in all that it says.
+    """
+
+    playbook: str
+    timeout: int
+    output: int = 16 * 1024 * 1024
+    forks: int = 5
+    secrets: tuple[str, ...] = dataclasses.field(default=(), repr=False)
+
+    @classmethod
+    def read(cls, folder: pathlib.Path) -> Self:
+        found = json.loads((folder / _JOB).read_text())
+        return cls(**{**found, 'secrets': tuple(found['secrets'])})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What all playbooks of a run share.
+
+    :ivar content: the tree of files that the playbooks are in.
+    :ivar hosts: the servers; None for this machine alone.
+    :ivar variables: for the playbooks, over their own.
+    :ivar environment: for the playbooks, such as credentials.
+    :ivar key: a private key for ssh; '' for none.
+    """
+
+    content: sources.Content = dataclasses.field(repr=False)
+    hosts: tuple[inventory.Host, ...] | None = None
+    login: inventory.Login = dataclasses.field(default_factory=inventory.Login)
+    variables: abc.Mapping[str, Any] = dataclasses.field(
+        default_factory=dict, repr=False
+    )
+    environment: abc.Mapping[str, str] = dataclasses.field(
+        default_factory=dict, repr=False
+    )
+    key: str = dataclasses.field(default='', repr=False)
+
+
+def is_variable(name: str) -> bool:
+    """Say whether Ansible takes a name for one of a variable."""
+    return _VARIABLE.fullmatch(name) is not None
+
+
+def write(folder: pathlib.Path, setting: Setting, job: Job) -> None:
+    """Fill a folder, which is there and empty."""
+    folder.chmod(0o700)
+    for path, content in setting.content.items():
+        file = folder / PROJECT / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+        if content.startswith(b'#!'):
+            file.chmod(0o700)
+    login = setting.login
+    if setting.key:
+        _write(folder / _KEY, setting.key.rstrip() + '\n')
+        login = dataclasses.replace(login, key_file=str(folder / _KEY))
+    _write_json(
+        folder / 'inventory/hosts.json', inventory.write(setting.hosts, login)
+    )
+    _write_json(folder / 'env/extravars', dict(setting.variables))
+    _write_json(
+        folder / 'env/settings',
+        {
+            # Seconds between two looks whether to stop.
+            'pexpect_timeout': 1,
+            'suppress_output_file': True,
+            'fact_cache_type': 'memory',
+        },
+    )
+    _write_json(
+        folder / 'env/envvars',
+        {**_ansible(folder, setting.content), **setting.environment},
+    )
+    # Whatever else on this machine is meant for others.
+    _write(folder / 'ansible.cfg', '')
+    _write_json(folder / _JOB, dataclasses.asdict(job))
+
+
+def environment(mark: str, folder: pathlib.Path) -> dict[str, str]:
+    """Return the environment of the process that runs a folder.
+
+    :param mark: what its processes can be told by.
+    """
+    found = {
+        name: os.environ[name] for name in _INHERITED if name in os.environ
+    }
+    # Ansible stands beside the Python that we run with.
+    beside = str(pathlib.Path(sys.executable).parent)
+    return {
+        **found,
+        'PATH': f'{beside}:{found.get("PATH", os.defpath)}',
+        'LC_ALL': 'C.UTF-8',
+        'PYTHONUTF8': '1',
+        'PYTHONUNBUFFERED': '1',
+        'HEAT_PLUGINS_VALIDATION': mark,
+        'ANSIBLE_CONFIG': str(folder / 'ansible.cfg'),
+    }
+
+
+def _ansible(
+    folder: pathlib.Path, content: abc.Iterable[str]
+) -> dict[str, str]:
+    found = {
+        catalogue.PATHS[name]: ':'.join(
+            str(folder / PROJECT / path) for path in paths
+        )
+        for name, paths in catalogue.paths(content).items()
+    }
+    known_hosts = folder / 'known_hosts'
+    return {
+        **found,
+        'ANSIBLE_NOCOLOR': '1',
+        'ANSIBLE_LOCAL_TEMP': str(folder / 'tmp'),
+        'ANSIBLE_HOST_KEY_CHECKING': 'True',
+        # Who a server is, nobody has told; but it stays the same one.
+        'ANSIBLE_SSH_ARGS': '-o BatchMode=yes -o ConnectTimeout=10 '
+        '-o StrictHostKeyChecking=accept-new '
+        f'-o UserKnownHostsFile={known_hosts} -o ControlMaster=no',
+    }
+
+
+def _write_json(file: pathlib.Path, value: Any) -> None:
+    file.parent.mkdir(mode=0o700, exist_ok=True)
+    _write(file, json.dumps(value))
+
+
+def _write(file: pathlib.Path, text: str) -> None:
+    file.touch(mode=0o600)
+    file.write_text(text)

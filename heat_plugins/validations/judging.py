@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what a playbook reports to what has come of its validation."""
+
+from collections import abc
+import dataclasses
+from typing import Any
+
+from heat_plugins.validations import playbooks
+from heat_plugins.validations import runs
+
+# So much is kept of a playbook: tasks of hosts, and characters.
+_TASKS = 5000
+_STDOUT = 1024 * 1024
+
+_BAD = ('failed', 'unreachable')
+
+
+class Account:
+    """What is known of a validation that runs.
+
+    :ivar outcome: how it stands.
+    """
+
+    def __init__(self, validation: playbooks.Validation) -> None:
+        self.outcome = runs.Outcome(
+            validation=validation.id,
+            name=validation.name,
+            groups=validation.groups,
+        )
+        self._hosts_wanted = ', '.join(validation.hosts)
+        self._tasks: list[runs.Task] = []
+        self._stdout: list[str] = []
+        self._room = _STDOUT
+        self._cut = False
+        self._failures: list[runs.Task] = []
+        self._hosts: dict[str, dict[str, int]] = {}
+        self._end: abc.Mapping[str, Any] | None = None
+
+    @property
+    def detail(self) -> runs.Detail:
+        """All that is kept of it."""
+        return runs.Detail(
+            tasks=tuple(self._tasks),
+            stdout=''.join(self._stdout),
+            cut=self._cut,
+        )
+
+    def take(self, news: abc.Iterable[abc.Mapping[str, Any]]) -> None:
+        """Take what was reported; see `reporting`."""
+        for one in news:
+            values = {**one}
+            kind = values.pop('kind')
+            if kind == 'result':
+                self._result(runs.Task(**values))
+            elif kind == 'stdout':
+                self._said(values['text'])
+            elif kind == 'task':
+                self._change(under_way=values['task'])
+            elif kind == 'end':
+                self._end = values
+
+    def begun(self) -> None:
+        self._change(state=runs.State.RUNNING)
+
+    def lasts(self, seconds: float) -> None:
+        """Say for how long it has been running."""
+        self._change(
+            seconds=round(seconds, 1),
+            hosts={name: dict(one) for name, one in self._hosts.items()},
+        )
+
+    def refused(self, reason: str) -> None:
+        """Say that it could not be begun."""
+        self._change(state=runs.State.FAILED, reason=reason)
+
+    def stopped(self) -> None:
+        """Say that it will not begin."""
+        self._change(state=runs.State.STOPPED, reason='It was not begun')
+
+    def ended(self, left: int) -> None:
+        """Say that its process has ended.
+
+        :param left: how many of its processes could not be.
+        """
+        state, reason = self._judge()
+        left = max(left, int((self._end or {}).get('left', 0)))
+        if left:
+            reason = f'{reason}; {left} of its processes could not be ended'
+        self._change(
+            state=state, reason=reason.removeprefix('; '), under_way=''
+        )
+
+    def _judge(self) -> tuple[runs.State, str]:
+        if self._end is None:
+            return runs.State.FAILED, 'Its process was killed'
+        status = self._end['status']
+        if status == 'stopped':
+            return runs.State.STOPPED, 'It was stopped'
+        if status == 'timeout':
+            return runs.State.TIMED_OUT, (
+                'It took too long'
+                + (
+                    f', in task {self.outcome.under_way}'
+                    if self.outcome.under_way
+                    else ''
+                )
+            )
+        if status == 'overflow':
+            return runs.State.FAILED, 'It has printed more than it may'
+        if self._failures:
+            if status != 'successful':
+                return runs.State.FAILED, self._why()
+        elif status != 'successful':
+            return runs.State.FAILED, f'Ansible has failed: {self._last()}'
+        if not self._hosts:
+            return runs.State.FAILED, (
+                f'No host was checked: none is {self._hosts_wanted or "meant"}'
+            )
+        return runs.State.PASSED, ''
+
+    def _why(self) -> str:
+        first = self._failures[0]
+        more = len({one.host for one in self._failures}) - 1
+        others = f' (and {more} more hosts)' if more else ''
+        said = ' '.join(first.message.split())[:300]
+        return f'{first.host}: {first.task}: {said or first.state}{others}'
+
+    def _last(self) -> str:
+        """Return the first error that Ansible has printed, or its end."""
+        lines = [line for line in ''.join(self._stdout).splitlines() if line]
+        wrong = [line for line in lines if 'ERROR' in line]
+        return (wrong[:1] or lines[-1:] or ['it does not say why'])[0][:500]
+
+    def _result(self, task: runs.Task) -> None:
+        counts = self._hosts.setdefault(task.host, {})
+        counts[task.state] = counts.get(task.state, 0) + 1
+        if task.state in _BAD:
+            self._failures.append(task)
+        if len(self._tasks) < _TASKS:
+            self._tasks.append(task)
+        else:
+            self._cut = True
+
+    def _said(self, text: str) -> None:
+        kept = f'{text}\n'[: max(self._room, 0)]
+        self._room -= len(kept)
+        self._cut = self._cut or len(kept) <= len(text)
+        self._stdout.append(kept)
+
+    def _change(self, **values: Any) -> None:
+        self.outcome = dataclasses.replace(self.outcome, **values)

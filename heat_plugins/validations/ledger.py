@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of validations in the object store, and how to stop one from afar.
+
+All lie in one container of the project, each below its id: what the run is,
+the details of each validation, and a wish to stop it. Whoever runs them
+writes at least every `BEAT` seconds, so silence tells that nobody does.
+"""
+
+from collections import abc
+import contextlib
+import dataclasses
+import gzip
+import json
+import re
+from typing import Any, Final
+import uuid
+
+from heat_plugins.plans import errors
+from heat_plugins.plans import pool as pools
+from heat_plugins.signals import errors as store_errors
+from heat_plugins.signals import store as store_module
+from heat_plugins.validations import runs
+
+#: The container of a project's runs.
+CONTAINER: Final = 'heat-plugins-validations'
+
+#: So many runs that have ended are kept.
+KEPT: Final = 50
+
+#: Seconds after which a run that goes on is written again.
+BEAT: Final = 20.0
+
+# Seconds of silence after which nobody runs it any more.
+_SILENCE = 5 * BEAT
+
+_LIMIT = 64 * 1024 * 1024
+_ID = re.compile('[A-Za-z0-9][A-Za-z0-9-]{7,63}')
+_RUN = '/run.json'
+_STOP = '/stop'
+
+
+class Ledger:
+    """The runs of a project.
+
+    :param store: the project's object store.
+    """
+
+    def __init__(
+        self,
+        store: store_module.ObjectStore,
+        pool: pools.Pool | None = None,
+    ) -> None:
+        self._store = store
+        self._pool = pool or pools.Pool()
+
+    def begin(self, run: runs.Run) -> None:
+        """Write a run that begins.
+
+        :raises errors.Exists: there is one of its id.
+        """
+        self._pool.insist(
+            lambda name: self._store.put_container(name, {}), CONTAINER
+        )
+        if not self._store.create_object(
+            CONTAINER, f'{run.id}{_RUN}', _packed(dataclasses.asdict(run))
+        ):
+            raise errors.Exists(f'There is a run {run.id} already')
+
+    def write(self, run: runs.Run) -> None:
+        """Write how a run stands."""
+        self._put(f'{run.id}{_RUN}', dataclasses.asdict(run))
+
+    def write_detail(
+        self, run_id: str, validation: str, detail: runs.Detail
+    ) -> None:
+        """Write what has come of a validation."""
+        self._put(_detail(run_id, validation), dataclasses.asdict(detail))
+
+    def find(self, run_id: str) -> runs.Run:
+        """Return a run as it stands.
+
+        :raises errors.NotFound: there is none of that id, any more.
+        """
+        found = self._read(_checked(run_id))
+        if found is None:
+            raise errors.NotFound(f'There is no run {run_id} of validations')
+        return found
+
+    def detail(self, run_id: str, validation: str) -> runs.Detail:
+        """Return what has come of a validation in a run.
+
+        :raises errors.NotFound: it has not ended, or was not part of it.
+        """
+        known = {one.validation for one in self.find(run_id).outcomes}
+        found = None
+        if validation in known:
+            found = self._get(_detail(run_id, validation))
+        if found is None:
+            raise errors.NotFound(
+                f'Run {run_id} has no result of a validation {validation}'
+            )
+        return runs.Detail.from_dict(_unpacked(found.content))
+
+    def every(self) -> list[runs.Run]:
+        """Return all runs, the latest first."""
+        ids = sorted(self._objects(), reverse=True)
+        found = self._pool.each(self._read, ids)
+        every = [one for one in found if one is not None]
+        return sorted(every, key=lambda one: one.started_at, reverse=True)
+
+    def stop(self, run_id: str) -> None:
+        """Ask whoever runs it to stop.
+
+        :raises errors.Refused: it has ended.
+        """
+        found = self.find(run_id)
+        if found.state.ended:
+            raise errors.Refused(f'Run {run_id} has ended: {found.state}')
+        self._pool.insist(
+            lambda name: self._store.put_object(CONTAINER, name, b''),
+            f'{run_id}{_STOP}',
+        )
+
+    def is_to_stop(self, run_id: str) -> bool:
+        """Say whether somebody has asked for it."""
+        return self._get(f'{run_id}{_STOP}') is not None
+
+    def tidy(self, kept: int = KEPT) -> None:
+        """Forget the runs that have ended before the last few."""
+        objects = self._objects()
+        if len(objects) <= kept:
+            return
+        ended = [one for one in self.every() if one.state.ended]
+        for run in ended[kept:]:
+            # A run without its first object is none; the rest goes next time.
+            for name in sorted(objects.get(run.id, ()), reverse=True):
+                self._store.delete_object(CONTAINER, name)
+
+    def _read(self, run_id: str) -> runs.Run | None:
+        found = self._get(f'{run_id}{_RUN}')
+        if found is None:
+            return None
+        run = runs.Run.from_dict(_unpacked(found.content))
+        if not run.state.ended and found.age > _SILENCE:
+            return dataclasses.replace(
+                run,
+                state=runs.State.LOST,
+                reason='Whoever ran it has not been heard of for '
+                f'{found.age:.0f} s',
+            )
+        return run
+
+    def _objects(self) -> dict[str, list[str]]:
+        """Return the names of all objects by the runs that they are of."""
+        try:
+            found = self._store.list_objects(CONTAINER, '')
+        except store_errors.NotFound:
+            return {}
+        objects: dict[str, list[str]] = {}
+        for one in found:
+            run_id = one.name.partition('/')[0]
+            objects.setdefault(run_id, []).append(one.name)
+        return objects
+
+    def _get(self, name: str) -> store_module.Fetched | None:
+        with contextlib.suppress(store_errors.NotFound):
+            return self._pool.insist(
+                lambda name: self._store.fetch(CONTAINER, name, _LIMIT), name
+            )
+        return None
+
+    def _put(self, name: str, value: Any) -> None:
+        self._pool.insist(
+            lambda name: self._store.put_object(
+                CONTAINER, name, _packed(value)
+            ),
+            name,
+        )
+
+
+def new_id(at: str) -> str:
+    """Return the id of a new run.
+
+    :param at: when it begins, as `runs.Run.started_at`.
+    """
+    stamp = re.sub('[^0-9TZ]', '', at)
+    return f'{stamp}-{uuid.uuid4().hex[:6]}'
+
+
+def _checked(run_id: str) -> str:
+    if not _ID.fullmatch(run_id):
+        raise errors.Invalid(f'{run_id[:100]!r} is no id of a run')
+    return run_id
+
+
+def _detail(run_id: str, validation: str) -> str:
+    return f'{run_id}/results/{validation}.json'
+
+
+def _packed(value: Any) -> bytes:
+    return gzip.compress(json.dumps(value).encode(), mtime=0)
+
+
+def _unpacked(content: bytes) -> abc.Mapping[str, Any]:
+    try:
+        found: abc.Mapping[str, Any] = json.loads(gzip.decompress(content))
+        return found
+    except (OSError, EOFError, ValueError) as exc:
+        raise errors.ServiceError(
+            f'A record in container {CONTAINER} is garbled; delete it'
+        ) from exc

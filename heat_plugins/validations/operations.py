@@ -1,0 +1,394 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that can be done with validations, in terms of JSON.
+
+Commands call this directly, or let Mistral's actions call it; so both ways
+have one result. Where a method takes ``plan``, ``container`` and ``object``,
+or ``package``, one of them says where the playbooks are: in the folder
+``validations`` of a plan, in a tarball in the object store, or in a Python
+package on the machine that runs them.
+"""
+
+from collections import abc
+import dataclasses
+import datetime
+import io
+import json
+import time
+from typing import Any
+
+from heat_plugins.plans import annex as annexes
+from heat_plugins.plans import errors
+from heat_plugins.plans import orchestration
+from heat_plugins.plans import parcels
+from heat_plugins.plans import plan as plans
+from heat_plugins.plans import pool
+from heat_plugins.plans import requirements
+from heat_plugins.plans import service
+from heat_plugins.plans import sources
+from heat_plugins.plans import storage
+from heat_plugins.plans import tarballs
+from heat_plugins.signals import store as store_module
+from heat_plugins.validations import catalogue
+from heat_plugins.validations import inventory
+from heat_plugins.validations import jobs
+from heat_plugins.validations import ledger as ledgers
+from heat_plugins.validations import packages
+from heat_plugins.validations import running
+from heat_plugins.validations import runs
+
+Report = dict[str, Any]
+Reports = list[Report]
+
+#: Where playbooks and their roles lie in a plan.
+FOLDER = 'validations/'
+
+_UPLOAD_LIMIT = 256 * 1024 * 1024
+
+# Shorter ones are found in many a word.
+_SECRET = 4
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where playbooks come from.
+
+    :ivar name: for people, such as ``plan shop``.
+    :ivar plan: the plan, if it is one.
+    """
+
+    name: str
+    content: sources.Content = dataclasses.field(repr=False)
+    plan: plans.Plan | None = None
+
+
+class Operations:
+    """The operations on the validations of a project.
+
+    :param plans: the plans.
+    :param store: the project's object store.
+    :param stacks: the way to Heat's stacks.
+    :param servers: the way to their servers.
+    :param machine: what playbooks run on; by default this one.
+    """
+
+    def __init__(
+        self,
+        plans: service.Plans,
+        store: store_module.ObjectStore,
+        stacks: orchestration.Stacks,
+        servers: inventory.Servers,
+        *,
+        machine: running.Machine | None = None,
+        clock: abc.Callable[[], float] = time.time,
+    ) -> None:
+        self._plans = plans
+        self._store = store
+        self._stacks = stacks
+        self._servers = servers
+        self._machine = machine or running.Machine()
+        self._clock = clock
+        self.ledger = ledgers.Ledger(store)
+
+    def list(
+        self,
+        plan: str | None = None,
+        container: str | None = None,
+        object: str | None = None,
+        package: str | None = None,
+        groups: abc.Collection[str] = (),
+    ) -> Report:
+        """Return the validations there are, and what is wrong with others.
+
+        :param groups: only those in one of these.
+        """
+        source = self._source(plan, container, object, package, whole=False)
+        return self.listed(source.content, groups)
+
+    def listed(
+        self, content: sources.Content, groups: abc.Collection[str] = ()
+    ) -> Report:
+        """Return the validations of files that are here."""
+        found = catalogue.read(content)
+        chosen = found.choose(groups=groups)
+        return {
+            'validations': [dataclasses.asdict(one) for one in chosen],
+            'warnings': [*found.warnings],
+        }
+
+    def required(self, plan: str) -> Report:
+        """Return the groups that must pass before a plan is deployed."""
+        found = self._plans.load(plan)
+        return {'groups': [*requirements.read(found.environment)]}
+
+    def run(
+        self,
+        plan: str | None = None,
+        container: str | None = None,
+        object: str | None = None,
+        package: str | None = None,
+        validations: abc.Collection[str] = (),
+        groups: abc.Collection[str] = (),
+        stack: str | None = None,
+        connection: str = 'ssh',
+        user: str = '',
+        variables: abc.Mapping[str, Any] | None = None,
+        secrets: abc.Mapping[str, Any] | None = None,
+        at_once: int = 4,
+        timeout: int = 1800,
+        run_id: str | None = None,
+        *,
+        tell: running.Tell = lambda run: None,
+        abandoned: abc.Callable[[], bool] = lambda: False,
+    ) -> Report:
+        """Run validations, and wait for their end.
+
+        :param validations: their names; without them, and without groups,
+            it is all.
+        :param stack: whose servers are meant: by default the plan's stack,
+            if there is one; '' for the machine that runs them alone.
+        :param connection: to the servers: ``ssh`` or ``local``.
+        :param user: to log in as.
+        :param variables: for the playbooks; they are on record.
+        :param secrets: a map of ``variables`` and ``ssh_key``, or where one
+            lies, see `parcels`; they are on no record, and masked.
+        :param at_once: so many playbooks at once.
+        :param timeout: the most seconds that each of them may take.
+        :param run_id: of the new run; by default one is made up.
+        :return: the run.
+        """
+        source = self._source(plan, container, object, package, whole=True)
+        return self.carry_out(
+            source,
+            validations=validations,
+            groups=groups,
+            stack=stack,
+            connection=connection,
+            user=user,
+            variables=variables,
+            secrets=secrets,
+            at_once=at_once,
+            timeout=timeout,
+            run_id=run_id,
+            tell=tell,
+            abandoned=abandoned,
+        )
+
+    def carry_out(
+        self,
+        source: Source,
+        *,
+        validations: abc.Collection[str] = (),
+        groups: abc.Collection[str] = (),
+        stack: str | None = None,
+        connection: str = 'ssh',
+        user: str = '',
+        variables: abc.Mapping[str, Any] | None = None,
+        secrets: abc.Mapping[str, Any] | None = None,
+        at_once: int = 4,
+        timeout: int = 1800,
+        run_id: str | None = None,
+        tell: running.Tell = lambda run: None,
+        abandoned: abc.Callable[[], bool] = lambda: False,
+    ) -> Report:
+        """Run validations of files that are here; see `run`."""
+        self._machine.check()
+        found = catalogue.read(source.content)
+        chosen = found.choose(validations, groups)
+        if not chosen:
+            raise errors.NotFound(
+                f'There is no validation in {source.name}; a playbook is one '
+                'if its first play has vars.metadata'
+            )
+        hidden = _Secrets.read(parcels.unpack(self._store, secrets or {}))
+        stack = self._stack(source, stack)
+        order = running.Order(
+            validations=chosen,
+            setting=jobs.Setting(
+                content=source.content,
+                hosts=(
+                    inventory.hosts(self._servers, stack) if stack else None
+                ),
+                login=inventory.Login(connection=connection, user=user),
+                variables={**_variables(variables or {}), **hidden.variables},
+                key=hidden.key,
+            ),
+            at_once=at_once,
+            timeout=timeout,
+            secrets=hidden.texts(),
+        )
+        at = self._now()
+        run = runs.Run(
+            id=run_id or ledgers.new_id(at),
+            source=source.name,
+            plan=source.plan.name if source.plan else '',
+            content_hash=source.plan.content_hash if source.plan else '',
+            stack=stack,
+            started_at=at,
+        )
+        self.ledger.begin(run)
+        run = running.Runner(
+            self.ledger,
+            self._machine,
+            run,
+            order,
+            tell=tell,
+            abandoned=abandoned,
+        ).run()
+        if source.plan is not None:
+            self._record(source.plan, found, run)
+        self.ledger.tidy()
+        return report(run)
+
+    def stop(self, run_id: str) -> Report:
+        """Ask whoever runs it to stop; return the run."""
+        self.ledger.stop(run_id)
+        return report(self.ledger.find(run_id))
+
+    def results(self, plan: str | None = None) -> Reports:
+        """Return the runs that are kept, the latest first.
+
+        :param plan: only those of a plan.
+        """
+        return [
+            report(one)
+            for one in self.ledger.every()
+            if plan is None or one.plan == plan
+        ]
+
+    def result(self, run_id: str, validation: str | None = None) -> Report:
+        """Return a run; or of a validation in it, what it did on each host.
+
+        :param validation: its name.
+        """
+        if validation is None:
+            return report(self.ledger.find(run_id))
+        return dataclasses.asdict(self.ledger.detail(run_id, validation))
+
+    def _source(
+        self,
+        plan: str | None,
+        container: str | None,
+        object: str | None,
+        package: str | None,
+        *,
+        whole: bool,
+    ) -> Source:
+        given = [one for one in (plan, container, package) if one]
+        if len(given) != 1 or bool(container) != bool(object):
+            raise errors.Invalid(
+                'Give either a plan, a package, or a container and an object'
+            )
+        if package:
+            return Source(
+                name=f'package {package}', content=packages.content(package)
+            )
+        if container and object:
+            packed = self._store.get_object(container, object, _UPLOAD_LIMIT)
+            return Source(
+                name='an upload', content=tarballs.read(io.BytesIO(packed))
+            )
+        found = self._plans.load(str(plan))
+        wanted = [
+            path
+            for path in found.entries
+            if path.startswith(FOLDER)
+            and (whole or catalogue.is_playbook(path))
+        ]
+        files = storage.Container(self._store, found.container, pool.Pool())
+        return Source(
+            name=f'plan {plan}', content=files.fetch(wanted), plan=found
+        )
+
+    def _stack(self, source: Source, stack: str | None) -> str:
+        if stack is not None or source.plan is None:
+            return stack or ''
+        return source.plan.name if self._stacks.find(source.plan.name) else ''
+
+    def _record(
+        self, plan: plans.Plan, found: catalogue.Catalogue, run: runs.Run
+    ) -> None:
+        """Record which of the groups that a deployment needs have passed."""
+        passed = {
+            one.validation
+            for one in run.outcomes
+            if one.state is runs.State.PASSED
+        }
+        for group in requirements.read(plan.environment):
+            of_group = {
+                one.id for one in found.validations if group in one.groups
+            }
+            if of_group and of_group <= passed:
+                requirements.record(
+                    annexes.Annex(self._store, plan.container),
+                    plan.content_hash,
+                    group,
+                    self._clock(),
+                )
+
+    def _now(self) -> str:
+        now = datetime.datetime.fromtimestamp(self._clock(), datetime.UTC)
+        return now.strftime('%Y-%m-%dT%H:%M:%SZ')
+
+
+def report(run: runs.Run) -> Report:
+    """Return a run in terms of JSON, with a summary.
+
+    Its ``success`` is null while it goes on.
+    """
+    found = dataclasses.asdict(run)
+    found['summary'] = run.counts
+    found['success'] = (
+        run.state is runs.State.PASSED if run.state.ended else None
+    )
+    return found
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Secrets:
+    """What a run is given that nobody is to see."""
+
+    variables: abc.Mapping[str, Any] = dataclasses.field(repr=False)
+    key: str = dataclasses.field(repr=False)
+
+    @classmethod
+    def read(cls, found: Any) -> '_Secrets':
+        # Whatever it is: not to be quoted.
+        if not isinstance(found, abc.Mapping) or not (
+            found.keys() <= {'variables', 'ssh_key'}
+        ):
+            raise errors.Invalid('secrets is no map of variables and ssh_key')
+        key = found.get('ssh_key') or ''
+        if not isinstance(key, str):
+            raise errors.Invalid('ssh_key of secrets is no text')
+        return cls(variables=_variables(found.get('variables') or {}), key=key)
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the texts to be masked, in each form that they come in."""
+        found = set()
+        for text in [*_leaves(self.variables), self.key]:
+            for line in {text, *text.splitlines()}:
+                # Ansible prints results as JSON.
+                found |= {line, json.dumps(line)[1:-1]}
+        return tuple(sorted(one for one in found if len(one) >= _SECRET))
+
+
+def _variables(found: Any) -> abc.Mapping[str, Any]:
+    if not isinstance(found, abc.Mapping):
+        raise errors.Invalid('variables is no map of names and values')
+    for name in found:
+        if not jobs.is_variable(str(name)):
+            raise errors.Invalid(
+                f'{str(name)[:100]!r} cannot be the name of a variable'
+            )
+    return found
+
+
+def _leaves(value: Any) -> abc.Iterator[str]:
+    if isinstance(value, abc.Mapping):
+        for one in value.values():
+            yield from _leaves(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _leaves(one)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)

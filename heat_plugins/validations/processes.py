@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starting, reading and ending the process of a playbook; see `guard`.
+
+Nothing here waits, and no pipe is read: so it works among green threads too.
+"""
+
+from collections import abc
+import contextlib
+import importlib.util
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+import uuid
+
+from heat_plugins.plans import errors
+from heat_plugins.validations import jobs
+
+# Seconds for which a process is given time to end by itself.
+_GRACE = 30.0
+
+# The same for one that was killed.
+_SWEEP = 10.0
+
+
+class Playbook:
+    """A playbook that runs, with its folder.
+
+    :param setting: what all playbooks of a run share.
+    """
+
+    def __init__(self, setting: jobs.Setting, job: jobs.Job) -> None:
+        self._folder = pathlib.Path(tempfile.mkdtemp(prefix='validation-'))
+        self._offset = 0
+        #: What its processes can be told by.
+        self.mark = uuid.uuid4().hex
+        try:
+            jobs.write(self._folder, setting, job)
+            self._until = time.monotonic() + job.timeout + _GRACE
+            self._process = self._begin()
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def ended(self) -> bool:
+        """Say whether it is over; ends what does not end by itself."""
+        if self._process.poll() is not None:
+            return True
+        if time.monotonic() > self._until:
+            self._process.kill()
+        return False
+
+    def news(self) -> list[abc.Mapping[str, Any]]:
+        """Return what was reported since the last call; see `reporting`."""
+        try:
+            with (self._folder / jobs.EVENTS).open('rb') as file:
+                file.seek(self._offset)
+                content = file.read()
+        except FileNotFoundError:
+            return []
+        whole = content[: content.rfind(b'\n') + 1]
+        self._offset += len(whole)
+        return [json.loads(line) for line in whole.splitlines()]
+
+    def stop(self) -> None:
+        """Begin to end it, and all that it has begun."""
+        if self._process.stdin and not self._process.stdin.closed:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+            self._until = min(self._until, time.monotonic() + _GRACE)
+
+    def close(self) -> int:
+        """End it at once if it goes on, and tidy up.
+
+        :return: how many of its processes are left.
+        """
+        self.stop()
+        until = time.monotonic() + _GRACE
+        while self._process.poll() is None:
+            if time.monotonic() > until:
+                self._process.kill()
+            time.sleep(0.05)
+        left = _sweep(self.mark)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        return left
+
+    def _begin(self) -> subprocess.Popen[bytes]:
+        with (self._folder / 'log').open('wb') as log:
+            return subprocess.Popen(
+                [
+                    sys.executable,
+                    # What lies in the folder is not ours.
+                    '-P',
+                    '-m',
+                    'heat_plugins.validations.guard',
+                    str(self._folder),
+                ],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self._folder,
+                env=jobs.environment(self.mark, self._folder),
+                start_new_session=True,
+            )
+
+
+def check() -> None:
+    """Say no where playbooks cannot be run.
+
+    :raises errors.Refused: what runs them is not installed.
+    """
+    beside = pathlib.Path(sys.executable).parent
+    path = f'{beside}:{os.environ.get("PATH", os.defpath)}'
+    missing = []
+    if importlib.util.find_spec('ansible_runner') is None:
+        missing.append('ansible-runner')
+    if shutil.which('ansible-playbook', path=path) is None:
+        missing.append('ansible-core')
+    if missing:
+        raise errors.Refused(
+            f'{" and ".join(missing)} cannot be found on '
+            f'{os.uname().nodename}, where the playbooks were to run; '
+            "install it there: pip install 'heat-plugins[validations]'"
+        )
+
+
+def marked(mark: str) -> list[int]:
+    """Return the processes of this machine that have a mark."""
+    wanted = f'HEAT_PLUGINS_VALIDATION={mark}'.encode()
+    found = []
+    for entry in os.scandir('/proc'):
+        if entry.name.isdecimal():
+            with contextlib.suppress(OSError):
+                said = pathlib.Path(entry.path, 'environ').read_bytes()
+                if wanted in said.split(b'\0'):
+                    found.append(int(entry.name))
+    return found
+
+
+def _sweep(mark: str) -> int:
+    """Kill what is left if the guard was killed; return what stays."""
+    until = time.monotonic() + _SWEEP
+    while found := marked(mark):
+        for process in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(process, signal.SIGKILL)
+        if time.monotonic() > until:
+            return len(found)
+        time.sleep(0.05)
+    return 0

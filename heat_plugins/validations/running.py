@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running validations, so many at once, until all have ended."""
+
+import collections
+from collections import abc
+import contextlib
+import dataclasses
+import time
+from typing import Any, Protocol
+
+from heat_plugins.plans import errors
+from heat_plugins.signals import errors as store_errors
+from heat_plugins.validations import jobs
+from heat_plugins.validations import judging
+from heat_plugins.validations import ledger as ledgers
+from heat_plugins.validations import playbooks
+from heat_plugins.validations import processes
+from heat_plugins.validations import runs
+
+# Seconds between two looks at the processes, and at who may stop them.
+_INTERVAL = 0.3
+_LOOK = 2.0
+
+#: At the most so many playbooks run at once.
+MOST_AT_ONCE = 16
+
+#: Is told how a run stands, whenever that has changed.
+Tell = abc.Callable[[runs.Run], None]
+
+
+class Process(Protocol):
+    """A playbook that runs; see `processes.Playbook`."""
+
+    def ended(self) -> bool:
+        """Say whether it is over; ends what does not end by itself."""
+
+    def news(self) -> list[abc.Mapping[str, Any]]:
+        """Return what was reported since the last call."""
+
+    def stop(self) -> None:
+        """Begin to end it, and all that it has begun."""
+
+    def close(self) -> int:
+        """End it at once; return how many of its processes are left."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Machine:
+    """What playbooks run on: this machine, or a test's.
+
+    :ivar check: says no where they cannot be run.
+    :ivar begin: begins one; an OSError says why it cannot.
+    """
+
+    check: abc.Callable[[], None] = processes.check
+    begin: abc.Callable[[jobs.Setting, jobs.Job], Process] = processes.Playbook
+    monotonic: abc.Callable[[], float] = time.monotonic
+    sleep: abc.Callable[[float], None] = time.sleep
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Order:
+    """What is to be run.
+
+    :ivar at_once: so many playbooks at once.
+    :ivar timeout: the most seconds that each may take.
+    """
+
+    validations: tuple[playbooks.Validation, ...]
+    setting: jobs.Setting
+    at_once: int = 4
+    timeout: int = 1800
+    secrets: tuple[str, ...] = dataclasses.field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.at_once <= MOST_AT_ONCE:
+            raise errors.Invalid(
+                f'At once can be 1 to {MOST_AT_ONCE} validations, not '
+                f'{self.at_once}'
+            )
+        if self.timeout < 1:
+            raise errors.Invalid(
+                f'A validation may take 1 second or more, not {self.timeout}'
+            )
+
+
+@dataclasses.dataclass(kw_only=True)
+class _Active:
+    account: judging.Account
+    playbook: Process
+    since: float
+
+
+class Runner:
+    """Runs the validations of one run; used once.
+
+    :param run: it has been written into the ledger.
+    :param abandoned: says whether nobody waits for it any more; it is asked
+        every few seconds, and may take its time.
+    """
+
+    def __init__(
+        self,
+        ledger: ledgers.Ledger,
+        machine: Machine,
+        run: runs.Run,
+        order: Order,
+        *,
+        tell: Tell,
+        abandoned: abc.Callable[[], bool],
+    ) -> None:
+        self._ledger = ledger
+        self._machine = machine
+        self._run = run
+        self._order = order
+        self._tell = tell
+        self._abandoned = abandoned
+        self._accounts = [judging.Account(one) for one in order.validations]
+        self._waiting = collections.deque(
+            zip(order.validations, self._accounts, strict=True)
+        )
+        self._active: list[_Active] = []
+        self._stopping = False
+        self._begun_at = self._now()
+        self._looked_at = self._begun_at
+        self._written_at = self._begun_at
+
+    def run(self) -> runs.Run:
+        """Run them to the end, and return how that was.
+
+        Whatever happens, none of their processes is left.
+        """
+        try:
+            while self._waiting or self._active:
+                self._begin()
+                self._machine.sleep(_INTERVAL)
+                self._follow()
+                self._look()
+                self._note(self._snapshot())
+        except BaseException:
+            # Nobody will wait for them: be it an interrupt, or an object
+            # store that lets us in no more.
+            self._end_all()
+            self._stopping = True
+            with contextlib.suppress(Exception):
+                self._ledger.write(self._judged())
+            raise
+        run = self._judged()
+        self._ledger.write(run)
+        self._tell(run)
+        return run
+
+    def _begin(self) -> None:
+        while self._waiting and len(self._active) < self._order.at_once:
+            validation, account = self._waiting.popleft()
+            if self._stopping:
+                account.stopped()
+                continue
+            job = jobs.Job(
+                playbook=validation.path,
+                timeout=self._order.timeout,
+                secrets=self._order.secrets,
+            )
+            try:
+                playbook = self._machine.begin(self._order.setting, job)
+            except OSError as exc:
+                account.refused(f'It cannot be begun: {exc.strerror}')
+                continue
+            account.begun()
+            self._active.append(
+                _Active(account=account, playbook=playbook, since=self._now())
+            )
+
+    def _follow(self) -> None:
+        for one in list(self._active):
+            ended = one.playbook.ended()
+            one.account.take(one.playbook.news())
+            one.account.lasts(self._now() - one.since)
+            if ended:
+                self._active.remove(one)
+                self._close(one)
+
+    def _close(self, one: _Active) -> None:
+        left = one.playbook.close()
+        one.account.ended(left)
+        self._ledger.write_detail(
+            self._run.id, one.account.outcome.validation, one.account.detail
+        )
+
+    def _look(self) -> None:
+        now = self._now()
+        if self._stopping or now - self._looked_at < _LOOK:
+            return
+        self._looked_at = now
+        # They go on, whether somebody can look or not.
+        with contextlib.suppress(store_errors.Unavailable, errors.Unavailable):
+            self._stopping = (
+                self._ledger.is_to_stop(self._run.id) or self._abandoned()
+            )
+        if self._stopping:
+            for one in self._active:
+                one.playbook.stop()
+
+    def _note(self, run: runs.Run) -> None:
+        now = self._now()
+        changed = run.outcomes != self._run.outcomes
+        states = [one.state for one in run.outcomes]
+        news = states != [one.state for one in self._run.outcomes]
+        age = now - self._written_at
+        if news or (changed and age > _LOOK) or age > ledgers.BEAT:
+            self._written_at = now
+            with contextlib.suppress(store_errors.Unavailable):
+                self._ledger.write(run)
+        if changed:
+            self._tell(run)
+        self._run = run
+
+    def _end_all(self) -> None:
+        for one in self._active:
+            one.playbook.stop()
+        for one in self._active:
+            one.account.take(one.playbook.news())
+            one.account.ended(one.playbook.close())
+        self._active.clear()
+        for _, account in self._waiting:
+            account.stopped()
+
+    def _snapshot(self) -> runs.Run:
+        return dataclasses.replace(
+            self._run,
+            seconds=round(self._now() - self._begun_at, 1),
+            outcomes=tuple(one.outcome for one in self._accounts),
+        )
+
+    def _now(self) -> float:
+        return self._machine.monotonic()
+
+    def _judged(self) -> runs.Run:
+        return runs.judged(self._snapshot(), stopped=self._stopping)

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run of validations, and what has come of each: values only."""
+
+from collections import abc
+import dataclasses
+import enum
+from typing import Any, Self
+
+
+class State(enum.StrEnum):
+    """How a validation, or a run of several, stands.
+
+    A run is LOST when whoever ran it has gone without a word.
+    """
+
+    WAITING = 'WAITING'
+    RUNNING = 'RUNNING'
+    PASSED = 'PASSED'
+    FAILED = 'FAILED'
+    TIMED_OUT = 'TIMED_OUT'
+    STOPPED = 'STOPPED'
+    LOST = 'LOST'
+
+    @property
+    def ended(self) -> bool:
+        return self not in (State.WAITING, State.RUNNING)
+
+
+#: The states that a task leaves a host in.
+TASK_STATES = ('ok', 'changed', 'skipped', 'ignored', 'failed', 'unreachable')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Task:
+    """What a task has done on a host.
+
+    :ivar state: one of `TASK_STATES`.
+    :ivar message: what it says, cut.
+    :ivar seconds: how long it took.
+    """
+
+    play: str
+    task: str
+    host: str
+    state: str
+    message: str = ''
+    seconds: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a validation stands in a run.
+
+    :ivar reason: why it has not passed.
+    :ivar seconds: how long it took.
+    :ivar under_way: the task that has begun last.
+    :ivar hosts: of each host, how many tasks ended in which state.
+    """
+
+    validation: str
+    name: str = ''
+    groups: tuple[str, ...] = ()
+    state: State = State.WAITING
+    reason: str = ''
+    seconds: float = 0.0
+    under_way: str = ''
+    hosts: abc.Mapping[str, abc.Mapping[str, int]] = dataclasses.field(
+        default_factory=dict
+    )
+
+    @classmethod
+    def from_dict(cls, found: abc.Mapping[str, Any]) -> Self:
+        return cls(
+            **{
+                **found,
+                'groups': tuple(found['groups']),
+                'state': State(found['state']),
+            }
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Detail:
+    """All that is kept of a validation in a run.
+
+    :ivar tasks: in their order, up to a limit.
+    :ivar stdout: what Ansible has printed, up to a limit.
+    :ivar cut: whether there was more of either.
+    """
+
+    tasks: tuple[Task, ...] = ()
+    stdout: str = ''
+    cut: bool = False
+
+    @classmethod
+    def from_dict(cls, found: abc.Mapping[str, Any]) -> Self:
+        return cls(
+            tasks=tuple(Task(**one) for one in found['tasks']),
+            stdout=found['stdout'],
+            cut=found['cut'],
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run of validations.
+
+    :ivar id: tells when it began, too.
+    :ivar source: where the playbooks are from, such as ``plan shop``.
+    :ivar stack: whose servers; '' for the machine that runs them.
+    :ivar content_hash: of the plan at that time; '' without a plan.
+    :ivar started_at: in UTC, as in 2026-11-21T01:40:36Z.
+    """
+
+    id: str
+    source: str
+    plan: str = ''
+    stack: str = ''
+    content_hash: str = ''
+    started_at: str
+    seconds: float = 0.0
+    state: State = State.RUNNING
+    reason: str = ''
+    outcomes: tuple[Outcome, ...] = ()
+
+    @classmethod
+    def from_dict(cls, found: abc.Mapping[str, Any]) -> Self:
+        return cls(
+            **{
+                **found,
+                'state': State(found['state']),
+                'outcomes': tuple(map(Outcome.from_dict, found['outcomes'])),
+            }
+        )
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many of its validations are in which state."""
+        found = [one.state for one in self.outcomes]
+        return {
+            str(state): found.count(state) for state in dict.fromkeys(found)
+        }
+
+
+def judged(run: Run, *, stopped: bool) -> Run:
+    """Return a run that has ended, with a state and a reason.
+
+    :param stopped: whether somebody has stopped it.
+    """
+    bad = [one for one in run.outcomes if one.state is not State.PASSED]
+    if not bad:
+        return dataclasses.replace(run, state=State.PASSED)
+    if stopped:
+        return dataclasses.replace(
+            run, state=State.STOPPED, reason=run.reason or 'It was stopped'
+        )
+    reasons = '; '.join(f'{one.validation}: {one.reason}' for one in bad[:5])
+    more = f'; and {len(bad) - 5} more' if len(bad) > 5 else ''
+    return dataclasses.replace(
+        run,
+        state=State.FAILED,
+        reason=f'{len(bad)} of {len(run.outcomes)} did not pass: '
+        f'{reasons}{more}',
+    )

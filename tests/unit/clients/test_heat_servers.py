@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The servers of stacks over REST, with answers as Heat gives them."""
+
+from keystoneauth1 import session as ks_session
+from keystoneauth1 import token_endpoint
+import requests
+import testtools
+
+from heat_plugins.clients import heat_servers
+from heat_plugins.plans import errors
+from heat_plugins.runs import errors as run_errors
+from heat_plugins.validations import inventory
+from tests.unit.clients import test_heat
+
+URL = test_heat.URL
+
+
+class HeatServersTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.wire = test_heat.Wire()
+        web = requests.Session()
+        web.mount('http://', self.wire)
+        self.servers = heat_servers.HeatServers(
+            ks_session.Session(
+                auth=token_endpoint.Token(URL, 'token'), session=web
+            )
+        )
+
+    def answer(self, asked, body=None, status=200):
+        self.wire.answers[f'GET {asked}'] = (status, body, {})
+
+    def stack(self, name, stack_id=None, **more):
+        found = {
+            'id': stack_id or name,
+            'stack_name': name,
+            'stack_status': 'CREATE_COMPLETE',
+            **more,
+        }
+        self.answer(f'/stacks/{stack_id or name}', {'stack': found})
+
+    def resource(self, name, type_, stack, nested=None):
+        links = [{'rel': 'stack', 'href': f'{URL}/stacks/x/{stack}'}]
+        if nested:
+            links.append({'rel': 'nested', 'href': f'{URL}/stacks/y/{nested}'})
+        return {
+            'resource_name': name,
+            'resource_type': type_,
+            'physical_resource_id': f'id-{name}',
+            'resource_status': 'CREATE_COMPLETE',
+            'links': links,
+        }
+
+    def attributes(self, path, **found):
+        self.answer(path, {'resource': {'attributes': found}})
+
+    def test_an_output_of_a_stack(self):
+        outputs = [
+            {'output_key': 'other', 'output_value': 1},
+            {'output_key': 'hosts', 'output_value': {'a': 'b'}},
+            {'output_key': 'bad', 'output_value': None, 'output_error': 'why'},
+        ]
+        self.stack('shop', outputs=outputs)
+        self.assertEqual({'a': 'b'}, self.servers.output('shop', 'hosts'))
+        self.assertIsNone(self.servers.output('shop', 'nope'))
+        error = self.assertRaises(
+            errors.Invalid, self.servers.output, 'shop', 'bad'
+        )
+        self.assertIn('why', str(error))
+
+    def test_a_stack_that_is_not_there(self):
+        self.answer('/stacks/shop', {}, 404)
+        self.assertRaises(
+            errors.NotFound, self.servers.output, 'shop', 'hosts'
+        )
+
+    def test_a_heat_that_refuses_or_is_away(self):
+        for status, kind in (
+            (403, run_errors.Denied),
+            (503, run_errors.Unavailable),
+            (400, run_errors.OrchestrationError),
+        ):
+            self.answer('/stacks/shop', {}, status)
+            error = self.assertRaises(
+                kind, self.servers.output, 'shop', 'hosts'
+            )
+            self.assertIs(kind, type(error))
+
+    def test_servers_are_found_in_nested_stacks_too(self):
+        self.stack('shop', 'root')
+        self.stack('shop')
+        self.wire.answers['GET /stacks/shop'][1]['stack']['id'] = 'root'
+        self.stack('deep', 'nested')
+        self.answer(
+            '/stacks/shop/root/resources?nested_depth=50',
+            {
+                'resources': [
+                    self.resource('Tier', 'tier.yaml', 'root', 'nested'),
+                    self.resource('web', 'OS::TripleO::WebServer', 'nested'),
+                    self.resource('node', 'OS::Heat::DeployedServer', 'root'),
+                    self.resource('net', 'OS::Neutron::Net', 'root'),
+                ]
+            },
+        )
+        self.attributes(
+            '/stacks/deep/nested/resources/web',
+            name='web-0',
+            addresses={'private': [{'addr': '10.0.0.7', 'version': 4}]},
+        )
+        self.attributes('/stacks/shop/root/resources/node', name='node')
+        self.assertEqual(
+            [
+                inventory.Server(
+                    path=('Tier', 'web'), name='web-0', address='10.0.0.7'
+                )
+            ],
+            self.servers.servers('shop'),
+        )
+
+
+class AddressTest(testtools.TestCase):
+    def test_the_one_that_its_owner_has_set_comes_first(self):
+        networks = {'a': [{'addr': '10.0.0.1', 'version': 4}]}
+        self.assertEqual(
+            '192.0.2.1',
+            heat_servers.address(
+                {'accessIPv4': '192.0.2.1', 'addresses': networks}
+            ),
+        )
+
+    def test_a_floating_one_goes_before_others_and_ipv4_before_ipv6(self):
+        six = {'addr': '2001:db8::1', 'version': 6}
+        four = {'addr': '10.0.0.1', 'version': 4}
+        floating = {
+            'addr': '192.0.2.1',
+            'version': 4,
+            'OS-EXT-IPS:type': 'floating',
+        }
+        for every, wanted in (
+            ([six, four, floating], '192.0.2.1'),
+            ([six, four], '10.0.0.1'),
+            ([six], '2001:db8::1'),
+            ([], ''),
+        ):
+            found = heat_servers.address({'addresses': {'net': every}})
+            self.assertEqual(wanted, found)
+
+    def test_a_server_without_a_network_has_none(self):
+        self.assertEqual('', heat_servers.address({'addresses': None}))

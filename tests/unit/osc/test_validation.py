@@ -1,0 +1,439 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack deployment plan validation …``, over the fakes of the core."""
+
+import contextlib
+import io
+import json
+import pathlib
+import tempfile
+import types
+
+from osc_lib import exceptions
+import testtools
+
+from heat_plugins.clients import mistral_executions
+from heat_plugins.osc import common
+from heat_plugins.osc import plan_deploy
+from heat_plugins.osc import plan_ways
+from heat_plugins.osc import validation
+from heat_plugins.osc import validation_progress
+from heat_plugins.osc import validation_result
+from heat_plugins.osc import validation_ways
+from heat_plugins.plans import errors
+from heat_plugins.plans import operations
+from tests.unit.osc import base
+from tests.unit.validations import fakes
+
+
+class Executions:
+    """Mistral, which does at once what it is asked for."""
+
+    def __init__(self, validations, store):
+        self.validations = validations
+        self.store = store
+        self.begun = []
+        self.found = {}
+
+    def run_action(self, name, arguments, description):
+        self.begun.append((name, arguments))
+        return {'validations': [], 'warnings': ['from Mistral']}
+
+    def start_workflow(self, name, arguments, description):
+        arguments = json.loads(json.dumps(arguments))
+        self.begun.append((name, arguments))
+        execution_id = f'execution-{len(self.begun)}'
+        try:
+            run = self.validations.run(**arguments)
+            self.found[execution_id] = mistral_executions.Execution(
+                id=execution_id, state='SUCCESS', output={'run': run}
+            )
+        except errors.PlanError as exc:
+            error = {'code': 'refused', 'message': str(exc)}
+            self.found[execution_id] = mistral_executions.Execution(
+                id=execution_id, state='ERROR', output={'error': error}
+            )
+        return execution_id
+
+    def execution(self, execution_id):
+        return self.found[execution_id]
+
+
+class _Way:
+    """A way to plans that needs no services."""
+
+    def __init__(self, cloud):
+        self.store = cloud.swift.store()
+        self.core = operations.Operations(cloud.plans, self.store, cloud.heat)
+        self.validations = cloud.validations
+        self.executions = Executions(cloud.validations, self.store)
+        self.sleep = lambda seconds: None
+
+
+class FromHere(_Way, plan_ways._FromHere):
+    pass
+
+
+class ThroughMistral(_Way, plan_ways._ThroughMistral):
+    pass
+
+
+class ValidationCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.cloud = fakes.Cloud()
+        self.cloud.make()
+        self.machine = self.cloud.machine
+        self.mistral = ThroughMistral(self.cloud)
+        here = FromHere(self.cloud)
+        self.patch(
+            plan_ways,
+            'way',
+            lambda manager, from_here: here if from_here else self.mistral,
+        )
+        self.patch(
+            validation_ways._ThroughMistral,
+            'sleep',
+            lambda self, seconds: None,
+        )
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.stderr = io.StringIO()
+
+    def run_command(self, command, *arguments):
+        stdout = io.StringIO()
+        app = types.SimpleNamespace(client_manager=None, stdout=stdout)
+        made = command(app, None)
+        with contextlib.redirect_stderr(self.stderr):
+            parsed = made.get_parser('openstack').parse_args(list(arguments))
+            code = made.run(parsed)
+        return code, stdout.getvalue()
+
+    def json(self, command, *arguments):
+        code, output = self.run_command(command, *arguments, '-f', 'json')
+        return code, json.loads(output)
+
+    def run_here(self, *arguments):
+        return self.json(
+            validation.RunValidations, 'plan', '--local', *arguments
+        )
+
+    def refused(self, command, *arguments):
+        exc = self.assertRaises(
+            exceptions.CommandError, self.run_command, command, *arguments
+        )
+        return str(exc)
+
+    def report(self, name, *news):
+        self.machine.reports[f'validations/{name}.yaml'] = list(news)
+
+    def write(self, name, text):
+        file = self.folder / name
+        file.write_text(text)
+        return str(file)
+
+
+class ListTest(ValidationCase):
+    def test_those_of_a_plan(self):
+        code, found = self.json(validation.ListValidations, 'plan')
+        self.assertEqual(0, code)
+        self.assertEqual(
+            ['cpu', 'dns', 'ram'], [one['Validation'] for one in found]
+        )
+        self.assertEqual(['prep', 'size'], found[0]['Groups'])
+
+    def test_those_of_a_folder_and_of_a_group(self):
+        self.write('a.yaml', fakes.playbook('A', 'x').decode())
+        self.write('b.yaml', fakes.playbook('B').decode())
+        _, found = self.json(
+            validation.ListValidations,
+            *('--from', str(self.folder), '--group', 'x'),
+        )
+        self.assertEqual(['a'], [one['Validation'] for one in found])
+
+    def test_those_of_a_package_where_it_would_run(self):
+        _, found = self.json(validation.ListValidations, '--package', 'p')
+        self.assertEqual([], found)
+        [(name, arguments)] = self.mistral.executions.begun
+        self.assertEqual('validations.list', name)
+        self.assertEqual('p', arguments['package'])
+        self.assertIn(
+            'no Python package p',
+            self.refused(
+                validation.ListValidations, '--package', 'p', '--local'
+            ),
+        )
+
+    def test_one_place_has_to_be_named(self):
+        for arguments in ((), ('plan', '--from', str(self.folder))):
+            self.assertIn(
+                'Give one of',
+                self.refused(validation.ListValidations, *arguments),
+            )
+
+
+class RunTest(ValidationCase):
+    def test_all_of_a_plan_pass(self):
+        code, found = self.run_here()
+        self.assertEqual(0, code)
+        self.assertEqual(['PASSED'] * 3, [one['State'] for one in found])
+        self.assertIn('ram: PASSED', self.stderr.getvalue())
+
+    def test_some_that_fail_are_an_exit_code(self):
+        self.report(
+            'ram', fakes.result('failed', message='bad'), fakes.end('failed')
+        )
+        code, found = self.run_here('--group', 'prep')
+        self.assertEqual(common.FAILED, code)
+        self.assertEqual(['PASSED', 'FAILED'], [one['State'] for one in found])
+        self.assertIn('bad', found[1]['Reason'])
+
+    def test_what_a_playbook_says_is_harmless_for_a_terminal(self):
+        self.report(
+            'ram',
+            fakes.result('failed', message='\x1b[2Jbad'),
+            fakes.end('failed'),
+        )
+        _, output = self.run_command(
+            validation.RunValidations,
+            *('plan', '--local', '--validation', 'ram'),
+        )
+        self.assertNotIn('\x1b', output + self.stderr.getvalue())
+
+    def test_an_interrupt_ends_them(self):
+        self.report('ram', {'kind': 'task', 'task': 'wait'})
+
+        def interrupt():
+            if self.machine.now > 1003:
+                raise KeyboardInterrupt
+
+        self.machine.while_waiting = interrupt
+        code, _ = self.run_here()
+        self.assertEqual(common.INTERRUPTED, code)
+        self.assertEqual([], self.machine.running)
+        self.assertIn('have been ended', self.stderr.getvalue())
+
+    def test_what_runs_here_is_waited_for(self):
+        self.assertIn(
+            'exclude each other',
+            self.refused(
+                validation.RunValidations, 'plan', '--local', '--no-wait'
+            ),
+        )
+
+    def test_secrets_come_from_files(self):
+        secrets = self.write('secrets.yaml', 'password: hunter2')
+        key = self.write('key', 'a key')
+        self.run_here(
+            *('--secrets', secrets, '--ssh-key', key, '--variable', 'a=b'),
+            *('--validation', 'dns'),
+        )
+        [process] = self.machine.begun
+        self.assertEqual(
+            {'a': 'b', 'password': 'hunter2'}, process.setting.variables
+        )
+        self.assertEqual('a key', process.setting.key)
+
+    def test_a_key_that_cannot_be_read_is_an_error(self):
+        self.assertIn(
+            'cannot be read',
+            self.refused(
+                validation.RunValidations,
+                *('plan', '--local', '--ssh-key', str(self.folder)),
+            ),
+        )
+
+
+class MistralTest(ValidationCase):
+    def run_there(self, *arguments):
+        return self.json(validation.RunValidations, *arguments)
+
+    def test_it_is_shown_as_one_from_here(self):
+        self.report('ram', fakes.result('failed'), fakes.end('failed'))
+        code, found = self.run_there('plan', '--group', 'prep')
+        self.assertEqual(common.FAILED, code)
+        self.assertEqual(['PASSED', 'FAILED'], [one['State'] for one in found])
+        self.assertIn('ram: FAILED', self.stderr.getvalue())
+
+    def test_what_is_secret_is_not_in_what_mistral_keeps(self):
+        secrets = self.write('secrets.yaml', 'password: hunter2')
+        key = self.write('key', 'a key')
+        self.run_there('plan', '--secrets', secrets, '--ssh-key', key)
+        begun = json.dumps(self.mistral.executions.begun)
+        self.assertNotIn('hunter2', begun)
+        self.assertNotIn('a key', begun)
+        process = self.machine.begun[0]
+        self.assertEqual('hunter2', process.setting.variables['password'])
+        self.assertEqual({}, self.cloud.objects(plan_ways.UPLOADS))
+
+    def test_files_are_sent_there(self):
+        self.write('a.yaml', fakes.playbook('A').decode())
+        code, found = self.run_there('--from', str(self.folder))
+        self.assertEqual((0, 'a'), (code, found[0]['Validation']))
+        self.assertEqual({}, self.cloud.objects(plan_ways.UPLOADS))
+
+    def test_what_mistral_does_not_begin_is_an_error(self):
+        self.machine.absent = 'install it'
+        self.assertIn(
+            'install it', self.refused(validation.RunValidations, 'plan')
+        )
+
+    def test_it_need_not_be_waited_for(self):
+        code, _ = self.run_there('plan', '--no-wait')
+        # The fake was through with it before anybody could look.
+        self.assertEqual(0, code)
+
+    def test_an_interrupt_ends_the_waiting_alone(self):
+        def interrupt(self, seconds):
+            raise KeyboardInterrupt
+
+        self.patch(validation_ways._ThroughMistral, 'sleep', interrupt)
+        code, _ = self.run_there('plan')
+        self.assertEqual(common.INTERRUPTED, code)
+        self.assertIn('validation stop', self.stderr.getvalue())
+
+
+class ResultTest(ValidationCase):
+    def setUp(self):
+        super().setUp()
+        self.report(
+            'dns',
+            {'kind': 'stdout', 'text': 'PLAY'},
+            fakes.result(host='a', task='ask', message='fine'),
+            fakes.end(),
+        )
+        self.run_here()
+        [self.run_id] = [one['id'] for one in self.cloud.validations.results()]
+
+    def test_runs_are_listed(self):
+        _, [found] = self.json(validation_result.ListResults)
+        self.assertEqual(
+            (self.run_id, 'plan plan', 'PASSED', {'PASSED': 3}),
+            tuple(
+                found[name] for name in ('Run', 'Source', 'State', 'Summary')
+            ),
+        )
+        _, found = self.json(validation_result.ListResults, 'other')
+        self.assertEqual([], found)
+
+    def test_a_run_is_shown_with_its_exit_code(self):
+        code, found = self.json(validation_result.ShowResult, self.run_id)
+        self.assertEqual((0, 3), (code, len(found)))
+
+    def test_a_validation_is_shown_task_by_task(self):
+        _, found = self.json(validation_result.ShowResult, self.run_id, 'dns')
+        self.assertEqual(
+            [('a', 'ask', 'ok', 'fine')],
+            [
+                (one['Host'], one['Task'], one['State'], one['Message'])
+                for one in found
+            ],
+        )
+
+    def test_what_was_printed_is_shown(self):
+        _, output = self.run_command(
+            validation_result.ShowResult,
+            *(self.run_id, 'dns', '--stdout', '-f', 'value'),
+        )
+        self.assertEqual('PLAY\n', output)
+
+    def test_what_is_not_there_is_an_error(self):
+        for arguments in (('no-such-run',), (self.run_id, 'nope')):
+            self.refused(validation_result.ShowResult, *arguments)
+
+
+class StopTest(ValidationCase):
+    def test_it_waits_until_the_run_has_stopped(self):
+        self.report('dns', {'kind': 'task', 'task': 'wait'})
+        self.patch(validation.time, 'sleep', lambda seconds: None)
+        codes = []
+
+        def stop():
+            if self.machine.now > 1005:
+                self.machine.while_waiting = lambda: None
+                [run] = self.cloud.validations.results()
+                self.cloud.validations.stop(run['id'])
+                codes.append(run['id'])
+
+        self.machine.while_waiting = stop
+        code, _ = self.run_here()
+        self.assertEqual(common.CANCELLED, code)
+        self.assertIn(
+            'has ended: STOPPED',
+            self.refused(validation.StopValidations, *codes),
+        )
+
+
+class DeployTest(ValidationCase):
+    """A plan whose deployment needs the group prep."""
+
+    def setUp(self):
+        super().setUp()
+        self.cloud.plans.update(
+            'plan',
+            {'scripts/run.sh': b'#!/bin/sh\n# new\n'},
+        )
+        self.cloud.plans.change('plan', self.require)
+
+    @staticmethod
+    def require(environment):
+        return type(environment).from_text(
+            environment.to_text() + 'required_validations: [prep]\n'
+        )
+
+    def deploy(self):
+        return self.run_command(
+            plan_deploy.DeployPlan, 'plan', '--local', '--no-wait'
+        )
+
+    def test_they_run_before_it(self):
+        self.deploy()
+        self.assertIn('plan', self.cloud.heat.stacks)
+        self.assertEqual(2, len(self.machine.begun))
+        self.assertIn('validations of prep', self.stderr.getvalue())
+
+    def test_one_that_fails_refuses_it_and_says_why(self):
+        self.report(
+            'ram', fakes.result('failed', message='bad'), fakes.end('failed')
+        )
+        said = self.refused(
+            plan_deploy.DeployPlan, 'plan', '--local', '--no-wait'
+        )
+        self.assertIn('ram: localhost: look: bad', said)
+        self.assertEqual({}, self.cloud.heat.stacks)
+
+
+class ProgressTest(testtools.TestCase):
+    def run_of(self, **states):
+        return {
+            'id': 'my-run-1',
+            'outcomes': [
+                {
+                    'validation': name,
+                    'state': state,
+                    'seconds': 2.0,
+                    'reason': '',
+                    'under_way': 'ask',
+                }
+                for name, state in states.items()
+            ],
+        }
+
+    def test_each_change_is_a_line(self):
+        stream = io.StringIO()
+        with validation_progress.Validations(stream) as show:
+            show.changed(self.run_of(a='RUNNING', b='WAITING'))
+            show.changed(self.run_of(a='RUNNING', b='WAITING'))
+            show.changed(self.run_of(a='PASSED', b='RUNNING'))
+        self.assertEqual(
+            ['Run my-run-1', 'a: begun', 'a: PASSED after 2 s', 'b: begun'],
+            stream.getvalue().splitlines(),
+        )
+
+    def test_on_a_terminal_it_is_live(self):
+        stream = base.Terminal()
+        with validation_progress.Validations(stream) as show:
+            show.changed(self.run_of(a='RUNNING', b='PASSED'))
+            show._bar.refresh()
+        self.assertIn('a ask', stream.getvalue())
+        self.assertIn('1/2', stream.getvalue())

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine that runs no playbook, and servers, for tests."""
+
+import io
+import json
+
+from heat_plugins.plans import errors
+from heat_plugins.plans import tarballs
+from heat_plugins.validations import operations
+from heat_plugins.validations import running
+from tests.unit.plans import fakes
+
+
+def playbook(name, *groups, hosts='all', **more):
+    """Return the text of a validation."""
+    metadata = {'name': name, 'groups': list(groups), **more}
+    play = {'hosts': hosts, 'vars': {'metadata': metadata}, 'tasks': []}
+    return json.dumps([play]).encode()
+
+
+def tarball(files):
+    """Return a tarball of files."""
+    file = io.BytesIO()
+    with tarballs.writer(file) as add:
+        for path, content in files.items():
+            add(f'top/{path}', content)
+    return file.getvalue()
+
+
+def result(state='ok', host='localhost', task='look', message=''):
+    return {
+        'kind': 'result',
+        'play': 'all',
+        'task': task,
+        'host': host,
+        'state': state,
+        'message': message,
+        'seconds': 0.1,
+    }
+
+
+def end(status='successful', left=0):
+    return {'kind': 'end', 'status': status, 'left': left}
+
+
+class Process:
+    """A playbook that reports what a test has told.
+
+    It ends a second after it has begun, unless its report has no end; then
+    it does when it is stopped.
+    """
+
+    def __init__(self, machine, setting, job):
+        self._machine = machine
+        self.setting = setting
+        self.job = job
+        self._begun_at = machine.now
+        self._news = list(machine.reports.get(job.playbook, [result(), end()]))
+        self.stopped = False
+        self.closed = False
+
+    def ended(self):
+        endless = not any(one['kind'] == 'end' for one in self._news)
+        if endless:
+            return self.stopped
+        return self.stopped or self._machine.now - self._begun_at >= 1
+
+    def news(self):
+        found, self._news = self._news, []
+        if self.stopped and not any(one['kind'] == 'end' for one in found):
+            found.append(end('stopped'))
+        # What has been told ends with the process alone.
+        self._news = [one for one in found if one['kind'] == 'end']
+        return (
+            found
+            if self.ended()
+            else [one for one in found if one['kind'] != 'end']
+        )
+
+    def stop(self):
+        assert not self.closed
+        self.stopped = True
+
+    def close(self):
+        assert not self.closed
+        self.closed = True
+        self._machine.running.remove(self)
+        return 0
+
+
+class Machine:
+    """Where nothing really runs.
+
+    :ivar reports: by the path of a playbook, what it reports.
+    :ivar begun: all processes so far.
+    :ivar while_waiting: called whenever somebody waits.
+    """
+
+    def __init__(self):
+        self.now = 1000.0
+        self.reports = {}
+        self.begun = []
+        self.running = []
+        self.most = 0
+        self.absent = None
+        self.broken = ()
+        self.while_waiting = lambda: None
+
+    def seam(self):
+        return running.Machine(
+            check=self._check,
+            begin=self._begin,
+            monotonic=lambda: self.now,
+            sleep=self._sleep,
+        )
+
+    def _check(self):
+        if self.absent:
+            raise errors.Refused(self.absent)
+
+    def _begin(self, setting, job):
+        if job.playbook in self.broken:
+            raise OSError(28, 'No space left on device')
+        made = Process(self, setting, job)
+        self.begun.append(made)
+        self.running.append(made)
+        self.most = max(self.most, len(self.running))
+        return made
+
+    def _sleep(self, seconds):
+        self.now += seconds
+        self.while_waiting()
+
+
+class Servers:
+    """The servers of stacks, as a test has them.
+
+    :ivar outputs: by stack and name.
+    :ivar found: by stack.
+    """
+
+    def __init__(self):
+        self.outputs = {}
+        self.found = {}
+
+    def output(self, stack, name):
+        if stack not in self.found:
+            raise errors.NotFound(f'There is no stack {stack}')
+        return self.outputs.get((stack, name))
+
+    def servers(self, stack):
+        return self.found[stack]
+
+
+class Cloud(fakes.Cloud):
+    """A cloud with a plan `plan`, and what validations need beside that."""
+
+    def __init__(self):
+        super().__init__()
+        self.machine = Machine()
+        self.servers = Servers()
+        self.validations = operations.Operations(
+            self.plans,
+            self.swift.store(),
+            self.heat,
+            self.servers,
+            machine=self.machine.seam(),
+            clock=lambda: self.now,
+        )
+
+    def make(self, **more):
+        """Make the plan, with files that go over those of `fakes`."""
+        files = {
+            'validations/cpu.yaml': playbook('CPUs', 'prep', 'size'),
+            'validations/ram.yaml': playbook('Memory', 'prep'),
+            'validations/dns.yaml': playbook('Names', 'after'),
+            'validations/roles/look/tasks/main.yaml': b'[]',
+        }
+        return self.plans.create('plan', fakes.content(**files, **more))

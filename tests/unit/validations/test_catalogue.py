@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which validations there are, in good trees and in bad ones."""
+
+import testtools
+
+from heat_plugins.plans import errors
+from heat_plugins.validations import catalogue
+from heat_plugins.validations import packages
+from heat_plugins.validations import playbooks
+from tests.unit.validations import fakes
+
+# Few bytes that are gigabytes once somebody writes them out.
+BOMB = (
+    'a: &a [x, x, x, x, x, x, x, x, x, x]\n'
+    + ''.join(
+        f'{new}: &{new} [{", ".join([f"*{old}"] * 10)}]\n'
+        for old, new in zip('abcdefgh', 'bcdefghi', strict=True)
+    )
+).replace('\n', '\n      ')
+
+
+class PlaybookTest(testtools.TestCase):
+    def read(self, text):
+        return playbooks.read(text.encode(), 'validations/check.yaml')
+
+    def refused(self, text):
+        return str(self.assertRaises(errors.Invalid, self.read, text))
+
+    def test_it_is_what_its_metadata_say(self):
+        found = self.read("""\
+- hosts: web
+  vars:
+    metadata:
+      name: Memory
+      description: >
+        Is there
+        enough?
+      groups: [prep, prep, size]
+      categories: ram
+- hosts: all
+""")
+        self.assertEqual(
+            playbooks.Validation(
+                id='check',
+                path='validations/check.yaml',
+                name='Memory',
+                description='Is there enough?',
+                groups=('prep', 'size'),
+                categories=('ram',),
+                hosts=('web', 'all'),
+            ),
+            found,
+        )
+
+    def test_without_a_name_it_has_that_of_its_file(self):
+        found = self.read('[{hosts: all, vars: {metadata: {}}}]')
+        self.assertEqual(('check', ()), (found.name, found.groups))
+
+    def test_what_has_no_metadata_is_no_validation(self):
+        for text in (
+            '',
+            'heat_template_version: 2021-04-16',
+            '[]',
+            '- just a text',
+            '- {hosts: all}',
+            '- {hosts: all, vars: [metadata]}',
+        ):
+            self.assertIsNone(self.read(text), text)
+
+    def test_ansibles_own_tags_are_no_matter(self):
+        found = self.read("""\
+- hosts: all
+  vars:
+    metadata: {name: Vault}
+    password: !vault |
+      $ANSIBLE_VAULT;1.1;AES256
+    raw: !unsafe '{{ x }}'
+""")
+        self.assertEqual('Vault', found.name)
+
+    def test_metadata_of_another_shape_are_refused(self):
+        for metadata in (
+            'text',
+            '{name: [a]}',
+            '{groups: {a: b}}',
+            '{groups: [[a]]}',
+            '{description: {a: b}}',
+        ):
+            said = self.refused(f'[{{vars: {{metadata: {metadata}}}}}]')
+            self.assertIn('validations/check.yaml', said)
+
+    def test_what_is_not_yaml_is_refused_and_not_quoted(self):
+        said = self.refused('[hunter2: {')
+        self.assertIn('is not YAML', said)
+        self.assertNotIn('hunter2', said)
+
+    def test_what_is_nested_without_an_end_is_refused(self):
+        self.refused('[' * 100_000)
+
+    def test_what_grows_as_it_is_written_out_is_refused(self):
+        said = self.refused(f'- vars:\n    metadata:\n      {BOMB}name: *i\n')
+        self.assertLess(len(said), 200)
+
+    def test_a_huge_file_is_refused(self):
+        self.assertIn('larger', self.refused('#' * (playbooks.LIMIT + 1)))
+
+    def test_what_is_not_text_is_refused(self):
+        self.assertRaises(
+            errors.Invalid, playbooks.read, b'\xff\xfe', 'x.yaml'
+        )
+
+
+class CatalogueTest(testtools.TestCase):
+    def test_playbooks_are_found_where_they_usually_lie(self):
+        one = fakes.playbook('A')
+        found = catalogue.read(
+            {
+                'top.yaml': one,
+                'playbooks/a.yml': one,
+                'validations/b.yaml': one,
+                'share/ansible/validation-playbooks/c.yaml': one,
+                'environments/d.yaml': one,
+                'validations/roles/playbooks/e.yaml': one,
+                'validations/f.txt': one,
+            }
+        )
+        self.assertEqual(
+            ['a', 'b', 'c', 'top'], [one.id for one in found.validations]
+        )
+        self.assertEqual((), found.warnings)
+
+    def test_one_that_is_garbled_spoils_only_itself(self):
+        found = catalogue.read(
+            {'good.yaml': fakes.playbook('Good'), 'bad.yaml': b'['}
+        )
+        self.assertEqual(['good'], [one.id for one in found.validations])
+        [warning] = found.warnings
+        self.assertIn('bad.yaml is not YAML', warning)
+
+    def test_of_two_of_one_name_the_first_counts(self):
+        other = fakes.playbook('Other')
+        found = catalogue.read(
+            {
+                'playbooks/a.yaml': fakes.playbook('A'),
+                'validations/a.yaml': other,
+                'playbooks/b.yaml': other,
+                'validations/b.yaml': other,
+            }
+        )
+        self.assertEqual(
+            ['A', 'Other'], [one.name for one in found.validations]
+        )
+        [warning] = found.warnings
+        self.assertIn('validations/a.yaml', warning)
+
+    def test_those_that_are_named_or_in_a_group_are_chosen(self):
+        found = catalogue.read(
+            {
+                'a.yaml': fakes.playbook('A', 'x'),
+                'b.yaml': fakes.playbook('B', 'x', 'y'),
+                'c.yaml': fakes.playbook('C'),
+            }
+        )
+
+        def chosen(*arguments):
+            return [one.id for one in found.choose(*arguments)]
+
+        self.assertEqual(['a', 'b', 'c'], chosen())
+        self.assertEqual(['a', 'c'], chosen(['c', 'a']))
+        self.assertEqual(['b', 'c'], chosen(['c'], ['y']))
+
+    def test_what_is_not_there_is_named_with_what_is(self):
+        found = catalogue.read({'a.yaml': fakes.playbook('A', 'x')})
+        error = self.assertRaises(errors.NotFound, found.choose, ['b'])
+        self.assertEqual('There is no validation b; there are: a', str(error))
+        error = self.assertRaises(errors.NotFound, found.choose, [], ['y'])
+        self.assertEqual('There is no group y; there are: x', str(error))
+
+    def test_folders_of_roles_and_plugins_are_found(self):
+        found = catalogue.paths(
+            [
+                'validations/roles/a/tasks/main.yaml',
+                'validations/roles/a/library/own.py',
+                'share/ansible/roles/b/tasks/main.yaml',
+                'library/m.py',
+                'playbooks/x.yaml',
+            ]
+        )
+        self.assertEqual(
+            {
+                'library': ('library',),
+                'roles': ('share/ansible/roles', 'validations/roles'),
+            },
+            found,
+        )
+
+
+class PackageTest(testtools.TestCase):
+    def test_one_that_is_not_installed_is_told(self):
+        for name in ('no-such-package', ''):
+            self.assertRaises(errors.NotFound, packages.content, name)
+
+    def test_what_is_no_playbook_role_or_plugin_stays_behind(self):
+        self.assertEqual({}, packages.content('PyYAML'))

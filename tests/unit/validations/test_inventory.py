@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The servers of a stack, as Ansible is told of them."""
+
+import testtools
+
+from heat_plugins.plans import errors
+from heat_plugins.validations import inventory
+from tests.unit.validations import fakes
+
+
+class HostsTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.servers = fakes.Servers()
+        self.servers.found['stack'] = []
+
+    def hosts(self, **outputs):
+        for name, value in outputs.items():
+            self.servers.outputs['stack', name] = value
+        return inventory.hosts(self.servers, 'stack')
+
+    def refused(self, value):
+        error = self.assertRaises(
+            errors.Invalid, self.hosts, validation_hosts=value
+        )
+        return str(error)
+
+    def test_they_are_the_servers_that_have_addresses(self):
+        self.servers.found['stack'] = [
+            inventory.Server(
+                path=('Compute', '0', 'Nova-Compute'),
+                name='compute-0',
+                address='10.0.0.1',
+            ),
+            inventory.Server(path=('off',), name='off'),
+        ]
+        [host] = self.hosts()
+        self.assertEqual(
+            inventory.Host(
+                name='compute-0',
+                address='10.0.0.1',
+                groups=('Compute', 'Nova_Compute'),
+            ),
+            host,
+        )
+
+    def test_a_name_that_another_has_or_that_is_none_gives_way(self):
+        self.servers.found['stack'] = [
+            inventory.Server(path=(place,), name=name, address='10.0.0.1')
+            for place, name in (('a', 'x'), ('b', 'x'), ('c', '{{ evil }}'))
+        ]
+        self.assertEqual(['x', 'b', 'c'], [host.name for host in self.hosts()])
+
+    def test_an_output_may_say_which_they_are(self):
+        self.servers.found['stack'] = [
+            inventory.Server(path=('a',), name='a', address='10.0.0.1')
+        ]
+        found = self.hosts(
+            validation_hosts={
+                'b': '192.0.2.1',
+                'c': {'address': '2001:DB8::1', 'groups': ['web', 'all']},
+            }
+        )
+        self.assertEqual(
+            (
+                inventory.Host(name='b', address='192.0.2.1'),
+                inventory.Host(
+                    name='c', address='2001:db8::1', groups=('web',)
+                ),
+            ),
+            found,
+        )
+
+    def test_an_output_that_does_not_is_refused(self):
+        for value in (
+            {},
+            'text',
+            ['10.0.0.1'],
+            {'a': None},
+            {'a': {'address': '10.0.0.1', 'ansible_connection': 'local'}},
+            {'a': {'address': '10.0.0.1', 'groups': 'web'}},
+        ):
+            self.assertIn('validation_hosts', self.refused(value))
+
+    def test_what_ansible_would_run_is_no_address_and_no_name(self):
+        evil = '{{ lookup("pipe", "id") }}'
+        self.assertIn('no IP address', self.refused({'a': evil}))
+        self.assertIn('name of a host', self.refused({evil: '10.0.0.1'}))
+        self.assertIn('name of a host', self.refused({'-x': '10.0.0.1'}))
+
+    def test_a_login_is_a_plain_one(self):
+        self.assertRaises(errors.Invalid, inventory.Login, connection='docker')
+        self.assertRaises(errors.Invalid, inventory.Login, user='a b')
+
+
+class WriteTest(testtools.TestCase):
+    HOST = inventory.Host(name='a', address='10.0.0.1', groups=('web',))
+
+    def test_servers_are_come_to_as_the_caller_says(self):
+        found = inventory.write(
+            [self.HOST], inventory.Login(user='me', key_file='/key')
+        )['all']
+        self.assertEqual({'a': {'ansible_host': '10.0.0.1'}}, found['hosts'])
+        self.assertEqual({'hosts': {'a': {}}}, found['children']['web'])
+        self.assertEqual(
+            {
+                'ansible_connection': 'ssh',
+                'ansible_user': 'me',
+                'ansible_ssh_private_key_file': '/key',
+            },
+            found['children']['stack']['vars'],
+        )
+
+    def test_without_a_stack_it_is_this_machine(self):
+        found = inventory.write(None, inventory.Login())
+        self.assertEqual(['localhost'], list(found['all']['hosts']))
+
+    def test_a_stack_without_servers_is_not_this_machine(self):
+        found = inventory.write((), inventory.Login())
+        self.assertEqual({}, found['all']['hosts'])

@@ -1,0 +1,506 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be done with validations, on a machine that runs none."""
+
+import json
+import time
+
+import testtools
+
+from heat_plugins.plans import deploying
+from heat_plugins.plans import errors
+from heat_plugins.plans import parcels
+from heat_plugins.signals import errors as store_errors
+from heat_plugins.validations import inventory
+from heat_plugins.validations import ledger as ledgers
+from heat_plugins.validations import runs
+from tests.unit.validations import fakes
+
+SLOW = [{'kind': 'task', 'task': 'wait'}]
+BAD = [fakes.result('failed', task='look', message='bad'), fakes.end('failed')]
+
+
+class OperationsTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.cloud = fakes.Cloud()
+        self.machine = self.cloud.machine
+        self.validations = self.cloud.validations
+
+    def make(self, **more):
+        self.cloud.make(**more)
+
+    def run_all(self, **options):
+        return self.validations.run('plan', **options)
+
+    def states(self, run):
+        return {
+            one['validation']: str(one['state']) for one in run['outcomes']
+        }
+
+    def objects(self):
+        return self.cloud.objects(ledgers.CONTAINER)
+
+    def report(self, name, *news):
+        self.machine.reports[f'validations/{name}.yaml'] = list(news)
+
+
+class ListTest(OperationsTest):
+    def test_those_of_a_plan_by_name_and_group(self):
+        self.make(**{'validations/bad.yaml': b'['})
+        found = self.validations.list('plan')
+        self.assertEqual(
+            ['cpu', 'dns', 'ram'], [one['id'] for one in found['validations']]
+        )
+        self.assertEqual(1, len(found['warnings']))
+        found = self.validations.list('plan', groups=['size'])
+        self.assertEqual(['cpu'], [one['id'] for one in found['validations']])
+        json.dumps(found)
+
+    def test_a_template_that_looks_like_one_is_none(self):
+        self.make(**{'playbooks/x.yaml': fakes.playbook('X')})
+        ids = [
+            one['id'] for one in self.validations.list('plan')['validations']
+        ]
+        self.assertNotIn('x', ids)
+
+    def test_those_of_a_package_that_is_not_there_are_an_error(self):
+        self.assertRaises(
+            errors.NotFound, self.validations.list, package='nope'
+        )
+
+    def test_one_place_has_to_be_named(self):
+        for given in (
+            {},
+            {'plan': 'plan', 'package': 'p'},
+            {'container': 'c'},
+            {'object': 'o'},
+        ):
+            self.assertRaises(errors.Invalid, self.validations.list, **given)
+
+    def test_the_groups_that_a_deployment_needs(self):
+        self.make()
+        self.assertEqual({'groups': []}, self.validations.required('plan'))
+
+
+class RunTest(OperationsTest):
+    def test_all_of_a_plan_pass(self):
+        self.make()
+        run = self.run_all()
+        self.assertEqual(('PASSED', True), (run['state'], run['success']))
+        self.assertEqual({'PASSED': 3}, run['summary'])
+        self.assertEqual(
+            ('plan plan', 'plan', ''),
+            (run['source'], run['plan'], run['stack']),
+        )
+        json.dumps(run)
+
+    def test_one_that_fails_fails_the_run_and_says_why(self):
+        self.make()
+        self.report('ram', *BAD)
+        run = self.run_all()
+        self.assertEqual(
+            {'cpu': 'PASSED', 'dns': 'PASSED', 'ram': 'FAILED'},
+            self.states(run),
+        )
+        self.assertEqual(False, run['success'])
+        self.assertEqual(
+            '1 of 3 did not pass: ram: localhost: look: bad', run['reason']
+        )
+
+    def test_only_some(self):
+        self.make()
+        run = self.run_all(validations=['dns'], groups=['size'])
+        self.assertEqual({'cpu', 'dns'}, set(self.states(run)))
+
+    def test_no_more_at_once_than_asked_for(self):
+        self.make()
+        for most in (1, 2):
+            self.machine.most = 0
+            self.run_all(at_once=most)
+            self.assertEqual(most, self.machine.most)
+
+    def test_what_cannot_be_is_refused_before_anything_begins(self):
+        self.make()
+        for options in (
+            {'at_once': 0},
+            {'at_once': 100},
+            {'timeout': 0},
+            {'connection': 'docker'},
+            {'user': '{{ x }}'},
+            {'variables': ['a']},
+            {'variables': {'a-b': 1}},
+            {'secrets': {'other': 'hunter2'}},
+            {'secrets': 'hunter2'},
+            {'secrets': {'ssh_key': ['hunter2']}},
+        ):
+            error = self.assertRaises(errors.Invalid, self.run_all, **options)
+            self.assertNotIn('hunter2', str(error))
+        self.assertEqual([], self.machine.begun)
+        self.assertIsNone(self.objects())
+
+    def test_without_ansible_it_says_what_to_do(self):
+        self.make()
+        self.machine.absent = 'install it'
+        error = self.assertRaises(errors.Refused, self.run_all)
+        self.assertEqual('install it', str(error))
+
+    def test_a_place_without_any_is_told(self):
+        self.cloud.plans.create('bare', fakes.fakes.content())
+        error = self.assertRaises(
+            errors.NotFound, self.validations.run, 'bare'
+        )
+        self.assertIn('vars.metadata', str(error))
+
+    def test_the_whole_folder_goes_along_and_nothing_else(self):
+        self.make()
+        self.run_all(validations=['dns'])
+        [process] = self.machine.begun
+        content = process.setting.content
+        self.assertIn('validations/roles/look/tasks/main.yaml', content)
+        self.assertNotIn('root.yaml', content)
+
+    def test_it_is_for_the_servers_of_the_plans_stack(self):
+        self.make()
+        self.cloud.heat.become('plan', 'CREATE_COMPLETE')
+        self.cloud.servers.found['plan'] = [
+            inventory.Server(path=('web',), name='web', address='10.0.0.1')
+        ]
+        self.assertEqual('plan', self.run_all(validations=['dns'])['stack'])
+        [host] = self.machine.begun[-1].setting.hosts
+        self.assertEqual(('web', '10.0.0.1'), (host.name, host.address))
+        self.run_all(validations=['dns'], stack='')
+        self.assertIsNone(self.machine.begun[-1].setting.hosts)
+
+    def test_a_stack_that_is_not_there_is_an_error(self):
+        self.make()
+        self.assertRaises(errors.NotFound, self.run_all, stack='nope')
+
+    def test_one_that_cannot_be_begun_fails_alone(self):
+        self.make()
+        self.machine.broken = ('validations/ram.yaml',)
+        run = self.run_all()
+        self.assertEqual('FAILED', self.states(run)['ram'])
+        self.assertEqual({'PASSED': 2, 'FAILED': 1}, run['summary'])
+        self.assertIn('No space left', run['reason'])
+
+    def test_somebody_is_told_how_it_stands(self):
+        self.make()
+        seen = []
+        self.run_all(tell=lambda run: seen.append(run.counts), at_once=1)
+        self.assertEqual({'RUNNING': 1, 'WAITING': 2}, seen[0])
+        self.assertEqual({'PASSED': 3}, seen[-1])
+
+    def test_an_upload_is_as_good_as_a_plan(self):
+        store = self.cloud.swift.store()
+        store.put_container('uploads', {})
+        file = fakes.tarball({'playbooks/a.yaml': fakes.playbook('A')})
+        store.put_object('uploads', 'one', file)
+        run = self.validations.run(container='uploads', object='one')
+        self.assertEqual({'a': 'PASSED'}, self.states(run))
+
+
+class SecretsTest(OperationsTest):
+    SECRETS = {
+        'variables': {'password': 'hun"ter2', 'pin': 12345, 'on': True},
+        'ssh_key': '-----BEGIN KEY-----\nabcdefgh\n-----END KEY-----\n',
+    }
+
+    def test_they_reach_the_playbook_and_no_record(self):
+        self.make()
+        run = self.run_all(
+            validations=['dns'],
+            variables={'size': 'large'},
+            secrets=self.SECRETS,
+        )
+        [process] = self.machine.begun
+        self.assertEqual(
+            {'size': 'large', **self.SECRETS['variables']},
+            process.setting.variables,
+        )
+        self.assertIn('abcdefgh', process.setting.key)
+        for secret in ('hun', '12345', 'abcdefgh'):
+            self.assertNotIn(secret, json.dumps(run))
+            self.assertNotIn(secret, repr(process.setting))
+            self.assertNotIn(secret, repr(process.job))
+
+    def test_they_are_masked_in_each_form(self):
+        self.make()
+        self.run_all(validations=['dns'], secrets=self.SECRETS)
+        [process] = self.machine.begun
+        for text in ('hun"ter2', 'hun\\"ter2', '12345', 'abcdefgh'):
+            self.assertIn(text, process.job.secrets)
+
+    def test_they_may_come_by_reference(self):
+        self.make()
+        store = self.cloud.swift.store()
+        content = json.dumps(self.SECRETS).encode()
+        store.put_container('uploads', {})
+        store.put_object('uploads', 's', content)
+        self.run_all(
+            validations=['dns'],
+            secrets=parcels.reference('uploads', 's', content),
+        )
+        [process] = self.machine.begun
+        self.assertEqual('hun"ter2', process.setting.variables['password'])
+
+
+class StopTest(OperationsTest):
+    def begin(self, **options):
+        """Run with `dns` endless; `when` is called once it waits."""
+        self.make()
+        self.report('dns', *SLOW)
+
+    def test_a_run_is_stopped_from_afar(self):
+        self.begin()
+
+        def stop():
+            if self.machine.now > 1005:
+                self.machine.while_waiting = lambda: None
+                [run] = self.validations.results()
+                found = self.validations.stop(run['id'])
+                self.assertIsNone(found['success'])
+
+        self.machine.while_waiting = stop
+        run = self.run_all(at_once=1)
+        self.assertEqual(('STOPPED', False), (run['state'], run['success']))
+        self.assertEqual(
+            {'cpu': 'PASSED', 'dns': 'STOPPED', 'ram': 'STOPPED'},
+            self.states(run),
+        )
+        self.assertEqual([], self.machine.running)
+
+    def test_it_ends_with_whoever_waited_for_it(self):
+        self.begin()
+        run = self.run_all(abandoned=lambda: self.machine.now > 1010)
+        self.assertEqual('STOPPED', run['state'])
+        self.assertEqual([], self.machine.running)
+
+    def test_it_goes_on_while_nobody_can_say_whether_to_stop(self):
+        self.begin()
+
+        def abandoned():
+            if self.machine.now < 1010:
+                raise errors.Unavailable('no')
+            return True
+
+        run = self.run_all(abandoned=abandoned)
+        self.assertEqual('STOPPED', run['state'])
+        self.assertLess(1010, self.machine.now)
+
+    def test_an_interrupt_ends_all_of_it_and_is_on_record(self):
+        self.begin()
+
+        def interrupt():
+            if self.machine.now > 1003:
+                raise KeyboardInterrupt
+
+        self.machine.while_waiting = interrupt
+        self.assertRaises(KeyboardInterrupt, self.run_all)
+        self.assertEqual([], self.machine.running)
+        [run] = self.validations.results()
+        self.assertEqual('STOPPED', run['state'])
+
+    def test_nothing_is_left_when_the_object_store_lets_nobody_in(self):
+        self.begin()
+
+        def refuse():
+            if self.machine.now > 1003:
+                self.cloud.swift.fail(times=999, status=403)
+
+        self.machine.while_waiting = refuse
+        self.assertRaises(store_errors.Denied, self.run_all)
+        self.assertEqual([], self.machine.running)
+
+    def test_one_that_has_ended_is_not_stopped(self):
+        self.make()
+        run = self.run_all()
+        error = self.assertRaises(
+            errors.Refused, self.validations.stop, run['id']
+        )
+        self.assertIn('has ended: PASSED', str(error))
+
+    def test_one_that_is_not_there_is_an_error(self):
+        self.assertRaises(
+            errors.NotFound, self.validations.stop, '20260101T000000Z-abc'
+        )
+        self.assertRaises(errors.Invalid, self.validations.stop, '../plan')
+
+
+class ResultsTest(OperationsTest):
+    def test_runs_are_listed_the_latest_first(self):
+        self.make()
+        first = self.run_all(validations=['dns'])
+        self.cloud.now += 60
+        second = self.run_all(validations=['ram'])
+        self.cloud.plans.create(
+            'other',
+            fakes.fakes.content(**{'validations/a.yaml': fakes.playbook('A')}),
+        )
+        self.cloud.now += 60
+        other = self.validations.run('other')
+        ids = [one['id'] for one in self.validations.results()]
+        self.assertEqual([other['id'], second['id'], first['id']], ids)
+        ids = [one['id'] for one in self.validations.results('other')]
+        self.assertEqual([other['id']], ids)
+
+    def test_each_has_its_tasks_and_what_was_printed(self):
+        self.make()
+        self.report(
+            'dns',
+            {'kind': 'stdout', 'text': 'PLAY'},
+            fakes.result(host='a', task='ask'),
+            fakes.end(),
+        )
+        run = self.run_all()
+        found = self.validations.result(run['id'], 'dns')
+        self.assertEqual('PLAY\n', found['stdout'])
+        [task] = found['tasks']
+        self.assertEqual(
+            ('a', 'ask', 'ok'), (task['host'], task['task'], task['state'])
+        )
+        self.assertEqual(run, self.validations.result(run['id']))
+        self.assertRaises(
+            errors.NotFound, self.validations.result, run['id'], 'nope'
+        )
+        self.assertRaises(
+            errors.NotFound, self.validations.result, run['id'], '../run'
+        )
+
+    def test_an_id_serves_once(self):
+        self.make()
+        self.run_all(run_id='my-run-1')
+        self.assertRaises(errors.Exists, self.run_all, run_id='my-run-1')
+
+    def test_only_the_last_runs_are_kept(self):
+        self.make()
+        for number in range(4):
+            self.cloud.now += 60
+            self.run_all(run_id=f'my-run-{number}')
+        self.validations.ledger.tidy(kept=2)
+        self.assertEqual(
+            ['my-run-3', 'my-run-2'],
+            [one['id'] for one in self.validations.results()],
+        )
+        self.assertEqual(8, len(self.objects()))
+
+    def test_a_run_that_goes_on_is_kept(self):
+        self.make()
+        run = runs.Run(
+            id='my-run-0', source='x', started_at='2020-01-01T00:00:00Z'
+        )
+        self.validations.ledger.begin(run)
+        self.run_all()
+        self.validations.ledger.tidy(kept=0)
+        self.assertEqual(
+            ['my-run-0'], [one['id'] for one in self.validations.results()]
+        )
+
+    def test_one_that_nobody_runs_any_more_is_lost(self):
+        run = runs.Run(
+            id='my-run-0', source='x', started_at='2020-01-01T00:00:00Z'
+        )
+        self.validations.ledger.begin(run)
+        self.assertEqual(
+            'RUNNING', self.validations.result('my-run-0')['state']
+        )
+        self.cloud.swift.now = lambda: time.time() + 101
+        found = self.validations.result('my-run-0')
+        self.assertEqual(('LOST', False), (found['state'], found['success']))
+
+    def test_one_that_lasts_is_not_lost(self):
+        self.make()
+        self.report('dns', *SLOW)
+        seen = set()
+
+        def look():
+            [run] = self.validations.results()
+            seen.add(str(run['state']))
+
+        # The object store's time is the machine's here.
+        self.cloud.swift.now = lambda: self.machine.now
+        self.machine.while_waiting = look
+        self.run_all(
+            validations=['dns'], abandoned=lambda: self.machine.now > 1300
+        )
+        self.assertEqual({'RUNNING'}, seen)
+
+    def test_a_record_that_is_garbled_is_told(self):
+        self.make()
+        run = self.run_all()
+        self.objects()[f'{run["id"]}/run.json'] = b'garbled'
+        error = self.assertRaises(
+            errors.ServiceError, self.validations.result, run['id']
+        )
+        self.assertIn('garbled', str(error))
+
+
+class RequiredTest(OperationsTest):
+    """A plan whose deployment needs the group prep: cpu and ram."""
+
+    def setUp(self):
+        super().setUp()
+        self.make(
+            **{
+                'plan-environment.yaml': (
+                    b'template: root.yaml\n'
+                    b'environments: [{path: base.yaml}]\n'
+                    b'required_validations: [prep]\n'
+                )
+            }
+        )
+        self.deployer = deploying.Deployer(
+            self.cloud.plans,
+            self.cloud.swift.store(),
+            self.cloud.heat,
+            clock=lambda: self.cloud.now,
+        )
+
+    def refused(self):
+        error = self.assertRaises(errors.Refused, self.deployer.start, 'plan')
+        self.assertIn('group prep have not passed', str(error))
+        self.assertEqual({}, self.cloud.heat.stacks)
+
+    def test_they_are_named(self):
+        self.assertEqual(
+            {'groups': ['prep']}, self.validations.required('plan')
+        )
+
+    def test_without_them_nothing_is_deployed(self):
+        self.refused()
+
+    def test_when_they_have_passed_it_is(self):
+        self.run_all(groups=['prep'])
+        self.deployer.start('plan')
+        self.assertIn('plan', self.cloud.heat.stacks)
+
+    def test_one_that_fails_refuses_it(self):
+        self.report('ram', *BAD)
+        self.run_all(groups=['prep'])
+        self.refused()
+
+    def test_a_part_of_them_is_not_enough(self):
+        self.run_all(validations=['cpu', 'dns'])
+        self.refused()
+
+    def test_after_a_change_of_the_plan_they_count_no_more(self):
+        self.run_all()
+        self.cloud.plans.update('plan', {'scripts/run.sh': b'#!/bin/bash\n'})
+        self.refused()
+
+    def test_after_an_hour_they_count_no_more(self):
+        self.run_all()
+        self.cloud.now += 3601
+        self.refused()
+
+    def test_a_section_of_another_shape_is_refused(self):
+        for number, value in enumerate(('prep', '[1]', '{a: b}', '[""]')):
+            text = f'template: root.yaml\nrequired_validations: {value}\n'
+            name = f'plan-{number}'
+            self.cloud.plans.create(
+                name,
+                fakes.fakes.content(
+                    **{'plan-environment.yaml': text.encode()}
+                ),
+            )
+            self.assertRaises(errors.Invalid, self.validations.required, name)
+            self.assertRaises(errors.Invalid, self.deployer.start, name)
