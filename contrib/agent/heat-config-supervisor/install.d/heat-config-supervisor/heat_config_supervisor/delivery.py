@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Delivers results until they have been accepted.
+
+One process at a time does so, without regard to the agent; who has a new
+result and finds that one at it leaves the result to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+import contextlib
+import fcntl
+import logging
+import os
+import subprocess
+import time
+
+from heat_config_supervisor import config as configs
+from heat_config_supervisor import places
+from heat_config_supervisor import results
+from heat_config_supervisor import sending
+
+LOG = logging.getLogger(__name__)
+
+# Seconds before a second attempt, and to which that doubles.
+_FIRST, _MOST = 2.0, 300.0
+
+#: How often to send what is refused: an object store takes about a minute to
+#: know a new key everywhere.
+REFUSALS = 6
+
+#: The seconds after which nobody can wait for a result any more.
+_OLD = 7 * 24 * 3600.0
+
+# Seconds between two looks for new results.
+_LOOK = 2.0
+
+
+def deliver(config_id: str) -> sending.Answer:
+    """Send a result, once, and forget it if nobody wants it any more."""
+    try:
+        details = results.pending().get(config_id)
+        config = configs.read(places.deployed(config_id).read_bytes())
+        reason = _unwanted(config)
+    except (OSError, ValueError) as exc:
+        reason = f'it cannot be read: {type(exc).__name__}'
+    if reason:
+        answer = sending.Answer(sending.Fate.REFUSED, reason)
+        _drop(config_id, answer)
+        return answer
+    answer = sending.signal(config, details)
+    if answer.fate is sending.Fate.ACCEPTED:
+        results.pending().drop(config_id)
+        LOG.info('The result of config %s was accepted', config_id)
+    else:
+        LOG.warning(
+            'The result of config %s was not accepted by %s: %s',
+            config_id,
+            sending.place(config.signal_url)
+            if config.signal_url
+            else 'Heat or Zaqar',
+            answer.reason,
+        )
+    return answer
+
+
+def _unwanted(config: configs.Config) -> str | None:
+    """Say why nobody can want a result any more; None if somebody may."""
+    now = time.time()
+    if results.pending().age(config.id, now) > _OLD:
+        return 'it is too old'
+    if config.has_object:
+        expired = config.expires is not None and config.expires < now
+        return 'the URL has expired' if expired else None
+    given = configs.given()
+    if given is not None and config.id not in given:
+        return 'the server is not given the config any more'
+    return None
+
+
+def _drop(config_id: str, answer: sending.Answer) -> None:
+    results.pending().drop(config_id)
+    LOG.error(
+        'The result of config %s is not sent any more: %s',
+        config_id,
+        answer.reason,
+    )
+
+
+@contextlib.contextmanager
+def _turn() -> Iterator[bool]:
+    """Be the one process that delivers; False if there is another."""
+    places.state().mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (places.state() / 'delivery.lock').open('a') as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+def deliver_now(config_id: str) -> None:
+    """Send a new result; if that does not do, have it sent again later."""
+    with _turn() as is_ours:
+        if is_ours:
+            deliver(config_id)
+    if is_ours and list(results.pending()):
+        go_on()
+
+
+def go_on() -> None:
+    """Let a process of its own send what is pending, until it is accepted."""
+    places.state().mkdir(mode=0o700, parents=True, exist_ok=True)
+    log = places.state() / 'deliver.log'
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+    with os.fdopen(os.open(log, flags, 0o600), 'w') as stream:
+        subprocess.Popen(
+            places.command('deliver'),
+            cwd='/',
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            # It lives on when the agent has done its part.
+            preexec_fn=os.setpgrp,
+        )
+
+
+def deliver_all(sleep: Callable[[float], None] = time.sleep) -> None:
+    """Send all that is pending until nothing is, if nobody else does so."""
+    while list(results.pending()):
+        with _turn() as is_ours:
+            if not is_ours:
+                return
+            _Round(sleep).run()
+
+
+class _Round:
+    """Sends what is pending, each again after a pause of its own."""
+
+    def __init__(self, sleep: Callable[[float], None]) -> None:
+        self._sleep = sleep
+        # When to send it next, after which pause, and how often it was
+        # refused.
+        self._next: dict[str, float] = {}
+        self._pause: dict[str, float] = {}
+        self._refusals: dict[str, int] = {}
+
+    def run(self) -> None:
+        while waiting := list(results.pending()):
+            for config_id in waiting:
+                if time.monotonic() >= self._next.get(config_id, 0.0):
+                    self._attempt(config_id)
+            self._sleep(_LOOK)
+
+    def _attempt(self, config_id: str) -> None:
+        answer = deliver(config_id)
+        if answer.fate is sending.Fate.REFUSED:
+            refusals = self._refusals.get(config_id, 0) + 1
+            self._refusals[config_id] = refusals
+            if refusals >= REFUSALS:
+                _drop(config_id, answer)
+        pause = self._pause.get(config_id, _FIRST)
+        self._pause[config_id] = min(pause * 2, _MOST)
+        self._next[config_id] = time.monotonic() + pause

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands: what 55-heat-config calls, and what is called around it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+import time
+
+from heat_config_supervisor import config as configs
+from heat_config_supervisor import delivery
+from heat_config_supervisor import hook
+from heat_config_supervisor import places
+from heat_config_supervisor import reporting
+from heat_config_supervisor import results
+from heat_config_supervisor import sending
+
+LOG = logging.getLogger(__name__)
+
+USAGE = """\
+usage: heat-config-supervisor prepare        before 55-heat-config
+       heat-config-supervisor hook PROGRAM   in place of a hook
+       heat-config-supervisor notify FILE    in place of heat-config-notify
+       heat-config-supervisor deliver        until no result is pending
+"""
+
+
+def main(arguments: list[str]) -> int:
+    logging.basicConfig(
+        format='[%(asctime)s] (heat-config-supervisor) [%(levelname)s] '
+        '%(message)s',
+        level=logging.INFO,
+    )
+    commands = {
+        ('prepare', 0): prepare,
+        ('hook', 1): run_hook,
+        ('notify', 1): notify,
+        ('deliver', 0): deliver,
+    }
+    name, *rest = arguments or ['']
+    command = commands.get((name, len(rest)))
+    if command is None:
+        sys.stderr.write(USAGE)
+        return 2
+    return command(*rest)
+
+
+def prepare() -> int:
+    """Stand in for each hook there is, and see to what was left behind.
+
+    Whatever goes wrong, the configs are to be run.
+    """
+    try:
+        _wrap_hooks()
+        for config_id in results.note_interrupted():
+            LOG.warning('Config %s was interrupted, and failed', config_id)
+        if list(results.pending()):
+            delivery.go_on()
+    except OSError:
+        LOG.exception('Not all is prepared')
+    return 0
+
+
+def _wrap_hooks() -> None:
+    folder = places.wrappers()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found: dict[str, pathlib.Path] = {}
+    for hooks in places.hooks():
+        for path in hooks.glob('*') if hooks.is_dir() else ():
+            found.setdefault(path.name, path)
+    for name, path in found.items():
+        command = shlex.join(places.command('hook', str(path)))
+        text = f'#!/bin/sh\nexec {command}\n'
+        wrapper = folder / name
+        if not wrapper.exists() or wrapper.read_text() != text:
+            wrapper.write_text(text)
+            wrapper.chmod(0o700)
+    for wrapper in folder.iterdir():
+        if wrapper.name not in found:
+            wrapper.unlink()
+
+
+def run_hook(program: str) -> int:
+    """Run a hook; the config is on stdin, and its result goes to stdout."""
+    content = sys.stdin.buffer.read()
+    try:
+        config = configs.read(content)
+    except ValueError as exc:
+        LOG.warning('What is run is not supervised: %s', exc)
+        return subprocess.run([program], input=content).returncode
+    if config.is_signalled:
+        _note_running(config)
+    report = reporting.Report(config)
+    limit = config.time_limit(time.time())
+    end = hook.run([program], content, limit, report.begin)
+    report.end()
+    sys.stdout.buffer.write(end.result())
+    sys.stderr.buffer.write(sending.redact(end.stderr))
+    if end.limit is None:
+        return end.status
+    LOG.error('Config %s was stopped after %.0f s', config.id, end.limit)
+    return 0
+
+
+def _note_running(config: configs.Config) -> None:
+    try:
+        results.running().put(config.id, {})
+    except OSError:
+        LOG.exception('If config %s is interrupted nobody knows', config.id)
+
+
+def notify(path: str) -> int:
+    """Send the result on stdin for the config in a file."""
+    content = sys.stdin.buffer.read()
+    try:
+        details = json.loads(content)
+    except ValueError:
+        details = {}
+    try:
+        config = configs.read(pathlib.Path(path).read_bytes())
+        if config.is_signalled:
+            results.pending().put(
+                config.id, details if isinstance(details, dict) else {}
+            )
+            results.running().drop(config.id)
+            delivery.deliver_now(config.id)
+        return 0
+    except (OSError, ValueError):
+        LOG.exception('heat-agents send this result in their way')
+    return subprocess.run([places.notifier(), path], input=content).returncode
+
+
+def deliver() -> int:
+    """Send what is pending until nothing is."""
+    os.umask(0o077)
+    delivery.deliver_all()
+    return 0

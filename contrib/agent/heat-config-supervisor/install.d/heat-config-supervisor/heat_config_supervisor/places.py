@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where things are on a server; heat-agents' variables count here, too."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+
+#: The folder with our programs.
+PROGRAMS = pathlib.Path(__file__).resolve().parent.parent
+
+
+def _folder(variable: str, default: str) -> pathlib.Path:
+    return pathlib.Path(os.environ.get(variable) or default)
+
+
+def state() -> pathlib.Path:
+    """What has to survive a reboot."""
+    return _folder(
+        'HEAT_CONFIG_SUPERVISOR_STATE', '/var/lib/heat-config/supervisor'
+    )
+
+
+def wrappers() -> pathlib.Path:
+    """What 55-heat-config finds in place of the hooks."""
+    return state() / 'hooks'
+
+
+def hooks() -> list[pathlib.Path]:
+    """The folders with the hooks, as 55-heat-config would search them."""
+    found = (
+        os.environ.get('HEAT_CONFIG_SUPERVISED_HOOKS'),
+        '/usr/libexec/heat-config/hooks',
+        '/var/lib/heat-config/hooks',
+    )
+    return [pathlib.Path(folder) for folder in found if folder]
+
+
+def notifier() -> str:
+    """The program of heat-agents that sends results."""
+    return os.environ.get('HEAT_CONFIG_SUPERVISED_NOTIFY') or (
+        'heat-config-notify'
+    )
+
+
+def deployed(config_id: str) -> pathlib.Path:
+    """Where 55-heat-config notes that a config has been begun."""
+    folder = _folder('HEAT_CONFIG_DEPLOYED', '/var/lib/heat-config/deployed')
+    return folder / f'{config_id}.json'
+
+
+def metadata() -> pathlib.Path:
+    """The configs that the server is given at present."""
+    return _folder('HEAT_SHELL_CONFIG', '/var/run/heat-config/heat-config')
+
+
+def time_limit() -> float | None:
+    """The most seconds for a config, as whoever made the image has it."""
+    try:
+        return float(os.environ['HEAT_CONFIG_TIMEOUT'])
+    except (KeyError, ValueError):
+        return None
+
+
+def command(name: str, *arguments: str) -> list[str]:
+    """The command line of one of our own commands."""
+    program = PROGRAMS / 'heat-config-supervisor'
+    return [sys.executable, str(program), name, *arguments]

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results on disk: of what runs, none so far; and those not accepted yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+import contextlib
+import json
+import os
+import pathlib
+from typing import Any
+
+from heat_config_supervisor import config as configs
+from heat_config_supervisor import places
+
+
+class Folder:
+    """A folder with a file for each config, for our eyes only."""
+
+    def __init__(self, name: str) -> None:
+        self._path = places.state() / name
+
+    def put(self, config_id: str, details: Mapping[str, Any]) -> None:
+        """Write what is known of a config; it is there whole, or not."""
+        self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # A dot, so that it is not taken for one.
+        draft = self._path / f'.{config_id}'
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        with os.fdopen(os.open(draft, flags, 0o600), 'w') as stream:
+            json.dump(details, stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.replace(self._file(config_id))
+        folder = os.open(self._path, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def get(self, config_id: str) -> dict[str, Any]:
+        """Return what is known of a config.
+
+        :raises OSError: nothing is.
+        :raises ValueError: it cannot be read.
+        """
+        found = json.loads(self._file(config_id).read_bytes())
+        if not isinstance(found, dict):
+            raise ValueError('it is no map')
+        return found
+
+    def age(self, config_id: str, now: float) -> float:
+        """Return for how many seconds it has been there."""
+        return now - self._file(config_id).stat().st_mtime
+
+    def drop(self, config_id: str) -> None:
+        self._file(config_id).unlink(missing_ok=True)
+
+    def __iter__(self) -> Iterator[str]:
+        with contextlib.suppress(FileNotFoundError):
+            for path in sorted(self._path.glob('[!.]*.json')):
+                yield path.stem
+
+    def _file(self, config_id: str) -> pathlib.Path:
+        return self._path / f'{config_id}.json'
+
+
+def running() -> Folder:
+    """The configs that have begun, and whose results are still to come."""
+    return Folder('running')
+
+
+def pending() -> Folder:
+    """The results that are still to be accepted."""
+    return Folder('pending')
+
+
+def note_interrupted() -> list[str]:
+    """Make results of what has begun and will never end; return their ids.
+
+    Only to be called where no hook can be running.
+    """
+    found = []
+    for config_id in running():
+        with contextlib.suppress(OSError, ValueError):
+            content = places.deployed(config_id).read_bytes()
+            if configs.read(content).is_signalled:
+                pending().put(config_id, _INTERRUPTED)
+                found.append(config_id)
+        running().drop(config_id)
+    return found
+
+
+_INTERRUPTED = {
+    'deploy_stderr': 'heat-config-supervisor: the server, or its agent, was '
+    'stopped before this had ended; it is not run again\n',
+    'deploy_status_code': 1,
+}

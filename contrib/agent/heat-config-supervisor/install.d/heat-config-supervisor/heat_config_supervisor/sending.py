@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sends to Heat, and says what came of it.
+
+Nothing here tells the query of a URL, which is what signs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+import dataclasses
+import enum
+import json
+import re
+import subprocess
+from typing import Any
+from urllib import parse
+
+import requests
+
+from heat_config_supervisor import config as configs
+from heat_config_supervisor import places
+
+#: The most bytes of a result: Heat's APIs take a little more.
+LIMIT = 950_000
+
+# Seconds to connect, and between two pieces of the answer.
+_TIMEOUT = (5.0, 30.0)
+
+# Seconds for heat-agents' own program, which tries again by itself.
+_PROGRAM_TIMEOUT = 120
+
+_PASSING = (408, 425, 429, 498)
+
+_SIGNED = re.compile(rb'((?:temp_url_sig|Signature)=)[^&\s\'"]+')
+_QUERY = re.compile(r'\?\S+')
+
+
+class Fate(enum.Enum):
+    """What became of something that was sent."""
+
+    ACCEPTED = 'accepted'
+    LATER = 'may be accepted later'
+    REFUSED = 'refused'
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What became of something that was sent, and why."""
+
+    fate: Fate
+    reason: str
+
+
+def send(
+    verb: str,
+    url: str,
+    content: bytes,
+    headers: Mapping[str, str] | None = None,
+) -> Answer:
+    """Send to a URL, once."""
+    try:
+        found = requests.request(
+            verb,
+            url,
+            data=content,
+            headers={'Content-Type': 'application/json', **(headers or {})},
+            timeout=_TIMEOUT,
+            allow_redirects=False,
+        )
+    except requests.RequestException as exc:
+        # What it says holds the URL.
+        return Answer(Fate.LATER, type(exc).__name__)
+    reason = f'HTTP status {found.status_code}'
+    if 200 <= found.status_code < 300:
+        return Answer(Fate.ACCEPTED, reason)
+    if found.status_code >= 500 or found.status_code in _PASSING:
+        return Answer(Fate.LATER, reason)
+    return Answer(Fate.REFUSED, reason)
+
+
+def signal(config: configs.Config, details: Mapping[str, Any]) -> Answer:
+    """Send a signal the way that a config asks for."""
+    if config.has_object:
+        return send('PUT', config.signal_url or '', body(details))
+    # So that it cannot pass for a signal of another one.
+    content = body({**details, 'deploy_config_id': config.id})
+    if config.needs_notifier:
+        return _notify(config, content)
+    return send(config.signal_verb, config.signal_url or '', content)
+
+
+def _notify(config: configs.Config, content: bytes) -> Answer:
+    """Let heat-agents' own program send; it knows Keystone and Zaqar."""
+    program = places.notifier()
+    try:
+        found = subprocess.run(
+            [program, str(places.deployed(config.id))],
+            input=content,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=_PROGRAM_TIMEOUT,
+        )
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        return Answer(Fate.LATER, f'{program}: {type(exc).__name__}')
+    if found.returncode == 0:
+        return Answer(Fate.ACCEPTED, f'{program} has sent it')
+    lines = found.stderr.decode(errors='replace').splitlines()
+    said = _QUERY.sub('?...', lines[-1]) if lines else ''
+    return Answer(Fate.LATER, f'{program}: {said[:200]}')
+
+
+def body(details: Mapping[str, Any]) -> bytes:
+    """Return what is sent of a result: the end of what is too long of it."""
+    details = dict(details)
+    for name in ('deploy_stdout', 'deploy_stderr'):
+        surplus = len(json.dumps(details)) - LIMIT
+        text = details.get(name)
+        if surplus > 0 and isinstance(text, str):
+            # A character may take up to twelve bytes.
+            while text and surplus > 0:
+                cut = max(1, surplus // 12)
+                surplus -= len(json.dumps(text[:cut])) - 2
+                text = text[cut:]
+            details[name] = text
+    content = json.dumps(details).encode()
+    if len(content) <= LIMIT:
+        return content
+    return json.dumps(
+        {
+            'deploy_stderr': 'heat-config-supervisor: the outputs are '
+            f'{len(content)} bytes long, and {LIMIT} can be sent; let the '
+            'config write less to its outputs\n',
+            'deploy_status_code': 1,
+        }
+    ).encode()
+
+
+def place(url: str | None) -> str:
+    """Return the part of a URL that may be told."""
+    parts = parse.urlsplit(url or '')
+    return f'{parts.scheme}://{parts.hostname}{parts.path}'
+
+
+def redact(content: bytes) -> bytes:
+    """Take the signatures of URLs out of what a hook has printed."""
+    return _SIGNED.sub(rb'\1***', content)

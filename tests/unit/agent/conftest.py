@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server's disk, and what a server sends to."""
+
+from collections.abc import Callable
+import dataclasses
+import json
+import pathlib
+from typing import Any
+
+import pytest
+import requests
+
+from tests.unit import agent  # noqa: F401
+
+URL = (
+    'https://swift.example/v1/AUTH_a/c/signals/d/c1'
+    '?temp_url_sig=s3cret&temp_url_expires=9999999999'
+)
+
+
+@dataclasses.dataclass
+class Server:
+    """A server's disk in a folder."""
+
+    path: pathlib.Path
+
+    @property
+    def state(self) -> pathlib.Path:
+        return self.path / 'state'
+
+    def given(self, *ids: str) -> None:
+        """Let these be the configs that the server is given."""
+        text = json.dumps([{'id': one} for one in ids])
+        (self.path / 'metadata').write_text(text)
+
+    def begun(self, config_id: str = 'c1', **inputs: Any) -> pathlib.Path:
+        """Let 55-heat-config have begun a config; its file."""
+        inputs = inputs or {
+            'deploy_signal_id': URL,
+            'deploy_signal_verb': 'PUT',
+        }
+        file = self.path / 'deployed' / f'{config_id}.json'
+        file.write_text(config(config_id, **inputs))
+        return file
+
+    def hook(self, name: str, text: str) -> pathlib.Path:
+        file = self.path / 'hooks' / name
+        file.write_text(text)
+        file.chmod(0o700)
+        return file
+
+
+def config(config_id: str = 'c1', **inputs: Any) -> str:
+    """Return a config as 55-heat-config hands it to a hook."""
+    return json.dumps(
+        {
+            'id': config_id,
+            'creation_time': '2026-11-21T06:00:00Z',
+            'inputs': [
+                {'name': name, 'value': value}
+                for name, value in inputs.items()
+            ],
+        }
+    )
+
+
+@pytest.fixture
+def server(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Server:
+    for folder in ('hooks', 'deployed'):
+        (tmp_path / folder).mkdir()
+    for variable, name in (
+        ('HEAT_CONFIG_SUPERVISOR_STATE', 'state'),
+        ('HEAT_CONFIG_SUPERVISED_HOOKS', 'hooks'),
+        ('HEAT_CONFIG_SUPERVISED_NOTIFY', 'notifier'),
+        ('HEAT_CONFIG_DEPLOYED', 'deployed'),
+        ('HEAT_SHELL_CONFIG', 'metadata'),
+    ):
+        monkeypatch.setenv(variable, str(tmp_path / name))
+    monkeypatch.delenv('HEAT_CONFIG_TIMEOUT', raising=False)
+    return Server(tmp_path)
+
+
+@dataclasses.dataclass
+class Sent:
+    verb: str
+    url: str
+    body: Any
+    headers: dict[str, str]
+
+
+class Http:
+    """What answers; it is not asked for anything but what it knows."""
+
+    def __init__(self) -> None:
+        self.sent: list[Sent] = []
+        #: The next answers: statuses, or what a broken connection raises.
+        self.answers: list[int | Exception] = []
+        self.otherwise = 201
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    def request(
+        self,
+        verb: str,
+        url: str,
+        *,
+        data: bytes,
+        headers: dict[str, str],
+        timeout: tuple[float, float],
+        allow_redirects: bool,
+    ) -> requests.Response:
+        assert verb in ('PUT', 'POST')
+        assert not allow_redirects
+        self.sent.append(Sent(verb, url, json.loads(data), headers))
+        self.meanwhile()
+        found = self.answers.pop(0) if self.answers else self.otherwise
+        if isinstance(found, Exception):
+            raise found
+        response = requests.Response()
+        response.status_code = found
+        return response
+
+
+@pytest.fixture
+def http(monkeypatch: pytest.MonkeyPatch) -> Http:
+    found = Http()
+    monkeypatch.setattr(requests, 'request', found.request)
+    return found

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A result is sent until it has been accepted."""
+
+import itertools
+import json
+import logging
+
+import pytest
+
+from tests.unit.agent import conftest
+
+from heat_config_supervisor import delivery  # isort: skip
+from heat_config_supervisor import places  # isort: skip
+from heat_config_supervisor import results  # isort: skip
+
+POST = {'deploy_signal_id': 'http://cfn/v1?Signature=s3cret'}
+
+
+class Clock:
+    """Time that passes only where somebody sleeps."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    found = Clock()
+    monkeypatch.setattr(delivery.time, 'monotonic', found.monotonic)
+    return found
+
+
+@pytest.fixture
+def spawned(monkeypatch):
+    """The processes that are to go on, instead of them."""
+    found = []
+    monkeypatch.setattr(
+        delivery.subprocess,
+        'Popen',
+        lambda command, **options: found.append(command),
+    )
+    return found
+
+
+def pend(server, config_id='c1', **inputs):
+    server.begun(config_id, **inputs)
+    results.pending().put(config_id, {'deploy_status_code': 0})
+
+
+def pending():
+    return list(results.pending())
+
+
+def test_it_is_on_disk_until_it_is_accepted(server, http, spawned):
+    pend(server)
+    http.meanwhile = lambda: on_disk.append(pending())
+    on_disk = []
+    delivery.deliver_now('c1')
+    assert on_disk == [['c1']]
+    assert http.sent[0].body == {'deploy_status_code': 0}
+    assert pending() == []
+    assert spawned == []
+
+
+def test_nobody_else_can_read_it(server):
+    pend(server)
+    folder = server.state / 'pending'
+    assert folder.stat().st_mode & 0o077 == 0
+    assert (folder / 'c1.json').stat().st_mode & 0o077 == 0
+
+
+def test_one_that_is_not_accepted_is_left_to_a_process(server, http, spawned):
+    pend(server)
+    http.answers = [503]
+    delivery.deliver_now('c1')
+    assert pending() == ['c1']
+    (command,) = spawned
+    assert command == places.command('deliver')
+
+
+def test_it_is_sent_again_ever_more_seldom(server, http, clock):
+    pend(server)
+    times = []
+    http.meanwhile = lambda: times.append(clock.now)
+    http.answers = [503] * 12
+    delivery.deliver_all(clock.sleep)
+    assert pending() == []
+    pauses = [b - a for a, b in itertools.pairwise(times)]
+    assert pauses[:3] == [2, 4, 8]
+    assert pauses[-1] == 300
+    assert pauses == sorted(pauses)
+
+
+def test_one_does_not_wait_for_another(server, http, clock):
+    pend(server, 'c1')
+    pend(server, 'c2', deploy_signal_id='http://h/p', deploy_signal_verb='PUT')
+    http.answers = [503, 201, 503, 503]
+    delivery.deliver_all(clock.sleep)
+    assert [one.url for one in http.sent].index('http://h/p') == 1
+
+
+def test_one_that_is_refused_is_given_up_after_the_stores_memory(
+    server, http, clock, caplog
+):
+    pend(server)
+    http.otherwise = 401
+    began = clock.now
+    with caplog.at_level(logging.INFO):
+        delivery.deliver_all(clock.sleep)
+    assert len(http.sent) == delivery.REFUSALS
+    assert clock.now - began > 60
+    assert 'not sent any more: HTTP status 401' in caplog.text
+    assert 'swift.example/v1/AUTH_a/c/signals/d/c1' in caplog.text
+    assert 's3cret' not in caplog.text
+
+
+def test_it_is_not_sent_where_the_url_has_expired(server, http, caplog):
+    url = 'http://h/p?temp_url_sig=a&temp_url_expires=1000000000'
+    pend(server, deploy_signal_id=url, deploy_signal_verb='PUT')
+    delivery.deliver_now('c1')
+    assert (http.sent, pending()) == ([], [])
+    assert 'expired' in caplog.text
+
+
+def test_a_signal_goes_only_for_what_the_server_is_given_still(server, http):
+    pend(server, **POST)
+    server.given('c1')
+    delivery.deliver_now('c1')
+    assert len(http.sent) == 1
+    pend(server, **POST)
+    server.given('c2')
+    delivery.deliver_now('c1')
+    assert len(http.sent) == 1
+    assert pending() == []
+
+
+def test_an_object_can_be_no_other_configs_and_goes_in_any_case(server, http):
+    pend(server)
+    server.given('c2')
+    delivery.deliver_now('c1')
+    assert len(http.sent) == 1
+
+
+def test_what_cannot_be_read_is_dropped(server, http, caplog):
+    for number, text in enumerate(('', '[]', '{"a"')):
+        pend(server, f'c{number}')
+        file = server.state / f'pending/c{number}.json'
+        file.write_text(text)
+    results.pending().put('stranger', {})
+    delivery.deliver_all(lambda _: None)
+    assert (http.sent, pending()) == ([], [])
+    assert caplog.text.count('cannot be read') == 4
+
+
+def test_one_process_at_a_time_delivers(server, http, spawned):
+    pend(server)
+
+    def meanwhile():
+        # What another one does at the same time.
+        http.meanwhile = lambda: None
+        delivery.deliver_all(lambda _: None)
+        pend(server, 'c2')
+        delivery.deliver_now('c2')
+
+    http.meanwhile = meanwhile
+    delivery.deliver_now('c1')
+    assert len(http.sent) == 1
+    # It is seen by the one that was at it.
+    assert pending() == ['c2']
+    assert len(spawned) == 1
+
+
+def test_what_is_half_written_is_not_taken_for_a_result(server, monkeypatch):
+    def lose_power(*arguments):
+        raise OSError('no power')
+
+    monkeypatch.setattr(results.os, 'fsync', lose_power)
+    with pytest.raises(OSError, match='no power'):
+        results.pending().put('c1', {})
+    assert pending() == []
+
+
+def test_what_was_interrupted_has_failed(server):
+    server.begun('c1')
+    server.begun('c2', name='not signalled')
+    for config_id in ('c1', 'c2', 'gone'):
+        results.running().put(config_id, {})
+    assert results.note_interrupted() == ['c1']
+    assert list(results.running()) == []
+    found = json.loads((server.state / 'pending/c1.json').read_text())
+    assert found['deploy_status_code'] == 1
+    assert 'not run again' in found['deploy_stderr']
+
+
+def test_the_urls_are_no_part_of_what_is_kept(server):
+    pend(server)
+    text = (server.state / 'pending/c1.json').read_text()
+    assert conftest.URL not in text

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A hook has its time, and no more."""
+
+import json
+import os
+import pathlib
+import time
+
+import pytest
+
+from tests.unit.agent import conftest  # noqa: F401
+
+from heat_config_supervisor import hook  # isort: skip
+
+#: Does what the hooks of heat-agents do: runs a program, and returns what
+#: that has printed when it has ended.
+HOOK = """\
+#!/usr/bin/env python3
+import json, subprocess, sys
+config = json.load(sys.stdin)
+found = subprocess.run(
+    ['/bin/sh', '-c', config['config']], capture_output=True
+)
+json.dump(
+    {
+        'deploy_stdout': found.stdout.decode(),
+        'deploy_stderr': found.stderr.decode(),
+        'deploy_status_code': found.returncode,
+    },
+    sys.stdout,
+)
+"""
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr(hook, '_GRACE', 1.0)
+
+
+def run(server, script, limit=None, text=HOOK):
+    program = server.hook('script', text)
+    content = json.dumps({'config': script}).encode()
+    return hook.run([str(program)], content, limit)
+
+
+def alive(file):
+    stat = pathlib.Path('/proc', file.read_text().strip(), 'stat')
+    try:
+        return stat.read_text().rpartition(')')[2].split()[0] not in 'ZX'
+    except FileNotFoundError:
+        return False
+
+
+def test_what_ends_in_time_is_as_it_was(server):
+    end = run(server, 'echo out; echo err >&2; exit 3', 60)
+    assert end.limit is None
+    assert end.status == 0
+    found = json.loads(end.result())
+    assert found == {
+        'deploy_stdout': 'out\n',
+        'deploy_stderr': 'err\n',
+        'deploy_status_code': 3,
+    }
+
+
+def test_a_hook_that_fails_does_so(server):
+    end = run(server, '', 60, '#!/bin/sh\necho text\necho no >&2\nexit 7\n')
+    assert (end.status, end.stdout, end.stderr) == (7, b'text\n', b'no\n')
+    assert end.result() == b'text\n'
+
+
+def test_it_is_told_when_it_has_begun(server):
+    program = server.hook('script', HOOK)
+    begun = []
+    hook.run([str(program)], b'{"config": ""}', None, lambda: begun.append(1))
+    assert begun == [1]
+
+
+def test_what_is_stopped_returns_what_it_has_printed(server):
+    end = run(server, 'echo half; sleep 60; echo whole', 1)
+    found = json.loads(end.result())
+    assert found['deploy_stdout'] == 'half\n'
+    assert found['deploy_status_code'] == 124
+    assert 'stopped after 1 s' in found['deploy_stderr']
+
+
+def test_what_ignores_that_is_killed_with_all_that_it_has_started(server):
+    file = server.path / 'pid'
+    script = f"trap '' TERM; echo half; sleep 60 & echo $! >{file}; wait"
+    began = time.monotonic()
+    end = run(server, f'{script}; wait', 1)
+    assert time.monotonic() - began < 30
+    assert json.loads(end.result())['deploy_stdout'] == 'half\n'
+    assert not alive(file)
+
+
+def test_a_hook_that_hangs_by_itself_is_killed(server):
+    text = '#!/bin/sh\ntrap "" TERM\necho words\nwhile :; do sleep 60; done\n'
+    end = run(server, '', 1, text)
+    found = json.loads(end.result())
+    assert found['deploy_stdout'] == 'words\n'
+    assert found['deploy_status_code'] == 124
+
+
+def test_what_is_left_running_in_time_stays_and_is_not_waited_for(server):
+    file = server.path / 'pid'
+    text = (
+        f'#!/bin/sh\n(while :; do echo more; done) & echo $! >{file}\n'
+        'echo done\n'
+    )
+    began = time.monotonic()
+    end = run(server, '', 60, text)
+    assert time.monotonic() - began < 30
+    assert b'done\n' in end.stdout
+    is_alive = alive(file)
+    os.kill(int(file.read_text()), 9)
+    assert is_alive

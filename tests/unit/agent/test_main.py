@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands, as 55-heat-config and an image have them."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.unit import agent
+from tests.unit.agent import conftest
+
+from heat_config_supervisor import delivery  # isort: skip
+from heat_config_supervisor import main  # isort: skip
+from heat_config_supervisor import results  # isort: skip
+
+
+class Stream:
+    """A standard stream: bytes, as ``sys.stdin`` has them in `buffer`."""
+
+    def __init__(self, content=b''):
+        self.buffer = self
+        self.content = content
+
+    def read(self):
+        return self.content
+
+    def write(self, content):
+        assert isinstance(content, bytes)
+        self.content += content
+
+
+@pytest.fixture
+def call(monkeypatch):
+    """Call a command with a standard input; its code and its outputs."""
+
+    def called(content, *arguments):
+        streams = {'stdin': Stream(content.encode())}
+        streams |= {name: Stream() for name in ('stdout', 'stderr')}
+        for name, stream in streams.items():
+            monkeypatch.setattr(main.sys, name, stream)
+        code = main.main(list(arguments))
+        return (
+            code,
+            streams['stdout'].content.decode(),
+            streams['stderr'].content.decode(),
+        )
+
+    return called
+
+
+@pytest.fixture
+def spawned(monkeypatch):
+    found = []
+    monkeypatch.setattr(delivery, 'go_on', lambda: found.append(1))
+    return found
+
+
+def test_each_hook_has_somebody_who_stands_in_for_it(server):
+    server.hook('script', '#!/bin/sh\ncat; echo err >&2; exit 3\n')
+    server.hook('my-hook', '#!/bin/sh\n')
+    assert main.main(['prepare']) == 0
+    wrappers = server.state / 'hooks'
+    assert {'script', 'my-hook'} <= {one.name for one in wrappers.iterdir()}
+    content = conftest.config(**{'name': 'x'})
+    found = subprocess.run(
+        [wrappers / 'script'], input=content.encode(), capture_output=True
+    )
+    assert (found.returncode, found.stdout) == (3, content.encode())
+    assert found.stderr == b'err\n'
+    (server.path / 'hooks/my-hook').unlink()
+    assert main.main(['prepare']) == 0
+    assert not (wrappers / 'my-hook').exists()
+
+
+def test_what_was_left_behind_is_seen_to(server, spawned, caplog):
+    server.begun('c1')
+    results.running().put('c1', {})
+    assert main.main(['prepare']) == 0
+    assert list(results.pending()) == ['c1']
+    assert spawned == [1]
+    assert 'c1 was interrupted' in caplog.text
+
+
+def test_the_configs_are_run_also_where_nothing_can_be_prepared(server):
+    server.state.write_text('a file in the way')
+    assert main.main(['prepare']) == 0
+
+
+def test_a_hook_runs_between_its_beginning_and_its_result(
+    server, call, http, spawned
+):
+    program = server.hook(
+        'script',
+        f'#!/bin/sh\nls {server.state}/running\necho "{conftest.URL}" >&2\n',
+    )
+    file = server.begun('c1')
+    code, out, err = call(file.read_text(), 'hook', str(program))
+    assert code == 0
+    assert out.startswith('c1.json\n')
+    assert 's3cret' not in err
+    assert 'temp_url_sig=***' in err
+    # Between the two it may be interrupted as well.
+    assert list(results.running()) == ['c1']
+    assert call('{"a": 1}', 'notify', str(file))[0] == 0
+    assert list(results.running()) == []
+    assert http.sent[0].body == {'a': 1}
+
+
+def test_a_hook_that_is_stopped_has_failed_with_a_reason(
+    server, call, monkeypatch
+):
+    monkeypatch.setenv('HEAT_CONFIG_TIMEOUT', '1')
+    program = server.hook('script', '#!/bin/sh\necho half\nexec sleep 60\n')
+    code, out, _ = call(server.begun().read_text(), 'hook', str(program))
+    assert code == 0
+    found = json.loads(out)
+    assert found['deploy_status_code'] == 124
+    assert found['deploy_stdout'] == 'half\n'
+
+
+def test_what_is_no_config_is_run_as_ever(server, call, capfd):
+    program = server.hook('script', '#!/bin/sh\ncat\nexit 4\n')
+    code, _, _ = call('[1]', 'hook', str(program))
+    assert code == 4
+    assert capfd.readouterr().out == '[1]'
+
+
+def test_without_a_disk_heat_agents_send_it_in_their_way(server, call, http):
+    program = server.path / 'notifier'
+    program.write_text('#!/bin/sh\ncat >"$0.in"\nexit 5\n')
+    program.chmod(0o700)
+    server.state.write_text('a file in the way')
+    assert call('{"a": 1}', 'notify', str(server.begun()))[0] == 5
+    assert (server.path / 'notifier.in').read_text() == '{"a": 1}'
+    assert http.sent == []
+
+
+def test_what_is_not_signalled_sends_nothing(server, call, http):
+    file = server.begun('c1', name='x')
+    assert call('{}', 'notify', str(file))[0] == 0
+    assert (http.sent, list(results.pending())) == ([], [])
+
+
+@pytest.mark.parametrize('content', ['', 'text', '[1]'])
+def test_a_result_that_is_none_is_empty(server, call, http, content):
+    call(content, 'notify', str(server.begun()))
+    assert http.sent[0].body == {}
+
+
+@pytest.mark.parametrize(
+    'arguments', [[], ['hook'], ['what'], ['deliver', '']]
+)
+def test_what_it_does_not_know_it_does_not_do(server, capsys, arguments):
+    assert main.main(arguments) == 2
+    assert 'usage' in capsys.readouterr().err
+
+
+def test_it_runs_on_the_oldest_python_that_it_names():
+    for file in agent.PROGRAMS.rglob('*.py'):
+        ast.parse(file.read_text(), feature_version=(3, 9))
+
+
+def test_it_is_installed_below_any_folder(tmp_path):
+    subprocess.run(
+        [agent.ADD_ON / 'install'],
+        env={'PATH': os.environ['PATH'], 'DESTDIR': str(tmp_path)},
+        check=True,
+        capture_output=True,
+    )
+    libexec = tmp_path / 'usr/libexec'
+    step = libexec / 'os-refresh-config/configure.d/54-heat-config-supervisor'
+    assert os.access(step, os.X_OK)
+    program = libexec / 'heat-config-supervisor/heat-config-supervisor'
+    unit = tmp_path / 'etc/systemd/system/heat-config-supervisor.service'
+    assert f'ExecStart=/{program.relative_to(tmp_path)} deliver' in (
+        unit.read_text()
+    )
+    wanted = unit.parent / 'multi-user.target.wants' / unit.name
+    assert wanted.resolve() == unit
+    found = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True
+    )
+    assert found.returncode == 2
+    assert 'usage' in found.stderr
+
+
+@pytest.mark.parametrize('installed', [True, False])
+def test_the_environment_changes_only_where_it_is_installed(
+    tmp_path, installed
+):
+    file = (
+        agent.ADD_ON / 'heat-config-supervisor/os-refresh-config/environment.d'
+        '/54-heat-config-supervisor.bash'
+    )
+    programs = agent.PROGRAMS if installed else tmp_path
+    found = subprocess.run(
+        ['bash', '-uec', 'source "$0"; env', file],
+        env={
+            'PATH': os.environ['PATH'],
+            'HEAT_CONFIG_SUPERVISOR': str(programs),
+            'HEAT_CONFIG_SUPERVISOR_STATE': '/state',
+            'HEAT_CONFIG_HOOKS': '/hooks',
+        },
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
+    if not installed:
+        assert 'HEAT_CONFIG_HOOKS=/hooks' in found
+        assert not [one for one in found if 'NOTIFY' in one]
+        return
+    assert 'HEAT_CONFIG_HOOKS=/state/hooks' in found
+    assert 'HEAT_CONFIG_SUPERVISED_HOOKS=/hooks' in found
+    assert f'HEAT_CONFIG_NOTIFY={programs}/notify' in found

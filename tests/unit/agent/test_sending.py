@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is sent, and what becomes of it."""
+
+import json
+
+import pytest
+import requests
+
+from tests.unit.agent import conftest
+
+from heat_config_supervisor import config as configs  # isort: skip
+from heat_config_supervisor import sending  # isort: skip
+
+ACCEPTED = sending.Fate.ACCEPTED
+LATER = sending.Fate.LATER
+REFUSED = sending.Fate.REFUSED
+
+
+@pytest.mark.parametrize(
+    ('answer', 'fate'),
+    [
+        (200, ACCEPTED),
+        (201, ACCEPTED),
+        (301, REFUSED),
+        (401, REFUSED),
+        (404, REFUSED),
+        (413, REFUSED),
+        (429, LATER),
+        (500, LATER),
+        (503, LATER),
+        (requests.ConnectionError(f'refused: {conftest.URL}'), LATER),
+        (requests.Timeout(conftest.URL), LATER),
+    ],
+)
+def test_the_answer_says_whether_to_send_it_again(http, answer, fate):
+    http.answers = [answer]
+    found = sending.send('PUT', conftest.URL, b'{}')
+    assert found.fate is fate
+    assert 's3cret' not in found.reason
+
+
+def test_an_object_is_the_result_and_nothing_else(http):
+    config = configs.read(
+        conftest.config(
+            deploy_signal_id=conftest.URL, deploy_signal_verb='PUT'
+        )
+    )
+    sending.signal(config, {'a': 1})
+    (sent,) = http.sent
+    assert (sent.verb, sent.url, sent.body) == ('PUT', conftest.URL, {'a': 1})
+
+
+def test_a_signal_of_the_resource_says_of_which_config_it_is(http):
+    config = configs.read(conftest.config(deploy_signal_id='http://h/p'))
+    sending.signal(config, {'a': 1})
+    (sent,) = http.sent
+    assert (sent.verb, sent.url) == ('POST', 'http://h/p')
+    assert sent.body == {'a': 1, 'deploy_config_id': 'c1'}
+
+
+@pytest.mark.parametrize(
+    ('script', 'fate', 'reason'),
+    [
+        ('cat >"$0.in"; echo "$1" >>"$0.in"', ACCEPTED, 'has sent it'),
+        (
+            'echo "http://k/v3?sig=s3cret said 503" >&2; exit 1',
+            *(LATER, 'http://k/v3?... said 503'),
+        ),
+    ],
+)
+def test_heat_agents_own_program_speaks_to_keystone(
+    server, http, script, fate, reason
+):
+    program = server.path / 'notifier'
+    program.write_text(f'#!/bin/sh\n{script}\n')
+    program.chmod(0o700)
+    config = configs.read(conftest.config(deploy_auth_url='http://k/v3'))
+    answer = sending.signal(config, {'a': 1})
+    assert answer.fate is fate
+    assert reason in answer.reason
+    assert http.sent == []
+    if fate is ACCEPTED:
+        text = (server.path / 'notifier.in').read_text()
+        assert json.loads(
+            text.replace(str(server.path), '', 1).split('}')[0] + '}'
+        ) == {'a': 1, 'deploy_config_id': 'c1'}
+        assert text.endswith('/deployed/c1.json\n')
+
+
+def test_a_program_that_is_not_there_may_come(server):
+    config = configs.read(conftest.config(deploy_auth_url='http://k/v3'))
+    answer = sending.signal(config, {})
+    assert answer.fate is LATER
+    assert 'FileNotFoundError' in answer.reason
+
+
+@pytest.mark.parametrize('letter', ['x', 'é', '\U0001f600'])
+def test_of_what_is_too_long_the_end_is_sent(letter):
+    text = letter * sending.LIMIT + 'the end'
+    content = sending.body({'deploy_stdout': text, 'deploy_status_code': 0})
+    assert 0.9 * sending.LIMIT < len(content) <= sending.LIMIT
+    found = json.loads(content)
+    assert found['deploy_stdout'].endswith('the end')
+    assert found['deploy_status_code'] == 0
+
+
+def test_outputs_are_sent_whole_or_not_at_all():
+    details = {'dump': 'x' * sending.LIMIT, 'deploy_stdout': 'short'}
+    found = json.loads(sending.body(details))
+    assert found['deploy_status_code'] == 1
+    assert f'{sending.LIMIT} can be sent' in found['deploy_stderr']
+    assert 'dump' not in found
+
+
+def test_what_hooks_print_holds_no_signatures():
+    said = (
+        f"deploy_signal_id={conftest.URL}\n'http://cfn/v1/signal?a=b"
+        f"&Signature=s3cret%2B' rest"
+    )
+    found = sending.redact(said.encode()).decode()
+    assert 's3cret' not in found
+    assert 'temp_url_expires=9999999999' in found
+    assert found.endswith("&Signature=***' rest")
+
+
+def test_of_a_url_only_the_place_is_told():
+    assert sending.place(conftest.URL) == (
+        'https://swift.example/v1/AUTH_a/c/signals/d/c1'
+    )
