@@ -162,6 +162,7 @@ OPTS = [
         'Ansible playbooks that any user of Mistral may bring along, and run '
         "as the executor's own user: turn it on only where all of them may "
         'do on this host what that user may.',
+    ),
     cfg.IntOpt(
         'plan_render_seconds',
         default=60,
