@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """OS::Mistral::Workflow."""
 
+import contextlib
 import dataclasses
 import json
 
@@ -261,7 +262,9 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         """Return the name of the only workflow, or what all begin with."""
         # Heat asks also before it has looked at the value.
         if schema.DEFINITION not in self.properties.data:
-            return super().get_reference_id()
+            # A name that is no text is refused later, with its place.
+            with contextlib.suppress(ValueError):
+                return super().get_reference_id()
         return self.resource_id or self.physical_resource_name()
 
     def _resolve_attribute(self, name):

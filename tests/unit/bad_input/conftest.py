@@ -12,7 +12,7 @@ import hypothesis
 hypothesis.settings.register_profile(
     'quick',
     derandomize=True,
-    max_examples=100,
+    max_examples=50,
     database=None,
     deadline=None,
     suppress_health_check=list(hypothesis.HealthCheck),

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever a server answers, and a template hides, nothing of it is told."""
+
+import json
+import logging
+import os
+import re
+
+import hypothesis
+from hypothesis import strategies as st
+
+from tests.unit.bad_input import anything
+from tests.unit.resources import deployments
+
+#: What a template hides, and what a server has read from its disk.
+PASSWORD, READ = 'hunter2-correct-horse', 'root:$6$battery$staple'
+
+# As Python names what it raises; Heat puts it before the reason.
+PYTHONS = re.compile(
+    r'\b(Attribute|Key|Index|Type|Value|Recursion|Overflow|Unicode\w*|'
+    r'Lookup|Assertion|Runtime|JSONDecode|DBData)Error\b'
+)
+
+#: A stack takes a fifth of a second.
+LOOKS = 10 if os.environ.get('BAD_INPUT', 'quick') == 'quick' else 2000
+
+answer = st.one_of(
+    st.just(b''),
+    anything.body.map(lambda content: content + READ.encode()),
+    st.builds(
+        lambda details, name, value: json.dumps(
+            {**(details if isinstance(details, dict) else {}), name: value}
+        ).encode(),
+        anything.json_map,
+        st.sampled_from(['answer', 'trouble', 'deploy_status_code']),
+        anything.nested(st.sampled_from([READ, f'{READ} {PASSWORD}', ''])),
+    ),
+)
+
+
+class SecrecyTest(deployments.DeploymentTestCase):
+    def setUp(self):
+        super().setUp()
+        self.logged = []
+        handler = logging.Handler()
+        handler.emit = lambda record: self.logged.append(record.getMessage())
+        root = logging.getLogger()
+        level = root.level
+        root.addHandler(handler)
+        root.setLevel(logging.DEBUG)
+        self.addCleanup(root.setLevel, level)
+        self.addCleanup(root.removeHandler, handler)
+
+    @hypothesis.given(answer)
+    @hypothesis.settings(max_examples=LOOKS)
+    def test_no_answer_is_told_and_none_raises_an_error_of_python(self, body):
+        self.answer = body
+        self.logged.clear()
+        stack = self.heat.stack(
+            deployments.template(input_values={'who': PASSWORD})
+        )
+        self.finish(self.heat.begin(stack, 'CREATE'))
+        self.assertIn(stack.status, ('COMPLETE', 'FAILED'))
+        rows = [row.status_reason for row in self.deployment_rows()]
+        told = [
+            *rows,
+            *deployments.events(stack),
+            stack.status_reason,
+            stack['deployment'].status_reason,
+        ]
+        signatures = [
+            each
+            for config in self.handed
+            for each in re.findall(
+                'temp_url_sig=([0-9a-f]+)',
+                str(deployments.inputs(config).get('deploy_signal_id')),
+            )
+        ]
+        self.assertTrue(signatures)
+        self.assertIn('waits for a signal', ' '.join(self.logged))
+        for said in map(str, told):
+            self.assertIsNone(PYTHONS.search(said), said)
+            self.assertLess(len(said), 400)
+        for said in (*map(str, told), *self.logged):
+            for secret in (PASSWORD, READ, *signatures):
+                self.assertNotIn(secret, said)
+        self.handed.clear()
+        self.heat.delete(stack)
