@@ -4,6 +4,10 @@
 What a user starts has the user's token, and its catalogue. What a trigger
 starts has a token of Mistral's trust; that one is not used, but the trust
 itself, so that what takes longer than a token lives can renew it.
+
+A user's token cannot be renewed. When it has run out, Mistral vouches for it
+with a token of its own, as a service does for what has begun in time: for
+Keystone's ``[token] allow_expired_window``, two days, it is still accepted.
 """
 
 import contextlib
@@ -11,6 +15,7 @@ import contextlib
 from keystoneauth1 import access
 from keystoneauth1 import exceptions
 from keystoneauth1 import loading
+from keystoneauth1 import service_token
 from keystoneauth1 import session as ks_session
 from keystoneauth1 import token_endpoint
 from keystoneauth1.identity import access as access_plugin
@@ -20,6 +25,9 @@ from heat_plugins.clients import keystone
 from heat_plugins.runs import errors
 
 CONF = cfg.CONF
+
+# A token that runs out in so many seconds does not last for an action.
+_SOON = 120
 
 # Mistral's own credentials.
 _AUTH = 'keystone_authtoken'
@@ -72,8 +80,9 @@ def user_name(session):
     :raises errors.Denied: Keystone gives no token for it.
     :raises errors.Unavailable: Keystone does not answer.
     """
+    auth = getattr(session.auth, 'user_auth', session.auth)
     try:
-        found = session.auth.get_access(session)
+        found = auth.get_access(session)
     except keystone.REFUSALS as exc:
         raise errors.Denied(
             f'Keystone gives no token for it: {type(exc).__name__}'
@@ -107,9 +116,17 @@ def _token(security, verify):
     refuse to.
     """
     token = security.service_catalog or _described(security, verify)
-    return access_plugin.AccessInfoPlugin(
-        access.create(body={'token': token}, auth_token=security.auth_token)
+    found = access.create(
+        body={'token': token}, auth_token=security.auth_token
     )
+    plugin = access_plugin.AccessInfoPlugin(found)
+    # Another cloud does not know Mistral, and is to learn nothing of it.
+    if security.is_target or not found.will_expire_soon(_SOON):
+        return plugin
+    own = loading.load_auth_from_conf_options(CONF, _AUTH)
+    if own is None:
+        return plugin
+    return service_token.ServiceTokenAuthWrapper(plugin, own)
 
 
 def _described(security, verify):

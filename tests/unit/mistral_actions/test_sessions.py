@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an action does with the context that Mistral gives it."""
 
+import datetime
 import io
 import json
 
@@ -115,6 +116,36 @@ class SessionsTest(testtools.TestCase):
         user = asked['identity']['password']['user']
         self.assertEqual('mistral', user['name'])
         self.assertEqual('/etc/ssl/cloud.pem', verify)
+
+    def expired(self, **more):
+        when = datetime.datetime.now(datetime.UTC) - datetime.timedelta(1)
+        return self.of_user(
+            service_catalog=token(expires=when)['token'], **more
+        )
+
+    def test_mistral_vouches_for_a_token_that_has_run_out(self):
+        session = sessions.session(self.expired())
+        headers = session.get_auth_headers()
+        self.assertEqual('a-token-of-ann', headers['X-Auth-Token'])
+        self.assertEqual('a-token-of-the-trust', headers['X-Service-Token'])
+        ((request, _),) = self.sent
+        asked = json.loads(request.body)['auth']
+        self.assertEqual('service', asked['scope']['project']['name'])
+        self.assertEqual('ann', sessions.user_name(session))
+
+    def test_it_does_not_for_one_that_is_valid(self):
+        session = sessions.session(self.of_user())
+        self.assertNotIn('X-Service-Token', session.get_auth_headers())
+
+    def test_it_does_not_before_the_services_of_another_cloud(self):
+        session = sessions.session(self.expired(is_target=True))
+        self.assertNotIn('X-Service-Token', session.get_auth_headers())
+        self.assertEqual([], self.sent)
+
+    def test_without_credentials_of_mistral_nobody_vouches(self):
+        self.conf.config(group='keystone_authtoken', auth_type=None)
+        session = sessions.session(self.expired())
+        self.assertNotIn('X-Service-Token', session.get_auth_headers())
 
     def test_a_token_without_a_catalogue_is_described_by_its_keystone(self):
         self.status = 200
