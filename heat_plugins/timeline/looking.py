@@ -97,7 +97,7 @@ class Looker:
         found = self._runs(name_or_id, wanted, notes)
         stack = self._finder.root(name_or_id)
         happened = self._heat.events(stack)
-        places = [] if stack.gone else self._finder.places(stack)
+        places = self._places(stack)
         now = self._now(happened, found)
         rows = _Rows(happened, wanted, now)
         for place in places:
@@ -113,6 +113,13 @@ class Looker:
             rows=[*rows.of_stack(stack), *rows.below()],
             notes=tuple(notes),
         )
+
+    def _places(self, stack: orchestration.Stack) -> list[targets.Place]:
+        try:
+            return self._finder.places(stack)
+        except errors.NotFound:
+            # The stack is deleted; its events and runs are there yet.
+            return []
 
     def _now(
         self, happened: list[events.Event], found: list[runs.Run]

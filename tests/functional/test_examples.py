@@ -16,6 +16,11 @@ EXAMPLES = base.ROOT / 'contrib/examples'
 Outputs = dict[str, Any]
 
 
+def _ansible(outputs: Outputs) -> None:
+    assert outputs['size'] == '15'
+    assert 'Write the motto down' in outputs['report']
+
+
 def _hello(outputs: Outputs) -> None:
     assert outputs['greeting'].startswith('Hello, world, from ')
 
@@ -43,6 +48,14 @@ def _group(outputs: Outputs) -> None:
     assert all(one.startswith('Linux ') for one in outputs['kernels'].values())
 
 
+def _peers(outputs: Outputs) -> None:
+    assert outputs == {'left_knows': 'right', 'right_knows': 'left'}
+
+
+def _stages(outputs: Outputs) -> None:
+    assert outputs['said'] == 'listening on 8080\n'
+
+
 def _structured(outputs: Outputs) -> None:
     assert outputs['status'] == 0
 
@@ -56,18 +69,23 @@ def _workflow(outputs: Outputs) -> None:
 
 #: By name: what holds for the outputs of the example.
 CHECKS = {
+    'ansible': _ansible,
     'component': _component,
     'group': _group,
     'hello': _hello,
     'nightly-backup': _nightly_backup,
+    'peers': _peers,
     'software': _software,
+    'stages': _stages,
     'structured': _structured,
     'workflow': _workflow,
 }
 
 
 def test_every_example_is_here() -> None:
-    assert {path.stem for path in EXAMPLES.glob('*.yaml')} == set(CHECKS)
+    found = {path.stem for path in EXAMPLES.glob('*.yaml')}
+    # That one has a test of its own.
+    assert found == {*CHECKS, 'rolling'}
 
 
 @pytest.mark.parametrize('name', CHECKS)
@@ -147,6 +165,34 @@ def test_component_goes_along_with_its_stack(
         stack.delete()
         stack.wait('DELETE_COMPLETE')
         assert not notes.exists()
+
+
+def test_servers_of_a_rolling_update_change_one_at_a_time(
+    cloud: base.minicloud_client.Cloud, stacks: Callable[..., base.Stack]
+) -> None:
+    template = (EXAMPLES / 'rolling.yaml').read_text()
+    stack = stacks(template)
+    with contextlib.ExitStack() as running:
+        for server in ('first', 'second'):
+            running.enter_context(servers.agent(cloud, stack, server))
+        stack.wait('CREATE_COMPLETE')
+        stack.update(template, release='2')
+        stack.wait('UPDATE_COMPLETE')
+        assert stack.outputs['runs'] == {
+            'first': 'release 2',
+            'second': 'release 2',
+        }
+        group = stack.resource('deployments')['physical_resource_id']
+        events = cloud.session('demo').get(
+            'orchestration', f'/stacks/{group}/events?sort_dir=asc'
+        )
+        updates = [
+            one['resource_status']
+            for one in events.json()['events']
+            if one['resource_status'].startswith('UPDATE_')
+            and one['resource_name'] in ('first', 'second')
+        ]
+        assert updates == ['UPDATE_IN_PROGRESS', 'UPDATE_COMPLETE'] * 2
 
 
 def test_workflow_runs_by_signals_and_by_the_clock(

@@ -54,6 +54,12 @@ os.geteuid = lambda: -1
 sys.exit(apply_config.main())
 """
 
+#: Ansible wants a locale that os-collect-config cannot start in.
+_PLAYBOOK = """\
+#!/bin/sh
+PATH="${PATH#*:}" LC_ALL=C.UTF-8 exec ansible-playbook "$@"
+"""
+
 
 class Agent:
     def __init__(self, instance: layout.Instance, name: str) -> None:
@@ -107,6 +113,9 @@ class Agent:
         for folder in ('bin', 'etc', 'var/cache', 'var/run', 'tmp'):
             files.make_folder(self.path / folder)
         _copy(common / 'bin/heat-config-notify', self.path / 'bin')
+        files.write(
+            self.path / 'bin/ansible-playbook', _PLAYBOOK, mode=0o700
+        )
         if os.geteuid() == 0:
             files.write(
                 self.path / 'bin/os-apply-config',

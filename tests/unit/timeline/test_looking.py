@@ -175,5 +175,10 @@ class LookingTest(base.RunsTestCase):
         self.heat.members[self.stack.id].clear()
         self.assertEqual([('run', 'db BACKUP', 1)], self.rows())
 
+    def test_a_stack_that_was_deleted_still_has_its_runs(self):
+        self.start()
+        self.heat.failing['resources'] = errors.NotFound('it is deleted')
+        self.assertEqual([('run', 'db BACKUP', 1)], self.rows())
+
     def test_a_stack_that_is_not_there_is_an_error(self):
         self.assertRaises(errors.NotFound, self.look, 'other')
