@@ -99,13 +99,15 @@ class SetPlan(plan_common.PlanCommand):
 
     def take_action(self, parsed_args):
         way = self.way(parsed_args)
-        found = plan_common.content(parsed_args)
-        if found is None and parsed_args.prune:
+        given = parsed_args.source or parsed_args.git
+        if not given and parsed_args.prune:
             raise exceptions.CommandError('--prune needs --from or --git')
-        if found is None and not parsed_args.remove:
+        if not given and not parsed_args.remove:
             raise exceptions.CommandError(
                 'Nothing to do: give --from, --git or --remove'
             )
+        folders = way.core.plans.load(parsed_args.plan).folders
+        found = plan_common.content(parsed_args, folders)
         with plan_progress.files(f'Changing {parsed_args.plan}') as progress:
             changed = way.update(
                 parsed_args.plan,

@@ -60,8 +60,11 @@ def add_source_options(parser, *, required):
     return group
 
 
-def content(parsed_args):
-    """Return the files that were given; None if none were."""
+def content(parsed_args, folders=()):
+    """Return the files that were given; None if none were.
+
+    :param folders: see `tarballs.read`.
+    """
     if parsed_args.git:
         return git.read(parsed_args.git, parsed_args.revision)
     if not parsed_args.source:
@@ -71,7 +74,7 @@ def content(parsed_args):
         return sources.from_directory(path)
     try:
         with path.open('rb') as file:
-            return tarballs.read(file)
+            return tarballs.read(file, folders=folders)
     except OSError as exc:
         raise exceptions.CommandError(
             f'{path} cannot be read: {exc.strerror}'

@@ -41,6 +41,9 @@ UPLOADS = 'heat-plugins-uploads'
 # an execution may wait for Mistral's executors.
 _LIFETIME = 24 * 3600
 
+# What no plan has at its top.
+_TOP = '.heat-plugins-upload'
+
 # Seconds between two looks at an execution.
 _INTERVAL = 1.0
 
@@ -351,6 +354,7 @@ def packed(content):
     file = io.BytesIO()
     with tarballs.writer(file) as add:
         for path in sorted(content):
-            # A single folder at the top is taken off again.
-            add(f'plan/{path}', content[path])
+            # A single folder at the top is taken off again, unless the plan
+            # has one of that name.
+            add(f'{_TOP}/{path}', content[path])
     return file.getvalue()

@@ -100,7 +100,10 @@ class Operations:
         prune: bool = False,
     ) -> Report:
         """Change the files of a plan; see `create` for where they lie."""
-        content = self._content(container, object) if container else {}
+        content: sources.Content = {}
+        if container:
+            folders = self.plans.load(plan).folders
+            content = self._content(container, object, folders)
         self.plans.update(plan, content, delete=delete, prune=prune)
         return self.show(plan)
 
@@ -228,10 +231,15 @@ class Operations:
         age = self._clock() - found.since
         return int(min(max(_SOONEST, age / 10), _LATEST))
 
-    def _content(self, container: str, object: str | None) -> sources.Content:
+    def _content(
+        self,
+        container: str,
+        object: str | None,
+        folders: abc.Container[str] = (),
+    ) -> sources.Content:
         if object is None:
             return sources.from_container(
                 storage.Container(self._store, container, pool.Pool())
             )
         packed = self._store.get_object(container, object, _UPLOAD_LIMIT)
-        return tarballs.read(io.BytesIO(packed))
+        return tarballs.read(io.BytesIO(packed), folders=folders)

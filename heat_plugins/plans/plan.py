@@ -51,6 +51,13 @@ class Plan:
     )
 
     @property
+    def folders(self) -> frozenset[str]:
+        """The folders at its top."""
+        return frozenset(
+            path.partition('/')[0] for path in self.entries if '/' in path
+        )
+
+    @property
     def content_hash(self) -> str:
         """A hash over all paths and contents, plan-environment.yaml's too."""
         digest = hashlib.sha256()

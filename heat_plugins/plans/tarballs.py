@@ -48,11 +48,14 @@ def read(
     file: BinaryIO,
     limits: sources.Limits | None = None,
     *,
+    folders: abc.Container[str] = (),
     whole: bool = False,
 ) -> sources.Content:
     """Read a tarball, which may be compressed by gzip, bzip2 or xz.
 
     :param file: it has to be seekable.
+    :param folders: at the top of the plan that it changes. A single one of
+        these at its top is meant, and part of the paths.
     :param whole: whether a single folder at its top that holds everything
         else, as forges and packages make one, is part of the plan.
     :raises errors.Invalid: it is none; something in it is neither a file
@@ -72,7 +75,7 @@ def read(
         raise errors.Invalid(
             f'The tarball cannot be read: {type(exc).__name__}'
         ) from exc
-    return found if whole else _without_top(found)
+    return found if whole else _without_top(found, folders)
 
 
 def _open(file: BinaryIO, limits: sources.Limits) -> _Limited:
@@ -131,9 +134,13 @@ def _target(
     return path
 
 
-def _without_top(found: dict[str, bytes]) -> dict[str, bytes]:
+def _without_top(
+    found: dict[str, bytes], folders: abc.Container[str]
+) -> dict[str, bytes]:
     tops = {path.partition('/')[0] for path in found}
     if len(tops) != 1 or not all('/' in path for path in found):
+        return found
+    if tops.pop() in folders:
         return found
     return {path.partition('/')[2]: found[path] for path in found}
 

@@ -22,6 +22,7 @@ from heat_plugins.osc import plan_ways
 from heat_plugins.plans import following
 from heat_plugins.plans import operations
 from heat_plugins.plans import steps
+from heat_plugins.plans import tarballs
 from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes
 from tests.unit.validations import fakes as validation_fakes
@@ -145,6 +146,27 @@ class FilesTest(PlanCase):
             *('--remove', 'environments/large.yaml'),
         )
         self.assertEqual((0, len(fakes.content())), (code, found['files']))
+
+    def packed(self, **files):
+        path = self.folder / 'some.tar.gz'
+        with path.open('wb') as file, tarballs.writer(file) as add:
+            for name, content in files.items():
+                add(name, content)
+        return str(path)
+
+    def test_a_folder_around_all_files_is_left_out_as_it_was_first(self):
+        for command, name in ((plan.CreatePlan, 'new'), (plan.SetPlan, 'new')):
+            files = {f'x-1.0/{k}': v for k, v in fakes.content().items()}
+            self.json(command, name, '--from', self.packed(**files))
+            self.assertEqual(
+                set(fakes.content()), set(self.cloud.objects('new'))
+            )
+
+    def test_a_folder_that_the_plan_has_is_part_of_the_paths(self):
+        tarball = self.packed(**{'environments/more.yaml': b'{}'})
+        self.json(plan.SetPlan, 'plan', '--from', tarball)
+        self.assertIn('environments/more.yaml', self.cloud.objects())
+        self.assertNotIn('more.yaml', self.cloud.objects())
 
     def test_nothing_to_change_is_an_error(self):
         self.assertIn('Nothing', self.refused(plan.SetPlan, 'plan'))

@@ -89,6 +89,22 @@ class ThroughMistralTest(testtools.TestCase):
         self.assertEqual('it', self.create())
         self.assertEqual(3, self.way.slept)
 
+    def test_what_is_sent_arrives_at_the_same_paths(self):
+        self.cloud.plans.create('plan', fakes.content())
+        content = {'plan/a.yaml': b'{}'}
+
+        def start(name, arguments, description):
+            self.way.core.update(**arguments)
+            return 'e-1'
+
+        self.way.executions.start_workflow = start
+        for _ in range(2):
+            # The second time the plan has such a folder.
+            self.looks += [('SUCCESS', {'plan': 'it'})]
+            self.way.update('plan', content, lambda done, every: None)
+            self.assertIn('plan/a.yaml', self.cloud.objects())
+            self.assertNotIn('a.yaml', self.cloud.objects())
+
     def test_what_an_execution_found_out_of_order_ends_the_waiting(self):
         said = {'code': 'unavailable', 'message': 'Swift is away'}
         self.looks += [AWAY, ('ERROR', {'error': said})]
