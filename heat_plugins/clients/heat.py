@@ -8,7 +8,7 @@ from urllib import parse
 
 from keystoneauth1 import session as ks_session
 
-from heat_plugins.clients import heat_rest
+from heat_plugins.clients import rest
 from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.timeline import events
@@ -35,8 +35,11 @@ class Heat:
         interface: str = 'public',
         region_name: str | None = None,
     ) -> None:
-        self._rest = heat_rest.Rest(
-            session, interface=interface, region_name=region_name
+        self._rest = rest.Rest(
+            rest.HEAT,
+            session,
+            interface=interface,
+            region_name=region_name,
         )
 
     def stack(self, name_or_id: str) -> orchestration.Stack:
@@ -179,7 +182,7 @@ class Heat:
             return self._rest.call(
                 method, path, f'{kind} {name}'.strip(), **more
             )
-        except heat_rest.Failure as exc:
+        except rest.Failure as exc:
             raise _translated(exc, method, f'{kind} {name}') from exc
 
 
@@ -225,14 +228,12 @@ def _deployment(found: abc.Mapping[str, Any]) -> orchestration.Deployment:
     )
 
 
-def _translated(
-    exc: heat_rest.Failure, method: str, what: str
-) -> errors.RunError:
-    if exc.kind is heat_rest.Kind.MISSING:
+def _translated(exc: rest.Failure, method: str, what: str) -> errors.RunError:
+    if exc.kind is rest.Kind.MISSING:
         return errors.NotFound(f'Heat has no {what} in this project')
     wrong = {
-        heat_rest.Kind.DENIED: errors.Denied,
-        heat_rest.Kind.UNAVAILABLE: errors.Unavailable,
+        rest.Kind.DENIED: errors.Denied,
+        rest.Kind.UNAVAILABLE: errors.Unavailable,
     }.get(exc.kind, errors.OrchestrationError)
     # Heat may quote what it was given, so the answer to a POST is not
     # passed on.

@@ -8,7 +8,7 @@ from urllib import parse
 from keystoneauth1 import session as ks_session
 
 from heat_plugins.clients import heat
-from heat_plugins.clients import heat_rest
+from heat_plugins.clients import rest
 from heat_plugins.plans import errors
 from heat_plugins.runs import errors as run_errors
 from heat_plugins.runs import orchestration
@@ -36,8 +36,11 @@ class HeatServers:
         self._heat = heat.Heat(
             session, interface=interface, region_name=region_name
         )
-        self._rest = heat_rest.Rest(
-            session, interface=interface, region_name=region_name
+        self._rest = rest.Rest(
+            rest.HEAT,
+            session,
+            interface=interface,
+            region_name=region_name,
         )
 
     def output(self, stack: str, name: str) -> Any:
@@ -87,12 +90,12 @@ class HeatServers:
     def _get(self, path: str, what: str) -> Any:
         try:
             return self._rest.call('GET', path, what)
-        except heat_rest.Failure as exc:
-            if exc.kind is heat_rest.Kind.MISSING:
+        except rest.Failure as exc:
+            if exc.kind is rest.Kind.MISSING:
                 return None
             kinds = {
-                heat_rest.Kind.DENIED: run_errors.Denied,
-                heat_rest.Kind.UNAVAILABLE: run_errors.Unavailable,
+                rest.Kind.DENIED: run_errors.Denied,
+                rest.Kind.UNAVAILABLE: run_errors.Unavailable,
             }
             raise kinds.get(exc.kind, run_errors.OrchestrationError)(
                 str(exc), exc.status

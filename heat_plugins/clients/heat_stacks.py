@@ -9,7 +9,8 @@ from urllib import parse
 
 from keystoneauth1 import session as ks_session
 
-from heat_plugins.clients import heat_rest
+from heat_plugins.clients import failures
+from heat_plugins.clients import rest
 from heat_plugins.plans import errors
 from heat_plugins.plans import orchestration
 from heat_plugins.plans import references
@@ -42,8 +43,11 @@ class HeatStacks:
         interface: str = 'public',
         region_name: str | None = None,
     ) -> None:
-        self._rest = heat_rest.Rest(
-            session, interface=interface, region_name=region_name
+        self._rest = rest.Rest(
+            rest.HEAT,
+            session,
+            interface=interface,
+            region_name=region_name,
         )
 
     def find(self, name: str) -> orchestration.Stack | None:
@@ -169,7 +173,7 @@ class HeatStacks:
     def _call(self, method: str, path: str, what: str, **more: Any) -> Any:
         try:
             return self._rest.call(method, path, what, **more)
-        except heat_rest.Failure as exc:
+        except rest.Failure as exc:
             _fail(exc)
 
 
@@ -218,21 +222,17 @@ def _names(found: abc.Iterable[Any], key: str) -> list[str]:
     return [str(one[key]) for one in found]
 
 
-def _fail(exc: heat_rest.Failure) -> NoReturn:
-    said = f': {exc.said}' if exc.said else ''
-    if 'JSON body size' in said:
+def _fail(exc: rest.Failure) -> NoReturn:
+    message = failures.message(exc)
+    if 'JSON body size' in message:
         raise errors.ServiceError(
-            f'The plan is larger than this Heat takes{said} The operator '
+            f'The plan is larger than this Heat takes: {message} The operator '
             'raises [DEFAULT] max_json_body_size in heat.conf',
             exc.status,
         ) from exc
-    if exc.kind is heat_rest.Kind.MISSING:
-        raise errors.NotFound(f'{exc}{said}') from exc
-    wrong = {
-        heat_rest.Kind.DENIED: errors.Denied,
-        heat_rest.Kind.UNAVAILABLE: errors.Unavailable,
-    }.get(exc.kind, errors.ServiceError)
-    raise wrong(f'{exc}{said}', exc.status) from exc
+    if exc.kind is rest.Kind.MISSING:
+        raise errors.NotFound(message) from exc
+    raise failures.error(exc) from exc
 
 
 def _path(stack: orchestration.Stack) -> str:

@@ -1,31 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ironic's nodes over a Keystone session.
-
-It speaks Ironic's REST API itself: with ``--debug`` openstacksdk and
-ironicclient log the bodies of requests, and with them the passwords of BMCs.
-"""
+"""Ironic's nodes over a Keystone session."""
 
 from collections import abc
-import json
 from typing import Any
 from urllib import parse
 
-from keystoneauth1 import adapter
-from keystoneauth1 import exceptions
 from keystoneauth1 import session as ks_session
 
-from heat_plugins.clients import keystone
+from heat_plugins.clients import failures
+from heat_plugins.clients import rest
 from heat_plugins.nodes import node
 from heat_plugins.nodes import protocols
 from heat_plugins.plans import errors
 
-SERVICE_TYPE = 'baremetal'
-
 # The first that keeps the inventory of an inspection (Ironic 21.4).
 _VERSION = '1.81'
-
-# Nobody waits longer than this for the first byte of an answer.
-_TIMEOUT = 60.0
 
 _STATES = ('uuid', 'name', 'provision_state', 'last_error', 'instance_uuid')
 
@@ -45,9 +34,9 @@ class Baremetal:
         interface: str = 'public',
         region_name: str | None = None,
     ) -> None:
-        self._adapter = adapter.Adapter(
+        self._rest = rest.Rest(
+            rest.IRONIC,
             session,
-            service_type=SERVICE_TYPE,
             interface=interface,
             region_name=region_name,
             default_microversion=_VERSION,
@@ -117,74 +106,32 @@ class Baremetal:
         return found
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
+        what = path.split('/')[1].partition('?')[0]
         try:
-            answer = self._adapter.request(
-                f'{self._prefix()}{path}',
-                method,
-                json=body,
-                headers={'Accept': 'application/json'},
-                raise_exc=False,
-                # The session would log the bodies, passwords and all.
-                log=False,
-                timeout=_TIMEOUT,
+            return self._rest.call(
+                method, f'{self._prefix()}{path}', what, json=body
             )
-        except exceptions.ClientException as exc:
-            raise _unanswered(exc) from exc
-        if answer.status_code >= 300:
-            raise _refused(answer)
-        if not answer.content:
-            return None
-        try:
-            return answer.json()
-        except ValueError as exc:
-            raise errors.ServiceError(
-                'Ironic answered with what is not JSON', answer.status_code
-            ) from exc
+        except rest.Failure as exc:
+            raise _error(exc) from exc
 
     def _prefix(self) -> str:
         """Return what leads from the catalogue's address to the API."""
-        endpoint = self._adapter.get_endpoint() or ''
+        endpoint = self._rest.endpoint()
         return '' if endpoint.rstrip('/').endswith('/v1') else '/v1'
 
 
-def _refused(answer: Any) -> errors.PlanError:
-    status = int(answer.status_code)
-    message = f'Ironic answered {status}: {_said(answer)}'
-    if status in (401, 403):
-        return errors.Denied(message, status)
-    if status == 404:
+def _error(exc: rest.Failure) -> errors.PlanError:
+    message = failures.message(exc)
+    if exc.kind is rest.Kind.MISSING:
         return errors.NotFound(message)
-    if status == 409:
+    if exc.kind is rest.Kind.CONFLICT:
         # It says so of what is locked, and of what is there already.
         locked = 'locked' in message
         return errors.Busy(message) if locked else errors.Exists(message)
-    if status >= 500 or status in (408, 429):
-        return errors.Unavailable(message, status)
-    if status == 406:
+    if exc.status == 406:
         return errors.ServiceError(
-            f'This Ironic is older than its API {_VERSION}', status
+            f'This Ironic is older than its API {_VERSION}', exc.status
         )
-    return errors.Refused(message)
-
-
-def _said(answer: Any) -> str:
-    """Return Ironic's own words, which may be JSON within JSON."""
-    try:
-        found = answer.json()['error_message']
-        if isinstance(found, str):
-            found = json.loads(found)
-        return ' '.join(str(found['faultstring']).split())
-    except (ValueError, KeyError, TypeError):
-        return 'it does not say why'
-
-
-def _unanswered(exc: exceptions.ClientException) -> errors.ServiceError:
-    name = type(exc).__name__
-    if isinstance(exc, exceptions.EndpointNotFound):
-        return errors.ServiceError(
-            'The catalogue has no Ironic (service type "baremetal") in this '
-            'region'
-        )
-    if isinstance(exc, keystone.REFUSALS):
-        return errors.Denied(f'Keystone gives no token for it: {name}')
-    return errors.Unavailable(f'Ironic cannot be reached: {name}')
+    if exc.kind is rest.Kind.REFUSED and (exc.status or 0) >= 400:
+        return errors.Refused(message)
+    return failures.error(exc)

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mistral's executions of workflows and actions, for plans.
-
-It speaks Mistral's REST API itself: mistralclient has no way to give an
-execution its id, and forgets a CA that the session knows.
-"""
+"""Mistral's executions of workflows and actions, for plans."""
 
 from collections import abc
 import contextlib
@@ -13,20 +9,14 @@ import time
 from typing import Any
 import uuid
 
-from keystoneauth1 import adapter
-from keystoneauth1 import exceptions
 from keystoneauth1 import session as ks_session
 
-from heat_plugins.clients import keystone
+from heat_plugins.clients import failures
+from heat_plugins.clients import rest
 from heat_plugins.plans import codes
 from heat_plugins.plans import errors
 from heat_plugins.plans import steps
 from heat_plugins.workflows import outcome
-
-SERVICE_TYPE = 'workflowv2'
-
-# Nobody waits longer than this for the first byte of an answer.
-_TIMEOUT = 60.0
 
 # Seconds between two looks at an action, at first and at most.
 _SOON, _LATER = 0.1, 2.0
@@ -74,9 +64,9 @@ class Executions:
         interface: str = 'public',
         region_name: str | None = None,
     ) -> None:
-        self._adapter = adapter.Adapter(
+        self._rest = rest.Rest(
+            rest.MISTRAL,
             session,
-            service_type=SERVICE_TYPE,
             interface=interface,
             region_name=region_name,
             # What is begun twice is not the same.
@@ -146,6 +136,11 @@ class Executions:
             output=outcome.mapping(found.get('output')),
         )
 
+    def cancel(self, execution_id: str) -> None:
+        """Stop an execution: none of its tasks begins any more."""
+        body = {'state': 'CANCELLED'}
+        self._call('PUT', f'/executions/{execution_id}', body)
+
     # What `steps.Runner` asks for
 
     def start(self, step: steps.Step, description: str) -> str:
@@ -191,46 +186,15 @@ class Executions:
     def _call(
         self, method: str, path: str, body: abc.Mapping[str, Any] | None = None
     ) -> abc.Mapping[str, Any]:
+        what = 'an action' if 'action' in path else 'a workflow'
         try:
-            answer = self._adapter.request(
-                path,
-                method,
-                json=body,
-                headers={'Accept': 'application/json'},
-                raise_exc=False,
-                # The session would log the inputs, secrets and all.
-                log=False,
-                timeout=_TIMEOUT,
+            found: abc.Mapping[str, Any] = self._rest.call(
+                method, path, f'an execution of {what}', json=body
             )
-        except exceptions.ClientException as exc:
-            raise _unanswered(exc) from exc
-        if answer.status_code >= 300:
-            raise _refused(answer)
-        found: abc.Mapping[str, Any] = answer.json()
+        except rest.Failure as exc:
+            if exc.kind is rest.Kind.ABSENT:
+                raise errors.ServiceError(
+                    f'{exc}; with --local plans work without it'
+                ) from exc
+            raise failures.error(exc) from exc
         return found
-
-
-def _refused(answer: Any) -> errors.PlanError:
-    status = int(answer.status_code)
-    try:
-        said = ' '.join(str(answer.json()['faultstring']).split())
-    except (ValueError, KeyError, TypeError):
-        said = 'it does not say why'
-    message = f'Mistral answered {status}: {said}'
-    if status in (401, 403):
-        return errors.Denied(message, status)
-    if status >= 500 or status in (408, 429):
-        return errors.Unavailable(message, status)
-    return errors.ServiceError(message, status)
-
-
-def _unanswered(exc: exceptions.ClientException) -> errors.ServiceError:
-    name = type(exc).__name__
-    if isinstance(exc, exceptions.EndpointNotFound):
-        return errors.ServiceError(
-            'The catalogue has no Mistral (service type "workflowv2") in '
-            'this region; with --local plans work without it'
-        )
-    if isinstance(exc, keystone.REFUSALS):
-        return errors.Denied(f'Keystone gives no token for it: {name}')
-    return errors.Unavailable(f'Mistral cannot be reached: {name}')

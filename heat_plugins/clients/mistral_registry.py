@@ -1,34 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mistral's environments as a registry of names, over a Keystone session.
-
-It speaks Mistral's REST API itself: mistralclient forgets the certificates
-that the session knows.
-"""
+"""Mistral's environments as a registry of names, over a Keystone session."""
 
 from collections import abc
 import json
 from typing import Any, Final
 from urllib import parse
 
-from keystoneauth1 import adapter
-from keystoneauth1 import exceptions
 from keystoneauth1 import session as ks_session
 
-from heat_plugins.clients import keystone
+from heat_plugins.clients import failures
+from heat_plugins.clients import rest
 from heat_plugins.plans import errors
 from heat_plugins.plans import protocols
-
-SERVICE_TYPE: Final = 'workflowv2'
 
 #: So many rows come in one answer.
 _ROWS: Final = 1000
 
 _FIELDS: Final = 'id,name,description,project_id,variables'
-
-# Nobody waits longer than this for the first byte of an answer.
-_TIMEOUT: Final = 60.0
-
-_PASSING: Final = frozenset({408, 429})
 
 
 class Registry:
@@ -48,9 +36,9 @@ class Registry:
         interface: str = 'public',
         region_name: str | None = None,
     ) -> None:
-        self._adapter = adapter.Adapter(
+        self._rest = rest.Rest(
+            rest.MISTRAL,
             session,
-            service_type=SERVICE_TYPE,
             interface=interface,
             region_name=region_name,
         )
@@ -116,9 +104,9 @@ class Registry:
 
     def _project(self) -> str | None:
         try:
-            return self._adapter.get_project_id()
-        except exceptions.ClientException as exc:
-            raise _unanswered(exc) from exc
+            return self._rest.project_id()
+        except rest.Failure as exc:
+            raise failures.error(exc) from exc
 
     def _call(
         self,
@@ -132,22 +120,12 @@ class Registry:
         :param expected: the statuses for which to return None.
         """
         try:
-            answer = self._adapter.request(
-                path,
-                method,
-                headers={'Accept': 'application/json'},
-                raise_exc=False,
-                timeout=_TIMEOUT,
-                **more,
-            )
-        except exceptions.ClientException as exc:
-            raise _unanswered(exc) from exc
-        status = int(answer.status_code)
-        if status in expected:
-            return None
-        if status >= 300:
-            raise _refused(method, answer)
-        return answer.json() if answer.content else {}
+            found = self._rest.call(method, path, 'an environment', **more)
+        except rest.Failure as exc:
+            if exc.status in expected:
+                return None
+            raise failures.error(exc) from exc
+        return {} if found is None else found
 
 
 def _record(row: abc.Mapping[str, Any]) -> protocols.Record:
@@ -159,33 +137,3 @@ def _record(row: abc.Mapping[str, Any]) -> protocols.Record:
         description=str(row.get('description') or ''),
         values=values if isinstance(values, dict) else {},
     )
-
-
-def _refused(method: str, answer: Any) -> errors.ServiceError:
-    status = int(answer.status_code)
-    kind = errors.ServiceError
-    if status in (401, 403):
-        kind = errors.Denied
-    elif status in _PASSING or status >= 500:
-        kind = errors.Unavailable
-    try:
-        said = f': {answer.json()["faultstring"]}'
-    except (ValueError, KeyError, TypeError):
-        said = ''
-    return kind(
-        f'Mistral answered {status} to {method} of an environment{said}',
-        status,
-    )
-
-
-def _unanswered(exc: exceptions.ClientException) -> errors.ServiceError:
-    """Say what a failure of the session means to us."""
-    name = type(exc).__name__
-    if isinstance(exc, exceptions.EndpointNotFound):
-        return errors.ServiceError(
-            f'The catalogue has no Mistral (service type "{SERVICE_TYPE}") '
-            'in this region'
-        )
-    if isinstance(exc, keystone.REFUSALS):
-        return errors.Denied(f'Keystone gives no token for it: {name}')
-    return errors.Unavailable(f'Mistral cannot be reached: {name}')

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heat's REST API over a Keystone session: one call, and how it fails.
+"""A service's REST API over a Keystone session: one call, and how it fails.
 
-heatclient would do as well, but it turns every answer into objects of its
-own, and follows redirects by its own rules.
+The services' own clients would do as well, but for this: heatclient turns
+every answer into objects of its own, and follows redirects by its own rules;
+mistralclient forgets a CA that the session knows, and has no way to give an
+execution its id; with ``--debug`` ironicclient and openstacksdk log the bodies
+of requests, and with them the passwords of BMCs.
 """
 
 from collections import abc
+import dataclasses
 import enum
+import json
 from typing import Any
 
 from keystoneauth1 import adapter
@@ -14,8 +19,6 @@ from keystoneauth1 import exceptions
 from keystoneauth1 import session as ks_session
 
 from heat_plugins.clients import keystone
-
-SERVICE_TYPE = 'orchestration'
 
 # Nobody waits longer than this for the first byte of an answer.
 _TIMEOUT = 60.0
@@ -26,6 +29,8 @@ class Kind(enum.Enum):
 
     #: There is no such thing, or not for this project.
     MISSING = 'missing'
+    #: The catalogue has no such service.
+    ABSENT = 'absent'
     #: Who asked may not do this, or Keystone gives no token.
     DENIED = 'denied'
     #: It is there already, or is being changed.
@@ -49,8 +54,8 @@ class Failure(Exception):
     """A call did not succeed.
 
     :ivar status: the HTTP status; None where no answer came.
-    :ivar said: Heat's own words, which may quote what it was given; ''
-        where it said none.
+    :ivar said: the service's own words, which may quote what it was given;
+        '' where it said none.
     """
 
     def __init__(
@@ -66,26 +71,66 @@ class Failure(Exception):
         self.said = said
 
 
-class Rest:
-    """Heat's API.
+def _of_heat(answer: Any) -> Any:
+    return answer['error']['message']
 
+
+def _of_mistral(answer: Any) -> Any:
+    return answer['faultstring']
+
+
+def _of_ironic(answer: Any) -> Any:
+    found = answer['error_message']
+    # It may be JSON within JSON.
+    return (json.loads(found) if isinstance(found, str) else found)[
+        'faultstring'
+    ]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Service:
+    """A service of the catalogue.
+
+    :ivar words: finds what the service says itself in the answer to a
+        request that it refuses.
+    """
+
+    name: str
+    type: str
+    words: abc.Callable[[Any], Any]
+
+
+HEAT = Service(name='Heat', type='orchestration', words=_of_heat)
+MISTRAL = Service(name='Mistral', type='workflowv2', words=_of_mistral)
+IRONIC = Service(name='Ironic', type='baremetal', words=_of_ironic)
+
+
+class Rest:
+    """A service's API.
+
+    :param service: `HEAT`, `MISTRAL` or `IRONIC`.
     :param session: a session with an auth plugin.
     :param interface: which of the catalogue's endpoints to use.
     :param region_name: the region; None for the only one.
+    :param more: as keystoneauth's `Adapter` takes them.
     """
 
     def __init__(
         self,
+        service: Service,
         session: ks_session.Session,
         *,
         interface: str = 'public',
         region_name: str | None = None,
+        **more: Any,
     ) -> None:
+        self._service = service
         self._adapter = adapter.Adapter(
             session,
-            service_type=SERVICE_TYPE,
+            service_type=service.type,
             interface=interface,
             region_name=region_name,
+            **more,
         )
 
     def call(
@@ -102,6 +147,7 @@ class Rest:
 
         :param what: what is asked for, for messages.
         :param more: as `requests` takes them.
+        :returns: None if the answer is empty.
         :raises Failure: it did not succeed.
         """
         try:
@@ -116,15 +162,16 @@ class Rest:
                 **more,
             )
         except exceptions.ClientException as exc:
-            raise _unanswered(exc) from exc
+            raise self._unanswered(exc) from exc
+        name = self._service.name
         status = int(answer.status_code)
         if status >= 300:
             kind = _KINDS.get(status, Kind.REFUSED)
             raise Failure(
                 Kind.UNAVAILABLE if status >= 500 else kind,
-                f'Heat answered {status} to {method} of {what}'.rstrip(),
+                f'{name} answered {status} to {method} of {what}'.rstrip(),
                 status,
-                _said(answer),
+                self._said(answer),
             )
         if not answer.content:
             return None
@@ -133,27 +180,51 @@ class Rest:
         except ValueError as exc:
             raise Failure(
                 Kind.REFUSED,
-                f'Heat answered {method} of {what} with what is not JSON',
+                f'{name} answered {method} of {what} with what is not JSON',
                 status,
             ) from exc
 
+    def endpoint(self) -> str:
+        """Return the service's address; '' if the catalogue has none.
 
-def _said(answer: Any) -> str:
-    try:
-        return str(answer.json()['error']['message'])
-    except (ValueError, KeyError, TypeError):
-        return ''
+        :raises Failure: there is no catalogue to be had.
+        """
+        try:
+            return str(self._adapter.get_endpoint() or '')
+        except exceptions.ClientException as exc:
+            raise self._unanswered(exc) from exc
 
+    def project_id(self) -> str | None:
+        """Return the id of the project that the session is for.
 
-def _unanswered(exc: exceptions.ClientException) -> Failure:
-    """Say what a failure of the session means to us."""
-    name = type(exc).__name__
-    if isinstance(exc, exceptions.EndpointNotFound):
+        :raises Failure: Keystone does not say.
+        """
+        try:
+            found: str | None = self._adapter.get_project_id()
+        except exceptions.ClientException as exc:
+            raise self._unanswered(exc) from exc
+        return found
+
+    def _said(self, answer: Any) -> str:
+        try:
+            return str(self._service.words(answer.json()))
+        except (ValueError, KeyError, TypeError):
+            return ''
+
+    def _unanswered(self, exc: exceptions.ClientException) -> Failure:
+        """Say what a failure of the session means to us."""
+        reason = type(exc).__name__
+        service = self._service
+        if isinstance(exc, exceptions.EndpointNotFound):
+            return Failure(
+                Kind.ABSENT,
+                f'The catalogue has no {service.name} (service type '
+                f'"{service.type}") in this region',
+            )
+        if isinstance(exc, keystone.REFUSALS):
+            return Failure(
+                Kind.DENIED, f'Keystone gives no token for it: {reason}'
+            )
         return Failure(
-            Kind.REFUSED,
-            'The catalogue has no Heat (service type "orchestration") in '
-            'this region',
+            Kind.UNAVAILABLE, f'{service.name} cannot be reached: {reason}'
         )
-    if isinstance(exc, keystone.REFUSALS):
-        return Failure(Kind.DENIED, f'Keystone gives no token for it: {name}')
-    return Failure(Kind.UNAVAILABLE, f'Heat cannot be reached: {name}')

@@ -5,6 +5,7 @@ import io
 import json
 import logging
 
+from keystoneauth1 import adapter
 from keystoneauth1 import exceptions
 from keystoneauth1 import session as ks_session
 from keystoneauth1 import token_endpoint
@@ -146,7 +147,9 @@ class BaremetalTest(testtools.TestCase):
             self.refuse(status, said)
             error = self.assertRaises(kind, self.baremetal.nodes)
             self.assertIs(kind, type(error))
-            self.assertEqual(f'Ironic answered {status}: {said}', str(error))
+            self.assertEqual(
+                f'Ironic answered {status} to GET of nodes: {said}', str(error)
+            )
 
     def test_words_may_be_json_in_json(self):
         fault = json.dumps({'faultstring': 'Bad\n driver'})
@@ -173,7 +176,7 @@ class BaremetalTest(testtools.TestCase):
             def fail(*args, raised=raised, **options):
                 raise raised
 
-            self.patch(self.baremetal._adapter, 'request', fail)
+            self.patch(adapter.Adapter, 'request', fail)
             error = self.assertRaises(kind, self.baremetal.nodes)
             self.assertIs(kind, type(error))
 
