@@ -227,9 +227,16 @@ class Cloud:
         interval: float = 1.0,
         user: str = 'demo',
         wait: float = 60.0,
+        supervised: bool = False,
     ) -> 'Agent':
         """A server; it is not switched on before ``start`` or ``with``."""
-        return Agent(self, name, stack, resource, interval, user, wait)
+        options = [
+            *('--interval', str(interval)),
+            *('--as', user),
+            *('--wait', str(wait)),
+            *(['--supervised'] if supervised else []),
+        ]
+        return Agent(self, name, stack, resource, options)
 
     def agents(self) -> list[dict[str, Any]]:
         """What ``minicloud agent list --format json`` prints."""
@@ -257,9 +264,7 @@ class Agent:
         name: str,
         stack: str | None,
         resource: str | None,
-        interval: float,
-        user: str,
-        wait: float,
+        options: Sequence[str],
     ) -> None:
         self._cloud = cloud
         self.name = name
@@ -268,9 +273,7 @@ class Agent:
             self._server = [
                 *('--stack', stack),
                 *('--resource', resource),
-                *('--interval', str(interval)),
-                *('--as', user),
-                *('--wait', str(wait)),
+                *options,
             ]
 
     @property

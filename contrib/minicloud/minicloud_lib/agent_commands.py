@@ -128,7 +128,11 @@ def _prepare(options: argparse.Namespace) -> agents.Agent:
     )
     agent.set_up(
         bootstrap,
-        {'stack': options.stack, 'resource': options.resource},
+        {
+            'stack': options.stack,
+            'resource': options.resource,
+            'supervised': options.supervised,
+        },
         options.interval,
     )
     return agent
@@ -153,6 +157,11 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
         default=1.0,
         help='how often it polls at most; it slows down to that from one '
         'second when nothing changes (default: 1)',
+    )
+    parser.add_argument(
+        '--supervised',
+        action='store_true',
+        help='let its image have heat-config-supervisor, of contrib/agent',
     )
     parser.add_argument(
         '--wait',

@@ -2,7 +2,8 @@
 """Real agents, each confined to a folder that plays a server's disk.
 
 An agent is os-collect-config, os-refresh-config, os-apply-config and the
-heat-agents' programs, unmodified. Environment variables and the places of
+heat-agents' programs, unmodified; beside them, if asked for, what
+``contrib/agent`` adds to an image. Environment variables and the places of
 its templates keep it inside its folder:
 
     agents/NAME/bin         what heat-agents put into /usr/bin
@@ -10,6 +11,7 @@ its templates keep it inside its folder:
                 /hooks      script, ansible, json-file
                 /refresh    os-refresh-config's steps
                 /templates  os-apply-config's templates
+                /image      heat-config-supervisor, if it is asked for
                 /var        state: the metadata, what was deployed, outputs
                 /agent.log
 """
@@ -36,6 +38,9 @@ HOOKS = {
     'ansible': 'heat-config-ansible/install.d/hook-ansible.py',
     'json-file': 'heat-config-json-file/install.d/hook-json-file.py',
 }
+
+#: Installs heat-config-supervisor into an image.
+SUPERVISOR = layout.SOURCE.parent / 'agent/install'
 
 #: Seconds for hooks that are under way when an agent is stopped: none. A
 #: server that loses power gives them none either.
@@ -92,18 +97,22 @@ class Agent:
             'running': running is not None,
             'pid': running.pid if running else None,
             'folder': str(self.path),
+            'supervised': False,
             **record,
         }
 
     def set_up(
         self,
         bootstrap: Mapping[str, Any],
-        server: Mapping[str, str],
+        server: Mapping[str, Any],
         interval: float,
     ) -> None:
         """Make the folder, as an image and its first boot would.
 
         What the same server has left there stays, as on a reboot.
+
+        :param server: which one it is: ``stack`` and ``resource``, and
+            whether its image has heat-config-supervisor: ``supervised``.
         """
         before = self.about()
         if any(before.get(key) != value for key, value in server.items()):
@@ -113,9 +122,7 @@ class Agent:
         for folder in ('bin', 'etc', 'var/cache', 'var/run', 'tmp'):
             files.make_folder(self.path / folder)
         _copy(common / 'bin/heat-config-notify', self.path / 'bin')
-        files.write(
-            self.path / 'bin/ansible-playbook', _PLAYBOOK, mode=0o700
-        )
+        files.write(self.path / 'bin/ansible-playbook', _PLAYBOOK, mode=0o700)
         if os.geteuid() == 0:
             files.write(
                 self.path / 'bin/os-apply-config',
@@ -129,6 +136,8 @@ class Agent:
             )
         for hook, program in HOOKS.items():
             _copy(programs / program, self.path / 'hooks', hook)
+        if server['supervised']:
+            self._install_supervisor()
         # It renders each template to the same path below /, so a template
         # at our own path ends up in our folder.
         templates = self.path / 'templates' / self.path.relative_to('/')
@@ -146,14 +155,36 @@ class Agent:
             self.path / 'agent.json', {**server, 'interval': interval}
         )
 
+    def _install_supervisor(self) -> None:
+        steps = self.path / 'image/usr/libexec/os-refresh-config'
+        files.make_folder(steps.parent)
+        if not steps.is_symlink():
+            steps.symlink_to(self.path / 'refresh')
+        subprocess.run(
+            [SUPERVISOR],
+            env={**self._environment(), 'DESTDIR': str(self.path / 'image')},
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+
+    @property
+    def _supervisor(self) -> pathlib.Path:
+        return self.path / 'image/usr/libexec/heat-config-supervisor'
+
     def start(self, interval: float) -> processes.Process:
         if self.process:
             raise errors.MinicloudError(
                 f'agent {self.name} is running already',
                 f'minicloud agent stop {self.name}',
             )
+        command = self._command(interval)
+        if self.about()['supervised']:
+            # The image has a unit for the first of these.
+            program = str(self._supervisor / 'heat-config-supervisor')
+            boot = '"$0" deliver & exec "$@"'
+            command = ['/bin/sh', '-c', boot, program, *command]
         return processes.spawn(
-            self._command(interval),
+            command,
             pid_file=self.pid_file,
             log=self.log,
             env=self._environment(),
@@ -227,6 +258,8 @@ class Agent:
                 'HEAT_CONFIG_DEPLOYED': f'{var}/deployed',
                 'HEAT_CONFIG_DEPLOYED_OLD': f'{var}/run/deployed',
                 'HEAT_CONFIG_NOTIFY': f'{self.path}/bin/heat-config-notify',
+                'HEAT_CONFIG_SUPERVISOR': str(self._supervisor),
+                'HEAT_CONFIG_SUPERVISOR_STATE': f'{var}/supervisor',
                 'HEAT_SCRIPT_WORKING': f'{var}/script',
                 'HEAT_SCRIPT_OUTPUTS': f'{var}/run/script',
                 'HEAT_ANSIBLE_WORKING': f'{var}/ansible',
