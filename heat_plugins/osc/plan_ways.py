@@ -17,6 +17,7 @@ from heat_plugins.clients import heat_servers
 from heat_plugins.clients import heat_stacks
 from heat_plugins.clients import mistral_executions
 from heat_plugins.clients import mistral_registry
+from heat_plugins.clients import rest
 from heat_plugins.clients import swift
 from heat_plugins.plans import codes
 from heat_plugins.plans import errors
@@ -197,7 +198,7 @@ class _FromHere(_Way):
     def _registry(self):
         """Return Mistral's environments, or the next best."""
         found = self._session.get_endpoint(
-            service_type=mistral_registry.SERVICE_TYPE, **self._options
+            service_type=rest.MISTRAL.type, **self._options
         )
         if found:
             return super()._registry()
