@@ -28,6 +28,7 @@ from heat_plugins.plans import parcels
 from heat_plugins.plans import pool
 from heat_plugins.plans import service
 from heat_plugins.plans import steps
+from heat_plugins.plans import storage
 from heat_plugins.plans import tarballs
 from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import store as store_module
@@ -277,6 +278,7 @@ class _ThroughMistral(_Way):
         name = str(uuid.uuid4())
         insist = pool.Pool().insist
         insist(lambda name: self.store.put_container(name, {}), UPLOADS)
+        storage.Container(self.store, UPLOADS, pool.Pool()).check_unshared()
         insist(
             lambda name: self.store.put_object(
                 UPLOADS, name, content, lifetime=_LIFETIME

@@ -177,7 +177,7 @@ class Deployer:
                 before=stack.changed_at if stack else '',
                 after_event=event,
                 steps=wanted,
-                warnings=settings.warnings(content),
+                warnings=settings.warnings(content, plan),
             )
 
     def preview(self, name: str, *, take_over: bool = False) -> Preview:
@@ -198,7 +198,7 @@ class Deployer:
                 changes = dict(self._stacks.preview_replace(stack, content))
         return Preview(
             action='UPDATE' if stack else 'CREATE',
-            warnings=settings.warnings(content),
+            warnings=settings.warnings(content, plan),
             **changes,
         )
 

@@ -67,9 +67,11 @@ class Maker:
 
         :raises errors.Exists: the name or the container is taken.
         :raises errors.Unfinished: somebody is making it, or was.
+        :raises errors.Refused: others may read or write the container.
         """
         claim = self._claim()
         try:
+            self._container.check_unshared()
             self._open()
         except BaseException:
             with self._locks.lock(claim.name):

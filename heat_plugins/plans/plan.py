@@ -39,12 +39,14 @@ class Plan:
 
     :ivar container: where it lies; for now always its name.
     :ivar rendered: whether its Jinja templates were rendered into it.
+    :ivar shared: whether others than its project may read or write it.
     :ivar entries: the objects in its container by their paths.
     """
 
     name: str
     container: str
     rendered: bool
+    shared: bool = False
     environment: environments.PlanEnvironment
     entries: abc.Mapping[str, store_module.Entry] = dataclasses.field(
         repr=False

@@ -247,6 +247,7 @@ class Plans:
             name=name,
             container=name,
             rendered=mark.rendered,
+            shared=mark.shared,
             environment=environments.PlanEnvironment.from_text(text),
             entries=container.entries(),
         )

@@ -75,12 +75,14 @@ class Settings:
 
     def of(self, plan: plans.Plan, *, refresh: bool = False) -> Shown:
         """Return the parameters of a plan that has been loaded."""
-        kept = None if refresh else self.kept(plan)
-        if kept is not None:
-            return kept
-        shown = self._ask(plan)
-        self._keep(plan, shown)
-        return shown
+        shown = None if refresh else self.kept(plan)
+        if shown is None:
+            shown = self._ask(plan)
+            self._keep(plan, shown)
+        # What changes although the content does not is not kept.
+        return dataclasses.replace(
+            shown, warnings=(*_shared(plan), *shown.warnings)
+        )
 
     def kept(self, plan: plans.Plan) -> Shown | None:
         """Return what Heat has said of this content, if it was asked."""
@@ -144,7 +146,7 @@ class Settings:
             answer = self._stacks.validate(resolved)
         return Shown(
             root=validation.read(answer, resolved, plan.environment),
-            warnings=warnings(resolved),
+            warnings=_missing(resolved),
         )
 
     def _keep(self, plan: plans.Plan, shown: Shown) -> None:
@@ -161,11 +163,26 @@ class Settings:
         return annexes.Annex(self._store, plan.container)
 
 
-def warnings(resolved: references.Resolved) -> tuple[str, ...]:
-    """Say which references lead nowhere, a sentence each."""
+def warnings(
+    resolved: references.Resolved, plan: plans.Plan
+) -> tuple[str, ...]:
+    """Say what is no error, a sentence each."""
+    return (*_shared(plan), *_missing(resolved))
+
+
+def _missing(resolved: references.Resolved) -> tuple[str, ...]:
     return tuple(
         f'{one.by} refers to {one.path}, which the plan does not have'
         for one in resolved.missing
+    )
+
+
+def _shared(plan: plans.Plan) -> tuple[str, ...]:
+    if not plan.shared:
+        return ()
+    return (
+        f'Container {plan.container} is shared: its access control lists let '
+        "others read or write the plan's templates and passwords",
     )
 
 

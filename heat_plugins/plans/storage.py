@@ -27,6 +27,9 @@ _STATE = 'x-container-meta-heat-plugins-plan'
 _RENDERED = 'x-container-meta-heat-plugins-plan-rendered'
 _ADOPTED = 'x-container-meta-heat-plugins-plan-adopted'
 
+# Who else may read and write a container.
+_LISTS = ('x-container-read', 'x-container-write')
+
 _BULK = 1000
 # The object store's listing, by which it tells whether a container is empty,
 # comes after its objects.
@@ -40,11 +43,14 @@ class Mark:
     :ivar rendered: whether Jinja templates were rendered into it.
     :ivar adopted: whether it was there before the plan, which is not ready
         yet; see `adoption`.
+    :ivar shared: whether an access control list lets others read or write
+        it; that is not for us to say.
     """
 
     state: plans.State
     rendered: bool = False
     adopted: bool = False
+    shared: bool = False
 
 
 class Container:
@@ -60,6 +66,20 @@ class Container:
     def exists(self) -> bool:
         return self._headers() is not None
 
+    def check_unshared(self) -> None:
+        """Refuse a container that others may read or write.
+
+        :raises errors.Refused: it has an access control list.
+        """
+        if _is_shared(self._headers() or {}):
+            raise errors.Refused(
+                f'Container {self._name} is shared: its access control lists '
+                "let others read or write it, and passwords and a plan's "
+                'templates with it. Take the lists away (swift post '
+                f'--read-acl "" --write-acl "" {self._name}), or take '
+                'another name'
+            )
+
     def mark(self) -> Mark | None:
         """Return its mark; None if it has none, or is not there."""
         headers = self._headers() or {}
@@ -71,6 +91,7 @@ class Container:
             state=state,
             rendered=headers.get(_RENDERED) == 'true',
             adopted=headers.get(_ADOPTED) == 'true',
+            shared=_is_shared(headers),
         )
 
     def make(self, mark: Mark) -> None:
@@ -227,6 +248,10 @@ class Container:
         except store_errors.StoreError:
             # Each for itself tells what is the matter.
             return paths
+
+
+def _is_shared(headers: abc.Mapping[str, str]) -> bool:
+    return any(headers.get(name) for name in _LISTS)
 
 
 def entry(path: str, content: bytes) -> store_module.Entry:

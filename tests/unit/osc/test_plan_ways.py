@@ -147,6 +147,12 @@ class ThroughMistralTest(testtools.TestCase):
         )
         self.assertNotIn('geheim', json.dumps(self.way.executions.started))
 
+    def test_nothing_is_uploaded_where_others_may_read_it(self):
+        self.way.store.put_container(plan_ways.UPLOADS, {})
+        self.uploads().meta['x-container-read'] = '.r:*'
+        self.assertRaises(errors.Refused, self.create)
+        self.assertEqual({}, self.uploads().objects)
+
     def test_a_deployment_is_shown_to_its_end(self):
         self.cloud.plans.create('plan', fakes.content())
 

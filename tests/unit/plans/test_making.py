@@ -493,3 +493,18 @@ class AdoptTest(testtools.TestCase):
         )
         self.assertIn('as it was', str(error))
         self.assertEqual(before, self.cloud.objects())
+
+    def test_one_that_others_may_read_or_write_is_refused(self):
+        meta = self.cloud.swift.container('plan').meta
+        for header in ('x-container-read', 'x-container-write'):
+            meta[header] = '.r:*'
+            error = self.assertRaises(errors.Refused, self.adopt)
+            self.assertIn('swift post', str(error))
+            del meta[header]
+            self.is_as_it_was()
+        self.adopt()
+
+    def test_one_that_others_may_read_is_copied_all_the_same(self):
+        self.cloud.swift.container('plan').meta['x-container-read'] = '.r:*'
+        self.plans.create_from_container('mine', 'plan')
+        self.assertFalse(self.plans.load('mine').shared)

@@ -104,6 +104,15 @@ class ShowTest(SettingsCase):
         self.cloud.swift.fail(times=9, status=403, method='PUT')
         self.assertEqual('you', self.value('who'))
 
+    def test_it_is_a_warning_that_others_may_read_the_plan(self):
+        self.assertEqual((), self.settings.show('plan').warnings)
+        meta = self.cloud.swift.container('plan').meta
+        meta['x-container-read'] = '*:*'
+        found = self.settings.show('plan')
+        self.assertIn('is shared', *found.warnings)
+        del meta['x-container-read']
+        self.assertEqual((), self.settings.show('plan').warnings)
+
     def test_references_that_lead_nowhere_are_warnings(self):
         broken = b'resource_registry: {"A::B": gone.yaml}\n'
         self.plans.update('plan', {'base.yaml': broken})
