@@ -16,6 +16,8 @@ import venv
 _SCRATCH = tempfile.TemporaryDirectory(prefix='heat-plugins-wheel-')
 
 CHECKOUT = pathlib.Path(__file__).parents[2]
+# There is no tag to tell a version by.
+_BUILD = {**os.environ, 'PBR_VERSION': '0.1.0'}
 PROBE = pathlib.Path(__file__).with_name('engine_probe.py')
 
 
@@ -33,14 +35,13 @@ def _run(*command, **kwargs):
 
 
 @functools.cache
-def wheel():
-    """Build the wheel of the checkout, uncommitted changes included.
+def source():
+    """Copy the checkout, uncommitted changes included.
 
-    :returns: its path.
+    :returns: the path of a copy, since a build leaves files behind that the
+        next one would take.
     """
-    folder = pathlib.Path(_SCRATCH.name)
-    # A copy, since a build leaves files behind that the next one would take.
-    source = folder / 'source'
+    source = pathlib.Path(_SCRATCH.name) / 'source'
     listed = _run(
         *('git', '-C', CHECKOUT, 'ls-files', '-z'),
         *('--cached', '--others', '--exclude-standard'),
@@ -52,12 +53,32 @@ def wheel():
     # pbr takes the list of the files from git.
     _run('git', 'init', '--quiet', source)
     _run('git', '-C', source, 'add', '--all')
+    # reno looks for notes in what is committed.
+    who = ('-c', 'user.name=t', '-c', 'user.email=t@example.org')
+    _run('git', '-C', source, *who, 'commit', '--quiet', '-m', 'x')
+    return source
+
+
+@functools.cache
+def wheel():
+    """Build the wheel of the checkout; return its path."""
+    folder = pathlib.Path(_SCRATCH.name)
     _run(
         *(sys.executable, '-m', 'pip', 'wheel', '--no-deps', '--no-index'),
-        *('--no-build-isolation', '--wheel-dir', folder, source),
-        env={**os.environ, 'PBR_VERSION': '0.1.0'},
+        *('--no-build-isolation', '--wheel-dir', folder, source()),
+        env=_BUILD,
     )
     (path,) = folder.glob('*.whl')
+    return path
+
+
+@functools.cache
+def sdist():
+    """Build the source distribution of the checkout; return its path."""
+    folder = pathlib.Path(_SCRATCH.name)
+    build = f'import pbr.build; pbr.build.build_sdist({str(folder)!r})'
+    _run(sys.executable, '-c', build, cwd=source(), env=_BUILD)
+    (path,) = folder.glob('*.tar.gz')
     return path
 
 

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The distributions hold what they should, and nothing else."""
+
+import configparser
+import importlib.metadata
+import pathlib
+import subprocess
+import tarfile
+import zipfile
+
+import testtools
+
+from tests.unit import environments
+
+_TOP = 'heat_plugins-0.1.0'
+_DATA = f'{_TOP}.data/data/lib/heat/heat_plugins_loader.py'
+
+
+def tracked(*paths):
+    """Return the files of the checkout, the ignored ones left out."""
+    done = subprocess.run(
+        [
+            *('git', 'ls-files', '--cached', '--others'),
+            *('--exclude-standard', '--', *paths),
+        ],
+        cwd=environments.CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    names = done.stdout.splitlines()
+    return {n for n in names if (environments.CHECKOUT / n).is_file()}
+
+
+class WheelTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.wheel = zipfile.ZipFile(environments.wheel())
+        self.addCleanup(self.wheel.close)
+        self.names = set(self.wheel.namelist())
+
+    def read(self, name):
+        return self.wheel.read(f'{_TOP}.dist-info/{name}').decode()
+
+    def test_it_holds_the_package_whole(self):
+        found = {n for n in self.names if n.startswith('heat_plugins/')}
+        self.assertEqual(tracked('heat_plugins'), found)
+
+    def test_it_holds_nothing_else_but_the_loader_for_heat(self):
+        more = {
+            name
+            for name in self.names
+            if not name.startswith(('heat_plugins/', f'{_TOP}.dist-info/'))
+        }
+        self.assertEqual({_DATA}, more)
+        loader = 'heat_plugins/plugin_dir/heat_plugins_loader.py'
+        self.assertEqual(self.wheel.read(loader), self.wheel.read(_DATA))
+
+    def test_every_entry_point_is_there_and_leads_somewhere(self):
+        config = configparser.ConfigParser(delimiters=('=',))
+        config.optionxform = str
+        config.read(environments.CHECKOUT / 'setup.cfg')
+        expected = {
+            (group, *(part.strip() for part in line.split('=', 1)))
+            for group, text in config['entry_points'].items()
+            for line in text.strip().splitlines()
+            if line.strip() and not line.startswith('#')
+        }
+        built = configparser.ConfigParser(delimiters=('=',))
+        built.optionxform = str
+        built.read_string(self.read('entry_points.txt'))
+        found = {
+            (group, name, target)
+            for group in built.sections()
+            for name, target in built[group].items()
+        }
+        self.assertEqual(expected, found)
+        for _, _, target in found:
+            module = target.partition(':')[0].replace('.', '/')
+            there = {f'{module}.py', f'{module}/__init__.py'} & self.names
+            self.assertTrue(there, target)
+
+    def test_a_laptop_with_the_commands_needs_no_heat(self):
+        required = importlib.metadata.Distribution.at(
+            pathlib.Path(self.unpacked()) / f'{_TOP}.dist-info'
+        ).requires
+        base = {
+            one.split('>')[0].split('<')[0].split('!')[0].lower()
+            for one in required
+            if 'extra ==' not in one
+        }
+        self.assertIn('python-heatclient', base)
+        self.assertEqual(
+            set(), base & {'openstack-heat', 'mistral', 'mistral-lib'}
+        )
+
+    def test_it_says_what_it_is_and_by_which_licence(self):
+        metadata = self.read('METADATA')
+        for line in (
+            'Name: heat-plugins',
+            'License: Apache-2.0',
+            'Requires-Python: >=3.11',
+        ):
+            self.assertIn(f'\n{line}\n', metadata)
+        licences = [n for n in self.names if n.endswith('/LICENSE')]
+        self.assertEqual(1, len(licences))
+
+    def unpacked(self):
+        folder = environments.source().parent / 'unpacked'
+        self.wheel.extractall(folder)
+        return folder
+
+
+class SourceTest(testtools.TestCase):
+    def test_it_holds_all_that_is_kept_and_what_the_build_writes(self):
+        with tarfile.open(environments.sdist()) as archive:
+            names = {
+                member.name.partition('/')[2]
+                for member in archive.getmembers()
+                if member.isfile()
+            }
+        kept = tracked()
+        self.assertEqual(set(), kept - names - {'.gitignore'})
+        written = {
+            name
+            for name in names - kept
+            if not name.startswith('heat_plugins.egg-info/')
+        }
+        expected = {
+            'AUTHORS',
+            'ChangeLog',
+            'PKG-INFO',
+            'RELEASENOTES.rst',
+            'releasenotes/notes/reno.cache',
+        }
+        self.assertEqual(expected, written)
