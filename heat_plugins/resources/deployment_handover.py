@@ -4,6 +4,7 @@
 import time
 import uuid
 
+from heat.common import exception
 from heat.db import api as db_api
 from heat.engine import resource
 from heat.objects import software_config as config_objects
@@ -13,6 +14,7 @@ from oslo_log import log as logging
 from heat_plugins.configs import actions
 from heat_plugins.configs import handover
 from heat_plugins.engine import rows
+from heat_plugins.engine import server_policy
 from heat_plugins.resources import deployment_schema
 from heat_plugins.resources import deployment_waiting
 from heat_plugins.resources import transports
@@ -60,7 +62,7 @@ class HandOver:
         """Hand a config to the server; return what there is to wait for."""
         if config is None:
             config = self._load_config()
-        if not self._runs(action, config):
+        if not self._runs(action, config) or not self._may_run(action):
             return None
         if self.resource_id is None:
             self.resource_id_set(str(uuid.uuid4()))
@@ -120,6 +122,30 @@ class HandOver:
                 group, config[rpc_api.SOFTWARE_CONFIG_CONFIG], action
             )
         return action in self.properties[self.DEPLOY_ACTIONS]
+
+    def _may_run(self, action):
+        """Say whether the server takes an action from this stack.
+
+        :raises exception.Error: it does not; a DELETE goes on without it.
+        """
+        refusal = self._refusal()
+        if refusal is None:
+            return True
+        if action != self.DELETE:
+            raise exception.Error(refusal)
+        LOG.warning(
+            'Deployment %(id)s is deleted without running DELETE: %(why)s',
+            {'id': self.resource_id, 'why': refusal},
+        )
+        return False
+
+    def _refusal(self):
+        """Return why the server takes nothing from this stack, or None."""
+        return server_policy.refusal(
+            self.context,
+            self.properties[self.SERVER],
+            transports.root_stack_id(self),
+        )
 
     def _hand_over(self, action, config, config_id, row):
         """Make the derived config, and give it to the server.

@@ -84,6 +84,8 @@ class Triggers:
             raise run_errors.Refused(
                 f'server {self.properties[self.SERVER]} is not there any more'
             )
+        if refusal := self._refusal():
+            raise run_errors.Refused(refusal)
         target = self._target(row, wanted.action)
         order = starting.Order(
             action=wanted.action,

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers that take deployments of their own stack only."""
+
+from heat.common import exception
+
+from tests.unit import heat_fixture
+from tests.unit.resources import deployments
+
+POLICY = 'deployment_policy'
+
+
+def server(policy=None):
+    """Return a template of a server alone."""
+    return {
+        'heat_template_version': '2021-04-16',
+        'resources': {
+            'server': {
+                'type': 'OS::Heat::DeployedServer',
+                'properties': {
+                    'software_config_transport': 'POLL_SERVER_HEAT'
+                },
+                'metadata': {POLICY: policy} if policy else {},
+            }
+        },
+    }
+
+
+class PolicyTest(deployments.DeploymentTestCase):
+    def other(self, policy=None):
+        """Make a stack that has but a server; return that and its id."""
+        stack = self.heat.create(server(policy), name='servers')
+        return stack, stack['server'].resource_id
+
+    def theirs(self, server_id, **properties):
+        """Return a template with a deployment to a server of another."""
+        return deployments.template(
+            server=server_id, resources={'server': None}, **properties
+        )
+
+    def own(self, policy):
+        """Return a template with a server and a deployment to it."""
+        whole = deployments.template(actions=deployments.ALL_ACTIONS)
+        whole['resources']['server']['metadata'] = {POLICY: policy}
+        return whole
+
+    def refused(self, whole):
+        """Create a stack whose deployment fails; return the reason."""
+        stack = self.heat.stack(whole)
+        task = self.heat.begin(stack, 'CREATE')
+        reason = self.failed(task, stack)
+        self.assertEqual([], self.handed)
+        self.assertEqual([], self.deployment_rows())
+        return stack, reason
+
+    def test_without_a_policy_every_stack_may_deploy(self):
+        for number, policy in enumerate((None, 'ANY')):
+            stack = self.heat.create(server(policy), name=f'servers{number}')
+            server_id = stack['server'].resource_id
+            self.created(self.theirs(server_id), name=f'stack{number}')
+        self.assertEqual(2, len(self.handed))
+
+    def test_a_closed_server_takes_nothing_from_another_stack(self):
+        _, server_id = self.other('SAME_STACK')
+        stack, reason = self.refused(self.theirs(server_id))
+        self.assertIn(
+            f'Server {server_id} takes deployments of its own stack only: '
+            'deployment_policy is SAME_STACK in the metadata of resource '
+            'server of stack servers',
+            reason,
+        )
+        self.delete(stack)
+        self.assert_nothing_left()
+
+    def test_a_closed_server_takes_all_from_its_own_stack(self):
+        stack = self.created(self.own('SAME_STACK'))
+        self.act(stack, 'SUSPEND')
+        self.act(stack, 'RESUME')
+        self.delete(stack)
+        self.assertEqual(4, len(self.handed))
+        self.assert_nothing_left()
+
+    def test_the_policy_stays_with_what_a_server_is_handed(self):
+        stack = self.created(self.own('SAME_STACK'))
+        found = stack['server'].metadata_get(refresh=True)
+        self.assertEqual('SAME_STACK', found[POLICY])
+        self.assertEqual(1, len(found['deployments']))
+
+    def test_a_server_that_is_closed_later_runs_nothing_of_others_more(self):
+        stack, server_id = self.other()
+        whole = self.theirs(server_id, actions=deployments.ALL_ACTIONS)
+        other = self.created(whole, name='stack')
+        self.assertEqual(1, len(self.handed))
+        self.update(stack, server('SAME_STACK'))
+        again = self.heat.load(other)
+        changed = self.theirs(
+            server_id, actions=deployments.ALL_ACTIONS, name='x'
+        )
+        task = self.heat.begin(again, 'UPDATE', changed)
+        self.assertIn('own stack only', self.failed(task, again))
+        self.assertEqual(1, len(self.handed))
+        # It goes all the same, and its DELETE is not run.
+        self.delete(other)
+        self.assertEqual(1, len(self.handed))
+        self.assert_nothing_left()
+
+    def test_a_policy_that_is_none_closes_a_server_to_all(self):
+        _, reason = self.refused(self.own('same_stack'))
+        self.assertIn('another deployment_policy than ANY and', reason)
+
+    def test_a_resource_with_the_servers_id_opens_nothing(self):
+        # As one has it by `external_id`.
+        mine = self.heat.create(server(), name='mine')
+        _, server_id = self.other('SAME_STACK')
+        mine['server'].resource_id_set(server_id)
+        _, reason = self.refused(self.theirs(server_id))
+        self.assertIn('own stack only', reason)
+
+    def test_a_resource_of_another_project_closes_nothing(self):
+        stack, server_id = self.other()
+        theirs = self.heat.context
+        self.heat.context = heat_fixture.new_context(
+            project_id='f' * 32, user_id='e' * 32
+        )
+        stranger = self.heat.create(server('SAME_STACK'), name='stranger')
+        stranger['server'].resource_id_set(server_id)
+        self.heat.context = theirs
+        self.created(self.theirs(server_id), name='stack')
+        self.assertEqual(1, len(self.handed))
+        self.assertEqual('CREATE_COMPLETE', '_'.join(stack.state))
+
+    def test_a_trigger_from_another_stack_is_refused(self):
+        stack, server_id = self.other()
+        whole = self.theirs(server_id)
+        whole['resources']['config'] = deployments.component(
+            (['CREATE'], 'a'), (['BACKUP'], 'b')
+        )
+        other = self.created(whole, name='stack')
+        self.update(stack, server('SAME_STACK'))
+        error = self.assertRaises(
+            exception.ResourceFailure,
+            other['deployment'].signal,
+            {'trigger': 'BACKUP'},
+        )
+        self.assertIn('own stack only', str(error))
+        self.assertEqual(1, len(self.handed))
