@@ -26,6 +26,11 @@ from heat_plugins.signals import store as store_module
 Report = dict[str, Any]
 Reports = list[Report]
 
+# What a convoy does unless it is told otherwise.
+CONCURRENCY = convoys.CONCURRENCY
+ATTEMPTS = convoys.ATTEMPTS
+TIMEOUT = convoys.TIMEOUT
+
 _LISTED = (
     'driver',
     'provision_state',
@@ -80,8 +85,9 @@ class Operations:
         :param remove: whether nodes that it does not name go, if nobody uses
             them.
         :param dry_run: whether only to say what would be done.
-        :return: ``nodes``, each with what was done; ``success``; and the
-            uuids of those that are ``registered`` now.
+        :return: ``nodes``, each with what was done; ``success``; and of
+            those that Ironic has now, the uuids of the ``enrolled``, which
+            can be managed, and the ``manageable``, which can be provided.
         """
         if isinstance(nodes, dict):
             nodes = parcels.unpack(self._store, nodes)
@@ -94,16 +100,17 @@ class Operations:
                 for one in results
             ],
             'success': all(one.success for one in results),
-            'registered': [one.uuid for one in results if one.registered],
+            'enrolled': _in(results, {'', *moves.MANAGE.ready}, moves.MANAGE),
+            'manageable': _in(results, moves.PROVIDE.ready, moves.PROVIDE),
         }
 
     def begin(
         self,
         verb: str,
         nodes: abc.Collection[str] | None = None,
-        concurrency: int = convoys.CONCURRENCY,
-        attempts: int = convoys.ATTEMPTS,
-        timeout: float = convoys.TIMEOUT,
+        concurrency: int = CONCURRENCY,
+        attempts: int = ATTEMPTS,
+        timeout: float = TIMEOUT,
     ) -> Report:
         """Gather nodes for a way, and send none yet.
 
@@ -152,14 +159,17 @@ class Operations:
         """Stop inspections, whoever has begun them.
 
         :param nodes: uuids or names; None for all.
-        :return: ``nodes``: the uuids of those that were asked to stop.
+        :return: ``nodes``: the uuids of those that were asked to stop; and
+            ``moving``, of those that cannot be stopped just now.
         """
-        stopped = []
+        stopped, moving = [], []
         for one in self._named(nodes):
             if one.state in moves.INSPECT.stoppable:
                 self._baremetal.set_state(one.uuid, 'abort')
                 stopped.append(one.uuid)
-        return {'nodes': stopped}
+            elif one.state in moves.INSPECT.moving:
+                moving.append(one.uuid)
+        return {'nodes': stopped, 'moving': moving}
 
     def summaries(self, nodes: abc.Collection[str]) -> Reports:
         """Return what the last inspections have found, in a few numbers.
@@ -225,6 +235,19 @@ class Operations:
             raise errors.NotFound(f'There is no node {", ".join(lacking)}')
         found = {by_name[name].uuid: by_name[name] for name in names}
         return [*found.values()]
+
+
+def _in(
+    results: abc.Iterable[registering.Result],
+    ready: abc.Set[str],
+    move: moves.Move,
+) -> abc.Sequence[str]:
+    """Return the uuids of registered nodes that can go, or do already."""
+    return [
+        one.uuid
+        for one in results
+        if one.registered and one.state in ready | move.moving
+    ]
 
 
 def _reason(convoy: convoys.Convoy) -> str:

@@ -43,6 +43,13 @@ class Names(columns.FormattableColumn):
         return list(self._value)
 
 
+class Lines(Names):
+    """A list of sentences, each on a line of its own for people."""
+
+    def human_readable(self):
+        return '\n'.join(text(one) for one in self._value)
+
+
 def text(value):
     """Return a value as people read it, and harmless for a terminal."""
     shown = value if isinstance(value, str) else json.dumps(value)

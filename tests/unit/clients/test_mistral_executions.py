@@ -95,3 +95,8 @@ class ActionTest(testtools.TestCase):
             ('POST /action_executions', 201, action('ERROR', result=result)),
         )
         self.assertEqual('Heat is away', str(error))
+
+    def test_an_execution_is_cancelled_by_its_state(self):
+        found = self.executions(('PUT /executions/e-1', 200, {'id': 'e-1'}))
+        found.cancel('e-1')
+        self.assertEqual([{'state': 'CANCELLED'}], self.mistral.bodies)

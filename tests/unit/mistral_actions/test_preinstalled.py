@@ -50,6 +50,8 @@ class PreinstalledTest(testtools.TestCase):
         actions = {
             point.name: point
             for point in metadata.entry_points(group='mistral.actions')
+            # Mistral's own cannot be loaded without the rest of it.
+            if point.value.startswith('heat_plugins.')
         }
         called = set()
         for text in workflows().values():

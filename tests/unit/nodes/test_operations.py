@@ -49,7 +49,12 @@ class OperationsTest(testtools.TestCase):
             ],
         )
         self.assertFalse(found['success'])
-        self.assertEqual([self.ironic.row('a')['uuid']], found['registered'])
+        self.assertEqual([self.ironic.row('a')['uuid']], found['enrolled'])
+        self.assertEqual([], found['manageable'])
+        self.ironic.row('a')['provision_state'] = 'manageable'
+        found = self.core.register(NODES)
+        self.assertEqual([], found['enrolled'])
+        self.assertEqual([self.ironic.row('a')['uuid']], found['manageable'])
 
     def test_nodes_may_come_by_reference(self):
         self.store.put_container('uploads', {})
@@ -117,9 +122,15 @@ class OperationsTest(testtools.TestCase):
         self.assertRaises(errors.NotFound, self.core.begin, 'inspect', ['x'])
 
     def test_to_abort_is_for_inspections_alone(self):
-        for name, state in (('a', 'inspect wait'), ('b', 'clean wait')):
+        for name, state in (
+            ('a', 'inspect wait'),
+            ('b', 'clean wait'),
+            ('c', 'inspecting'),
+        ):
             self.ironic.add(f'id-{name}', name=name, provision_state=state)
-        self.assertEqual({'nodes': ['id-a']}, self.core.abort())
+        self.assertEqual(
+            {'nodes': ['id-a'], 'moving': ['id-c']}, self.core.abort()
+        )
         self.assertEqual([('a', 'abort')], self.ironic.sent)
 
     def test_summaries_are_few_numbers(self):

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack deployment plan node register|list|introspect|provide``."""
+
+import json
+import pathlib
+import sys
+
+from osc_lib import exceptions
+
+from heat_plugins.nodes import files
+from heat_plugins.nodes import operations
+from heat_plugins.osc import columns
+from heat_plugins.osc import common
+from heat_plugins.osc import node_ways
+from heat_plugins.osc import plan_common
+
+
+class NodeCommand(plan_common.PlanCommand):
+    """A command about nodes."""
+
+    named = False
+
+    def way(self, parsed_args):
+        return node_ways.way(self.app.client_manager, parsed_args.local)
+
+    def done(self, work, *arguments, **options):
+        """Return what an operation of a way has done, if need be in part."""
+        try:
+            return work(*arguments, self._show, **options)
+        except node_ways.Failed as exc:
+            self.log.error('%s', exc)
+            self.exit_code = common.FAILED
+            return exc.found
+        except KeyboardInterrupt:
+            self.log.error('Interrupted; done again, it goes on')
+            self.exit_code = common.INTERRUPTED
+            return {'nodes': [], 'moved': [], 'found': []}
+
+    def _show(self, report):
+        if execution_id := report.get('execution'):
+            print(f'Execution {execution_id}', file=sys.stderr)
+            return
+        phases = [one['phase'] for one in report['convoy']['members']]
+        counted = ', '.join(
+            f'{phases.count(phase)} {phase}'
+            for phase in dict.fromkeys(sorted(phases))
+        )
+        print(
+            f'{report["convoy"]["verb"]}: {counted or "no nodes"}',
+            file=sys.stderr,
+        )
+
+
+class RegisterNodes(NodeCommand):
+    """Register the nodes of a file with Ironic, and make them manageable.
+
+    A node is known by its uuid, a MAC address, or where its BMC is. Done
+    again it changes what is different, and finishes what was broken off.
+    Exit codes: 0 success, 3 something is wrong with some node.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'file',
+            metavar='<file>',
+            help='The nodes, in JSON or YAML; - for standard input',
+        )
+        parser.add_argument(
+            '--dry-run',
+            action='store_true',
+            help='Show what would change, and change nothing',
+        )
+        parser.add_argument(
+            '--remove',
+            action='store_true',
+            help='Also delete the nodes that the file does not name, but '
+            'never one that somebody uses',
+        )
+        group = parser.add_mutually_exclusive_group()
+        group.add_argument(
+            '--provide',
+            action='store_true',
+            help='Make them available',
+        )
+        group.add_argument(
+            '--no-manage',
+            action='store_true',
+            help='Leave new nodes as they are, enrolled',
+        )
+        _add_timeout(parser)
+        return parser
+
+    def take_action(self, parsed_args):
+        found = self.done(
+            self.way(parsed_args).register,
+            files.load(_text(parsed_args.file)),
+            remove=parsed_args.remove,
+            dry_run=parsed_args.dry_run,
+            manage=not parsed_args.no_manage,
+            provide=parsed_args.provide,
+            timeout=parsed_args.timeout,
+        )
+        self.warn(
+            f'{one["name"]}: {warning}'
+            for one in found['nodes']
+            for warning in one['warnings']
+        )
+        # The last way of a node tells where it is.
+        moved = {one['uuid']: one for one in found['moved']}
+        return ('Name', 'UUID', 'Action', 'Changes', 'Reason'), [
+            (
+                one['name'],
+                one['uuid'],
+                one['action'],
+                columns.Lines(one['changes']),
+                columns.text(
+                    one['reason']
+                    or moved.get(one['uuid'], {}).get('reason')
+                    or ''
+                ),
+            )
+            for one in found['nodes']
+        ]
+
+
+class ListNodes(NodeCommand):
+    """List the nodes of Ironic's that the project may see."""
+
+    def take_action(self, parsed_args):
+        shown = {
+            'name': 'Name',
+            'uuid': 'UUID',
+            'driver': 'Driver',
+            'provision_state': 'State',
+            'power_state': 'Power',
+            'maintenance': 'Maintenance',
+            'instance_uuid': 'Instance',
+            'last_error': 'Last error',
+        }
+        return tuple(shown.values()), [
+            tuple(one[name] for name in shown)
+            for one in self.way(parsed_args).list()
+        ]
+
+
+class IntrospectNodes(NodeCommand):
+    """Let Ironic inspect nodes, and show what it finds.
+
+    A failure is tried again, but not what somebody has stopped. Ctrl-C stops
+    the inspections. Exit codes: 0 success, 3 not all were inspected.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        _add_nodes(parser, 'manageable')
+        parser.add_argument(
+            '--provide',
+            action='store_true',
+            help='Make those available that were inspected',
+        )
+        parser.add_argument(
+            '--concurrency',
+            metavar='<number>',
+            type=common.positive,
+            default=operations.CONCURRENCY,
+            help='The most inspections at a time (default: %(default)s)',
+        )
+        parser.add_argument(
+            '--attempts',
+            metavar='<number>',
+            type=common.positive,
+            default=operations.ATTEMPTS,
+            help='How often to try a node (default: %(default)s)',
+        )
+        _add_timeout(parser)
+        parser.add_argument(
+            '--save',
+            metavar='<directory>',
+            help='Write all that was found to a file for each node there',
+        )
+        parser.add_argument(
+            '--abort',
+            action='store_true',
+            help='Stop inspections of these nodes, whoever has begun them',
+        )
+        return parser
+
+    def take_action(self, parsed_args):
+        way = self.way(parsed_args)
+        nodes = _nodes(parsed_args)
+        if parsed_args.abort:
+            stopped = way.abort(nodes)['nodes']
+            return ('UUID',), [(uuid,) for uuid in stopped]
+        found = self.done(
+            way.introspect,
+            nodes,
+            concurrency=parsed_args.concurrency,
+            attempts=parsed_args.attempts,
+            timeout=parsed_args.timeout,
+            provide=parsed_args.provide,
+        )
+        if parsed_args.save:
+            _save(way.core, parsed_args.save, found['found'])
+        machines = {one['uuid']: one for one in found['found']}
+        return (
+            'Name',
+            'UUID',
+            'State',
+            'Attempts',
+            'CPUs',
+            'Memory MB',
+            'Disks GB',
+            'MACs',
+            'Reason',
+        ), [
+            _inspected(one, machines.get(one['uuid'], {}))
+            for one in found['nodes']
+        ]
+
+
+class ProvideNodes(NodeCommand):
+    """Let manageable nodes become available for instances.
+
+    Exit codes: 0 success, 3 not all of them have.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        _add_nodes(parser, 'manageable')
+        _add_timeout(parser)
+        return parser
+
+    def take_action(self, parsed_args):
+        found = self.done(
+            self.way(parsed_args).provide,
+            _nodes(parsed_args),
+            timeout=parsed_args.timeout,
+        )
+        return ('Name', 'UUID', 'State', 'Reason'), [
+            (
+                one['name'],
+                one['uuid'],
+                one['phase'],
+                columns.text(one['reason']),
+            )
+            for one in found['nodes']
+        ]
+
+
+def _inspected(one, machine):
+    return (
+        one['name'],
+        one['uuid'],
+        one['phase'],
+        one['attempts'],
+        machine.get('cpus'),
+        machine.get('memory_mb'),
+        columns.Names(str(size) for size in machine.get('disks_gb', ())),
+        columns.Names(machine.get('macs', ())),
+        columns.text(one['reason']),
+    )
+
+
+def _add_nodes(parser, state):
+    parser.add_argument(
+        'nodes', metavar='<node>', nargs='*', help='UUIDs or names'
+    )
+    parser.add_argument(
+        '--all',
+        action='store_true',
+        help=f'All nodes that are {state}, in place of some by name',
+    )
+
+
+def _nodes(parsed_args):
+    if bool(parsed_args.nodes) == parsed_args.all:
+        raise exceptions.CommandError('Name nodes, or give --all')
+    return parsed_args.nodes or None
+
+
+def _add_timeout(parser):
+    parser.add_argument(
+        '--timeout',
+        metavar='<seconds>',
+        type=common.positive,
+        default=operations.TIMEOUT,
+        help='The most that a node may take, all in all (default: '
+        '%(default)s)',
+    )
+
+
+def _text(path):
+    try:
+        if path == '-':
+            return sys.stdin.read()
+        return pathlib.Path(path).read_text(encoding='utf-8')
+    except (OSError, UnicodeDecodeError) as exc:
+        reason = getattr(exc, 'strerror', None) or 'it is no text'
+        raise exceptions.CommandError(
+            f'{path} cannot be read: {reason}'
+        ) from None
+
+
+def _save(core, folder, machines):
+    path = pathlib.Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        for one in machines:
+            text = json.dumps(core.inventory(one['uuid']), indent=2)
+            file = path / f'{one["name"] or one["uuid"]}.json'
+            file.write_text(text + '\n', encoding='utf-8')
+    except OSError as exc:
+        raise exceptions.CommandError(
+            f'{folder} cannot be written: {exc.strerror}'
+        ) from exc

@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack deployment plan node …``, over the fakes of the core."""
+
+import contextlib
+import io
+import json
+import pathlib
+import tempfile
+import types
+
+from osc_lib import exceptions
+import testtools
+
+from heat_plugins.clients import mistral_executions
+from heat_plugins.nodes import operations
+from heat_plugins.osc import common
+from heat_plugins.osc import node
+from heat_plugins.osc import node_ways
+from heat_plugins.plans import errors
+from tests.unit import fake_swift
+from tests.unit.nodes import fake_ironic
+from tests.unit.nodes import test_operations
+
+FILE = """
+nodes:
+  - {name: a, pm_type: fake, mac: ['52:54:00:00:00:01'], pm_password: hunter22}
+  - {name: b, pm_type: fake, mac: ['52:54:00:00:00:02'], colour: red}
+"""
+
+
+class NodeCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.ironic = fake_ironic.Ironic()
+        self.core = operations.Operations(
+            self.ironic, fake_swift.Cluster().store(), clock=lambda: 1000.0
+        )
+        self.way = node_ways.FromHere(self.core)
+        self.way.sleep = self.sleep
+        self.patch(node_ways, 'way', lambda manager, from_here: self.way)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.file = self.folder / 'nodes.yaml'
+        self.file.write_text(FILE)
+        self.stderr = io.StringIO()
+        self.wrong = {}
+
+    def sleep(self, seconds):
+        """Let Ironic be done as soon as somebody waits."""
+        for one in self.ironic.states():
+            if one.state in ('verifying', 'inspecting', 'cleaning'):
+                self.ironic.finish(one.uuid, self.wrong.get(one.name))
+                self.ironic.inventories[one.uuid] = test_operations.INVENTORY
+
+    def run_command(self, command, *arguments):
+        """Run a command; return its exit code and what it printed."""
+        stdout = io.StringIO()
+        app = types.SimpleNamespace(client_manager=None, stdout=stdout)
+        made = command(app, None)
+        with contextlib.redirect_stderr(self.stderr):
+            parsed = made.get_parser('openstack').parse_args(list(arguments))
+            code = made.run(parsed)
+        return code, stdout.getvalue()
+
+    def json(self, command, *arguments):
+        code, output = self.run_command(command, *arguments, '-f', 'json')
+        self.assertNotIn('hunter22', output)
+        return code, json.loads(output)
+
+    def register(self, *options):
+        return self.json(node.RegisterNodes, str(self.file), *options)
+
+    def states(self):
+        return {one.name: one.state for one in self.ironic.states()}
+
+
+class RegisterTest(NodeCase):
+    def test_nodes_of_a_file_become_manageable(self):
+        code, found = self.register()
+        self.assertEqual(0, code)
+        self.assertEqual(['created'] * 2, [one['Action'] for one in found])
+        self.assertEqual({'a': 'manageable', 'b': 'manageable'}, self.states())
+
+    def test_or_available_or_are_left_as_they_are(self):
+        self.register('--no-manage')
+        self.assertEqual({'a': 'enroll', 'b': 'enroll'}, self.states())
+        code, found = self.register('--provide')
+        self.assertEqual(0, code)
+        self.assertEqual(['unchanged'] * 2, [one['Action'] for one in found])
+        self.assertEqual({'a': 'available', 'b': 'available'}, self.states())
+
+    def test_a_dry_run_registers_nothing(self):
+        code, found = self.register('--dry-run')
+        self.assertEqual(0, code)
+        self.assertEqual(['port 52:54:00:00:00:01'], found[0]['Changes'])
+        self.assertEqual({}, self.states())
+
+    def test_one_that_fails_is_told_with_the_others(self):
+        self.wrong['b'] = 'no route to host'
+        with self.assertLogs('', 'ERROR') as logs:
+            code, found = self.register('--provide')
+        self.assertEqual(common.FAILED, code)
+        self.assertIn('manage: 1 of 2 done, 1 failed', logs.output[0])
+        self.assertEqual(
+            ['', 'no route to host'], [one['Reason'] for one in found]
+        )
+        self.assertEqual({'a': 'available', 'b': 'enroll'}, self.states())
+
+    def test_what_means_nothing_in_a_file_is_a_warning(self):
+        with self.assertLogs('', 'WARNING') as logs:
+            self.register()
+        self.assertIn('b: colour means nothing here', logs.output[0])
+
+    def test_removal_is_opt_in(self):
+        self.ironic.add('id-x', name='x')
+        _, found = self.register()
+        self.assertEqual(2, len(found))
+        _, found = self.register('--remove')
+        self.assertEqual(
+            ('x', 'removed'), (found[2]['Name'], found[2]['Action'])
+        )
+
+    def test_a_file_that_is_none_is_an_error(self):
+        self.assertRaises(
+            exceptions.CommandError,
+            self.run_command,
+            node.RegisterNodes,
+            str(self.folder / 'nope'),
+        )
+        self.file.write_text('pm_password: [hunter22')
+        error = self.assertRaises(exceptions.CommandError, self.register)
+        self.assertNotIn('hunter22', str(error))
+
+
+class IntrospectTest(NodeCase):
+    def setUp(self):
+        super().setUp()
+        for name in 'ab':
+            self.ironic.add(
+                f'id-{name}', name=name, provision_state='manageable'
+            )
+
+    def introspect(self, *arguments):
+        return self.json(node.IntrospectNodes, *arguments)
+
+    def test_what_was_found_is_shown(self):
+        code, found = self.introspect('--all')
+        self.assertEqual(0, code)
+        self.assertEqual(
+            ['a', 'done', 4, 8192, ['40'], ['52:54:00:00:00:01']],
+            [
+                found[0][name]
+                for name in (
+                    'Name',
+                    'State',
+                    'CPUs',
+                    'Memory MB',
+                    'Disks GB',
+                    'MACs',
+                )
+            ],
+        )
+        self.assertIn('inspect: 2 moving', self.stderr.getvalue())
+
+    def test_all_that_was_found_can_be_saved(self):
+        folder = self.folder / 'found'
+        self.introspect('a', '--save', str(folder))
+        (file,) = folder.iterdir()
+        self.assertEqual('a.json', file.name)
+        self.assertEqual(
+            test_operations.INVENTORY, json.loads(file.read_text())
+        )
+
+    def test_what_was_inspected_may_become_available(self):
+        self.wrong['b'] = 'disk on fire'
+        with self.assertLogs('', 'ERROR'):
+            code, found = self.introspect('--all', '--provide', '--attempts=2')
+        self.assertEqual(common.FAILED, code)
+        self.assertEqual(
+            [('done', 1, ''), ('failed', 2, 'disk on fire')],
+            [(one['State'], one['Attempts'], one['Reason']) for one in found],
+        )
+        self.assertEqual(
+            {'a': 'available', 'b': 'inspect failed'}, self.states()
+        )
+
+    def test_an_interruption_stops_them(self):
+        def interrupted(seconds):
+            for name in 'ab':
+                self.ironic.row(name)['provision_state'] = 'inspect wait'
+            raise KeyboardInterrupt
+
+        self.way.sleep = interrupted
+        with self.assertLogs('', 'ERROR'):
+            code, found = self.introspect('--all')
+        self.assertEqual((common.INTERRUPTED, []), (code, found))
+        self.assertEqual(
+            {'a': 'inspect failed', 'b': 'inspect failed'}, self.states()
+        )
+
+    def test_an_ironic_that_is_out_of_order_is_waited_for(self):
+        self.ironic.failing['states'] = []
+        begin = self.core.begin
+
+        def begun(*arguments, **options):
+            found = begin(*arguments, **options)
+            self.ironic.failing['states'] = [errors.Unavailable('503')] * 3
+            return found
+
+        self.patch(self.core, 'begin', begun)
+        # So that the fake's own look is not the one that fails.
+        self.way.sleep = lambda seconds: (
+            None if self.ironic.failing['states'] else self.sleep(seconds)
+        )
+        code, _ = self.introspect('a')
+        self.assertEqual(0, code)
+
+    def test_inspections_of_others_can_be_stopped(self):
+        self.ironic.row('a')['provision_state'] = 'inspect wait'
+        code, found = self.introspect('--all', '--abort')
+        self.assertEqual((0, [{'UUID': 'id-a'}]), (code, found))
+
+    def test_either_names_or_all_are_to_be_given(self):
+        for arguments in ((), ('a', '--all')):
+            self.assertRaises(
+                exceptions.CommandError,
+                self.run_command,
+                node.IntrospectNodes,
+                *arguments,
+            )
+
+
+class ProvideAndListTest(NodeCase):
+    def test_nodes_become_available_and_are_listed(self):
+        self.ironic.add('id-a', name='a', provision_state='manageable')
+        code, found = self.json(node.ProvideNodes, 'a')
+        self.assertEqual((0, 'done'), (code, found[0]['State']))
+        code, found = self.json(node.ListNodes)
+        self.assertEqual(0, code)
+        self.assertEqual(
+            ('a', 'id-a', 'available'),
+            tuple(found[0][name] for name in ('Name', 'UUID', 'State')),
+        )
+
+    def test_from_elsewhere_they_do_not(self):
+        self.ironic.add('id-a', name='a', provision_state='active')
+        with self.assertLogs('', 'ERROR'):
+            code, found = self.json(node.ProvideNodes, 'a')
+        self.assertEqual((common.FAILED, 'failed'), (code, found[0]['State']))
+
+
+class Executions:
+    """Mistral's; each look at an execution takes the next of `answers`."""
+
+    def __init__(self, *answers):
+        self.answers = [*answers]
+        self.started = []
+        self.actions = []
+        self.cancelled = []
+
+    def start_workflow(self, name, arguments, description):
+        self.started.append((name, arguments))
+        return 'execution-1'
+
+    def execution(self, execution_id):
+        found = self.answers.pop(0)
+        if isinstance(found, BaseException):
+            raise found
+        state, output = found
+        return mistral_executions.Execution(
+            id=execution_id, state=state, reason='because', output=output
+        )
+
+    def cancel(self, execution_id):
+        self.cancelled.append(execution_id)
+
+    def run_action(self, name, arguments, description):
+        self.actions.append((name, arguments))
+        return {'nodes': [], 'moving': []}
+
+
+class ThroughMistralTest(NodeCase):
+    def through(self, *answers):
+        self.executions = Executions(*answers)
+        self.uploaded = []
+
+        @contextlib.contextmanager
+        def upload(content):
+            self.uploaded.append(content)
+            yield {'container': 'c', 'object': 'o', 'bytes': len(content)}
+
+        self.way = node_ways.ThroughMistral(
+            self.core,
+            types.SimpleNamespace(executions=self.executions, upload=upload),
+        )
+        self.way.sleep = lambda seconds: None
+
+    def output(self, **more):
+        return {
+            'nodes': [
+                {
+                    'uuid': 'id-a',
+                    'name': 'a',
+                    'action': 'created',
+                    'changes': [],
+                    'warnings': [],
+                    'reason': '',
+                    'phase': 'done',
+                    'attempts': 1,
+                }
+            ],
+            'moved': [],
+            'found': [],
+            **more,
+        }
+
+    def test_the_file_does_not_go_through_mistral(self):
+        self.through(
+            ('RUNNING', {}),
+            errors.Unavailable('503'),
+            ('SUCCESS', self.output()),
+        )
+        code, found = self.register()
+        self.assertEqual((0, 'created'), (code, found[0]['Action']))
+        self.assertNotIn('hunter22', str(self.executions.started))
+        self.assertIn(b'hunter22', self.uploaded[0])
+        self.assertIn('execution-1', self.stderr.getvalue())
+
+    def test_what_was_done_in_part_is_shown(self):
+        error = {'code': 'failed', 'message': 'Not all'}
+        self.through(('ERROR', self.output(error=error)))
+        with self.assertLogs('', 'ERROR') as logs:
+            code, found = self.register()
+        self.assertEqual((common.FAILED, 1), (code, len(found)))
+        self.assertIn('Not all', logs.output[0])
+
+    def test_an_error_is_an_error(self):
+        error = {'code': 'invalid', 'message': 'This is no list'}
+        for output, said in (
+            ({'error': error}, 'This is no list'),
+            ({}, 'because'),
+        ):
+            self.through(('ERROR', output))
+            found = self.assertRaises(exceptions.CommandError, self.register)
+            self.assertIn(said, str(found))
+
+    def test_an_interruption_cancels_the_execution_and_the_inspections(self):
+        self.ironic.add('id-a', name='a', provision_state='manageable')
+        self.through(KeyboardInterrupt())
+        with self.assertLogs('', 'ERROR'):
+            code, _ = self.json(node.IntrospectNodes, '--all')
+        self.assertEqual(common.INTERRUPTED, code)
+        self.assertEqual(['execution-1'], self.executions.cancelled)
+        self.assertEqual(
+            [('nodes.abort', {'nodes': ['id-a']})], self.executions.actions
+        )
+
+    def test_to_provide_is_a_workflow_as_well(self):
+        self.through(('SUCCESS', self.output()))
+        code, found = self.json(node.ProvideNodes, 'a', '--timeout', '60')
+        self.assertEqual((0, 'done'), (code, found[0]['State']))
+        self.assertEqual(
+            [
+                (
+                    'nodes.move',
+                    {'verb': 'provide', 'nodes': ['a'], 'timeout': 60},
+                )
+            ],
+            self.executions.started,
+        )
