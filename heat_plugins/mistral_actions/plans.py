@@ -80,8 +80,6 @@ class _PlanAction(actions.Action):
                 **arguments
             )
             container = arguments.get('plan')
-            if container is None:
-                return found
             return parcels.pack(objects, container, found, time.time())
         except (
             errors.PlanError,

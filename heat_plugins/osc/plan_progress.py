@@ -70,9 +70,13 @@ class Deployment:
 
     def begun(self, what, warnings):
         """Say that it has begun."""
+        self.warn(warnings)
+        self._say(f'Plan {self._plan}: {what}')
+
+    def warn(self, warnings):
+        """Say what is no error."""
         for warning in warnings:
             self._say(f'Warning: {warning}')
-        self._say(f'Plan {self._plan}: {what}')
 
     def changed(self, found):
         """Show a `following.Progress`."""

@@ -9,7 +9,6 @@ import io
 import json
 import logging
 import time
-import uuid
 
 from osc_lib import exceptions
 
@@ -28,7 +27,6 @@ from heat_plugins.plans import parcels
 from heat_plugins.plans import pool
 from heat_plugins.plans import service
 from heat_plugins.plans import steps
-from heat_plugins.plans import storage
 from heat_plugins.plans import tarballs
 from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import store as store_module
@@ -37,11 +35,7 @@ from heat_plugins.validations import operations as validations
 LOG = logging.getLogger(__name__)
 
 #: Where content lies on its way to Mistral.
-UPLOADS = 'heat-plugins-uploads'
-
-# Seconds after which what nobody has deleted there goes by itself. Until then
-# an execution may wait for Mistral's executors.
-_LIFETIME = 24 * 3600
+UPLOADS = parcels.UPLOADS
 
 # What no plan has at its top.
 _TOP = '.heat-plugins-upload'
@@ -258,7 +252,9 @@ class _ThroughMistral(_Way):
             if found.status:
                 show.changed(found)
 
-        self._follow(execution_id, tick)
+        found = self._ended(execution_id, tick)
+        show.warn(found.output.get('warnings') or ())
+        self._judge(found)
 
     def _sent(self, operation, plan, content, progress, options):
         """Hand content to a workflow, in a tarball in the object store."""
@@ -275,28 +271,20 @@ class _ThroughMistral(_Way):
     @contextlib.contextmanager
     def upload(self, content):
         """Put what is not to go through Mistral where its actions find it."""
-        name = str(uuid.uuid4())
-        insist = pool.Pool().insist
-        insist(lambda name: self.store.put_container(name, {}), UPLOADS)
-        storage.Container(self.store, UPLOADS, pool.Pool()).check_unshared()
-        insist(
-            lambda name: self.store.put_object(
-                UPLOADS, name, content, lifetime=_LIFETIME
-            ),
-            name,
-        )
+        place = parcels.send(self.store, content)
         try:
-            yield parcels.reference(UPLOADS, name, content)
+            yield place
         finally:
             try:
-                insist(
-                    lambda name: self.store.delete_object(UPLOADS, name), name
+                pool.Pool().insist(
+                    lambda name: self.store.delete_object(UPLOADS, name),
+                    place['object'],
                 )
             except store_errors.SignalError as exc:
                 # The work is done; the store deletes it in its time.
                 LOG.warning(
                     'Object %s of container %s could not be deleted: %s',
-                    name,
+                    place['object'],
                     UPLOADS,
                     exc,
                 )
@@ -320,11 +308,15 @@ class _ThroughMistral(_Way):
 
     def _follow(self, execution_id, tick):
         """Wait for the end of an execution; return its output."""
+        found = self._ended(execution_id, tick)
+        self._judge(found)
+        return found.output
+
+    def _ended(self, execution_id, tick):
         while True:
             found = self._look(execution_id, tick)
             if found is not None and found.ended:
-                self._judge(found)
-                return found.output
+                return found
             self.sleep(_INTERVAL)
 
     def _look(self, execution_id, tick):

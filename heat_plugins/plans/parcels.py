@@ -5,15 +5,25 @@ Mistral keeps a mebibyte of a result at most, and shows all of it in its
 lists. So a large one is put beside the plan, and a reference comes back::
 
     {'container': 'shop', 'object': '.heat-plugins/results/…', 'bytes': 923411}
+
+What belongs to no plan yet, or to none at all, lies in a container of its own
+and goes by itself after a day.
 """
 
 from collections import abc
 import hashlib
 import json
-from typing import Any
+from typing import Any, Final
+import uuid
 
+from heat_plugins.plans import pool as pools
 from heat_plugins.plans import storage
 from heat_plugins.signals import store as store_module
+
+#: Where what belongs to no plan lies, and for how many seconds: an execution
+#: may have to wait for Mistral's executors.
+UPLOADS: Final = 'heat-plugins-uploads'
+LIFETIME: Final = 24 * 3600
 
 #: The most bytes that a result may have by itself, as JSON.
 LIMIT = 64 * 1024
@@ -24,16 +34,21 @@ _KEYS = {'container', 'object', 'bytes'}
 
 
 def pack(
-    store: store_module.ObjectStore, container: str, value: Any, now: float
+    store: store_module.ObjectStore,
+    container: str | None,
+    value: Any,
+    now: float,
 ) -> Any:
     """Return a result, or a reference to it.
 
-    :param container: the plan's.
+    :param container: the plan's; None for what belongs to no plan.
     :param now: the time; by it the references before the last few are told.
     """
     content = json.dumps(value).encode()
     if len(content) <= LIMIT:
         return value
+    if container is None:
+        return send(store, content)
     digest = hashlib.sha256(content).hexdigest()[:16]
     name = f'{_PREFIX}{int(now):012d}-{digest}.json'
     store.put_object(container, name, content)
@@ -41,6 +56,24 @@ def pack(
     for surplus in former[:-5]:
         store.delete_object(container, surplus)
     return reference(container, name, content)
+
+
+def send(store: store_module.ObjectStore, content: bytes) -> dict[str, Any]:
+    """Put content where it lies for a day, and return a reference to it.
+
+    :raises errors.Refused: others than the project may read what lies there.
+    """
+    name = str(uuid.uuid4())
+    pool = pools.Pool()
+    pool.insist(lambda name: store.put_container(name, {}), UPLOADS)
+    storage.Container(store, UPLOADS, pool).check_unshared()
+    pool.insist(
+        lambda name: store.put_object(
+            UPLOADS, name, content, lifetime=LIFETIME
+        ),
+        name,
+    )
+    return reference(UPLOADS, name, content)
 
 
 def reference(container: str, name: str, content: bytes) -> dict[str, Any]:

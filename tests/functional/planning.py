@@ -193,6 +193,9 @@ class Plan:
         self.write(content)
         return self('create', '--from', str(self.folder), *options)
 
+    def session(self) -> Any:
+        return self._cloud.session()
+
     def stack(self) -> Template:
         """Return its stack."""
         answer = self._cloud.session().get(

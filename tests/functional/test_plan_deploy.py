@@ -111,10 +111,10 @@ def test_a_plan_is_chosen_set_deployed_changed_and_deleted(
 
 def test_from_here_it_is_the_same_as_through_mistral(plans: Any) -> None:
     here, there = plans('here'), plans('there')
-    made = [
-        here.make(planning.files(planning.empty()), '--local'),
-        there.make(planning.files(planning.empty())),
-    ]
+    content = planning.files(planning.empty())
+    registry = content['environments/base.yaml']['resource_registry']
+    registry['Shop::Lost'] = 'lost.yaml'
+    made = [here.make(content, '--local'), there.make(content)]
     for one in made:
         # Each has its own name and password in it.
         for key in ('name', 'container', 'size', 'content_hash'):
@@ -130,6 +130,13 @@ def test_from_here_it_is_the_same_as_through_mistral(plans: Any) -> None:
     for plan, options in ((here, ['--local']), (there, [])):
         found = plan('deploy', *options)
         assert found['status'] == 'CREATE_COMPLETE'
+        said = plan.said.rpartition('Warning: environments/base.yaml')[2]
+        assert said.startswith(' refers to environments/lost.yaml'), plan.said
+    session = there.session()
+    query = 'tags=deployment-plan&description=plan%20there'
+    answer = session.get('workflowv2', f'/executions?{query}')
+    names = [one['workflow_name'] for one in answer.json()['executions']]
+    assert sorted(names) == ['plan.create', 'plan.deploy']
 
 
 def test_what_runs_after_a_deployment_can_fail_it(

@@ -115,6 +115,15 @@ class ActionsTest(testtools.TestCase):
         whole = parcels.unpack(self.cloud.swift.store(), found)
         self.assertEqual('Basics', whole['topics'][0]['title'])
 
+    def test_so_is_a_long_list_of_plans_where_nothing_stays(self):
+        self.patch(parcels, 'LIMIT', 10)
+        found = self.run_action(plans.List())
+        self.assertEqual(parcels.UPLOADS, found['container'])
+        there = self.cloud.swift.container(parcels.UPLOADS)
+        self.assertEqual({found['object']: '86400'}, there.lifetimes)
+        [listed] = parcels.unpack(self.cloud.swift.store(), found)
+        self.assertEqual('plan', listed['name'])
+
     def test_values_may_come_by_reference(self):
         store = self.cloud.swift.store()
         store.put_object('plan', '.heat-plugins/in', b'{"who": "me"}')

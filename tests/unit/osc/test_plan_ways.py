@@ -60,9 +60,13 @@ class ThroughMistral(plan_ways._ThroughMistral):
 class Shown:
     def __init__(self):
         self.statuses = []
+        self.warnings = []
 
     def begun(self, what, warnings):
         pass
+
+    def warn(self, warnings):
+        self.warnings += warnings
 
     def changed(self, found):
         self.statuses.append(found.status)
@@ -159,7 +163,9 @@ class ThroughMistralTest(testtools.TestCase):
         def look(execution_id):
             if not self.looks:
                 self.cloud.heat.become('plan', 'CREATE_COMPLETE')
-                return mistral_executions.Execution(id='e', state='SUCCESS')
+                return mistral_executions.Execution(
+                    id='e', state='SUCCESS', output={'warnings': ['beware']}
+                )
             raise self.looks.pop(0)
 
         def start(name, arguments, description):
@@ -172,3 +178,4 @@ class ThroughMistralTest(testtools.TestCase):
         shown = Shown()
         self.way.deploy('plan', shown, wait=True)
         self.assertEqual(['CREATE_COMPLETE'], shown.statuses)
+        self.assertEqual(['beware'], shown.warnings)
