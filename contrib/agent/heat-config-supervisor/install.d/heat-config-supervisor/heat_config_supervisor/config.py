@@ -16,7 +16,7 @@ from heat_config_supervisor import places
 
 # For so many seconds, or that part of the time that there is, a config is
 # stopped before its time is over: so that its result can still be sent.
-_MARGIN, _PART = 15.0, 0.1
+_MARGIN, _PART = 15.0, 0.25
 
 _FILE_NAME = re.compile(r'[0-9A-Za-z_-]+')
 
