@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan as large and as old as those in the field, for tests to work with.
+"""A plan as large and as old as those in the field, and validations.
 
-It is fetched once from the package index that pip is configured for, into
-the mini cloud's cache. Where that cannot be done, tests of it are skipped.
+They are fetched once from the package index that pip is configured for, into
+the mini cloud's cache. Where that cannot be done, tests of them are skipped.
 """
 
 import fcntl
@@ -16,10 +16,10 @@ import pytest
 from heat_plugins.plans import sources
 from heat_plugins.plans import tarballs
 
-_PACKAGE = 'tripleo-heat-templates'
-_VERSION = '7.0.18'
+_PLAN = ('tripleo-heat-templates', '7.0.18')
+_VALIDATIONS = ('validations-common', '1.9.0')
 
-# It is older than the tools that build packages today.
+# They are older than the tools that build packages today.
 _TOOLS = ('setuptools==58.5.3', 'wheel', 'pbr')
 
 _HOME = pathlib.Path(
@@ -32,29 +32,41 @@ _CACHE = _HOME / 'cache' / 'sample-plan'
 
 def content() -> sources.Content:
     """Return the plan's files, or skip the test."""
-    with _tarball().open('rb') as file:
+    with _tarball(*_PLAN).open('rb') as file:
         return tarballs.read(file)
 
 
-def _tarball() -> pathlib.Path:
-    path = _CACHE / f'{_PACKAGE}-{_VERSION}.tar.gz'
+def validations() -> sources.Content:
+    """Return the files of a published set, or skip the test."""
+    with _tarball(*_VALIDATIONS).open('rb') as file:
+        found = tarballs.read(file)
+    return {
+        path: text
+        for path, text in found.items()
+        # The rest is how they test themselves.
+        if path.startswith('validations_common/') and '/tests/' not in path
+    }
+
+
+def _tarball(package: str, version: str) -> pathlib.Path:
+    path = _CACHE / f'{package}-{version}.tar.gz'
     if not path.exists():
         _CACHE.mkdir(parents=True, exist_ok=True)
         with (_CACHE / 'lock').open('w') as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not path.exists():
-                _fetch()
+                _fetch(package, version)
     return path
 
 
-def _fetch() -> None:
+def _fetch(package: str, version: str) -> None:
     tools = _CACHE / 'tools'
     pip = [tools / 'bin' / 'python', '-m', 'pip', '--quiet']
     source = [
         '--no-deps',
         '--no-binary=:all:',
         '--no-build-isolation',
-        f'{_PACKAGE}=={_VERSION}',
+        f'{package}=={version}',
     ]
     try:
         for command in (
@@ -66,4 +78,4 @@ def _fetch() -> None:
                 command, check=True, timeout=300, capture_output=True
             )
     except (OSError, subprocess.SubprocessError) as error:
-        pytest.skip(f'the sample plan cannot be fetched: {error}')
+        pytest.skip(f'{package} cannot be fetched: {error}')

@@ -12,6 +12,7 @@ from heat_plugins.plans import codes
 from heat_plugins.plans import errors
 from heat_plugins.validations import ledger as ledgers
 from heat_plugins.validations import operations
+from heat_plugins.validations import origins
 
 # Seconds between two looks at a run.
 _INTERVAL = 1.0
@@ -54,7 +55,7 @@ class _FromHere:
 
         if content is None:
             return self.core.run(**source, **options, tell=tell)
-        given = operations.Source(name='files', content=content)
+        given = origins.Source(name='files', content=content)
         return self.core.carry_out(given, **options, tell=tell)
 
 

@@ -10,7 +10,6 @@ import dataclasses
 import json
 import os
 import pathlib
-import re
 import sys
 from typing import Any, Final, Self
 
@@ -28,8 +27,6 @@ _KEY = 'ssh_key'
 
 # What of our own environment Ansible needs, or ssh.
 _INHERITED = ('PATH', 'HOME', 'USER', 'LOGNAME', 'TMPDIR', 'SSH_AUTH_SOCK')
-
-_VARIABLE = re.compile('[A-Za-z_][A-Za-z0-9_]*')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -76,11 +73,6 @@ class Setting:
         default_factory=dict, repr=False
     )
     key: str = dataclasses.field(default='', repr=False)
-
-
-def is_variable(name: str) -> bool:
-    """Say whether Ansible takes a name for one of a variable."""
-    return _VARIABLE.fullmatch(name) is not None
 
 
 def write(folder: pathlib.Path, setting: Setting, job: Job) -> None:

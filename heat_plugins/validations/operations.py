@@ -11,8 +11,6 @@ package on the machine that runs them.
 from collections import abc
 import dataclasses
 import datetime
-import io
-import json
 import time
 from typing import Any
 
@@ -21,44 +19,21 @@ from heat_plugins.plans import errors
 from heat_plugins.plans import orchestration
 from heat_plugins.plans import parcels
 from heat_plugins.plans import plan as plans
-from heat_plugins.plans import pool
 from heat_plugins.plans import requirements
 from heat_plugins.plans import service
 from heat_plugins.plans import sources
-from heat_plugins.plans import storage
-from heat_plugins.plans import tarballs
 from heat_plugins.signals import store as store_module
 from heat_plugins.validations import catalogue
+from heat_plugins.validations import inputs
 from heat_plugins.validations import inventory
 from heat_plugins.validations import jobs
 from heat_plugins.validations import ledger as ledgers
-from heat_plugins.validations import packages
+from heat_plugins.validations import origins
 from heat_plugins.validations import running
 from heat_plugins.validations import runs
 
 Report = dict[str, Any]
 Reports = list[Report]
-
-#: Where playbooks and their roles lie in a plan.
-FOLDER = 'validations/'
-
-_UPLOAD_LIMIT = 256 * 1024 * 1024
-
-# Shorter ones are found in many a word.
-_SECRET = 4
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Source:
-    """Where playbooks come from.
-
-    :ivar name: for people, such as ``plan shop``.
-    :ivar plan: the plan, if it is one.
-    """
-
-    name: str
-    content: sources.Content = dataclasses.field(repr=False)
-    plan: plans.Plan | None = None
 
 
 class Operations:
@@ -85,6 +60,7 @@ class Operations:
         self._store = store
         self._stacks = stacks
         self._servers = servers
+        self._origins = origins.Origins(plans, store)
         self._machine = machine or running.Machine()
         self._clock = clock
         self.ledger = ledgers.Ledger(store)
@@ -101,7 +77,9 @@ class Operations:
 
         :param groups: only those in one of these.
         """
-        source = self._source(plan, container, object, package, whole=False)
+        source = self._origins.find(
+            plan, container, object, package, whole=False
+        )
         return self.listed(source.content, groups)
 
     def listed(
@@ -156,7 +134,9 @@ class Operations:
         :param run_id: of the new run; by default one is made up.
         :return: the run.
         """
-        source = self._source(plan, container, object, package, whole=True)
+        source = self._origins.find(
+            plan, container, object, package, whole=True
+        )
         return self.carry_out(
             source,
             validations=validations,
@@ -175,7 +155,7 @@ class Operations:
 
     def carry_out(
         self,
-        source: Source,
+        source: origins.Source,
         *,
         validations: abc.Collection[str] = (),
         groups: abc.Collection[str] = (),
@@ -199,7 +179,9 @@ class Operations:
                 f'There is no validation in {source.name}; a playbook is one '
                 'if its first play has vars.metadata'
             )
-        hidden = _Secrets.read(parcels.unpack(self._store, secrets or {}))
+        hidden = inputs.Secrets.read(
+            parcels.unpack(self._store, secrets or {})
+        )
         stack = self._stack(source, stack)
         order = running.Order(
             validations=chosen,
@@ -209,7 +191,10 @@ class Operations:
                     inventory.hosts(self._servers, stack) if stack else None
                 ),
                 login=inventory.Login(connection=connection, user=user),
-                variables={**_variables(variables or {}), **hidden.variables},
+                variables={
+                    **inputs.variables_of(variables or {}),
+                    **hidden.variables,
+                },
                 key=hidden.key,
             ),
             at_once=at_once,
@@ -264,42 +249,7 @@ class Operations:
             return report(self.ledger.find(run_id))
         return dataclasses.asdict(self.ledger.detail(run_id, validation))
 
-    def _source(
-        self,
-        plan: str | None,
-        container: str | None,
-        object: str | None,
-        package: str | None,
-        *,
-        whole: bool,
-    ) -> Source:
-        given = [one for one in (plan, container, package) if one]
-        if len(given) != 1 or bool(container) != bool(object):
-            raise errors.Invalid(
-                'Give either a plan, a package, or a container and an object'
-            )
-        if package:
-            return Source(
-                name=f'package {package}', content=packages.content(package)
-            )
-        if container and object:
-            packed = self._store.get_object(container, object, _UPLOAD_LIMIT)
-            return Source(
-                name='an upload', content=tarballs.read(io.BytesIO(packed))
-            )
-        found = self._plans.load(str(plan))
-        wanted = [
-            path
-            for path in found.entries
-            if path.startswith(FOLDER)
-            and (whole or catalogue.is_playbook(path))
-        ]
-        files = storage.Container(self._store, found.container, pool.Pool())
-        return Source(
-            name=f'plan {plan}', content=files.fetch(wanted), plan=found
-        )
-
-    def _stack(self, source: Source, stack: str | None) -> str:
+    def _stack(self, source: origins.Source, stack: str | None) -> str:
         if stack is not None or source.plan is None:
             return stack or ''
         return source.plan.name if self._stacks.find(source.plan.name) else ''
@@ -341,54 +291,3 @@ def report(run: runs.Run) -> Report:
         run.state is runs.State.PASSED if run.state.ended else None
     )
     return found
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Secrets:
-    """What a run is given that nobody is to see."""
-
-    variables: abc.Mapping[str, Any] = dataclasses.field(repr=False)
-    key: str = dataclasses.field(repr=False)
-
-    @classmethod
-    def read(cls, found: Any) -> '_Secrets':
-        # Whatever it is: not to be quoted.
-        if not isinstance(found, abc.Mapping) or not (
-            found.keys() <= {'variables', 'ssh_key'}
-        ):
-            raise errors.Invalid('secrets is no map of variables and ssh_key')
-        key = found.get('ssh_key') or ''
-        if not isinstance(key, str):
-            raise errors.Invalid('ssh_key of secrets is no text')
-        return cls(variables=_variables(found.get('variables') or {}), key=key)
-
-    def texts(self) -> tuple[str, ...]:
-        """Return the texts to be masked, in each form that they come in."""
-        found = set()
-        for text in [*_leaves(self.variables), self.key]:
-            for line in {text, *text.splitlines()}:
-                # Ansible prints results as JSON.
-                found |= {line, json.dumps(line)[1:-1]}
-        return tuple(sorted(one for one in found if len(one) >= _SECRET))
-
-
-def _variables(found: Any) -> abc.Mapping[str, Any]:
-    if not isinstance(found, abc.Mapping):
-        raise errors.Invalid('variables is no map of names and values')
-    for name in found:
-        if not jobs.is_variable(str(name)):
-            raise errors.Invalid(
-                f'{str(name)[:100]!r} cannot be the name of a variable'
-            )
-    return found
-
-
-def _leaves(value: Any) -> abc.Iterator[str]:
-    if isinstance(value, abc.Mapping):
-        for one in value.values():
-            yield from _leaves(one)
-    elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _leaves(one)
-    elif value is not None and not isinstance(value, bool):
-        yield str(value)

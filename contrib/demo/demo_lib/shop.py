@@ -49,6 +49,7 @@ class Tour:
             tour.Step('Templates become a plan', self.create, 180),
             tour.Step('What is to be deployed is chosen', self.choose, 240),
             tour.Step('Parameters are set, and checked', self.set, 300),
+            tour.Step('What it is to run on is checked', self.check, 240),
             tour.Step('The plan is deployed to two servers', self.deploy, 480),
             tour.Step('It is changed, and deployed again', self.change, 480),
             tour.Step('All of it is deleted', self.delete, 300),
@@ -91,6 +92,19 @@ class Tour:
         self._shell.run(f'{_PLAN} parameter set shop WebCount=2')
         self._shell.run(
             f'{_PLAN} parameter list shop -c Name -c Value -c Origin'
+        )
+
+    def check(self) -> None:
+        self._shell.run(
+            f'{_PLAN} validation list shop -c Validation -c Name -c Groups'
+        )
+        self._shell.run(
+            f'{_PLAN} validation run shop\n'
+            '--group before -c Validation -c State -c Seconds'
+        )
+        self._screen.say(
+            'Ansible did so, for Mistral. A plan may name groups that have to '
+            'pass before each deployment.'
         )
 
     def deploy(self) -> None:

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run of validations is given: variables, and what is secret."""
+
+from collections import abc
+import dataclasses
+import json
+import re
+from typing import Any, Self
+
+from heat_plugins.plans import errors
+
+# Shorter ones are found in many a word.
+_SHORTEST = 4
+
+_NAME = re.compile('[A-Za-z_][A-Za-z0-9_]*')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Secrets:
+    """What a run is given that nobody is to see.
+
+    :ivar variables: for the playbooks.
+    :ivar key: a private key for ssh; '' for none.
+    """
+
+    variables: abc.Mapping[str, Any] = dataclasses.field(repr=False)
+    key: str = dataclasses.field(repr=False)
+
+    @classmethod
+    def read(cls, found: Any) -> Self:
+        """Return what a map of ``variables`` and ``ssh_key`` holds.
+
+        :raises errors.Invalid: it is no such map.
+        """
+        # Whatever it is: not to be quoted.
+        if not isinstance(found, abc.Mapping) or not (
+            found.keys() <= {'variables', 'ssh_key'}
+        ):
+            raise errors.Invalid('secrets is no map of variables and ssh_key')
+        key = found.get('ssh_key') or ''
+        if not isinstance(key, str):
+            raise errors.Invalid('ssh_key of secrets is no text')
+        return cls(
+            variables=variables_of(found.get('variables') or {}), key=key
+        )
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the texts to be masked, in each form that they come in."""
+        found = set()
+        for text in [*_leaves(self.variables), self.key]:
+            for line in {text, *text.splitlines()}:
+                # Ansible prints results as JSON.
+                found |= {line, json.dumps(line)[1:-1]}
+        return tuple(sorted(one for one in found if len(one) >= _SHORTEST))
+
+
+def variables_of(found: Any) -> abc.Mapping[str, Any]:
+    """Return variables that Ansible takes.
+
+    :raises errors.Invalid: they are no map, or a name is none.
+    """
+    if not isinstance(found, abc.Mapping):
+        raise errors.Invalid('variables is no map of names and values')
+    for name in found:
+        if not _NAME.fullmatch(str(name)):
+            raise errors.Invalid(
+                f'{str(name)[:100]!r} cannot be the name of a variable'
+            )
+    return found
+
+
+def _leaves(value: Any) -> abc.Iterator[str]:
+    if isinstance(value, abc.Mapping):
+        for one in value.values():
+            yield from _leaves(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _leaves(one)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the playbooks of a run come from."""
+
+import dataclasses
+import io
+
+from heat_plugins.plans import errors
+from heat_plugins.plans import plan as plans
+from heat_plugins.plans import pool
+from heat_plugins.plans import service
+from heat_plugins.plans import sources
+from heat_plugins.plans import storage
+from heat_plugins.plans import tarballs
+from heat_plugins.signals import store as store_module
+from heat_plugins.validations import catalogue
+from heat_plugins.validations import packages
+
+#: Where playbooks and their roles lie in a plan.
+FOLDER = 'validations/'
+
+_UPLOAD_LIMIT = 256 * 1024 * 1024
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where playbooks come from.
+
+    :ivar name: for people, such as ``plan shop``.
+    :ivar plan: the plan, if it is one.
+    """
+
+    name: str
+    content: sources.Content = dataclasses.field(repr=False)
+    plan: plans.Plan | None = None
+
+
+class Origins:
+    """What playbooks of a project can come from.
+
+    :param plans: the plans.
+    :param store: the project's object store.
+    """
+
+    def __init__(
+        self, plans: service.Plans, store: store_module.ObjectStore
+    ) -> None:
+        self._plans = plans
+        self._store = store
+
+    def find(
+        self,
+        plan: str | None,
+        container: str | None,
+        object: str | None,
+        package: str | None,
+        *,
+        whole: bool,
+    ) -> Source:
+        """Return the files that one of the arguments names.
+
+        :param whole: whether also what the playbooks of a plan need.
+        :raises errors.Invalid: not exactly one of them does.
+        :raises errors.NotFound: there is no such thing.
+        """
+        given = [one for one in (plan, container, package) if one]
+        if len(given) != 1 or bool(container) != bool(object):
+            raise errors.Invalid(
+                'Give either a plan, a package, or a container and an object'
+            )
+        if package:
+            return Source(
+                name=f'package {package}', content=packages.content(package)
+            )
+        if container and object:
+            packed = self._store.get_object(container, object, _UPLOAD_LIMIT)
+            return Source(
+                name='an upload', content=tarballs.read(io.BytesIO(packed))
+            )
+        found = self._plans.load(str(plan))
+        wanted = [
+            path
+            for path in found.entries
+            if path.startswith(FOLDER)
+            and (whole or catalogue.is_playbook(path))
+        ]
+        files = storage.Container(self._store, found.container, pool.Pool())
+        return Source(
+            name=f'plan {plan}', content=files.fetch(wanted), plan=found
+        )
