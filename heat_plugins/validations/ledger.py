@@ -57,7 +57,9 @@ class Ledger:
         """Write a run that begins.
 
         :raises errors.Exists: there is one of its id.
+        :raises errors.Invalid: its id is none.
         """
+        _checked(run.id)
         self._pool.insist(
             lambda name: self._store.put_container(name, {}), CONTAINER
         )
@@ -132,8 +134,10 @@ class Ledger:
             return
         ended = [one for one in self.every() if one.state.ended]
         for run in ended[kept:]:
-            # A run without its first object is none; the rest goes next time.
-            for name in sorted(objects.get(run.id, ()), reverse=True):
+            # What says that there is a run goes last: what breaks off here
+            # is done the next time.
+            names = objects.get(run.id, [])
+            for name in sorted(names, key=lambda name: name.endswith(_RUN)):
                 self._store.delete_object(CONTAINER, name)
 
     def _read(self, run_id: str) -> runs.Run | None:

@@ -9,6 +9,7 @@ package on the machine that runs them.
 """
 
 from collections import abc
+import contextlib
 import dataclasses
 import datetime
 import time
@@ -22,6 +23,7 @@ from heat_plugins.plans import plan as plans
 from heat_plugins.plans import requirements
 from heat_plugins.plans import service
 from heat_plugins.plans import sources
+from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import store as store_module
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import inputs
@@ -221,7 +223,9 @@ class Operations:
         ).run()
         if source.plan is not None:
             self._record(source.plan, found, run)
-        self.ledger.tidy()
+        # It has been run, whatever becomes of former ones.
+        with contextlib.suppress(store_errors.StoreError):
+            self.ledger.tidy()
         return report(run)
 
     def stop(self, run_id: str) -> Report:

@@ -371,6 +371,12 @@ class ResultsTest(OperationsTest):
         self.run_all(run_id='my-run-1')
         self.assertRaises(errors.Exists, self.run_all, run_id='my-run-1')
 
+    def test_what_is_no_id_is_refused(self):
+        self.make()
+        for run_id in ('../plan/x', 'short', 'a' * 65, 'my run 1'):
+            self.assertRaises(errors.Invalid, self.run_all, run_id=run_id)
+        self.assertEqual([], self.machine.begun)
+
     def test_only_the_last_runs_are_kept(self):
         self.make()
         for number in range(4):
@@ -382,6 +388,33 @@ class ResultsTest(OperationsTest):
             [one['id'] for one in self.validations.results()],
         )
         self.assertEqual(8, len(self.objects()))
+
+    def test_what_broke_off_while_one_was_forgotten_goes_the_next_time(self):
+        self.make()
+        self.run_all(run_id='my-run-1')
+        left = []
+
+        def break_off(request):
+            if request.method == 'DELETE':
+                left.append(request)
+                if len(left) == 2:
+                    self.cloud.swift.fail(times=1, status=503)
+
+        self.cloud.swift.before = break_off
+        ledger = self.validations.ledger
+        self.assertRaises(store_errors.Unavailable, ledger.tidy, kept=0)
+        self.assertNotEqual({}, self.objects())
+        ledger.tidy(kept=0)
+        self.assertEqual({}, self.objects())
+
+    def test_former_runs_that_cannot_be_forgotten_spoil_no_new_one(self):
+        self.make()
+
+        def refuse(kept=0):
+            raise store_errors.Unavailable('no', 503)
+
+        self.patch(self.validations.ledger, 'tidy', refuse)
+        self.assertEqual('PASSED', self.run_all()['state'])
 
     def test_a_run_that_goes_on_is_kept(self):
         self.make()
