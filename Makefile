@@ -42,7 +42,7 @@ help:
 	@echo 'make soak        deployments there, with a fault every few seconds'
 	@echo 'make test-heats  the unit tests under each Heat that is supported'
 	@echo 'make bench       measure what waiting costs; takes most of an hour'
-	@echo 'make docs        the pages for users, in doc/build/html'
+	@echo 'make docs        the pages for users, in doc/build: html and man'
 	@echo 'make venv        the environment for all of these'
 
 venv: $(STAMP)
@@ -106,3 +106,4 @@ $(DOCS_STAMP): $(STAMP)
 
 docs: $(DOCS_STAMP)
 	$(PYTHON) -m sphinx -W --keep-going -q doc/source doc/build/html
+	$(PYTHON) -m sphinx -b man -W --keep-going -q doc/source doc/build/man
