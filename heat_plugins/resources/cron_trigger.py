@@ -1,26 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """OS::Mistral::CronTrigger."""
 
-from collections.abc import Mapping
-
 from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import constraints
 from heat.engine import properties
 from heat.engine.resources.openstack.mistral import cron_trigger
 
-from heat_plugins.clients import mistral_errors
 from heat_plugins.resources import mistral_calls
 from heat_plugins.resources import trigger_change
 from heat_plugins.resources import trigger_steps
 from heat_plugins.workflows import schedule
-from heat_plugins.workflows import service
 from heat_plugins.workflows import triggers
 
 _Base = cron_trigger.CronTrigger
 
 
-class CronTrigger(mistral_calls.MistralCalls, _Base):
+class CronTrigger(mistral_calls.TrustingCalls, _Base):
     """Runs a workflow by the clock.
 
     A pattern says when, as in crontab; a first time when to begin, or, with
@@ -36,8 +32,6 @@ class CronTrigger(mistral_calls.MistralCalls, _Base):
     next action after a crash. A trigger whose count ran out is complete;
     Mistral forgets it, and this resource does not mind.
     """
-
-    WORKFLOW_PARAMS = 'params'
 
     ATTRIBUTES = (*_Base.ATTRIBUTES, 'upcoming_executions')
     UPCOMING_EXECUTIONS = 'upcoming_executions'
@@ -146,7 +140,7 @@ class CronTrigger(mistral_calls.MistralCalls, _Base):
         """
         super().validate()
         try:
-            found = self._read_workflow(self.properties[self.WORKFLOW])
+            found = triggers.called(self.properties[self.WORKFLOW])
         except triggers.Refused as exc:
             if not self.pending(self.WORKFLOW):
                 raise self.invalid(self.WORKFLOW, exc) from exc
@@ -178,40 +172,9 @@ class CronTrigger(mistral_calls.MistralCalls, _Base):
                 f'a first time alone is one run; {count} runs need a pattern.',
             )
 
-    def _read_workflow(self, value):
-        """Return the name, the input and the params of a workflow."""
-        if isinstance(value, str):
-            value = {self.WORKFLOW_NAME: value}
-        if not isinstance(value, Mapping):
-            raise triggers.Refused(
-                'the workflow is neither a text nor a map with its "name".'
-            )
-        keys = (
-            self.WORKFLOW_NAME,
-            self.WORKFLOW_INPUT,
-            self.WORKFLOW_PARAMS,
-        )
-        unknown = sorted(str(key) for key in value.keys() - set(keys))
-        if unknown:
-            raise triggers.Refused(
-                f'the workflow has no "{unknown[0]}"; there are: '
-                f'{", ".join(keys)}.'
-            )
-        name = value.get(self.WORKFLOW_NAME)
-        if not isinstance(name, str) or not name:
-            raise triggers.Refused('the workflow has no "name".')
-        for key in keys[1:]:
-            if not isinstance(value.get(key) or {}, Mapping):
-                raise triggers.Refused(f'"{key}" of the workflow is no map.')
-        return (
-            name,
-            dict(value.get(self.WORKFLOW_INPUT) or {}),
-            dict(value.get(self.WORKFLOW_PARAMS) or {}),
-        )
-
     def _wanted(self, found):
         """Return what properties ask for."""
-        name, given, params = self._read_workflow(found[self.WORKFLOW])
+        name, given, params = triggers.called(found[self.WORKFLOW])
         return triggers.Order(
             name=found[self.NAME] or self.physical_resource_name(),
             workflow=name,
@@ -271,13 +234,6 @@ class CronTrigger(mistral_calls.MistralCalls, _Base):
             return self._wanted(self.properties)
         except (triggers.Refused, ValueError):
             return None
-
-    def failure(self, what, error, judged):
-        """Explain what Keystone says to Mistral, too."""
-        refused = mistral_errors.trust_refused(error, self.context.trust_id)
-        if refused is None:
-            return super().failure(what, error, judged)
-        return service.MistralError(f'{what}: {refused}', judged.kind)
 
     # What is seen ---------------------------------------------------------
 

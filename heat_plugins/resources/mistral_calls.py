@@ -201,3 +201,16 @@ class MistralCalls:
                 patience.calm(what)
                 return None
             raise
+
+
+class TrustingCalls(MistralCalls):
+    """Of a type for which Mistral gets a trust from Keystone."""
+
+    def failure(
+        self, what: str, error: Exception, judged: service.MistralError
+    ) -> service.MistralError:
+        """Explain what Keystone says to Mistral, too."""
+        refused = mistral_errors.trust_refused(error, self.context.trust_id)
+        if refused is None:
+            return super().failure(what, error, judged)
+        return service.MistralError(f'{what}: {refused}', judged.kind)

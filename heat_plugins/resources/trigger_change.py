@@ -98,7 +98,7 @@ class Change(trigger_steps.Steps):
         if workflow is None:
             raise triggers.Refused(f'there is no workflow "{order.workflow}".')
         trigger_plan.check_input(
-            order.workflow, _declared(workflow), order.input
+            order.workflow, declared(workflow), order.input
         )
         ours = live is not None and live.name == order.name
         if not ours and self.by_name(order.name) is not None:
@@ -176,7 +176,7 @@ class Change(trigger_steps.Steps):
         )
 
 
-def _declared(workflow):
+def declared(workflow):
     """Return the inputs that a workflow declares; None if unknown."""
     interface = getattr(workflow, 'interface', None)
     if isinstance(interface, str):

@@ -15,8 +15,42 @@ from heat_plugins.workflows import schedule
 MARGIN: Final = datetime.timedelta(seconds=10)
 
 
+_CALLED: Final = ('name', 'input', 'params')
+
+
 class Refused(ValueError):
     """What a template asks for cannot be done; says why."""
+
+
+def called(value: object) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """Return the name, the input and the params of a trigger's workflow.
+
+    :param value: the name, or a map with these three.
+    :raises Refused: if it is something else.
+    """
+    if isinstance(value, str):
+        value = {'name': value}
+    if not isinstance(value, Mapping):
+        raise Refused(
+            'the workflow is neither a text nor a map with its "name".'
+        )
+    unknown = sorted(str(key) for key in value.keys() - set(_CALLED))
+    if unknown:
+        raise Refused(
+            f'the workflow has no "{unknown[0]}"; there are: '
+            f'{", ".join(_CALLED)}.'
+        )
+    name = value.get('name')
+    if not isinstance(name, str) or not name:
+        raise Refused('the workflow has no "name".')
+    for key in _CALLED[1:]:
+        if not isinstance(value.get(key) or {}, Mapping):
+            raise Refused(f'"{key}" of the workflow is no map.')
+    return (
+        name,
+        dict(value.get('input') or {}),
+        dict(value.get('params') or {}),
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

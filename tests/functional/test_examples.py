@@ -115,6 +115,7 @@ WORKFLOWS = (
     'execution',
     'hello',
     'nightly',
+    'event',
     'schedule',
     'structured',
     'workbook',

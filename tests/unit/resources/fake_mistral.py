@@ -48,6 +48,7 @@ class Mistral:
         self.trusts = 0
         self.workflows = Workflows(self)
         self.cron_triggers = CronTriggers(self)
+        self.event_triggers = EventTriggers(self)
         self.executions = Executions(self)
         self.tasks = Tasks(self)
         self.environments = Environments(self)
@@ -287,6 +288,59 @@ class CronTriggers(Manager):
                     continue
             (following,) = schedule.upcoming(row['pattern'], due, 1)
             row['next_execution_time'] = str(following)
+
+    def only(self):
+        """Return the one trigger that there is."""
+        (row,) = self.rows.values()
+        return row
+
+
+class EventTriggers(Manager):
+    """The event triggers; one for each event, workflow and project."""
+
+    NAME = 'event_triggers'
+
+    PLACE = ('exchange', 'topic', 'event', 'workflow_id')
+
+    def create(self, **values):
+        return self._do('create', lambda: shown(self.add(**values)))
+
+    def add(self, **values):
+        """Make a trigger as Mistral does."""
+        if self.mistral.workflows.find(values['workflow_id']) is None:
+            raise refused(404, 'Workflow not found')
+        row = {
+            'id': str(uuid.uuid4()),
+            'project_id': heat_fixture.PROJECT,
+            'scope': 'private',
+            **values,
+            'workflow_input': json.dumps(values['workflow_input']),
+            'workflow_params': json.dumps(values['workflow_params']),
+        }
+        self._hold_unique(row)
+        self.mistral.trusts += 1
+        self.rows[row['id']] = row
+        return row
+
+    def _hold_unique(self, row):
+        for other in self.rows.values():
+            if other['id'] != row['id'] and all(
+                other[key] == row[key] for key in (*self.PLACE, 'project_id')
+            ):
+                raise refused(409, 'Duplicate entry for EventTrigger')
+
+    def _update(self, url, values):
+        def work():
+            row = self.require(url.removeprefix('/event_triggers/'))
+            assert not values.keys() & {'exchange', 'topic', 'event'}
+            self._hold_unique({**row, **values})
+            row.update(values)
+
+        return self._do('update', work)
+
+    def remove(self, identifier):
+        self.mistral.trusts -= 1
+        return super().remove(identifier)
 
     def only(self):
         """Return the one trigger that there is."""

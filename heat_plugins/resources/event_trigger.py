@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OS::Mistral::EventTrigger."""
+
+import json
+
+from heat.common.i18n import _
+from heat.engine import constraints
+from heat.engine import properties
+from heat.engine import resource
+
+from heat_plugins.resources import mistral_calls
+from heat_plugins.resources import trigger_change
+from heat_plugins.workflows import outcome
+from heat_plugins.workflows import service
+from heat_plugins.workflows import trigger_plan
+from heat_plugins.workflows import triggers
+
+# That Mistral was asked for it, and has not answered.
+_BEGUN = 'begun'
+
+_COLUMN = constraints.Length(min=1, max=80)
+
+
+class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
+    """Runs a workflow when a service of the cloud tells of an event.
+
+    Mistral's event engine listens to the notifications that services send
+    over the message broker, and runs the workflow for those of the stack's
+    project. The workflow finds the event in its ``event_params``. The name,
+    the workflow, its input and its params change in place; Mistral changes
+    nothing else.
+    """
+
+    support_status = mistral_calls.NOT_HEATS
+
+    entity = 'event_triggers'
+
+    # What Mistral has room for.
+    physical_resource_name_limit = 200
+
+    PROPERTIES = (NAME, EXCHANGE, TOPIC, EVENT, WORKFLOW) = (
+        'name',
+        'exchange',
+        'topic',
+        'event',
+        'workflow',
+    )
+
+    #: What there is one trigger of, for one workflow of a project.
+    PLACE = (EXCHANGE, TOPIC, EVENT)
+
+    properties_schema = {
+        NAME: properties.Schema(
+            properties.Schema.STRING,
+            _(
+                'Name of the event trigger; others may have it, too. '
+                'Without it the trigger gets a name of its own.'
+            ),
+            update_allowed=True,
+            constraints=[constraints.Length(min=1, max=200)],
+        ),
+        EXCHANGE: properties.Schema(
+            properties.Schema.STRING,
+            _(
+                'Exchange of the message broker that the service sends to, '
+                'such as "nova": its control_exchange.'
+            ),
+            required=True,
+            constraints=[_COLUMN],
+        ),
+        TOPIC: properties.Schema(
+            properties.Schema.STRING,
+            _(
+                'Topic of the notifications, such as "notifications": one of '
+                "the service's [oslo_messaging_notifications] topics."
+            ),
+            required=True,
+            constraints=[_COLUMN],
+        ),
+        EVENT: properties.Schema(
+            properties.Schema.STRING,
+            _('Type of the event, such as "compute.instance.create.end".'),
+            required=True,
+            constraints=[_COLUMN],
+        ),
+        # Heat knows no type that is a map or a text.
+        WORKFLOW: properties.Schema(
+            properties.Schema.ANY,
+            _(
+                'Workflow to run: its name or ID, or a map with "name" '
+                '(name or ID, required), "input" (a map of input values) '
+                'and "params" (a map of further parameters, such as "env").'
+            ),
+            required=True,
+            update_allowed=True,
+        ),
+    }
+
+    # An update makes what is missing.
+    always_replace_on_check_failed = False
+
+    def needs_replace_failed(self):
+        return False
+
+    def _needs_update(self, *args, **kwargs):
+        # What has failed half-way is done again.
+        return super()._needs_update(*args, **kwargs) or (
+            self.status == self.FAILED
+        )
+
+    def validate(self):
+        """Validate as Heat does, then look whether the workflow is there.
+
+        :raises StackValidationFailed: if no trigger can be made of it.
+        """
+        super().validate()
+        try:
+            name, _, _ = triggers.called(self.properties[self.WORKFLOW])
+        except triggers.Refused as exc:
+            if not self.pending(self.WORKFLOW):
+                raise self.invalid(self.WORKFLOW, exc) from exc
+            return
+        self.validate_workflow(self.WORKFLOW, name)
+
+    # What is done ---------------------------------------------------------
+
+    def handle_create(self):
+        return mistral_calls.Patience()
+
+    def check_create_complete(self, patience):
+        return self._make(patience, self.properties)
+
+    def handle_update(self, json_snippet, tmpl_diff, prop_diff):
+        after = json_snippet.properties(self.properties_schema, self.context)
+        return mistral_calls.Patience(), after
+
+    def check_update_complete(self, begun):
+        patience, after = begun
+        if self._mine(patience) is None:
+            return self._make(patience, after)
+        values = self._values(patience, after)
+        self.ask(
+            patience,
+            'cannot change the event trigger',
+            # mistralclient has no name for it.
+            self._calls._update,
+            f'/event_triggers/{self.resource_id}',
+            {
+                **values,
+                'workflow_input': json.dumps(values['workflow_input']),
+                'workflow_params': json.dumps(values['workflow_params']),
+            },
+        )
+        return True
+
+    def handle_check(self):
+        return mistral_calls.Patience()
+
+    def check_check_complete(self, patience):
+        if self._mine(patience) is None:
+            raise service.MistralError(
+                'the event trigger is not in Mistral any more; an update of '
+                'the stack makes it again.'
+            )
+        return True
+
+    def handle_delete(self):
+        return mistral_calls.Patience()
+
+    def check_delete_complete(self, patience):
+        identifier = self.resource_id
+        if identifier is None and _BEGUN in self.data():
+            identifier = self._begun(patience)
+        if identifier is not None:
+            self.look(
+                patience,
+                'cannot delete the event trigger',
+                self._calls.delete,
+                identifier,
+            )
+        return True
+
+    def _begun(self, patience):
+        """Return the id of what was made, and the answer was lost."""
+        try:
+            values = self._values(patience, self.properties)
+        except triggers.Refused:
+            return None
+        found = self._same(patience, self.properties, values)
+        if found is None or not _matches(found, values):
+            return None
+        return found.id
+
+    def _make(self, patience, found):
+        values = self._values(patience, found)
+        row = self._same(patience, found, values)
+        if row is None:
+            self.data_set(_BEGUN, 'yes')
+            try:
+                row = self.ask(
+                    patience,
+                    'cannot make the event trigger',
+                    self._calls.create,
+                    **values,
+                    **{name: found[name] for name in self.PLACE},
+                )
+            except service.MistralError as exc:
+                if not exc.passing:
+                    self.data_delete(_BEGUN)
+                raise
+        elif _BEGUN not in self.data() or not _matches(row, values):
+            raise triggers.Refused(
+                f'the event trigger "{row.name}" of this project already runs '
+                f'the workflow on this event; Mistral takes no second one.'
+            )
+        self.resource_id_set(row.id)
+        self.data_delete(_BEGUN)
+        return True
+
+    def _values(self, patience, found):
+        """Return what can be changed of a trigger, checked."""
+        name, given, params = triggers.called(found[self.WORKFLOW])
+        workflow = self.look(
+            patience,
+            'cannot see the workflow',
+            self.client().workflows.get,
+            name,
+        )
+        if workflow is None:
+            raise triggers.Refused(f'there is no workflow "{name}".')
+        trigger_plan.check_input(
+            name, trigger_change.declared(workflow), given
+        )
+        return {
+            'name': found[self.NAME] or self.physical_resource_name(),
+            'workflow_id': workflow.id,
+            'workflow_input': given,
+            'workflow_params': params,
+        }
+
+    # What is seen ---------------------------------------------------------
+
+    @property
+    def _calls(self):
+        return self.client().event_triggers
+
+    def _mine(self, patience):
+        """Return the trigger, if it is there."""
+        if self.resource_id is None:
+            return None
+        return self.look(
+            patience,
+            'cannot see the event trigger',
+            self._calls.get,
+            self.resource_id,
+        )
+
+    def _same(self, patience, found, values):
+        """Return the project's trigger for an event and a workflow."""
+        rows = self.ask(
+            patience,
+            'cannot see the event triggers',
+            self._calls.list,
+            workflow_id=f'eq:{values["workflow_id"]}',
+            **{name: f'eq:{found[name]}' for name in self.PLACE},
+        )
+        for row in rows:
+            # Public ones of other projects are among them.
+            if row.project_id == self.context.project_id:
+                return row
+        return None
+
+
+def _matches(row, values):
+    """Say whether a trigger is as it was asked for."""
+    return (
+        row.name == values['name']
+        and outcome.mapping(row.workflow_input) == values['workflow_input']
+        and outcome.mapping(row.workflow_params) == values['workflow_params']
+    )

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OS::Mistral::EventTrigger."""
+
+import itertools
+import json
+
+from heat.common import exception
+
+from heat_plugins.resources import event_trigger
+from tests.unit.resources import fake_mistral
+
+PLACE = {
+    'exchange': 'nova',
+    'topic': 'notifications',
+    'event': 'compute.instance.create.end',
+}
+
+
+def template(**properties):
+    given = {
+        'workflow': {'name': 'tidy', 'input': {'what': 'all'}},
+        **PLACE,
+        **properties,
+    }
+    return {
+        'heat_template_version': '2021-04-16',
+        'resources': {
+            'trigger': {
+                'type': 'OS::Mistral::EventTrigger',
+                'properties': {
+                    name: value
+                    for name, value in given.items()
+                    if value is not None
+                },
+            }
+        },
+    }
+
+
+class EventTriggerTest(fake_mistral.MistralTestCase):
+    TYPES = {'OS::Mistral::EventTrigger': event_trigger.EventTrigger}
+
+    def setUp(self):
+        super().setUp()
+        self.tidy = self.mistral.workflows.add('tidy', 'what', {'where': 1})
+        self.other = self.mistral.workflows.add('other')
+        self.triggers = self.mistral.event_triggers
+        self.numbers = itertools.count()
+
+    def another(self):
+        """Return a name that no stack has."""
+        return f'stack{next(self.numbers)}'
+
+    def made(self, **properties):
+        self.stack = self.heat.create(template(**properties))
+        self.mistral.calls.clear()
+        return self.stack['trigger']
+
+    def update(self, **properties):
+        self.stack = self.heat.load(self.stack)
+        self.heat.update(self.stack, template(**properties))
+
+    def refused(self, **properties):
+        """Let a stack fail to be made; return the reason."""
+        self.stack = self.heat.stack(template(**properties), self.another())
+        self.assertRaises(AssertionError, self.heat.run, self.stack, 'CREATE')
+        return self.stack['trigger'].status_reason
+
+    def invalid(self, **properties):
+        """Return why a template is refused."""
+        error = self.assertRaises(
+            exception.StackValidationFailed,
+            self.heat.create,
+            template(**properties),
+            self.another(),
+        )
+        return str(error)
+
+    def other_trigger(self, **values):
+        """Make a trigger that is somebody else's."""
+        return self.triggers.add(
+            **{
+                'name': 'theirs',
+                'workflow_id': self.tidy,
+                'workflow_input': {},
+                'workflow_params': {},
+                **PLACE,
+                **values,
+            }
+        )
+
+    def test_it_is_made_as_the_template_says(self):
+        resource = self.made(
+            name='mine',
+            workflow={
+                'name': 'tidy',
+                'input': {'what': 'all'},
+                'params': {'env': {'a': 1}},
+            },
+        )
+        row = self.triggers.only()
+        self.assertEqual(row['id'], resource.FnGetRefId())
+        self.assertEqual(
+            ('mine', self.tidy), (row['name'], row['workflow_id'])
+        )
+        self.assertEqual(PLACE, {name: row[name] for name in PLACE})
+        self.assertEqual({'what': 'all'}, json.loads(row['workflow_input']))
+        self.assertEqual({'env': {'a': 1}}, json.loads(row['workflow_params']))
+
+    def test_a_text_names_the_workflow_and_its_name_is_of_its_own(self):
+        resource = self.made(workflow='other')
+        row = self.triggers.only()
+        self.assertEqual(self.other, row['workflow_id'])
+        self.assertEqual(resource.physical_resource_name(), row['name'])
+
+    def test_what_mistral_can_change_changes_in_place(self):
+        resource = self.made(name='mine')
+        before = resource.resource_id
+        self.update(name='yours', workflow='other')
+        self.assertEqual(['event_triggers.update'], self.mistral.changes())
+        row = self.triggers.only()
+        self.assertEqual(before, row['id'])
+        self.assertEqual(
+            ('yours', self.other), (row['name'], row['workflow_id'])
+        )
+        self.assertEqual({}, json.loads(row['workflow_input']))
+
+    def test_another_event_is_another_trigger(self):
+        before = self.made().resource_id
+        self.update(event='compute.instance.delete.end')
+        row = self.triggers.only()
+        self.assertNotEqual(before, row['id'])
+        self.assertEqual('compute.instance.delete.end', row['event'])
+        self.assertEqual(1, self.mistral.trusts)
+
+    def test_what_cannot_be_is_refused_before_anything_is_made(self):
+        for properties, said in (
+            ({'workflow': {'input': {}}}, 'has no "name"'),
+            ({'workflow': {'name': 'tidy', 'x': 1}}, 'has no "x"'),
+            ({'workflow': {'name': 'tidy', 'input': [1]}}, 'is no map'),
+            ({'workflow': ['tidy']}, 'neither a text nor a map'),
+            ({'workflow': 'lost'}, 'there is no workflow "lost"'),
+            ({'event': None}, 'event'),
+            ({'event': ''}, 'event'),
+            ({'topic': 'x' * 81}, 'topic'),
+        ):
+            self.assertIn(said, self.invalid(**properties))
+        self.assertEqual({}, self.triggers.rows)
+
+    def test_an_input_that_does_not_fit_is_refused(self):
+        self.assertIn('needs the input "what"', self.refused(workflow='tidy'))
+        self.assertIn(
+            'has no input "who"',
+            self.refused(
+                workflow={'name': 'tidy', 'input': {'what': 1, 'who': 2}}
+            ),
+        )
+        self.assertEqual({}, self.triggers.rows)
+
+    def test_a_trigger_of_somebody_else_is_not_taken_over(self):
+        self.other_trigger()
+        self.assertIn('"theirs" of this project already', self.refused())
+        self.heat.delete(self.heat.load(self.stack))
+        self.assertEqual('theirs', self.triggers.only()['name'])
+
+    def test_a_public_trigger_of_another_project_is_no_hindrance(self):
+        self.other_trigger(project_id='f' * 32, scope='public')
+        self.made()
+        self.assertEqual(2, len(self.triggers.rows))
+
+    def test_passing_errors_are_ridden_out_and_make_nothing_twice(self):
+        for effect in (False, True):
+            self.mistral.fail(
+                'event_triggers.create',
+                fake_mistral.UNAVAILABLE,
+                fake_mistral.DOWN,
+                effect=effect,
+            )
+            self.made()
+            self.triggers.only()
+            self.heat.delete(self.heat.load(self.stack))
+            self.assertEqual({}, self.triggers.rows)
+            self.mistral.faults.clear()
+        self.mistral.fail('event_triggers.delete', fake_mistral.DOWN)
+        self.made()
+        self.heat.delete(self.heat.load(self.stack))
+        self.assertEqual(({}, 0), (self.triggers.rows, self.mistral.trusts))
+
+    def test_what_was_made_behind_a_lost_answer_is_deleted(self):
+        self.mistral.fail(
+            'event_triggers.create', fake_mistral.DOWN, effect=True
+        )
+        self.mistral.fail(
+            'event_triggers.list', *[fake_mistral.refused(400, 'no')]
+        )
+        self.mistral.faults.reverse()
+        stack = self.heat.stack(template())
+        task = self.heat.begin(stack, 'CREATE')
+        while not task.step():
+            if self.triggers.rows:
+                self.mistral.fail(
+                    'event_triggers.list', fake_mistral.refused(400, 'no')
+                )
+        self.assertEqual('FAILED', stack['trigger'].status)
+        self.mistral.faults.clear()
+        self.heat.delete(self.heat.load(stack))
+        self.assertEqual({}, self.triggers.rows)
+
+    def test_a_refused_trust_is_explained(self):
+        self.mistral.fail(
+            'event_triggers.create',
+            fake_mistral.refused(
+                500,
+                'You are not authorized to perform the requested action: '
+                'Delegated tokens cannot manage trusts.. (HTTP 403) '
+                '(Request-ID: req-1)',
+            ),
+        )
+        reason = self.refused()
+        self.assertIn('cannot make the event trigger: ', reason)
+        self.assertIn('application credential', reason)
+        self.assertEqual({}, self.triggers.rows)
+
+    def test_one_that_is_gone_fails_a_check_and_is_made_by_an_update(self):
+        self.made()
+        self.triggers.rows.clear()
+        stack = self.heat.load(self.stack)
+        self.assertRaises(AssertionError, self.heat.run, stack, 'CHECK')
+        self.assertIn(
+            'not in Mistral any more', stack['trigger'].status_reason
+        )
+        self.update()
+        self.assertEqual(
+            'tidy',
+            self.mistral.workflows.find(self.triggers.only()['workflow_id'])[
+                'name'
+            ],
+        )
+
+    def test_one_that_is_gone_is_deleted_without_an_error(self):
+        self.made()
+        self.triggers.rows.clear()
+        self.heat.delete(self.heat.load(self.stack))
