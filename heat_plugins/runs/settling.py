@@ -82,13 +82,16 @@ class Settler:
         :param arrivals: what `records.Records.arrivals` has listed.
         :param deep: whether to ask Heat, too, if the run is still there.
         """
+        if run.state is runs.State.STARTING:
+            # Whoever starts it may have come to the end of that since it
+            # was read, and what it has written is not to be lost.
+            run = self._records.read(run.key) or run
         if run.ended:
             if run.signal in arrivals:
                 return self._take_late(run)
             return run
         if run.signal in arrivals:
             return self._take(run)
-        run = self._report(run, arrivals)
         now = self._clock()
         if run.state is runs.State.STARTING:
             if now - run.started_at > _START_LIMIT:
@@ -98,6 +101,7 @@ class Settler:
                     'Whoever started it did not come to the end of that',
                 )
             return run
+        run = self._report(run, arrivals)
         if now >= run.deadline:
             # The listing may lag behind.
             return self._take(run, _overdue(run), run.deadline)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What becomes of a run, whoever looks."""
 
+import dataclasses
 import json
 
 from heat_plugins.runs import errors
@@ -8,6 +9,7 @@ from heat_plugins.runs import names
 from heat_plugins.runs import retention
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import service
+from heat_plugins.runs import settling
 from heat_plugins.signals import names as signal_names
 from tests.unit.runs import base
 
@@ -156,6 +158,31 @@ class SettleTest(base.RunsTestCase):
         self.answer()
         self.assertEqual(State.COMPLETE, self.show(self.run_).state)
         self.assert_clean()
+
+    def settled_by_who_saw_it_begin(self):
+        """Settle it with what was known of it before it was handed over."""
+        self.put(self.inputs()['deploy_progress_url'], {})
+        early = dataclasses.replace(
+            self.run_, state=State.STARTING, row_id=None, config_id=None
+        )
+        settler = settling.Settler(
+            self.heat, self.records, who='bob', clock=lambda: self.now
+        )
+        return early, lambda: settler.settle(early, self.records.arrivals())
+
+    def test_who_saw_it_begin_loses_nothing_of_what_came_after(self):
+        _, settle = self.settled_by_who_saw_it_begin()
+        self.now += 300
+        run = settle()
+        self.assertEqual(State.RUNNING, run.state)
+        self.assertEqual(self.run_.row_id, run.row_id)
+        self.assertEqual(self.run_.row_id, self.show(run).row_id)
+
+    def test_a_report_leaves_it_to_who_starts_it_to_end_that(self):
+        early, settle = self.settled_by_who_saw_it_begin()
+        self.records.write(early)
+        self.assertEqual(State.STARTING, settle().state)
+        self.assertEqual(early, self.records.read(early.key))
 
 
 class DeliveryTest(base.RunsTestCase):
