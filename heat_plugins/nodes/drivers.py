@@ -88,6 +88,10 @@ _GONE: Final = {
 }
 
 
+#: The hardware types that are known here.
+NAMES: Final = tuple(_DRIVERS)
+
+
 def find(pm_type: str) -> Driver | None:
     """Return the driver of a ``pm_type``, whatever its age."""
     name = pm_type.strip().lower()
@@ -99,7 +103,7 @@ def advice(pm_type: str) -> str:
     gone = _GONE.get(pm_type.strip().lower())
     if gone:
         return f'Ironic has no driver {pm_type} any more: {gone}'
-    known = ', '.join(_DRIVERS)
+    known = ', '.join(NAMES)
     return (
         f'pm_type {pm_type} is not known here, but {known}; of any other '
         'give driver and driver_info as Ironic has them'

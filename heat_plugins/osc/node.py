@@ -20,6 +20,9 @@ class NodeCommand(plan_common.PlanCommand):
 
     named = False
 
+    # The last line of progress.
+    _shown = ''
+
     def way(self, parsed_args):
         return node_ways.way(self.app.client_manager, parsed_args.local)
 
@@ -45,10 +48,10 @@ class NodeCommand(plan_common.PlanCommand):
             f'{phases.count(phase)} {phase}'
             for phase in dict.fromkeys(sorted(phases))
         )
-        print(
-            f'{report["convoy"]["verb"]}: {counted or "no nodes"}',
-            file=sys.stderr,
-        )
+        line = f'{report["convoy"]["verb"]}: {counted or "no nodes"}'
+        if line != self._shown:
+            print(line, file=sys.stderr)
+        self._shown = line
 
 
 class RegisterNodes(NodeCommand):

@@ -2,16 +2,21 @@
 """Files of nodes, as people and programs write them."""
 
 import json
+import pathlib
+import re
 
 import testtools
 
 from heat_plugins.nodes import addresses
+from heat_plugins.nodes import drivers
 from heat_plugins.nodes import files
 from heat_plugins.nodes import node
 from heat_plugins.nodes import reading
 from heat_plugins.plans import errors
 
 MAC = '52:54:00:00:00:01'
+
+PAGE = pathlib.Path(__file__).parents[3] / 'doc/source/nodes.rst'
 
 
 def entry(**more):
@@ -255,6 +260,24 @@ class LoadTest(testtools.TestCase):
         )
         self.assertNotIn('hunter22', str(error))
         self.assertIsNone(error.__cause__)
+
+
+class DocumentedTest(testtools.TestCase):
+    def test_the_example_is_a_node_of_which_all_is_understood(self):
+        text = PAGE.read_text()
+        (example,) = re.findall(r'code-block:: yaml\n\n((?: {4}.*\n)+)', text)
+        (found,) = reading.read(files.load(example))
+        self.assertIsInstance(found, node.Wanted, found)
+        self.assertEqual((), found.warnings)
+        self.assertEqual(16, found.properties['cpus'])
+        self.assertEqual(
+            ('192.0.2.7', '', '/redfish/v1/Systems/1'), found.place
+        )
+
+    def test_every_driver_is_named(self):
+        text = PAGE.read_text()
+        for name in drivers.NAMES:
+            self.assertIn(f'``{name}``', text)
 
 
 class PlaceTest(testtools.TestCase):
