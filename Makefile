@@ -31,7 +31,7 @@ ARGS ?=
 help:
 	@echo 'make demo        watch a real Heat deploy software and run workflows'
 	@echo 'make demo-plan   watch templates become a plan that is deployed'
-	@echo 'make test        lint and all tests'
+	@echo 'make test        lint, docs and all tests'
 	@echo 'make lint        ruff and mypy'
 	@echo 'make unit        the tests that need no cloud; BAD_INPUT=long makes'
 	@echo '                 up more input, for an hour or so'
@@ -68,7 +68,7 @@ unit functional: %: $(STAMP)
 # The unit tests have Heat in their own process, and with it what eventlet does
 # to Python's modules; so the others run apart. Those spend most of their time
 # waiting for agents, so several files run side by side.
-test: lint
+test: lint docs
 	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \
 	    tests/functional $(ARGS)
 	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \
