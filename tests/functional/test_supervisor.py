@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What contrib/agent adds to a server, beside one that has it not."""
+
+from collections.abc import Callable
+import json
+import pathlib
+from typing import Any
+
+import pytest
+
+from tests.functional import base
+from tests.functional import servers
+
+Template = base.Template
+
+# Goes on when it may: a file for each deployment.
+_WAITS = """\
+#!/bin/sh
+until [ -e "$who.$deploy_resource_name" ]; do sleep 0.1; done
+echo "$deploy_action"
+printf ok > "$heat_outputs_path.greeting"
+"""
+
+_HANGS = '#!/bin/sh\necho half\nsleep 600\necho whole\n'
+
+
+def supervised(
+    cloud: base.minicloud_client.Cloud, stack: base.Stack
+) -> base.minicloud_client.Agent:
+    """Return the agent of a server that has the add-on, switched off."""
+    return cloud.agent(
+        f'{stack.name}-server',
+        stack=stack.name,
+        resource='server',
+        supervised=True,
+    )
+
+
+def begun(stack: base.Stack, name: str) -> list[str]:
+    """Return what the events of a deployment say of its beginning."""
+    reasons = [one['resource_status_reason'] for one in stack.events(name)]
+    return [one for one in reasons if 'has begun' in one]
+
+
+def pending(agent: base.minicloud_client.Agent) -> list[pathlib.Path]:
+    """Return the results that a server keeps."""
+    return list((agent.path / 'var/supervisor/pending').glob('[!.]*.json'))
+
+
+def deployed(agent: base.minicloud_client.Agent) -> list[Template]:
+    """Return the inputs of what a server has run."""
+    folder = agent.path / 'var/deployed'
+    found = [
+        json.loads((folder / f'{config_id}.json').read_text())
+        for config_id in servers.has_run(agent)
+    ]
+    return [
+        {one['name']: one['value'] for one in config['inputs']}
+        for config in found
+    ]
+
+
+def with_actions(**properties: Any) -> Template:
+    """Return a template whose deployment has an action that hangs."""
+    config = {
+        'type': 'OS::Heat::SoftwareComponent',
+        'properties': {
+            'configs': [
+                {'actions': [action], 'tool': 'script', 'config': script}
+                for action, script in (
+                    ('CREATE', '#!/bin/sh\n'),
+                    ('HANG', _HANGS),
+                )
+            ],
+        },
+    }
+    return base.software(config=config, input_values={}, **properties)
+
+
+@pytest.mark.timeout(240)
+def test_a_deployment_says_that_its_server_has_begun(
+    cloud: base.minicloud_client.Cloud,
+    stacks: Callable[..., base.Stack],
+    tmp_path: pathlib.Path,
+) -> None:
+    template = base.software(script=_WAITS)
+    resources = template['resources']
+    resources['plain'] = resources['server']
+    for name, transport, server in (
+        ('by_cfn', 'CFN_SIGNAL', 'server'),
+        ('by_heat', 'HEAT_SIGNAL', 'server'),
+        ('elsewhere', 'TEMP_URL_POLL', 'plain'),
+    ):
+        deployment = resources['deployment']
+        resources[name] = {
+            **deployment,
+            'properties': {
+                **deployment['properties'],
+                'name': name,
+                'server': {'get_resource': server},
+                'signal_transport': transport,
+            },
+        }
+    stack = stacks(template, who=str(tmp_path / 'go'))
+    (tmp_path / 'go.elsewhere').touch()
+    with supervised(cloud, stack), servers.agent(cloud, stack, 'plain'):
+        # In the order in which the agent runs them.
+        for name in ('by_cfn', 'by_heat', 'deployment'):
+            base.until(lambda name=name: begun(stack, name))
+            found = stack.deployment(name)
+            assert found is not None
+            assert found.status == 'IN_PROGRESS'
+            assert found.reason == 'The server is at it'
+            (tmp_path / f'go.{name}').touch()
+        stack.wait('CREATE_COMPLETE')
+    for name in ('deployment', 'by_cfn', 'by_heat', 'elsewhere'):
+        found = stack.deployment(name)
+        assert found is not None
+        assert found.outputs['greeting'] == 'ok'
+        assert len(begun(stack, name)) == (name != 'elsewhere')
+
+
+@pytest.mark.timeout(240)
+def test_a_run_has_its_time_and_a_power_failure_ends_it(
+    cloud: base.minicloud_client.Cloud, stacks: Callable[..., base.Stack]
+) -> None:
+    stack = stacks(with_actions(timeout=300, delivery_timeout=60))
+
+    def run(state: str) -> Template | None:
+        found = stack.resource('deployment', 'runs')['attributes']['runs']
+        # A signal is answered before anything comes of it.
+        return found[0] if found and found[0]['state'] == state else None
+
+    agent = supervised(cloud, stack)
+    with agent:
+        stack.wait('CREATE_COMPLETE')
+        # As whoever makes the image may have it.
+        limit = agent.path / 'refresh/environment.d/60-limit.bash'
+        limit.write_text('export HEAT_CONFIG_TIMEOUT=8\n')
+        stack.signal('deployment', {'trigger': 'HANG'})
+        base.until(lambda: run('running'))
+        found = base.until(lambda: run('failed'))
+        assert found['outputs']['deploy_stdout'] == 'half\n'
+        assert found['outputs']['deploy_status_code'] == 124
+        assert 'stopped after 8 s' in found['outputs']['deploy_stderr']
+        assert {'300'} == {
+            inputs['deploy_signal_timeout'] for inputs in deployed(agent)
+        }
+        limit.unlink()
+        stack.signal('deployment', {'trigger': 'HANG'})
+        base.until(lambda: run('running'))
+        # The power fails.
+        agent.stop()
+        agent.start()
+        found = base.until(lambda: run('failed'))
+        assert 'not run again' in found['outputs']['deploy_stderr']
+
+
+def test_a_result_is_sent_until_it_is_accepted_also_after_a_reboot(
+    cloud: base.minicloud_client.Cloud, stacks: Callable[..., base.Stack]
+) -> None:
+    stack = stacks(base.software())
+    agent = supervised(cloud, stack)
+    path = f'{servers.container(stack)}/signals/[^.]*'
+    with agent, cloud.faults([{'method': 'PUT', 'path': path, 'status': 401}]):
+        base.until(lambda: len(servers.signals(cloud, stack)) > 3)
+        assert len(pending(agent)) == 1
+        agent.stop()
+    assert len(pending(agent)) == 1
+    with agent:
+        stack.wait('CREATE_COMPLETE')
+        base.until(lambda: not pending(agent))
+    assert stack.outputs['deployment_greeting'] == 'hello world'
+    said = agent.log.read_text()
+    said += (agent.path / 'var/supervisor/deliver.log').read_text()
+    assert 'not accepted' in said
+    url = next(iter(deployed(agent)))['deploy_signal_id']
+    signature = url.partition('temp_url_sig=')[2].partition('&')[0]
+    assert signature
+    assert signature not in said
+
+
+def test_a_server_that_is_away_is_noticed_soon(
+    stacks: Callable[..., base.Stack],
+) -> None:
+    stack = stacks(base.software(delivery_timeout=2))
+    stack.wait('CREATE_FAILED')
+    reason = stack.resource('deployment')['resource_status_reason']
+    assert 'has not reported within 2 s' in reason
+    assert stack.metadata() == []
+
+
+@pytest.mark.timeout(240)
+def test_to_heats_own_classes_it_reports_nothing(
+    heats_own: base.minicloud_client.Cloud,
+    heats_own_stacks: Callable[..., base.Stack],
+) -> None:
+    for transport in ('CFN_SIGNAL', 'TEMP_URL_SIGNAL'):
+        stack = heats_own_stacks(base.software(signal_transport=transport))
+        with supervised(heats_own, stack):
+            stack.wait('CREATE_COMPLETE')
+        assert stack.outputs['deployment_greeting'] == 'hello world'
