@@ -125,11 +125,14 @@ class Plans:
             raise errors.Invalid(f'{container!r} is no name of a container')
         adopt = container == name
         source = self._container(container)
-        content = (
-            adoption.Adoption(source).content()
-            if adopt
-            else sources.from_container(source)
-        )
+        if adopt:
+            mark = source.mark()
+            if mark is not None and mark.rendered:
+                # It was a plan, or was to be one, whose name is lost.
+                options['render'] = True
+            content = adoption.Adoption(source).content()
+        else:
+            content = sources.from_container(source)
         return self.create(name, content, adopt=adopt, **options)
 
     def update(
@@ -348,11 +351,12 @@ class Plans:
                 choices,
                 requirements=requirements,
             )
-            for path in environment.enabled:
-                if path not in plan.environment.enabled:
-                    # Whether it is an environment at all.
-                    text = self.read(plan, path)
-                    links.find(text, path, links.Kind.ENVIRONMENT)
+            new = {*environment.enabled} - {*plan.environment.enabled}
+            found = self._container(plan.container).fetch(sorted(new))
+            for path, content in found.items():
+                # Whether it is an environment at all.
+                text = texts.decode(content, path)
+                links.find(text, path, links.Kind.ENVIRONMENT)
             return self._write(plan, environment)
 
     def generate_secrets(

@@ -4,7 +4,9 @@
 import testtools
 
 from heat_plugins.plans import errors
+from heat_plugins.plans import jinja
 from heat_plugins.plans import protocols
+from heat_plugins.plans import rendering
 from heat_plugins.signals import errors as store_errors
 from tests.unit.plans import fakes
 
@@ -368,6 +370,10 @@ class AdoptTest(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
+        # A process for each of all these would take its time.
+        self.patch(
+            rendering, '_render', lambda content, limits: jinja.render(content)
+        )
         self.begin()
 
     def begin(self):
@@ -508,3 +514,16 @@ class AdoptTest(testtools.TestCase):
         self.cloud.swift.container('plan').meta['x-container-read'] = '.r:*'
         self.plans.create_from_container('mine', 'plan')
         self.assertFalse(self.plans.load('mine').shared)
+
+    def test_a_plan_whose_name_was_lost_is_made_known_again(self):
+        self.adopt()
+        before = self.plans.load('plan')
+        self.cloud.registry.records.clear()
+        self.assertEqual([], self.plans.summaries())
+        again = self.plans.create_from_container('plan', 'plan')
+        self.assertEqual(before.environment, again.environment)
+        self.assertEqual(set(before.entries), set(again.entries))
+        self.assertTrue(again.rendered)
+        self.assertEqual(
+            ['plan'], [one.name for one in self.plans.summaries()]
+        )
