@@ -19,6 +19,9 @@ from heat_plugins.plans import tarballs
 _PLAN = ('tripleo-heat-templates', '7.0.18')
 _VALIDATIONS = ('validations-common', '1.9.0')
 
+#: Lies among its environments, and is none.
+NO_ENVIRONMENT = 'environments/contrail/roles_data_contrail.yaml'
+
 # They are older than the tools that build packages today.
 _TOOLS = ('setuptools==58.5.3', 'wheel', 'pbr')
 

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent import futures
+import contextlib
 import dataclasses
 import io
 from typing import Any
@@ -16,7 +17,9 @@ from heat_plugins.clients import mistral_registry
 from heat_plugins.clients import swift
 from heat_plugins.plans import errors
 from heat_plugins.plans import local
+from heat_plugins.plans import plan as plan_module
 from heat_plugins.plans import pool
+from heat_plugins.plans import selection
 from heat_plugins.plans import service
 from heat_plugins.plans import storage
 from heat_plugins.plans import tarballs
@@ -268,3 +271,38 @@ def test_a_plan_from_the_field_works(user: User, plans: service.Plans) -> None:
     before = plan.environment
     plan = plans.select('sample', {path: False})
     assert plan.environment == before
+    switch_each(plans, plan)
+
+
+def switch_each(plans: service.Plans, plan: plan_module.Plan) -> None:
+    """Enable each environment of a plan, and disable it again.
+
+    As many at once as go together; what takes long is the cloud.
+    """
+    offered = plans.capabilities(plan)
+    rest = {
+        path
+        for path, one in offered.environments.items()
+        if one.present
+        and not one.enabled
+        and path != sample_plan.NO_ENVIRONMENT
+    }
+    assert len(rest) == 199
+    before = plan.environment
+    while rest:
+        wanted, batch = before, []
+        for path in sorted(rest):
+            with contextlib.suppress(errors.Invalid):
+                wanted = selection.select(
+                    wanted, offered, {path: True}, requirements=True
+                )
+                batch.append(path)
+        assert batch, rest
+        found = plans.select(
+            'sample', dict.fromkeys(batch, True), requirements=True
+        )
+        added = {*found.environment.enabled} - {*before.enabled}
+        assert added == {*wanted.enabled} - {*before.enabled}
+        rest -= added
+        found = plans.select('sample', dict.fromkeys(added, False))
+        assert found.environment == before

@@ -13,7 +13,6 @@ LOST = (
     'environments/cinder-veritas-hyperscale-config.yaml',
     'environments/manila-cephfsnative-config-docker.yaml',
 )
-NO_ENVIRONMENT = 'environments/contrail/roles_data_contrail.yaml'
 
 
 class SampleTest(testtools.TestCase):
@@ -72,7 +71,7 @@ class SampleTest(testtools.TestCase):
             errors.Invalid,
             self.cloud.plans.select,
             'sample',
-            {NO_ENVIRONMENT: True},
+            {sample_plan.NO_ENVIRONMENT: True},
         )
         self.assertIn('no environment', str(error))
 
