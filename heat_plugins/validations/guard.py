@@ -6,14 +6,15 @@ its own. Ansible has another one, and with it a process group of its own. What
 leaves both of them comes back to this process as an orphan, because Linux
 hands it the orphans of all its descendants.
 
-Its standard input says when to stop: when it ends, which it also does if
-whoever holds the other end is killed.
+Its standard input says when to stop: when it ends. If nothing was said
+before, whoever held the other end was killed, and nobody is left to tidy up.
 """
 
 from collections import abc
 import ctypes
 import os
 import pathlib
+import shutil
 import signal
 import sys
 import threading
@@ -33,7 +34,10 @@ def main(folder: pathlib.Path) -> int:
     """Run the playbook of a folder, and report into it."""
     ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1, 0, 0, 0)
     stopping = threading.Event()
-    threading.Thread(target=_listen, args=(stopping,), daemon=True).start()
+    said: list[bytes] = []
+    threading.Thread(
+        target=_listen, args=(stopping, said), daemon=True
+    ).start()
     job = jobs.Job.read(folder)
     with reporting.Reporter(folder, job) as reporter:
         try:
@@ -43,6 +47,9 @@ def main(folder: pathlib.Path) -> int:
             status = 'error'
         left = end_descendants()
         reporter.end('stopped' if stopping.is_set() else status, left)
+    if stopping.is_set() and not said:
+        # There are secrets in it.
+        shutil.rmtree(folder, ignore_errors=True)
     return 0
 
 
@@ -69,9 +76,9 @@ def _play(
     return str(found.status)
 
 
-def _listen(stopping: threading.Event) -> None:
-    while os.read(0, 4096):
-        pass
+def _listen(stopping: threading.Event, said: list[bytes]) -> None:
+    while content := os.read(0, 4096):
+        said.append(content)
     stopping.set()
 
 

@@ -75,7 +75,9 @@ class Playbook:
     def stop(self) -> None:
         """Begin to end it, and all that it has begun."""
         if self._process.stdin and not self._process.stdin.closed:
+            # So it knows that somebody reads what it reports, and tidies up.
             with contextlib.suppress(OSError):
+                self._process.stdin.write(b'stop')
                 self._process.stdin.close()
             self._until = min(self._until, time.monotonic() + _GRACE)
 

@@ -45,6 +45,20 @@ def plan_files(validations: Files, required: tuple[str, ...] = ()) -> Files:
     return found
 
 
+def folders(command: int) -> list[pathlib.Path]:
+    """Return the folders of the playbooks that a command runs."""
+    found = []
+    for path in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
+        try:
+            words = path.read_bytes().decode().split('\0')
+            parent = path.with_name('stat').read_text().rpartition(')')[2]
+        except (OSError, UnicodeDecodeError):
+            continue
+        if int(parent.split()[1]) == command and 'guard' in words[-3]:
+            found.append(pathlib.Path(words[-2]))
+    return found
+
+
 class Sleepers:
     """Playbooks that do not end, and the processes that are theirs.
 
@@ -250,9 +264,13 @@ def test_a_command_that_ends_ends_what_it_runs(
     plan.make(plan_files({'slow': sleepers.playbook()}))
     process = plan.begin('validation run', '--local')
     sleepers.begun()
+    [folder] = folders(process.pid)
+    assert (folder / 'project').is_dir()
     os.kill(process.pid, number)
     process.communicate(timeout=60)
     sleepers.gone()
+    # What was secret goes with it.
+    base.until(lambda: not folder.exists())
     expected = {signal.SIGINT: 130, signal.SIGKILL: -9}
     assert process.returncode == expected[number]
 
