@@ -67,6 +67,18 @@ class Triggers:
             run = self._start(wanted, row)
         except Exception as exc:
             raise signal_events.not_triggered(self, exc) from exc
+        LOG.info(
+            'Run %(run)s of %(action)s on deployment %(id)s (%(name)s of '
+            'stack %(stack)s, %(stack_id)s) has begun, by a signal',
+            {
+                'run': run.id,
+                'action': run.action,
+                'id': self.resource_id,
+                'name': self.name,
+                'stack': self.stack.name,
+                'stack_id': self.stack.id,
+            },
+        )
         return f'run {run.id} of {run.action} has begun'
 
     def _start(self, wanted, row):
@@ -217,7 +229,13 @@ class Triggers:
         if wanted and self._trigger_url() is None:
             url = self._get_ec2_signed_url(never_expire=True)
             if not url:
-                raise exception.Error(_('No key pair can be made for it'))
+                raise exception.Error(
+                    _(
+                        'No key pair can be made for "trigger_url"; '
+                        "heat-engine's log says why. Heat needs its stack "
+                        'domain for it (stack_user_domain_id in heat.conf)'
+                    )
+                )
             self.data_set(URL_KEY, url, redact=True)
         elif not wanted and self._trigger_url() is not None:
             self._delete_keypair()

@@ -93,17 +93,22 @@ class Waiting:
         if wait.watched:
             wait.hub.watcher.join(wait.ticket)
         LOG.info(
-            'Deployment %(id)s (%(name)s of stack %(stack)s) waits for a '
-            'signal of %(action)s from server %(server)s by %(transport)s',
-            {
-                'id': self.resource_id,
-                'name': self.name,
-                'stack': self.stack.name,
-                'action': wait.action,
-                'server': wait.server_id,
-                'transport': signalling.transport,
-            },
+            'Deployment %(id)s (%(name)s of stack %(stack)s, %(stack_id)s) '
+            'waits for a signal of %(action)s from server %(server)s by '
+            '%(transport)s',
+            {**self._told(wait), 'transport': signalling.transport},
         )
+
+    def _told(self, wait):
+        """Return what a line of the log says of whatever is waited for."""
+        return {
+            'id': self.resource_id,
+            'name': self.name,
+            'stack': self.stack.name,
+            'stack_id': self.stack.id,
+            'action': wait.action,
+            'server': wait.server_id,
+        }
 
     def check_create_complete(self, wait):
         """Say whether CREATE has ended."""
@@ -130,6 +135,12 @@ class Waiting:
         self._wait = None
         if wait.ticket is not None:
             wait.hub.leave(wait.ticket)
+        # A failure is logged by Heat, with the resource and its stack.
+        LOG.info(
+            'Deployment %(id)s (%(name)s of stack %(stack)s, %(stack_id)s) '
+            'has ended %(action)s on server %(server)s',
+            self._told(wait),
+        )
         return True
 
     def _look(self, wait):

@@ -245,7 +245,7 @@ def _cancel(resource, identifier):
                 'CANCELLED',
             )
     except service.MistralError as exc:
-        LOG.warning('%s: %s', resource.name, exc)
+        LOG.warning('%s: %s', resource, exc)
 
 
 def _result(resource, patience, row):
@@ -282,7 +282,7 @@ def look(resource):
             stored = _result(resource, patience, row)
         return {**stored, 'state': row.state, 'state_info': row.state_info}
     except service.MistralError as exc:
-        LOG.warning('%s: %s', resource.name, exc)
+        LOG.warning('%s: %s', resource, exc)
         return stored
 
 

@@ -235,7 +235,7 @@ def look(resource, before):
     try:
         return steps.known(), steps.has_run_out()
     except service.MistralError as exc:
-        LOG.warning('%s: %s', resource.name, exc)
+        LOG.warning('%s: %s', resource, exc)
         return None
 
 

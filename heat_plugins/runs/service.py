@@ -100,7 +100,8 @@ class Runs(ledger.Ledger):
         found = self._finder.targets(run.stack_id, run.resource)
         if len(found) != 1:
             raise errors.NotFound(
-                f'There are {len(found)} deployments at {run.resource} now'
+                f'There are {len(found)} deployments at {run.resource} now; '
+                'trigger the action on one of them'
             )
         inputs = {**run.inputs, **order.inputs}
         return self.start(

@@ -4,12 +4,17 @@
 from collections import abc
 import dataclasses
 import datetime
+import re
 
 from heat_plugins.timeline import chart
 
 #: How the event of a trigger that came to nothing begins; see
 #: `heat_plugins.resources.signal_events`.
 NOT_TRIGGERED = 'Not triggered'
+
+# How the event of a server's report ends; see
+# `heat_plugins.resources.deployment_beginning`.
+_BEGUN = re.compile(r'\bserver \S+ has begun \w+$', re.IGNORECASE)
 
 _ENDS = {
     'COMPLETE': chart.State.COMPLETE,
@@ -63,7 +68,13 @@ def bars(
     current: chart.Bar | None = None
     for event in found:
         action, _, status = event.status.partition('_')
-        if action == 'SIGNAL':
+        if current is not None and _BEGUN.search(event.reason):
+            current = dataclasses.replace(
+                current,
+                state=chart.State.RUNNING,
+                working_since=event.time,
+            )
+        elif action == 'SIGNAL':
             # The status of a signal's event is the resource's own.
             if event.reason.startswith(NOT_TRIGGERED):
                 done.append(_instant(event, action, chart.State.FAILED))

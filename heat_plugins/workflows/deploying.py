@@ -165,7 +165,11 @@ class Deployer:
         try:
             new = self.sweep(new)
         except service_module.MistralError as error:
-            LOG.info('Left for later: %s: %s', new, error)
+            LOG.info(
+                'Workflows %s are to go from Mistral later: %s',
+                ', '.join(new.left),
+                error,
+            )
         self._save(
             dataclasses.replace(
                 before,
@@ -218,7 +222,11 @@ class Deployer:
                 return record
             after = self.sweep(record)
         except service_module.MistralError as error:
-            LOG.info('Left for later: %s: %s', record, error)
+            LOG.info(
+                'Workflows %s are to go from Mistral later: %s',
+                ', '.join(record.left),
+                error,
+            )
             return record
         if after != record:
             self._save(after)

@@ -59,6 +59,20 @@ class BarsTest(testtools.TestCase):
         found = bars(('DELETE_IN_PROGRESS', 1), ('DELETE_IN_PROGRESS', 3))
         self.assertEqual([('DELETE', 'waiting', 1, None)], found)
 
+    def test_the_report_of_a_server_ends_the_waiting(self):
+        for status, reason in (
+            ('CREATE_IN_PROGRESS', 'Server 4f has begun CREATE'),
+            ('SIGNAL_IN_PROGRESS', 'Signal: server 4f has begun CREATE'),
+        ):
+            (bar,) = events.bars(
+                [event('CREATE_IN_PROGRESS', 1), event(status, 3, reason)],
+                WAITING,
+            )
+            self.assertEqual(chart.State.RUNNING, bar.state)
+            self.assertEqual(
+                (1, 3, None), (bar.start, bar.working_since, bar.end)
+            )
+
     def test_an_end_whose_beginning_heat_forgot_is_a_moment(self):
         self.assertEqual(
             [('CREATE', 'complete', 7, 7)], bars(('CREATE_COMPLETE', 7))
