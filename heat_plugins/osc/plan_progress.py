@@ -8,6 +8,8 @@ from rich import console
 from rich import markup
 from rich import progress
 
+from heat_plugins.osc import columns
+
 
 def _console(stream):
     return console.Console(
@@ -51,7 +53,7 @@ class Deployment:
         self._bar = progress.Progress(
             progress.TextColumn('{task.description}', markup=False),
             progress.BarColumn(),
-            progress.TextColumn('{task.fields[counted]}'),
+            progress.TextColumn('{task.fields[counted]}', markup=False),
             progress.TimeElapsedColumn(),
             console=self._console,
             transient=True,
@@ -95,7 +97,7 @@ class Deployment:
             description=f'{self._plan} {found.status}',
             completed=found.done,
             total=found.total,
-            counted=f'{counted}  {found.under_way}',
+            counted=columns.text(f'{counted}  {found.under_way}'),
         )
 
     def step(self, what):
@@ -103,4 +105,4 @@ class Deployment:
         self._say(f'Plan {self._plan}: {what}')
 
     def _say(self, line):
-        self._bar.console.print(markup.escape(line))
+        self._bar.console.print(markup.escape(columns.text(line)))

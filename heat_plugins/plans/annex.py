@@ -6,15 +6,17 @@ it, and the hash of the content does not cover it.
 """
 
 import gzip
+import io
 import json
 from typing import Any
+import zlib
 
 from heat_plugins.plans import storage
 from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import store as store_module
 
 # Of what is unpacked, too.
-_LIMIT = 256 * 1024 * 1024
+_LIMIT = 64 * 1024 * 1024
 
 
 class Annex:
@@ -36,10 +38,19 @@ class Annex:
             packed = self._store.get_object(
                 self._container, f'{storage.OWN}{name}', _LIMIT
             )
-            return json.loads(gzip.decompress(packed))
+            with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
+                text = file.read(_LIMIT + 1)
+            return json.loads(text) if len(text) <= _LIMIT else None
         except store_errors.NotFound:
             return None
-        except (store_errors.BadSignal, OSError, EOFError, ValueError):
+        except (
+            store_errors.BadSignal,
+            OSError,
+            EOFError,
+            ValueError,
+            RecursionError,
+            zlib.error,
+        ):
             return None
 
     def write(self, name: str, value: Any) -> None:

@@ -128,7 +128,7 @@ class Locks:
             if created(self._registry, ours):
                 break
             other = self._registry.get(ours.name)
-            if other is None or float(_values(other).get('until') or 0) >= now:
+            if other is None or _until(other) >= now:
                 return other
             chain += (other,)
         if chain and self._registry.get(chain[0].name) != chain[0]:
@@ -196,6 +196,12 @@ def created(registry: protocols.Registry, record: protocols.Record) -> bool:
 def _values(record: protocols.Record) -> abc.Mapping[str, Any]:
     found = record.values.get(_LOCK)
     return found if isinstance(found, dict) else {}
+
+
+def _until(record: protocols.Record) -> float:
+    until = _values(record).get('until')
+    # Others may have garbled it; then nobody holds it.
+    return float(until) if isinstance(until, int | float) else 0
 
 
 def _time(seconds: float) -> str:

@@ -16,6 +16,10 @@ from heat_plugins.signals import store as store_module
 _NAME = re.compile('[a-zA-Z][a-zA-Z0-9_.-]{2,179}')
 
 
+# How names of containers begin that serve all plans of a project.
+_RESERVED = 'heat-plugins-'
+
+
 class State(enum.Enum):
     """How far a plan is; its container says so."""
 
@@ -74,6 +78,11 @@ def check_name(name: str) -> str:
     :raises errors.Invalid: Heat would take no stack, or the object store no
         container of that name.
     """
+    if name.startswith(_RESERVED):
+        raise errors.Invalid(
+            f'{name} cannot be the name of a plan: containers whose names '
+            f'begin with {_RESERVED} serve plans, and are none'
+        )
     if not _NAME.fullmatch(name):
         raise errors.Invalid(
             f'{name[:300]!r} cannot be the name of a plan: a letter, then 2 '

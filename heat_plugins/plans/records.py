@@ -2,6 +2,7 @@
 """What was deployed of a plan, exactly, and when."""
 
 from collections import abc
+import contextlib
 import dataclasses
 import datetime
 from typing import Any, Self
@@ -70,6 +71,8 @@ def find(annex: annexes.Annex, content_hash: str) -> Record | None:
     for name in reversed(annex.names(_PREFIX)):
         if name.endswith(content_hash[:12]):
             found = annex.read(name)
-            if found and found['content_hash'] == content_hash:
-                return Record.from_dict(found)
+            # Whoever may write into the container may garble it.
+            with contextlib.suppress(LookupError, TypeError, AttributeError):
+                if found['content_hash'] == content_hash:
+                    return Record.from_dict(found)
     return None

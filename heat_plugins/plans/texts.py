@@ -31,6 +31,10 @@ _DEEPEST = 5000
 _DEEP = re.compile(rf'^[ \t?:-]{{{_DEEPEST}}}', re.MULTILINE)
 
 
+# Characters and values of a file whose aliases are written out.
+_LARGEST = 16 * 1024 * 1024
+
+
 class Loader(yaml.CSafeLoader):  # type: ignore[misc]
     """Reads dates as text, as Heat does, and nothing that is too deep."""
 
@@ -93,11 +97,37 @@ def load(text: str, where: str, loader: type[Loader] = Loader) -> Any:
     :raises errors.Invalid: it is none; what it holds is not told.
     """
     try:
-        return yaml.load(text, loader)
+        found = yaml.load(text, loader)
+        if '&' in text and '*' in text:
+            _expanded(found, {})
+        return found
     except _UNREADABLE as exc:
         mark = getattr(exc, 'problem_mark', None)
         line = f' at line {mark.line + 1}' if mark else ''
         raise errors.Invalid(f'{where} is not YAML{line}') from exc
+
+
+def _expanded(value: Any, known: dict[int, int | None]) -> int:
+    """Return how large a value is if each alias is written out.
+
+    A few lines of them can stand for more than any memory holds.
+
+    :param known: of what has been seen; None while it is being looked into.
+    :raises yaml.YAMLError: it is too large, or has no end.
+    """
+    if not isinstance(value, dict | list):
+        return len(value) if isinstance(value, str) else 1
+    if id(value) not in known:
+        known[id(value)] = None
+        parts = value if isinstance(value, list) else [*value, *value.values()]
+        size = 1 + sum(_expanded(one, known) for one in parts)
+        if size > _LARGEST:
+            raise yaml.YAMLError('Its aliases stand for too much')
+        known[id(value)] = size
+    found = known[id(value)]
+    if found is None:
+        raise yaml.YAMLError('It holds itself')
+    return found
 
 
 def mapping(text: str, where: str) -> abc.Mapping[str, Any]:

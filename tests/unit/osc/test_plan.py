@@ -391,6 +391,19 @@ class ProgressTest(testtools.TestCase):
             stream.getvalue(),
         )
 
+    def test_what_servers_and_templates_say_is_harmless_for_a_terminal(self):
+        stream = Terminal()
+        found = following.Progress(
+            status='CREATE_FAILED',
+            under_way='a\x1b]0;b',
+            failures=('a\x1b[2Jb [red]c',),
+        )
+        with plan_progress.Deployment('shop', stream) as show:
+            show.changed(found)
+        self.assertNotIn('\x1b[2J', stream.getvalue())
+        self.assertNotIn('\x1b]0', stream.getvalue())
+        self.assertIn('b [red]c', stream.getvalue())
+
     def test_files_are_counted_on_a_terminal_alone(self):
         for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
             with plan_progress.files('Making shop', stream) as progress:

@@ -169,6 +169,24 @@ class RecordTest(DeployingCase):
         found = annex.Annex(self.store, 'plan')
         self.assertIsNotNone(records.find(found, last.content_hash))
 
+    def test_a_record_that_somebody_has_garbled_is_none(self):
+        found = annex.Annex(self.store, 'plan')
+        begun = self.deployer.start('plan')
+        (name,) = self.recorded()
+        short = name.removeprefix('.heat-plugins/')
+        for value in ([], 'x', {'content_hash': begun.content_hash}):
+            found.write(short, value)
+            self.assertIsNone(records.find(found, begun.content_hash))
+        self.assertEqual('', self.deployer.status('plan').deployed_at)
+
+    def test_a_record_that_inflates_without_end_is_not_read(self):
+        self.patch(annex, '_LIMIT', 1000)
+        found = annex.Annex(self.store, 'plan')
+        found.write('x', 'y' * 990)
+        self.assertEqual('y' * 990, found.read('x'))
+        found.write('x', 'y' * 1000)
+        self.assertIsNone(found.read('x'))
+
 
 class StatusTest(DeployingCase):
     def test_a_plan_without_a_stack(self):

@@ -90,6 +90,27 @@ class PlanEnvironmentTest(testtools.TestCase):
             self.assertNotIn('hunter2', str(error))
 
 
+class AliasTest(testtools.TestCase):
+    def test_aliases_that_stand_for_too_much_are_refused(self):
+        lines = ['a0: &a0 [x]']
+        for number in range(1, 30):
+            former = ', '.join([f'*a{number - 1}'] * 9)
+            lines.append(f'a{number}: &a{number} [{former}]')
+        laughing = '\n'.join(lines)
+        long = f'a: &a {"x" * 100_000}\nb: [{", ".join(["*a"] * 1000)}]'
+        for text in (laughing, long, 'a: &a [*a]', 'a: &a {b: *a}'):
+            error = self.assertRaises(
+                errors.Invalid, texts.load, text, 'x.yaml'
+            )
+            self.assertIn('x.yaml is not YAML', str(error))
+
+    def test_aliases_are_read_otherwise(self):
+        text = 'a: &a {b: [1, 2]}\nc: *a\nd: {<<: *a, e: *a}'
+        found = texts.load(text, 'x.yaml')
+        self.assertEqual(found['a'], found['d']['e'])
+        self.assertEqual([1, 2], found['d']['b'])
+
+
 class PlanTest(testtools.TestCase):
     def plan(self, **entries):
         return plans.Plan(
@@ -112,5 +133,12 @@ class PlanTest(testtools.TestCase):
     def test_names_are_those_that_heat_and_stores_take(self):
         for name in ('abc', 'A.b-c_1', 'x' * 180):
             self.assertEqual(name, plans.check_name(name))
-        for name in ('ab', '1abc', 'a/b', 'ä' * 3, 'x' * 241):
+        for name in (
+            'ab',
+            'heat-plugins-uploads',
+            '1abc',
+            'a/b',
+            'ä' * 3,
+            'x' * 181,
+        ):
             self.assertRaises(errors.Invalid, plans.check_name, name)

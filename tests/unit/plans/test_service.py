@@ -383,6 +383,14 @@ class LockTest(PlansCase):
         self.plans.delete('plan')
         self.assertEqual({}, self.cloud.registry.records)
 
+    def test_a_lock_that_somebody_has_garbled_is_none(self):
+        for values in ({}, {'heat_plugins_plan_lock': {'until': 'soon'}}):
+            self.cloud.registry.records[LOCK] = protocols.Record(
+                name=LOCK, description='', values=values
+            )
+            self.plans.change('plan', lambda found: found)
+            self.assertNotIn(LOCK, self.cloud.registry.records)
+
     def test_one_dead_after_the_other_is_succeeded(self):
         for _ in range(3):
             self.die_with_lock()
