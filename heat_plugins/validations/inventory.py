@@ -28,6 +28,7 @@ from heat_plugins.plans import errors
 OUTPUT = 'validation_hosts'
 
 _GROUP = re.compile('[^A-Za-z0-9_]')
+_PLAIN = re.compile('[A-Za-z0-9_.]+')
 _NAME = re.compile('[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}')
 _USER = re.compile('[A-Za-z_][A-Za-z0-9_.-]{0,63}')
 
@@ -105,7 +106,8 @@ def hosts(servers: Servers, stack: str) -> tuple[Host, ...]:
     for one in servers.servers(stack):
         name = one.name if _NAME.fullmatch(one.name) else ''
         if not name or name in found:
-            name = '.'.join(one.path)
+            # Heat's names may hold more than Ansible's.
+            name = '_'.join(_PLAIN.findall('.'.join(one.path)))[:255]
         if one.address:
             found[name] = Host(
                 name=_name(name),
@@ -183,7 +185,11 @@ def _name(name: str) -> str:
 def _address(value: Any, name: str) -> str:
     """Return an address; Ansible would run what is in a template."""
     try:
-        return str(ipaddress.ip_address(str(value)))
+        found = str(ipaddress.ip_address(str(value)))
+        # A zone may have any name, and means nothing elsewhere.
+        if '%' in found:
+            raise ValueError('It has a zone')
+        return found
     except ValueError:
         raise errors.Invalid(
             f'{str(value)[:100]!r}, of server {name[:100]}, is no IP address'

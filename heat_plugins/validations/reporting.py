@@ -38,7 +38,7 @@ class Reporter:
     def __init__(self, folder: pathlib.Path, job: jobs.Job) -> None:
         self._path = folder / jobs.EVENTS
         self._left = job.output
-        self._secrets = job.secrets
+        self._mask = secrecy.Mask(job.secrets)
         self.overflown = False
 
     def __enter__(self) -> Self:
@@ -103,9 +103,7 @@ class Reporter:
 
     def _write(self, kind: str, **values: Any) -> None:
         shown = {
-            name: secrecy.masked(value, self._secrets)
-            if isinstance(value, str)
-            else value
+            name: self._mask.text(value) if isinstance(value, str) else value
             for name, value in values.items()
         }
         self._file.write(json.dumps({'kind': kind, **shown}) + '\n')
