@@ -9,11 +9,11 @@ is a flavor of that name (a custom constraint), is left to Heat.
 from collections import abc
 import decimal
 import json
-import re
 from typing import Any, NoReturn
 
 from heat_plugins.plans import errors
 from heat_plugins.plans import parameters
+from heat_plugins.plans import patterns
 from heat_plugins.plans import texts
 
 # As Heat reads them.
@@ -124,7 +124,7 @@ def _wrong(value: Any, parameter: parameters.Parameter) -> str | None:
             return f'allowed is {", ".join(map(str, allowed))}'
     pattern = limits.get('AllowedPattern')
     # All of it has to match, as Heat has it.
-    if pattern and not _matches(pattern, value):
+    if pattern and not patterns.matches(str(pattern), str(value)):
         return f'it does not match {pattern}'
     if 'MinLength' in limits and len(members) < int(limits['MinLength']):
         return f'its length is below {limits["MinLength"]}'
@@ -147,8 +147,3 @@ def _wrong_number(value: Any, limits: abc.Mapping[str, Any]) -> str | None:
         if value not in [_number(one) for one in allowed]:
             return f'allowed is {", ".join(map(str, allowed))}'
     return None
-
-
-def _matches(pattern: str, value: Any) -> bool:
-    found = re.match(pattern, str(value))
-    return found is not None and found.end() == len(str(value))

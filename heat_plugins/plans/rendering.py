@@ -20,18 +20,13 @@ from making large things.
 
 from collections import abc
 import dataclasses
-import json
-import os
 import posixpath
-import signal
-import subprocess
-import sys
-import tempfile
-from typing import IO, Any, Final
+from typing import Final
 
 import jinja2
 from jinja2 import meta
 
+from heat_plugins.plans import confinement
 from heat_plugins.plans import errors
 from heat_plugins.plans import jinja
 from heat_plugins.plans import roles as roles_module
@@ -43,9 +38,6 @@ Fetch = abc.Callable[[abc.Collection[str]], abc.Mapping[str, bytes]]
 
 _DATA: Final = frozenset({roles_module.PATH, jinja.NETWORKS, jinja.EXCLUDES})
 _PROCESS: Final = 'heat_plugins.plans.rendering_process'
-
-# Many times the processor time: for a machine that has much else to do.
-_PATIENCE: Final = 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -151,51 +143,20 @@ def _included(file: bytes) -> list[str | None]:
 
 
 def _render(content: abc.Mapping[str, str], limits: Limits) -> dict[str, str]:
-    """Render in a process that can be stopped, and be small."""
-    # Files on a disk cannot keep either side waiting, and have an end.
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as made:
-        given.write(json.dumps(content).encode())
-        given.seek(0)
-        code = _run(given, made, limits)
-        made.seek(0)
-        found = _answer(made.read(limits.output + 1))
+    code, found = confinement.run(
+        _PROCESS,
+        dict(content),
+        seconds=limits.seconds,
+        memory=limits.memory,
+        output=limits.output,
+    )
     if 'files' in found:
         return dict(found['files'])
     raise errors.Invalid(found.get('error') or _cause(code, limits))
 
 
-def _run(given: IO[bytes], made: IO[bytes], limits: Limits) -> int:
-    command = [
-        *(sys.executable, '-P', '-m', _PROCESS),
-        *(f'{one}' for one in (limits.seconds, limits.memory, limits.output)),
-    ]
-    process = subprocess.Popen(
-        command,
-        stdin=given,
-        stdout=made,
-        stderr=subprocess.DEVNULL,
-        # The same code as here, and nothing else that is known here.
-        env={'PYTHONPATH': os.pathsep.join(filter(None, sys.path))},
-    )
-    try:
-        return process.wait(limits.seconds * _PATIENCE)
-    except subprocess.TimeoutExpired:
-        return -signal.SIGXCPU
-    finally:
-        process.kill()
-        process.wait()
-
-
-def _answer(text: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def _cause(code: int, limits: Limits) -> str:
-    if -code in (signal.SIGXCPU, signal.SIGKILL):
+    if code == confinement.TIMED_OUT:
         return (
             'The Jinja templates take more than the '
             f'{limits.seconds} seconds that they are given; is there a loop '

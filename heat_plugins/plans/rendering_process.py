@@ -1,31 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process in which templates are rendered; see `rendering`.
 
-It reads a map of files from its standard input, and writes a map of what was
-made of them, or of an ``error``; both in JSON. Its arguments limit it: seconds
-of processor time, bytes of address space, bytes of output.
+It reads a map of files, and writes a map of what was made of them, or of an
+``error``.
 """
 
 import json
-import resource
 import sys
 
+from heat_plugins.plans import confinement
 from heat_plugins.plans import errors
 from heat_plugins.plans import jinja
 
 
 def main() -> None:
-    seconds, memory, output = map(int, sys.argv[1:])
-    for kind, limit in (
-        (resource.RLIMIT_CPU, seconds),
-        (resource.RLIMIT_AS, memory),
-        (resource.RLIMIT_FSIZE, output),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        _, most = resource.getrlimit(kind)
-        if most != resource.RLIM_INFINITY:
-            limit = min(limit, most)
-        resource.setrlimit(kind, (limit, limit))
+    memory, output = confinement.enter()
     text = _rendered(memory)
     if len(text) > output:
         text = _error(f'The Jinja templates make more than {output} bytes')

@@ -7,12 +7,13 @@ were made anew, so what has a value keeps it.
 
 from collections import abc
 import dataclasses
-import re
 import secrets
 import string
 from typing import Any
 
 from heat_plugins.plans import environment as environments
+from heat_plugins.plans import errors
+from heat_plugins.plans import patterns
 from heat_plugins.plans import texts
 
 _LENGTH = 32
@@ -61,10 +62,10 @@ def _takes_any(constraints: Any) -> bool:
     return True
 
 
-def _matches(pattern: str) -> bool:
+def _matches(pattern: Any) -> bool:
     try:
-        return re.fullmatch(pattern, _generate()) is not None
-    except re.error:
+        return patterns.matches(str(pattern), _generate())
+    except errors.Invalid:
         return False
 
 

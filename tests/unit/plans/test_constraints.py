@@ -6,6 +6,8 @@ import testtools
 from heat_plugins.plans import constraints
 from heat_plugins.plans import errors
 from heat_plugins.plans import parameters
+from heat_plugins.plans import patterns
+from heat_plugins.plans import secrets
 
 
 def wanted(type_, *others, hidden=False, **limits):
@@ -124,3 +126,40 @@ class FittedTest(testtools.TestCase):
         )
         self.assertNotIn('my-password', said)
         self.assertIn('Size', said)
+
+
+class PatternTest(testtools.TestCase):
+    """Patterns are the template's, and may be anything."""
+
+    def setUp(self):
+        super().setUp()
+        self.patch(patterns, '_SECONDS', 1)
+
+    def test_all_of_a_text_has_to_match(self):
+        for pattern in ('[a-z]+', '^[a-z]+$', '.*', r'(a|b)+c?', r'\w{1,3}'):
+            self.assertTrue(patterns.matches(pattern, 'ab'), pattern)
+        for pattern in ('a', '[b]*', '(a)', 'c', r'(?=ab)'):
+            self.assertFalse(patterns.matches(pattern, 'ab'), pattern)
+
+    def test_one_that_takes_for_ever_is_refused(self):
+        for pattern in ('(a+)+$', '(a|aa)+$', '.*.*.*.*.*.*.*.*.*.*=b'):
+            text = 'a' * 400 + '!'
+            error = self.assertRaises(
+                errors.Invalid, patterns.matches, pattern, text
+            )
+            self.assertIn(pattern, str(error))
+            self.assertNotIn(text, str(error))
+
+    def test_one_that_is_none_matches_nothing(self):
+        for pattern in ('(', '[z-a]+', 'a{9999999999}'):
+            self.assertFalse(patterns.matches(pattern, 'a'))
+
+    def test_nothing_is_generated_that_may_not_fit(self):
+        template = (
+            'parameters:\n'
+            '  slow: {type: string, hidden: true, constraints: '
+            "[{allowed_pattern: '(([a-zA-Z0-9])+)+!'}]}\n"
+            '  quick: {type: string, hidden: true, constraints: '
+            "[{allowed_pattern: '([a-zA-Z0-9]+)'}]}\n"
+        )
+        self.assertEqual(('quick',), secrets.wanted(template, 'x.yaml'))

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Patterns that templates have for the values of parameters.
+
+A short one can take longer than anybody waits. So all but the plainest are
+tried in a process that has an end.
+"""
+
+import re
+from typing import Final
+
+from heat_plugins.plans import confinement
+from heat_plugins.plans import errors
+
+# One kind of character, again and again: nothing to go back and forth in.
+_PLAIN: Final = re.compile(
+    r'\^?(\[(\\.|[^][\\])+\]|\\[dswDSW]|[\w.-])([*+?]|\{\d*,?\d*\})?\$?'
+)
+
+_PROCESS: Final = 'heat_plugins.plans.pattern_process'
+_SECONDS: Final = 2
+_MEMORY: Final = 256 * 1024 * 1024
+_OUTPUT: Final = 1024
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Say whether all of a text matches, as Heat has it.
+
+    :raises errors.Invalid: that cannot be found out in time.
+    """
+    if _PLAIN.fullmatch(pattern):
+        return matches_here(pattern, text)
+    _, found = confinement.run(
+        _PROCESS,
+        [pattern, text],
+        seconds=_SECONDS,
+        memory=_MEMORY,
+        output=_OUTPUT,
+    )
+    if 'matches' not in found:
+        raise errors.Invalid(
+            f'Whether a value matches {pattern:.200} cannot be found out '
+            f'within {_SECONDS} seconds; write the pattern without '
+            'repetitions in repetitions'
+        )
+    return bool(found['matches'])
+
+
+def matches_here(pattern: str, text: str) -> bool:
+    """Say so, however long it takes; False for what is no pattern."""
+    try:
+        found = re.match(pattern, text)
+    except (re.error, OverflowError, RecursionError):
+        return False
+    return found is not None and found.end() == len(text)
