@@ -10,6 +10,7 @@ from osc_lib import exceptions
 from heat_plugins.osc import plan_ways
 from heat_plugins.plans import codes
 from heat_plugins.plans import errors
+from heat_plugins.signals import errors as store_errors
 from heat_plugins.validations import ledger as ledgers
 from heat_plugins.validations import operations
 from heat_plugins.validations import origins
@@ -98,7 +99,9 @@ class _ThroughMistral:
     def _follow(self, execution_id, run_id, show, wait):
         while True:
             self.sleep(_INTERVAL)
-            with contextlib.suppress(errors.Unavailable, errors.NotFound):
+            with contextlib.suppress(
+                store_errors.Unavailable, errors.NotFound
+            ):
                 found = self.core.result(run_id)
                 show.changed(found)
                 if not wait:
@@ -111,7 +114,10 @@ class _ThroughMistral:
 
     def _judged(self, execution, run_id):
         with contextlib.suppress(errors.NotFound):
-            return self.core.result(run_id)
+            found = self.core.result(run_id)
+            # An executor that has died has not said how it ends.
+            if found['success'] is not None:
+                return found
         said = execution.output.get('error')
         if isinstance(said, dict) and said.get('message'):
             raise codes.error(said)

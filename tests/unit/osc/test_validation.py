@@ -21,6 +21,7 @@ from heat_plugins.osc import validation_result
 from heat_plugins.osc import validation_ways
 from heat_plugins.plans import errors
 from heat_plugins.plans import operations
+from heat_plugins.validations import runs
 from tests.unit.osc import base
 from tests.unit.validations import fakes
 
@@ -276,6 +277,27 @@ class MistralTest(ValidationCase):
         self.machine.absent = 'install it'
         self.assertIn(
             'install it', self.refused(validation.RunValidations, 'plan')
+        )
+
+    def test_an_executor_that_has_died_is_told(self):
+        def start(name, arguments, description):
+            self.cloud.validations.ledger.begin(
+                runs.Run(
+                    id=arguments['run_id'],
+                    source='plan plan',
+                    started_at='2026-11-21T00:00:00Z',
+                )
+            )
+            return 'execution-1'
+
+        executions = self.mistral.executions
+        self.patch(executions, 'start_workflow', start)
+        executions.found['execution-1'] = mistral_executions.Execution(
+            id='execution-1', state='ERROR', reason='Heartbeat was not heard'
+        )
+        self.assertIn(
+            'execution-1 of Mistral: Heartbeat',
+            self.refused(validation.RunValidations, 'plan'),
         )
 
     def test_it_need_not_be_waited_for(self):
