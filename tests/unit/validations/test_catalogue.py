@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which validations there are, in good trees and in bad ones."""
 
+import pathlib
+import sys
+import tempfile
+
 import testtools
 
 from heat_plugins.plans import errors
@@ -199,6 +203,41 @@ class PackageTest(testtools.TestCase):
     def test_one_that_is_not_installed_is_told(self):
         for name in ('no-such-package', ''):
             self.assertRaises(errors.NotFound, packages.content, name)
+
+    def test_playbooks_roles_and_plugins_of_one_are_found(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        site = pathlib.Path(folder.name, 'lib/site')
+        files = {
+            'checks-1.0.dist-info/METADATA': b'Name: checks\nVersion: 1.0\n',
+            'checks/__init__.py': b'',
+            'checks/playbooks/ram.yaml': fakes.playbook('RAM'),
+            'checks/tests/playbooks/x.yaml': fakes.playbook('X'),
+            '../share/ansible/roles/ram/tasks/main.yaml': b'[]',
+            '../share/ansible/validation-playbooks/ram.yaml': (
+                fakes.playbook('RAM')
+            ),
+        }
+        for path, content in files.items():
+            file = site / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+        record = ''.join(f'{path},,\n' for path in [*files, 'lost.py'])
+        (site / 'checks-1.0.dist-info/RECORD').write_text(record)
+        self.patch(sys, 'path', [str(site), *sys.path])
+
+        content = packages.content('checks')
+        self.assertEqual(
+            {
+                'checks/playbooks/ram.yaml',
+                'share/ansible/roles/ram/tasks/main.yaml',
+                'share/ansible/validation-playbooks/ram.yaml',
+            },
+            content.keys(),
+        )
+        found = catalogue.read(content)
+        self.assertEqual(['ram'], [one.id for one in found.validations])
+        self.assertEqual((), found.warnings)
 
     def test_what_is_no_playbook_role_or_plugin_stays_behind(self):
         self.assertEqual({}, packages.content('PyYAML'))
