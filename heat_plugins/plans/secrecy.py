@@ -126,15 +126,6 @@ class Mask:
 
 
 @contextlib.contextmanager
-def masking(secrets: abc.Collection[str]) -> abc.Iterator[None]:
-    """Mask texts in what an error of a service says."""
-    try:
-        yield
-    except errors.ServiceError as exc:
-        raise type(exc)(masked(str(exc), secrets), exc.status) from None
-
-
-@contextlib.contextmanager
 def guarding(content: references.Resolved) -> abc.Iterator[None]:
     """Mask the secrets of what is sent in what an error of Heat's says."""
     try:
