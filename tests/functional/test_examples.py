@@ -168,6 +168,7 @@ def test_component_goes_along_with_its_stack(
         assert not notes.exists()
 
 
+@pytest.mark.timeout(300)
 def test_servers_of_a_rolling_update_change_one_at_a_time(
     cloud: base.minicloud_client.Cloud, stacks: Callable[..., base.Stack]
 ) -> None:

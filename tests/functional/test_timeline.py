@@ -7,6 +7,8 @@ import pathlib
 from typing import Any
 from xml.etree import ElementTree as etree
 
+import pytest
+
 from tests.functional import base
 from tests.functional import servers
 
@@ -54,6 +56,7 @@ def _rows(found: list[dict[str, Any]]) -> set[tuple[str, ...]]:
     }
 
 
+@pytest.mark.timeout(300)
 def test_a_timeline_shows_deployments_runs_and_executions(
     cloud: base.minicloud_client.Cloud,
     stacks: Callable[..., base.Stack],
@@ -88,7 +91,7 @@ def test_a_timeline_shows_deployments_runs_and_executions(
             ('workflow execution', 'greeted', 'CREATE', 'complete'),
             ('workflow execution', 'flow', workflow, 'complete'),
         }
-        base.until(lambda: listed() == folded)
+        base.until(lambda: listed() == folded, 120)
 
     unfolded = listed('--unfold')
     assert ('run', 'group.first', 'BREAK', 'failed') in unfolded
