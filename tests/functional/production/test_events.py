@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OS::Mistral::EventTrigger, with events as a service of the cloud sends."""
+
+import json
+import urllib.parse
+
+from oslo_config import cfg
+from oslo_context import context
+import oslo_messaging
+import pytest
+
+from tests.functional import base
+
+MISTRAL = 'workflowv2'
+
+EXAMPLE = base.ROOT / 'contrib/examples/workflows/event.yaml'
+
+EVENT = 'compute.instance.create.end'
+
+
+class Serializer(oslo_messaging.NoOpSerializer):
+    """Sends a context as services do, Nova among them."""
+
+    def serialize_context(self, ctxt):
+        return {**ctxt.to_dict(), 'user_id': ctxt.user_id}
+
+
+@pytest.fixture(scope='module')
+def events(cloud):
+    """Mistral's event engine, and a service that tells of events."""
+    cloud.start('mistral-event-engine')
+    found = json.loads((cloud.path / 'instance.json').read_text())
+    password = urllib.parse.quote(found['secrets']['broker'], safe='')
+    conf = cfg.ConfigOpts()
+    conf([], default_config_files=[])
+    oslo_messaging.set_transport_defaults('nova')
+    transport = oslo_messaging.get_notification_transport(
+        conf,
+        f'rabbit://minicloud:{password}@127.0.0.1:{found["ports"]["rabbitmq"]}/',
+    )
+    notifier = oslo_messaging.Notifier(
+        transport,
+        publisher_id='compute.host',
+        driver='messagingv2',
+        serializer=Serializer(),
+        topics=['notifications'],
+    )
+
+    def send(event=EVENT, project_id=None):
+        request = context.RequestContext(
+            user_id='somebody',
+            project_id=project_id or cloud.session().project_id,
+        )
+        notifier.info(request, event, {'instance_id': 'a server'})
+
+    yield send
+    transport.cleanup()
+    cloud.stop('mistral-event-engine')
+
+
+def triggers(cloud):
+    answer = cloud.session().get(MISTRAL, '/event_triggers')
+    return answer.json()['event_triggers']
+
+
+def executions(stack):
+    """Return the executions that events have begun and that have ended."""
+    return [
+        one
+        for one in stack.outputs['executions'] or ()
+        if one['state'] == 'SUCCESS'
+    ]
+
+
+def test_the_example_runs_on_each_event_of_its_project(cloud, stacks, events):
+    template = EXAMPLE.read_text()
+    stack = stacks(template)
+    stack.wait('CREATE_COMPLETE')
+    (trigger,) = triggers(cloud)
+    assert trigger['event'] == EVENT
+    events(project_id='f' * 32)
+    events('compute.instance.delete.end')
+    events()
+    (run,) = base.until(lambda: executions(stack), 120)
+    assert run['output'] == {'said': 'Hello from compute.host'}
+    assert stack.resource('trigger')['physical_resource_id'] == trigger['id']
+    # Another event is another trigger; what is not said stays.
+    stack.update(template, event='compute.instance.delete.end')
+    stack.wait('UPDATE_COMPLETE')
+    (other,) = triggers(cloud)
+    assert other['id'] != trigger['id']
+    events('compute.instance.delete.end')
+    base.until(lambda: len(executions(stack)) == 2, 120)
+    stack.delete()
+    stack.wait('DELETE_COMPLETE')
+    assert triggers(cloud) == []
+
+
+def test_what_it_runs_with_changes_in_place(cloud, stacks, events):
+    template = EXAMPLE.read_text()
+    stack = stacks(template)
+    stack.wait('CREATE_COMPLETE')
+    (trigger,) = triggers(cloud)
+    stack.update(template.replace('Hello from', 'Good bye from'))
+    stack.wait('UPDATE_COMPLETE')
+    (after,) = triggers(cloud)
+    assert after['id'] == trigger['id']
+    events()
+    (run,) = base.until(lambda: executions(stack), 120)
+    assert run['output'] == {'said': 'Good bye from compute.host'}
