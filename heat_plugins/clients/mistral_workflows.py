@@ -155,7 +155,7 @@ class Workflows:
             service.Begun(
                 id=row.id,
                 state=row.state,
-                by_clock=_by_clock(getattr(row, 'description', None)),
+                by_trigger=_by_trigger(getattr(row, 'description', None)),
             )
             for row in self._executions(names, nulls='task_execution_id')
         ]
@@ -201,6 +201,10 @@ class Workflows:
         _ask(self._client.executions.delete, execution_id, force=True)
 
 
+# What begins executions that belong to the workflow.
+_TRIGGERS = ('cron_trigger', 'event_trigger')
+
+
 def _any_of(names: Collection[str]) -> Iterator[str]:
     """Return filters of Mistral's for these names."""
     simple = sorted(name for name in names if ',' not in name)
@@ -211,10 +215,10 @@ def _any_of(names: Collection[str]) -> Iterator[str]:
             yield f'eq:{name}'
 
 
-def _by_clock(description: str | None) -> bool:
+def _by_trigger(description: str | None) -> bool:
     """Read what Mistral writes into the description of such an execution."""
     cause = outcome.mapping(description).get('triggered_by')
-    return outcome.mapping(cause).get('type') == 'cron_trigger'
+    return outcome.mapping(cause).get('type') in _TRIGGERS
 
 
 def _ask(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

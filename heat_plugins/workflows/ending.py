@@ -21,7 +21,7 @@ _ENDED: Final = (_Kind.MISSING, _Kind.CONFLICT, _Kind.REFUSED)
 class Way(enum.Enum):
     """What becomes of executions when their resource is deleted."""
 
-    #: Those that the resource or a cron trigger began are cancelled.
+    #: Those that the resource or a trigger of Mistral began are cancelled.
     CANCEL = 'cancel'
     #: Whatever runs its workflows is cancelled, whoever began it.
     CANCEL_ALL = 'cancel_all'
@@ -43,8 +43,8 @@ def end(
     taken = 0
     for one in service.begun(record.all_names):
         # Mistral keeps a workflow as long as it has a trigger, so whatever
-        # the clock began is over and done with.
-        ours = record.began(one.id) or one.by_clock or one.id in others
+        # one began is over and done with.
+        ours = record.began(one.id) or one.by_trigger or one.id in others
         if not ours and way is not Way.CANCEL_ALL:
             continue
         if not one.finished and way is Way.LEAVE:

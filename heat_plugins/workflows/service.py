@@ -51,12 +51,12 @@ class Found:
 class Begun:
     """An execution, as far as it takes to end it.
 
-    :ivar by_clock: whether a cron trigger began it.
+    :ivar by_trigger: whether a cron or an event trigger began it.
     """
 
     id: str
     state: str
-    by_clock: bool = False
+    by_trigger: bool = False
 
     @property
     def finished(self) -> bool:

@@ -94,6 +94,9 @@ def test_the_example_runs_on_each_event_of_its_project(cloud, stacks, events):
     stack.delete()
     stack.wait('DELETE_COMPLETE')
     assert triggers(cloud) == []
+    # What events have begun belongs to the workflow, and goes with it.
+    found = cloud.session().get(MISTRAL, '/executions').json()['executions']
+    assert not [one for one in found if trigger['id'] in one['description']]
 
 
 def test_what_it_runs_with_changes_in_place(cloud, stacks, events):

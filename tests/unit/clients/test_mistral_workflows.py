@@ -198,16 +198,19 @@ def test_all_pages_of_executions_are_read(mistral, http, monkeypatch):
     assert mistral.running(['a'])
 
 
-def test_what_the_clock_began_is_known_by_its_description(mistral, http):
-    cause = {'triggered_by': {'type': 'cron_trigger', 'id': '1'}}
-    texts = [json.dumps(cause), '{"triggered_by": 1}', '["x"]', 'x', '', None]
+def test_what_triggers_began_is_known_by_its_description(mistral, http):
+    causes = [
+        json.dumps({'triggered_by': {'type': kind, 'id': '1'}})
+        for kind in ('cron_trigger', 'event_trigger')
+    ]
+    texts = [*causes, '{"triggered_by": 1}', '["x"]', 'x', '', None]
     rows = [
         {'id': f'{n}', 'state': 'RUNNING', 'description': text}
         for n, text in enumerate(texts)
     ]
     http.answers = [(200, {'executions': rows})]
-    found = [one.by_clock for one in mistral.begun(['a'])]
-    assert found == [True, False, False, False, False, False]
+    found = [one.by_trigger for one in mistral.begun(['a'])]
+    assert found == [True, True, False, False, False, False, False]
 
 
 def test_triggers_of_other_namespaces_do_not_count(mistral, http):

@@ -480,7 +480,7 @@ class LifeTest(WorkflowTest):
         delete = self.mistral.delete
 
         def late(identifier):
-            self.mistral.add('stack.flow.main', by_clock=True)
+            self.mistral.add('stack.flow.main', by_trigger=True)
             delete(identifier)
 
         self.mistral.delete = late

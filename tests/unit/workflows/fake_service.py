@@ -187,7 +187,7 @@ class FakeService:
             service.Begun(
                 id=row['id'],
                 state=row['state'],
-                by_clock=row.get('by_clock', False),
+                by_trigger=row.get('by_trigger', False),
             )
             for row in rows
         ]

@@ -25,7 +25,7 @@ def mistral():
     for what, one in ids.items():
         state = 'SUCCESS' if 'done' in what else 'RUNNING'
         clock = 'clock' in what
-        found.add('s.r.a', id=one, state=state, by_clock=clock)
+        found.add('s.r.a', id=one, state=state, by_trigger=clock)
     found.what = {one: what for what, one in ids.items()}
     return found
 
