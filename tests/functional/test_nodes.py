@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes: a real Ironic, whose machines this test plays."""
+
+from collections.abc import Iterator
+import pathlib
+import signal
+from typing import Any
+
+import pytest
+
+from tests.functional import baremetal
+from tests.functional import base
+from tests.functional import conftest
+
+pytestmark = pytest.mark.skipif(
+    conftest.PROFILE != 'small',
+    reason='Ironic is an addition to the profile small',
+)
+
+MANY = 100
+
+
+@pytest.fixture(scope='module')
+def ironic_cloud(
+    request: pytest.FixtureRequest,
+) -> Iterator[base.minicloud_client.Cloud]:
+    """A cloud with Ironic, which nobody else uses."""
+    installer = base.minicloud_client.Cloud('nodes')
+    done = installer.minicloud('install', '--with', 'baremetal', check=False)
+    if done.returncode:
+        pytest.skip(f'Ironic cannot be installed: {done.stderr}')
+    yield from conftest.clouds(
+        request, 'nodes', plugin=base.ROOT, extras=['baremetal']
+    )
+
+
+@pytest.fixture
+def machines(
+    ironic_cloud: base.minicloud_client.Cloud,
+) -> Iterator[baremetal.Machines]:
+    found = baremetal.Machines(ironic_cloud.session('admin'))
+    yield found
+    found.purge()
+
+
+@pytest.fixture
+def commands(
+    ironic_cloud: base.minicloud_client.Cloud, tmp_path: pathlib.Path
+) -> Iterator[baremetal.Commands]:
+    found = baremetal.Commands(ironic_cloud, tmp_path)
+    yield found
+    # Whatever was printed, and whatever the services have written down.
+    for text in (
+        found.said,
+        ironic_cloud.log('mistral').read_text(),
+        ironic_cloud.log('ironic').read_text(),
+    ):
+        assert baremetal.PASSWORD not in text
+
+
+def names(numbers: range) -> list[str]:
+    return [baremetal.name(number) for number in numbers]
+
+
+def states(found: Any, numbers: range) -> set[tuple[str, int]]:
+    """Return how some nodes of a table of inspections stand."""
+    return {
+        (found[one]['State'], found[one]['Attempts']) for one in names(numbers)
+    }
+
+
+def fault(number: int) -> tuple[base.Template, str]:
+    """Return what is wrong with an entry, and what is said of that.
+
+    Ten entries each are faulty in each of these ways; the others are not.
+    """
+    faults = (
+        ({'pm_type': 'pxe_ssh'}, 'Ironic has no driver pxe_ssh any more'),
+        ({'pm_type': 'ipmi'}, 'No valid host was found'),
+        ({'mac': ['52:54:00']}, "'52:54:00' is no MAC address"),
+        ({'memory': 'much'}, 'memory is no whole number'),
+        (
+            {'mac': [baremetal.mac(number + 50)]},
+            f'its MAC address is that of {baremetal.name(number + 50)}',
+        ),
+    )
+    return faults[number // 10] if number < 50 else ({}, '')
+
+
+@pytest.mark.timeout(600)
+def test_a_hundred_nodes_of_which_many_are_faulty(machines, commands):
+    # Of two entries for one machine the first counts.
+    order = [*range(50, MANY), *range(50)]
+    file = commands.file(
+        baremetal.entry(number, **fault(number)[0]) for number in order
+    )
+
+    # It is killed in the middle of its work.
+    process = commands.begin('register', file, '--local', '--no-manage')
+    base.until(lambda: len(machines.nodes()) >= 10)
+    process.kill()
+    process.wait()
+    assert len(machines.nodes()) < 50, 'it was over before it was killed'
+
+    code, found = commands.both('register', file, '--local')
+    assert code == 3
+    for number in range(MANY):
+        row, said = found[baremetal.name(number)], fault(number)[1]
+        assert (row['Action'] == 'failed') == bool(said), row
+        assert said in row['Reason']
+    assert machines.states() == dict.fromkeys(
+        names(range(50, MANY)), 'manageable'
+    )
+
+    # Mended, all of them are there, each of them once.
+    file = commands.file(baremetal.entry(number) for number in range(MANY))
+    code, found = commands.both('register', file, '--local')
+    assert code == 0
+    assert machines.ports() == [baremetal.mac(n) for n in range(MANY)]
+    assert set(machines.states().values()) == {'manageable'}
+    assert len(machines.nodes()) == MANY
+    _, found = commands.both('register', file, '--local', '--dry-run')
+    assert {row['Action'] for row in found.values()} == {'unchanged'}
+
+    # Ten in each way in which an inspection can go wrong.
+    failing, once, stopped = range(0, 10), range(10, 20), range(20, 30)
+    silent, good = range(30, 40), range(40, MANY)
+    machines.errors = {
+        **dict.fromkeys(names(failing), 2),
+        **dict.fromkeys(names(once), 1),
+    }
+    machines.stopped = set(names(stopped))
+    machines.silent = set(names(silent))
+    others = [one for one in names(range(MANY)) if one not in machines.silent]
+    with machines.booting():
+        code, found = commands.both(
+            'introspect',
+            *others,
+            '--local',
+            '--attempts',
+            '2',
+            '--timeout',
+            '240',
+            '--concurrency',
+            '30',
+        )
+    assert code == 3
+    assert 0 < machines.most <= 30
+    assert states(found, good) == {('done', 1)}
+    assert states(found, once) == {('done', 2)}
+    assert states(found, failing) == {('failed', 2)}
+    assert states(found, stopped) == {('aborted', 1)}
+    assert 'disk on fire' in found[baremetal.name(0)]['Reason']
+    assert found[baremetal.name(MANY - 1)]['CPUs'] == 8
+    code, found = commands.both(
+        'introspect', *names(silent), '--local', '--timeout', '10'
+    )
+    assert code == 3
+    assert states(found, silent) == {('timed-out', 1)}
+    now = machines.states()
+    assert {now[one] for one in names(good)} == {'manageable'}
+    assert 'manageable' not in {now[one] for one in names(silent)}
+
+
+@pytest.mark.timeout(300)
+def test_workflows_do_the_same(ironic_cloud, machines, commands):
+    entries = [baremetal.entry(number) for number in range(3)]
+    # There is nobody at this address, so it never becomes manageable.
+    dead = baremetal.entry(
+        3, pm_type='redfish', pm_addr='https://127.0.0.1:9', pm_system_id='/1'
+    )
+    file = commands.file([*entries, dead])
+    code, found = commands.both('register', file, '--timeout', '20')
+    assert code == 3
+    assert {row['Action'] for row in found.values()} == {'created'}
+    assert found['node003']['Reason']
+    assert found['node000']['Reason'] == ''
+    names = ['node000', 'node001', 'node002']
+    machines.errors = {'node001': 1}
+    with machines.booting():
+        code, found = commands.both('introspect', *names, '--provide')
+    assert code == 0, found
+    assert {row['CPUs'] for row in found.values()} == {8}
+    assert found['node001']['Attempts'] == 2
+    states = machines.states()
+    assert {states[one] for one in names} == {'available'}
+    # Executions and all that they were given are seen by the whole project.
+    answer = ironic_cloud.session('admin').get(
+        'workflowv2', '/executions?include_output=true'
+    )
+    assert b'nodes.register' in answer.body
+    assert baremetal.PASSWORD.encode() not in answer.body
+
+
+@pytest.mark.timeout(300)
+def test_what_is_interrupted_is_stopped(machines, commands):
+    commands('register', commands.file(map(baremetal.entry, range(4))))
+    nodes = ['node000', 'node001']
+    for way in ((), ('--local',)):
+        process = commands.begin('introspect', *nodes, *way)
+        base.until(
+            lambda: [*machines.states().values()].count('inspect wait') == 2
+        )
+        process.send_signal(signal.SIGINT)
+        code, said = commands.end(process)
+        assert code == 130
+        assert 'Interrupted' in said
+        base.until(
+            lambda: [*machines.states().values()].count('inspect failed') == 2
+        )
+    # Another one can stop them as well.
+    process = commands.begin('introspect', 'node002')
+    base.until(lambda: machines.states()['node002'] == 'inspect wait')
+    stopped = commands('introspect', 'node002', '--abort')
+    assert len(stopped) == 1
+    code, found = commands.end(process)
+    assert code == 3
+    assert [row['State'] for row in found] == ['aborted']
+
+
+def test_a_node_with_an_instance_is_never_removed(machines, commands):
+    commands(
+        'register',
+        commands.file(map(baremetal.entry, range(3))),
+        '--local',
+        '--provide',
+    )
+    machines.use('node001')
+    file = commands.file([baremetal.entry(0)])
+    wanted = {'node000': 'unchanged', 'node001': 'kept', 'node002': 'removed'}
+    for options in (('--dry-run',), ()):
+        code, found = commands.both(
+            'register', file, '--local', '--remove', *options
+        )
+        assert code == 0
+        assert {one: row['Action'] for one, row in found.items()} == wanted
+    assert set(machines.states()) == {'node000', 'node001'}
+    machines.free('node001')
