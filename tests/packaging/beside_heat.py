@@ -12,6 +12,7 @@ keeps its version, or the exit code is 1.
 import json
 import subprocess
 import sys
+import tempfile
 
 
 def installed() -> dict[str, str]:
@@ -31,7 +32,13 @@ def main() -> int:
     if 'openstack-heat' not in before:
         print('There is no Heat in this environment.')
         return 1
-    subprocess.run([*pip, 'install', '--quiet', '.'], check=True)
+    # A copy of what is committed, since a build leaves files behind.
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(
+            ['git', 'clone', '--quiet', '.', folder],
+            check=True,
+        )
+        subprocess.run([*pip, 'install', '--quiet', folder], check=True)
     after = installed()
     changed = {
         name: (version, after.get(name, 'none'))
