@@ -6,6 +6,7 @@ from concurrent import futures
 import contextlib
 import json
 import re
+import socket
 import threading
 import time
 from typing import Any
@@ -14,6 +15,7 @@ import urllib.parse
 import pytest
 
 from tests.functional import base
+from tests.functional.production import waits
 
 #: As conftest.py sets it.
 BUDGET = 30
@@ -62,6 +64,18 @@ def completes(
 ) -> None:
     stack.wait(f'{action}_COMPLETE')
     assert stack.outputs['deployment_greeting'] == greeting
+
+
+def put_half(url: str) -> None:
+    """Begin to PUT to a URL, and hang up in the middle."""
+    parts = urllib.parse.urlsplit(url)
+    assert parts.hostname
+    with socket.create_connection((parts.hostname, parts.port)) as connection:
+        connection.sendall(
+            f'PUT {parts.path}?{parts.query} HTTP/1.1\r\n'
+            f'Host: {parts.netloc}\r\n'
+            'Content-Length: 1000\r\n\r\n{"greeting": "hel'.encode()
+        )
 
 
 @pytest.fixture
@@ -283,7 +297,30 @@ def test_slow_swift_holds_up_no_other_stack(cloud, stacks):
         completes(slow)
 
 
+@pytest.mark.timeout(300)
+def test_swift_that_takes_five_seconds_for_everything_is_waited_for(
+    cloud, stacks
+):
+    with cloud.faults([fault(delay=5)]):
+        stack = stacks(base.software())
+        signal(stack.waiting(seconds=120))
+        stack.wait('CREATE_COMPLETE', 120)
+        stack.delete()
+        stack.wait('DELETE_COMPLETE', 120)
+
+
 # Swift is there, and says something else
+
+
+def test_half_a_signal_is_none_and_the_whole_one_counts(cloud, stacks, swift):
+    stack = stacks(base.software())
+    deployment = stack.waiting()
+    put_half(deployment.signal_url)
+    time.sleep(2)
+    assert swift.names(stack) == []
+    assert stack.status == 'CREATE_IN_PROGRESS'
+    signal(deployment)
+    completes(stack)
 
 
 def test_signal_that_the_listing_does_not_show_is_found(cloud, stacks):
@@ -463,6 +500,26 @@ def test_of_signals_by_several_ways_one_counts(cloud, stacks):
     # What lost the race is not taken up later.
     time.sleep(2)
     assert stack.outputs == first
+
+
+def test_a_stack_that_is_updated_while_signals_arrive_is_updated(stacks):
+    template = waits.template()
+    stack = stacks(template)
+    before = waits.all_wait(stack)
+    with futures.ThreadPoolExecutor(1 + waits.COUNT) as pool:
+        updating = pool.submit(stack.update, template, who='moon')
+        for deployment in before.values():
+            pool.submit(deployment.put, waits.body('for the world'))
+            time.sleep(0.2)
+        updating.result()
+    waits.answer(stack)
+    stack.wait('UPDATE_COMPLETE')
+    # The answer to another action is never taken for that of this one.
+    assert waits.answers(stack) == dict(
+        zip(waits.NAMES, waits.NAMES, strict=True)
+    )
+    for name in waits.NAMES:
+        assert stack.deployment(name).inputs['who'] == 'moon'
 
 
 def test_deployment_may_go_while_its_signal_arrives(stacks):
