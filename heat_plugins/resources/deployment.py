@@ -14,6 +14,7 @@ import contextlib
 from heat.common import exception
 from heat.common.i18n import _
 from heat.engine import attributes
+from heat.objects import resource as resource_objects
 from heat.objects import software_config as config_objects
 from heat.rpc import api as rpc_api
 
@@ -72,6 +73,21 @@ class DeploymentMixin(
     def _resolve_attribute(self, name):
         # For who asks the API; templates come by `get_attribute`.
         return self.get_attribute(name)
+
+    def store_attributes(self):
+        """Keep what was resolved, unless another action has begun since.
+
+        Heat forgets what it keeps when an action begins. Whoever showed the
+        stack at that moment would keep the outputs of the action before it,
+        which are shown from then on.
+        """
+        if not self.attributes.has_new_cached_attrs():
+            return
+        found = resource_objects.Resource.get_obj(
+            self.context, self.id, refresh=True, fields=('action', 'status')
+        )
+        if (found.action, found.status) == self.state:
+            super().store_attributes()
 
     def _last_transport(self, row):
         """Return how the last action was to be signalled."""
