@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """OS::Mistral::EventTrigger, with events as a service of the cloud sends."""
 
+import contextlib
 import json
 import urllib.parse
 
@@ -89,8 +90,13 @@ def test_the_example_runs_on_each_event_of_its_project(cloud, stacks, events):
     stack.wait('UPDATE_COMPLETE')
     (other,) = triggers(cloud)
     assert other['id'] != trigger['id']
-    events('compute.instance.delete.end')
-    base.until(lambda: len(executions(stack)) == 2, 120)
+    # Mistral changes how it listens, and loses what comes meanwhile.
+    for _ in range(12):
+        events('compute.instance.delete.end')
+        with contextlib.suppress(AssertionError):
+            base.until(lambda: len(executions(stack)) >= 2, 10)
+            break
+    assert len(executions(stack)) >= 2
     stack.delete()
     stack.wait('DELETE_COMPLETE')
     assert triggers(cloud) == []
