@@ -7,6 +7,8 @@ the trigger that was made, and, while one is made, a note of what is to be
 made and of what was there before.
 """
 
+import datetime
+
 from oslo_log import log as logging
 
 from heat_plugins.resources import mistral_calls
@@ -151,12 +153,17 @@ class Steps:
 
     def made(self, trigger, order, wanted):
         """Remember a trigger that was made."""
+        # Its first run may have come by now.
+        since = schedule.now()
+        due = trigger.next()
+        if due is not None:
+            since = min(since, due - datetime.timedelta(seconds=1))
         self.save(
             triggers.Record(
                 id=trigger.id,
                 wanted=wanted,
                 order=order,
-                made=schedule.now().isoformat(),
+                made=since.isoformat(),
             )
         )
         self.resource.resource_id_set(trigger.name)

@@ -10,6 +10,7 @@ the environment goes before their names, for several runs side by side, and
 
 from collections.abc import Callable, Iterator
 import os
+import signal
 from typing import Any
 
 import pytest
@@ -29,6 +30,10 @@ OURS = (
     'OS::Heat::StructuredDeploymentGroup',
     'OS::Heat::StructuredDeployments',
 )
+
+# Who starts the tests in the background may have had it ignored, and so would
+# whatever they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PROFILE = os.environ.get('FUNCTIONAL_PROFILE', 'small')
 

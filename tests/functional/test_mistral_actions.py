@@ -74,6 +74,7 @@ def test_the_clock_backs_up_and_a_deleted_stack_leaves_nothing(
         )
 
     before = made()
+    left = base.Leftovers.of(cloud)
     stack = stacks(EXAMPLE.read_text(), name='notes', pattern=OFTEN)
     with servers.agent(cloud, stack) as agent:
         stack.wait('CREATE_COMPLETE')
@@ -105,6 +106,8 @@ def test_the_clock_backs_up_and_a_deleted_stack_leaves_nothing(
         stack.delete()
         stack.wait('DELETE_COMPLETE')
     assert made() == before
+    # An action that Mistral was in the middle of undoes what it has made.
+    base.until(lambda: base.Leftovers.of(cloud) == left, 30)
 
 
 def test_a_run_that_fails_fails_its_workflow_with_the_reason(

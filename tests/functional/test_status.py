@@ -69,7 +69,7 @@ def test_right_settings_succeed_and_leave_nothing_behind(cloud, check):
     before = base.Leftovers.of(cloud)
     found = check()
     assert wrong(found) == {}, found
-    assert '14 resource types are ours' in said(found, TYPES)
+    assert '15 resource types are ours' in said(found, TYPES)
     assert 'temp_url_secret' in said(found, SECRET)
     assert 'cloudformation answers at http' in said(found, WAYS)
     assert 'signed with sha256 and the key of the container' in said(

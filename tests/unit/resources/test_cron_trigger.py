@@ -594,6 +594,21 @@ class RunOutTest(CronTriggerTest):
         self.assertEqual({}, self.triggers.rows)
 
 
+class QuickTest(CronTriggerTest):
+    def test_a_first_run_before_the_trigger_is_remembered_counts(self):
+        self.mistral.now = datetime.datetime(2030, 1, 1, 12, 59, 59)
+        create = self.triggers.create
+
+        def slowly(*args, **more):
+            answer = create(*args, **more)
+            self.triggers.fire('nightly')
+            return answer
+
+        self.patch(self.triggers, 'create', slowly)
+        self.make(count=1)
+        self.assertEqual(0, self.attribute('remaining_executions'))
+
+
 class DeletedByOthersTest(CronTriggerTest):
     def setUp(self):
         super().setUp()
