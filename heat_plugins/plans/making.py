@@ -137,6 +137,9 @@ class Maker:
         name = self._order.name
         mark = self._container.mark()
         exists = mark is not None or self._container.exists()
+        if exists and mark is None:
+            # Somebody may have made it, with its mark, between the two.
+            mark = self._container.mark()
         begun = mark is not None and mark.state is plans.State.CREATING
         if mark is not None and mark.adopted:
             raise errors.Unfinished(

@@ -5,8 +5,10 @@ import testtools
 
 from heat_plugins.plans import errors
 from heat_plugins.plans import jinja
+from heat_plugins.plans import plan as plans
 from heat_plugins.plans import protocols
 from heat_plugins.plans import rendering
+from heat_plugins.plans import storage
 from heat_plugins.signals import errors as store_errors
 from tests.unit.plans import fakes
 
@@ -48,6 +50,20 @@ class CreateTest(testtools.TestCase):
         self.assertEqual('plan', plan.environment.name)
         self.assertEqual('A test', plan.environment.description)
         self.assertEqual(('base.yaml',), plan.environment.enabled)
+
+    def test_who_has_the_name_wins_though_another_makes_the_container(self):
+        container = self.plans._container('plan')
+        asked = []
+
+        def before(request):
+            asked.append(request.method)
+            if asked.count('HEAD') == 2:
+                self.cloud.swift.before = lambda request: None
+                container.make(storage.Mark(state=plans.State.CREATING))
+
+        self.cloud.swift.before = before
+        self.assertEqual('plan', self.create().name)
+        self.assertEqual(2, asked.count('HEAD'))
 
     def test_its_environment_is_the_last_file(self):
         self.create()
