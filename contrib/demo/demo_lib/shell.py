@@ -18,13 +18,20 @@ _PATIENCE = 90
 
 
 class Shell:
-    """A shell in which the mini cloud's environment has been set."""
+    """A shell in which the mini cloud's environment has been set.
+
+    :param user: of the mini cloud.
+    """
 
     def __init__(
-        self, cloud: minicloud_client.Cloud, shown: screen.Screen
+        self,
+        cloud: minicloud_client.Cloud,
+        shown: screen.Screen,
+        user: str = 'demo',
     ) -> None:
         self._cloud = cloud
         self._screen = shown
+        self._user = user
 
     def run(self, line: str, show: bool = True, progress: bool = False) -> str:
         """Show and run a command; what it printed.
@@ -61,7 +68,7 @@ class Shell:
             return subprocess.run(
                 shlex.split(line),
                 cwd=FOLDER,
-                env=self._cloud.env(),
+                env=self._cloud.env(self._user),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,

@@ -37,6 +37,7 @@ class Tour:
         self._cloud = cloud
         self._screen = shown
         self._shell = shell.Shell(cloud, shown)
+        self._admins = shell.Shell(cloud, shown, 'admin')
 
     @property
     def steps(self) -> list[tour.Step]:
@@ -46,6 +47,7 @@ class Tour:
                 self.start,
                 900,
             ),
+            tour.Step('Machines become nodes', self.register, 240),
             tour.Step('Templates become a plan', self.create, 180),
             tour.Step('What is to be deployed is chosen', self.choose, 240),
             tour.Step('Parameters are set, and checked', self.set, 300),
@@ -57,10 +59,31 @@ class Tour:
 
     def start(self) -> None:
         self._cloud.down(purge=True)
-        self._cloud.up()
+        self._cloud.minicloud('install', '--with', 'baremetal')
+        self._cloud.up(extras=['baremetal'])
         self._screen.say(
-            'Keystone, Swift, Mistral and Heat are up. The files of a shop '
-            'lie in contrib/examples/plan.'
+            'Keystone, Swift, Mistral, Heat and Ironic are up. The files of a '
+            'shop lie in contrib/examples/plan.'
+        )
+
+    def register(self) -> None:
+        rack = 'contrib/examples/nodes/rack.yaml'
+        self._admins.run(
+            f'{_PLAN} node register {rack}\n'
+            '--dry-run -c Name -c Action -c Changes'
+        )
+        self._screen.say(
+            'Nothing has been done so far. An administrator may do it, and a '
+            'workflow of Mistral does it for him.'
+        )
+        self._admins.run(
+            f'{_PLAN} node register {rack}\n--provide -c Name -c Action'
+        )
+        found = self._admins.run(
+            f'{_PLAN} node list -c Name -c Driver -c State'
+        )
+        errors.require(
+            found.count('available') == 2, 'Not both nodes are available'
         )
 
     def create(self) -> None:
