@@ -57,13 +57,14 @@ class CreateTest(testtools.TestCase):
 
         def before(request):
             asked.append(request.method)
-            if asked.count('HEAD') == 2:
+            # The first is of its ACL, and the second of its mark.
+            if asked.count('HEAD') == 3:
                 self.cloud.swift.before = lambda request: None
                 container.make(storage.Mark(state=plans.State.CREATING))
 
         self.cloud.swift.before = before
         self.assertEqual('plan', self.create().name)
-        self.assertEqual(2, asked.count('HEAD'))
+        self.assertEqual(3, asked.count('HEAD'))
 
     def test_its_environment_is_the_last_file(self):
         self.create()
