@@ -222,6 +222,10 @@ class Stack:
 
     def delete(self) -> None:
         """Begin to delete it; ``wait`` says how that ends."""
+        # Deleting what is just gone makes Heat stumble over credentials that
+        # it has no more.
+        if self.status == 'DELETE_COMPLETE':
+            return
         answer = self._session.delete('orchestration', self._path)
         assert answer.status in (204, 404), answer
 
@@ -258,11 +262,8 @@ class Stack:
         """Delete it, whatever state it is in."""
         with contextlib.suppress(AssertionError):
             self.wait(seconds=2)
-        # Deleting what is just gone makes Heat stumble over credentials that
-        # it has no more.
-        if self.status != 'DELETE_COMPLETE':
-            self.delete()
-            self.wait('DELETE_COMPLETE')
+        self.delete()
+        self.wait('DELETE_COMPLETE')
 
     # How it looks
 
