@@ -239,7 +239,7 @@ def test_a_wait_outlives_a_crash_of_mistral(
         # Should the crash have met a look after all, Mistral finds out by a
         # heartbeat that does not come, and the next look is a minute later.
         ended = mistral.end(waiting, 180)
-    assert ended['state'] == 'SUCCESS', ended
+    assert ended['state'] == 'SUCCESS', ended['state_info']
     assert ended['output']['run']['state'] == 'complete'
     assert 'software_deployment.trigger' in mistral.names('workflows')
     assert session.delete(executions.MISTRAL, '/cron_triggers/direct').ok
