@@ -86,17 +86,7 @@ class Deployment:
     reason: str | None
 
 
-class Withdrawal(Protocol):
-    """What taking a run back from its server needs of Heat."""
-
-    def delete_deployment(self, deployment_id: str) -> None:
-        """Take a config from its server; it may be gone already."""
-
-    def delete_config(self, config_id: str) -> None:
-        """Delete a config; it may be gone already."""
-
-
-class Deploying(Withdrawal, Protocol):
+class Deploying(Protocol):
     """What it takes to hand a run to a server and to see it to its end.
 
     Each may raise `errors.NotFound`, `errors.Denied`, `errors.Unavailable`
@@ -119,6 +109,12 @@ class Deploying(Withdrawal, Protocol):
         self, *, config_id: str, server_id: str, action: str, reason: str
     ) -> str:
         """Give a config to a server; return the deployment's id."""
+
+    def delete_deployment(self, deployment_id: str) -> None:
+        """Take a config from its server; it may be gone already."""
+
+    def delete_config(self, config_id: str) -> None:
+        """Delete a config; it may be gone already."""
 
 
 class Orchestration(Deploying, Protocol):

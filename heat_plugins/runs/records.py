@@ -103,6 +103,14 @@ class Records:
         """Announce a run; see `claims`."""
         self.store.put_object(self.container, names.open_name(key), b'{}')
 
+    def is_open(self, key: names.Key) -> bool:
+        """Say whether a run is announced, asked of the object itself."""
+        try:
+            self.store.get_object(self.container, names.open_name(key), _LIMIT)
+        except store_errors.NotFound:
+            return False
+        return True
+
     def close(self, key: names.Key) -> None:
         """Say that there is nothing left to be done for a run."""
         self.store.delete_object(self.container, names.open_name(key))

@@ -9,6 +9,7 @@ from typing import Any
 
 from heat_plugins.runs import claims
 from heat_plugins.runs import derived
+from heat_plugins.runs import errors
 from heat_plugins.runs import names
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import records
@@ -95,6 +96,7 @@ class Starter:
 
         :raises errors.Refused: there is no such action, its inputs do not
             fit, or it runs already.
+        :raises errors.NotFound: the stack or deployment goes meanwhile.
         :raises errors.RunError: Heat did not take it.
         :raises heat_plugins.signals.errors.SignalError: the object store
             did not.
@@ -165,6 +167,13 @@ class Starter:
                 reason='The server has not answered so far',
             )
             found.write(run)
+            if not found.is_open(run.key):
+                # Who took the announcement away may not have seen what we
+                # have made since; see `orphans`.
+                raise errors.NotFound(
+                    f'Deployment {run.resource} or its stack was deleted '
+                    f'while {run.action} was being started on it'
+                )
         except BaseException:
             self._undo(found, run)
             raise
@@ -193,12 +202,6 @@ def withdraw(heat: orchestration.Deploying, run: runs.Run) -> None:
         for row in heat.deployments(run.server_id):
             if row.reason == run.mark:
                 row_id, config_id = row.id, row.config_id
-    withdraw_known(heat, row_id, config_id)
-
-
-def withdraw_known(
-    heat: orchestration.Withdrawal, row_id: str | None, config_id: str | None
-) -> None:
     if row_id is not None:
         heat.delete_deployment(row_id)
     if config_id is not None:

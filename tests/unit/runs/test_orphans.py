@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs whose stack goes."""
 
+from heat_plugins.runs import errors
 from heat_plugins.runs import orphans
 from tests.unit.runs import base
 
@@ -16,6 +17,38 @@ class OrphanTest(base.RunsTestCase):
         self.assertEqual([], self.heat.given())
         self.assertNotIn(run.config_id, self.heat.configs)
         self.assertEqual(before, self.objects())
+
+    def _withdraw_after(self, method, **failing):
+        """Let the stack go when Heat has been asked something for a run."""
+        ask = getattr(self.heat, method)
+
+        def ask_and_lose(*args, **values):
+            made = ask(*args, **values)
+            orphans.withdraw(self.heat, self.records)
+            self.heat.failing = failing
+            return made
+
+        setattr(self.heat, method, ask_and_lose)
+
+    def test_one_on_its_way_goes_though_its_starter_may_do_nothing_more(self):
+        before = dict(self.heat.configs)
+        self._withdraw_after(
+            'create_deployment',
+            # With a stack go the trusts that its triggers run with.
+            delete_deployment=errors.Denied('no'),
+        )
+        self.assertRaises(errors.NotFound, self.start)
+        self.assertEqual([], self.heat.given())
+        self.assertEqual(before, self.heat.configs)
+
+    def test_one_that_is_handed_over_after_that_is_undone_by_its_starter(self):
+        before = dict(self.heat.configs)
+        self._withdraw_after('create_config')
+        exc = self.assertRaises(errors.NotFound, self.start)
+        self.assertIn('was deleted while BACKUP was being', str(exc))
+        self.assertEqual([], self.heat.given())
+        self.assertEqual(before, self.heat.configs)
+        self.assertEqual([], self.objects())
 
     def test_a_container_that_is_gone_has_none(self):
         self.assertEqual([], orphans.withdraw(self.heat, self.records))
