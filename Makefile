@@ -19,6 +19,13 @@ CONSTRAINTS := $(wildcard contrib/minicloud/constraints.txt)
 # How many processes run the tests; each has mini clouds of its own.
 JOBS ?= 3
 
+# How often `make test` tries a functional test once more that has failed, and
+# how many of them. What passes then is listed with what was wrong before: the
+# services are real and have races of their own, but so may we. RERUNS=0 takes
+# the first failure for what it is.
+RERUNS ?= 1
+RERUNS_AT_MOST ?= 3
+
 # Where test-production finds its tests, and what test-heats runs.
 PRODUCTION ?= tests/functional
 HEATS ?= heat24,heat25,heat26,heat27
@@ -70,9 +77,10 @@ unit functional: %: $(STAMP)
 # waiting for agents, so several files run side by side.
 test: lint docs
 	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \
-	    tests/functional $(ARGS)
-	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \
 	    tests/unit $(ARGS)
+	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \
+	    --reruns $(RERUNS) --max-suite-reruns $(RERUNS_AT_MOST) \
+	    --rerun-show-tracebacks tests/functional $(ARGS)
 
 test-production: $(STAMP)
 	contrib/minicloud/minicloud install --profile production

@@ -109,6 +109,13 @@ class Cloud:
         """SIGKILL; ``start`` brings it back."""
         self.minicloud('kill', service)
 
+    def revive(self) -> None:
+        """Start the services that do not run; costs little if all do."""
+        profile = settings.require(self._instance).profile
+        for service in catalog.services(profile).values():
+            if not service.on_demand and not service.process(self._instance):
+                self.start(service.name)
+
     def status(self) -> dict[str, Any]:
         """What ``minicloud status --format json`` prints."""
         result = self.minicloud('status', '--format', 'json', check=False)

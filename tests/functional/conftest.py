@@ -111,7 +111,9 @@ def _stacks(
         return made[-1]
 
     yield make
+    # A test that fails may leave the cloud in disorder.
     cloud.clear_faults()
+    cloud.revive()
     for stack in made:
         stack.purge()
 
