@@ -6,19 +6,24 @@ made for them in Heat. So that goes first.
 
 A run may be on its way to the server just then, by somebody who may not even
 be allowed any more to undo it: with a stack go its trusts. Its announcement
-is taken away, and its record read once more. Who starts it does the two the
-other way round, writes the record and then looks for the announcement; so at
-least one of them sees the other.
+is revoked, and its record read once more. Who starts it does the two the
+other way round, writes the record and then looks at the announcement; so at
+least one of them sees the other. The announcement stays in the listing: if we
+fail or die in there, who takes our place finds the run by it.
 """
 
 import contextlib
+import logging
 
+from heat_plugins.runs import errors
 from heat_plugins.runs import names
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import records
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import starting
 from heat_plugins.signals import errors as store_errors
+
+LOG = logging.getLogger(__name__)
 
 
 def withdraw(
@@ -31,17 +36,37 @@ def withdraw(
     Their records are left alone: whoever waits sees that they are gone with
     the container, or that their deployment is.
 
+    One that cannot be taken back, or read, is logged and keeps none of the
+    others.
+
     :param prefix: which; by default all of the container.
     :returns: the ids of those that had not ended.
     """
     withdrawn = []
     with contextlib.suppress(store_errors.NotFound):
         for key in found.opened(prefix):
-            run = found.read(key)
-            if run is None or run.state is runs.State.STARTING:
-                found.close(key)
-                run = found.read(key)
-            if run is not None:
-                starting.withdraw(heat, run)
-                withdrawn.append(run.id)
+            try:
+                if _withdraw(heat, found, key):
+                    withdrawn.append(key.run_id)
+            except errors.RunError as exc:
+                LOG.warning(
+                    'Run %(run)s goes with its stack or deployment, and could '
+                    'not be taken back from its server: %(error)s',
+                    {'run': key.run_id, 'error': exc},
+                )
     return withdrawn
+
+
+def _withdraw(
+    heat: orchestration.Deploying, found: records.Records, key: names.Key
+) -> bool:
+    """Take a run from its server; False if there was none so far."""
+    run = found.read(key)
+    if run is None or run.state is runs.State.STARTING:
+        found.revoke(key)
+        run = found.read(key)
+    if run is None:
+        found.close(key)
+        return False
+    starting.withdraw(heat, run)
+    return True

@@ -16,6 +16,9 @@ from heat_plugins.signals import store as store_module
 # Outputs as an agent may send them, escaped once more.
 _LIMIT = 16 * 1024 * 1024
 
+# What an announcement says.
+_OPEN, _REVOKED = b'{}', b'{"revoked": true}'
+
 
 class Records:
     """The records of one root stack.
@@ -101,15 +104,21 @@ class Records:
 
     def open(self, key: names.Key) -> None:
         """Announce a run; see `claims`."""
-        self.store.put_object(self.container, names.open_name(key), b'{}')
+        self.store.put_object(self.container, names.open_name(key), _OPEN)
+
+    def revoke(self, key: names.Key) -> None:
+        """Tell who starts a run not to; it is listed as before."""
+        self.store.put_object(self.container, names.open_name(key), _REVOKED)
 
     def is_open(self, key: names.Key) -> bool:
         """Say whether a run is announced, asked of the object itself."""
         try:
-            self.store.get_object(self.container, names.open_name(key), _LIMIT)
+            found = self.store.get_object(
+                self.container, names.open_name(key), _LIMIT
+            )
         except store_errors.NotFound:
             return False
-        return True
+        return found != _REVOKED
 
     def close(self, key: names.Key) -> None:
         """Say that there is nothing left to be done for a run."""

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs whose stack goes."""
 
+import dataclasses
+
 from heat_plugins.runs import errors
+from heat_plugins.runs import names
 from heat_plugins.runs import orphans
+from heat_plugins.runs import run as runs
+from heat_plugins.signals import errors as store_errors
 from tests.unit.runs import base
 
 
@@ -49,6 +54,39 @@ class OrphanTest(base.RunsTestCase):
         self.assertEqual([], self.heat.given())
         self.assertEqual(before, self.heat.configs)
         self.assertEqual([], self.objects())
+
+    def test_one_on_its_way_is_found_again_by_who_has_to_go_on(self):
+        run = self.start()
+        # Whoever started it has died before it could say what it had made.
+        self.records.write(
+            dataclasses.replace(
+                run, state=runs.State.STARTING, row_id=None, config_id=None
+            )
+        )
+
+        def before(request):
+            if request.method != 'GET':
+                self.cluster.before = lambda request: None
+                self.cluster.fail(1, 503, 'GET')
+
+        self.cluster.before = before
+        self.assertRaises(
+            store_errors.Unavailable,
+            orphans.withdraw,
+            self.heat,
+            self.records,
+        )
+        self.assertEqual([run.id], orphans.withdraw(self.heat, self.records))
+        self.assertEqual([], self.heat.given())
+
+    def test_one_that_cannot_be_taken_back_keeps_none_of_the_others(self):
+        garbled = self.start()
+        self.records.store.put_object(
+            self.records.container, names.record_name(garbled.key), b'[]'
+        )
+        run = self.start(action='FAIL/OVER')
+        self.assertEqual([run.id], orphans.withdraw(self.heat, self.records))
+        self.assertNotIn(run.config_id, self.heat.configs)
 
     def test_a_container_that_is_gone_has_none(self):
         self.assertEqual([], orphans.withdraw(self.heat, self.records))
