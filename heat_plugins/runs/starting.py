@@ -94,6 +94,7 @@ class Starter:
     def start(self, target: targets.Target, order: Order) -> runs.Run:
         """Start a run.
 
+        :returns: the run; it has ended if somebody was faster than that.
         :raises errors.Refused: there is no such action, its inputs do not
             fit, or it runs already.
         :raises errors.NotFound: the stack or deployment goes meanwhile.
@@ -166,10 +167,15 @@ class Starter:
                 state=runs.State.WAITING,
                 reason='The server has not answered so far',
             )
+            if ended := _ended(found, run):
+                # Who cancelled it may not have seen what we have made since.
+                withdraw(self._heat, run)
+                return ended
             found.write(run)
             if not found.is_open(run.key):
-                # Who took the announcement away may not have seen what we
-                # have made since; see `orphans`.
+                if ended := _ended(found, run):
+                    return ended
+                # Nor may who revoked the announcement; see `orphans`.
                 raise errors.NotFound(
                     f'Deployment {run.resource} or its stack was deleted '
                     f'while {run.action} was being started on it'
@@ -182,12 +188,15 @@ class Starter:
     def _undo(self, found: records.Records, run: runs.Run) -> None:
         """Unmake a run that was not handed over, as far as that goes."""
         try:
-            withdraw(self._heat, run)
+            try:
+                withdraw(self._heat, run)
+            except Exception:
+                # Whoever looks next cleans up what its record names.
+                found.write(run)
+                raise
             found.remove(run.key)
             found.close(run.key)
         except Exception as exc:
-            # Its record says that it is starting, and whoever looks next
-            # cleans up after it.
             LOG.warning(
                 'Run %(run)s was not started, and not all that was made for '
                 'it could be unmade: %(error)s',
@@ -206,6 +215,12 @@ def withdraw(heat: orchestration.Deploying, run: runs.Run) -> None:
         heat.delete_deployment(row_id)
     if config_id is not None:
         heat.delete_config(config_id)
+
+
+def _ended(found: records.Records, run: runs.Run) -> runs.Run | None:
+    """Return a run as somebody else has ended it, if so."""
+    fresh = found.read(run.key)
+    return fresh if fresh is not None and fresh.ended else None
 
 
 def _declared(output: abc.Mapping[str, Any]) -> dict[str, Any]:

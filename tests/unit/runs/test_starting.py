@@ -81,6 +81,7 @@ class StartTest(base.RunsTestCase):
             'create_deployment': errors.Unavailable('no'),
             'deployments': errors.Unavailable('no'),
         }
+        before = dict(self.heat.configs)
         self.assertRaises(errors.Unavailable, self.start)
         self.heat.failing = {}
         (key,) = self.records.keys()
@@ -90,6 +91,36 @@ class StartTest(base.RunsTestCase):
         shown = self.runs.show('shop', key.run_id)
         self.assertEqual(runs.State.FAILED, shown.state)
         self.assertEqual([], self.objects(names.OPEN))
+        self.assertEqual(before, self.heat.configs)
+
+    def cancel(self):
+        (key,) = self.records.keys()
+        self.service(who='bob').cancel('shop', key.run_id)
+
+    def assert_cancelled(self, run):
+        self.assertEqual(runs.State.CANCELLED, run.state)
+        self.assertEqual('bob', self.show(run).cancelled_by)
+        self.assertEqual([], self.heat.given())
+        self.assertEqual([], self.objects(names.OPEN))
+
+    def test_one_that_is_cancelled_before_the_server_has_it_stays_so(self):
+        create = self.heat.create_deployment
+
+        def cancel_first(**values):
+            self.cancel()
+            return create(**values)
+
+        self.heat.create_deployment = cancel_first
+        self.assert_cancelled(self.start())
+
+    def test_one_that_is_cancelled_at_the_last_moment_stays_so(self):
+        def before(request):
+            if self.heat.given() and names.OPEN in request.url:
+                self.cluster.before = lambda request: None
+                self.cancel()
+
+        self.cluster.before = before
+        self.assert_cancelled(self.start())
 
     def test_without_a_role_in_the_object_store_nothing_is_made(self):
         self.cluster.denied.add('project-1')
