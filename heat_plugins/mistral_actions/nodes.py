@@ -12,7 +12,6 @@ What goes wrong is a map of ``code`` and ``message``.
 import dataclasses
 
 from mistral_lib import actions
-from oslo_log import log as logging
 
 from heat_plugins.clients import ironic
 from heat_plugins.mistral_actions import plans
@@ -23,8 +22,6 @@ from heat_plugins.plans import codes
 from heat_plugins.plans import errors
 from heat_plugins.runs import errors as session_errors
 from heat_plugins.signals import errors as store_errors
-
-LOG = logging.getLogger(__name__)
 
 
 def core(context):
@@ -51,9 +48,7 @@ class _NodeAction(actions.Action):
         ) as exc:
             return actions.Result(error=codes.report(exc))
         except Exception as exc:
-            # Mistral would show all that it says.
-            LOG.exception('%s has failed', type(self).__name__)
-            return actions.Result(error=results.unexpected(exc))
+            return actions.Result(error=results.unexpected(self, context, exc))
 
 
 # dataclasses write the __init__ that Mistral reads the arguments from.

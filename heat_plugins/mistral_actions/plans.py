@@ -15,7 +15,6 @@ import time
 
 from mistral_lib import actions
 from oslo_config import cfg
-from oslo_log import log as logging
 
 from heat_plugins import config
 from heat_plugins.clients import heat_stacks
@@ -34,7 +33,6 @@ from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import store as store_module
 
 CONF = cfg.CONF
-LOG = logging.getLogger(__name__)
 
 
 def store(context):
@@ -88,9 +86,7 @@ class _PlanAction(actions.Action):
         ) as exc:
             return actions.Result(error=codes.report(exc))
         except Exception as exc:
-            # Mistral would show all that it says.
-            LOG.exception('%s has failed', type(self).__name__)
-            return actions.Result(error=results.unexpected(exc))
+            return actions.Result(error=results.unexpected(self, context, exc))
 
 
 # dataclasses write the __init__ that Mistral reads the arguments from.

@@ -3,10 +3,14 @@
 
 import time
 
+from oslo_log import log as logging
+
 from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import summary
 from heat_plugins.signals import errors as store_errors
+
+LOG = logging.getLogger(__name__)
 
 # Seconds until the next look at a run: a part of its age, within limits. An
 # agent asks for its work every 30 s, and each look is a row in Mistral's
@@ -58,8 +62,22 @@ def error(exc):
     return _error(code, str(exc))
 
 
-def unexpected(exc):
-    """Return the same for what should not happen."""
+def unexpected(action, context, exc):
+    """Log what should not happen, and return the same for it.
+
+    Mistral would show all that it says to everybody in the project.
+    """
+    kind, execution = type(action), context.execution
+    LOG.error(
+        '%(action)s has failed: action execution %(id)s of workflow execution '
+        '%(workflow)s',
+        {
+            'action': f'{kind.__module__}.{kind.__name__}',
+            'id': execution.action_execution_id,
+            'workflow': execution.workflow_execution_id,
+        },
+        exc_info=exc,
+    )
     return _error(
         'error', f"{type(exc).__name__}; the executor's log says where"
     )

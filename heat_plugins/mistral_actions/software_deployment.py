@@ -4,7 +4,6 @@
 from collections import abc
 
 from mistral_lib import actions
-from oslo_log import log as logging
 
 from heat_plugins.clients import heat
 from heat_plugins.clients import swift
@@ -15,8 +14,6 @@ from heat_plugins.runs import service as services
 from heat_plugins.runs import starting
 from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import store as store_module
-
-LOG = logging.getLogger(__name__)
 
 
 def service(context):
@@ -42,9 +39,7 @@ class _RunAction(actions.Action):
         except (errors.RunError, store_errors.SignalError) as exc:
             return actions.Result(error=results.error(exc))
         except Exception as exc:
-            # Mistral would show all that it says.
-            LOG.exception('%s has failed', type(self).__name__)
-            return actions.Result(error=results.unexpected(exc))
+            return actions.Result(error=results.unexpected(self, context, exc))
 
 
 class Trigger(_RunAction):

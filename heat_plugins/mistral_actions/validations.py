@@ -13,7 +13,6 @@ import dataclasses
 
 from mistral_lib import actions
 from oslo_config import cfg
-from oslo_log import log as logging
 
 from heat_plugins import config
 from heat_plugins.clients import heat_servers
@@ -31,7 +30,6 @@ from heat_plugins.signals import errors as store_errors
 from heat_plugins.validations import operations
 
 CONF = cfg.CONF
-LOG = logging.getLogger(__name__)
 
 
 def core(context):
@@ -64,9 +62,7 @@ class _ValidationAction(actions.Action):
         ) as exc:
             return actions.Result(error=codes.report(exc))
         except Exception as exc:
-            # Mistral would show all that it says.
-            LOG.exception('%s has failed', type(self).__name__)
-            return actions.Result(error=results.unexpected(exc))
+            return actions.Result(error=results.unexpected(self, context, exc))
 
     def _act(self, context):
         return getattr(core(context), self._operation)(**vars(self))

@@ -10,6 +10,7 @@ from mistral_lib.actions import context as contexts
 import testtools
 
 from heat_plugins.mistral_actions import nodes
+from heat_plugins.mistral_actions import results
 from heat_plugins.nodes import operations
 from heat_plugins.plans import errors
 from tests.unit import fake_swift
@@ -54,7 +55,12 @@ class ActionsTest(testtools.TestCase):
         there = serializer.deserialize_from_dict(
             serializer.serialize_to_dict(action)
         )
-        return there.run(contexts.ActionContext(types.SimpleNamespace(), None))
+        execution = contexts.ExecutionContext(
+            workflow_execution_id='workflow-1', action_execution_id='action-1'
+        )
+        return there.run(
+            contexts.ActionContext(types.SimpleNamespace(), execution)
+        )
 
     def test_there_is_one_for_each_operation_with_its_arguments(self):
         wanted = {
@@ -107,7 +113,7 @@ class ActionsTest(testtools.TestCase):
 
     def test_what_should_not_happen_is_logged_and_not_told(self):
         self.ironic.failing['nodes'] = [ValueError('hunter22')]
-        with self.assertLogs(nodes.LOG.logger, 'ERROR'):
+        with self.assertLogs(results.LOG.logger, 'ERROR'):
             found = self.run_action(nodes.List())
         self.assertEqual('error', found.error['code'])
         self.assertNotIn('hunter22', str(found.error))

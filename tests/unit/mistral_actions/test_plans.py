@@ -11,6 +11,7 @@ from oslo_config import fixture as config_fixture
 import testtools
 
 from heat_plugins.mistral_actions import plans
+from heat_plugins.mistral_actions import results
 from heat_plugins.plans import codes
 from heat_plugins.plans import errors
 from heat_plugins.plans import operations
@@ -47,7 +48,12 @@ class ActionsTest(testtools.TestCase):
         there = serializer.deserialize_from_dict(
             serializer.serialize_to_dict(action)
         )
-        return there.run(contexts.ActionContext(types.SimpleNamespace(), None))
+        execution = contexts.ExecutionContext(
+            workflow_execution_id='workflow-1', action_execution_id='action-1'
+        )
+        return there.run(
+            contexts.ActionContext(types.SimpleNamespace(), execution)
+        )
 
     def test_there_is_one_for_each_operation_with_its_arguments(self):
         wanted = {
@@ -100,12 +106,17 @@ class ActionsTest(testtools.TestCase):
             raise ValueError('hunter2')
 
         self.patch(plans, 'store', broken)
-        with self.assertLogs(plans.LOG.logger, 'ERROR') as logs:
+        with self.assertLogs(results.LOG.logger, 'ERROR') as logs:
             found = self.run_action(plans.List())
         self.assertEqual('error', found.error['code'])
         self.assertIn('ValueError', found.error['message'])
         self.assertNotIn('hunter2', str(found.error))
         self.assertIn('hunter2', logs.output[0])
+        self.assertIn(
+            'plans.List has failed: action execution action-1 of workflow '
+            'execution workflow-1',
+            logs.output[0],
+        )
 
     def test_a_large_result_is_put_beside_the_plan(self):
         self.patch(parcels, 'LIMIT', 100)

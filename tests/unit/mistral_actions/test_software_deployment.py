@@ -29,7 +29,8 @@ class ActionsTest(base.RunsTestCase):
         serializer = serialization.get_polymorphic_serializer()
         sent = json.dumps(serializer.serialize(action))
         received = serializer.deserialize(json.loads(sent))
-        found = received.run(contexts.ActionContext())
+        execution = contexts.ExecutionContext(action_execution_id='action-1')
+        found = received.run(contexts.ActionContext(None, execution))
         # Mistral stores it as JSON.
         if isinstance(found, actions.Result):
             self.assertIsNone(found.data)

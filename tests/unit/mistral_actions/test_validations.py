@@ -12,6 +12,7 @@ import testtools
 
 from heat_plugins import config
 from heat_plugins.clients import mistral_executions
+from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import sessions
 from heat_plugins.mistral_actions import validations
 from heat_plugins.plans import errors
@@ -134,7 +135,7 @@ class ActionsTest(testtools.TestCase):
             raise ValueError('hunter2')
 
         self.patch(validations, 'core', broken)
-        with self.assertLogs(validations.LOG.logger, 'ERROR'):
+        with self.assertLogs(results.LOG.logger, 'ERROR'):
             found = self.run_action(validations.Results())
         self.assertNotIn('hunter2', str(found.error))
 
