@@ -117,6 +117,7 @@ class Hub(account.Account):
                 rows=_ROWS_SECONDS,
                 direct=options.signal_direct_look_interval,
             ),
+            stack_id=root_stack_id,
         )
         self.cancellation = cancellation.Cancellation()
         # Heat's database asks nobody who they are.
@@ -265,13 +266,13 @@ class Hub(account.Account):
                 lambda: self.store.list_objects(self.container, names.SIGNALS)
             )
         except errors.NotFound:
-            LOG.warning(
-                'Container %s is gone while deployments wait for signals in '
-                'it; making it again',
-                self.container,
-            )
             self._forget_signer()
             self.signer()
+            LOG.warning(
+                'Container %s was gone while deployments wait for signals in '
+                'it, and is made again; what had been sent is lost',
+                self.container,
+            )
             return ()
         self._seen_at = time.monotonic()
         self._empty_bin(is_last=False)

@@ -113,9 +113,9 @@ class Beginning:
                 % {'server': wait.server_id, 'action': wait.action},
             )
         LOG.info(
-            'Deployment %(id)s: server %(server)s has begun %(action)s',
+            '%(deployment)s: server %(server)s has begun %(action)s',
             {
-                'id': self.resource_id,
+                'deployment': self._label,
                 'server': wait.server_id,
                 'action': wait.action,
             },

@@ -51,6 +51,14 @@ class Deleting:
         if config is None or not self._is_to_be_undone(config):
             return None
         if not self._may_be_reachable():
+            LOG.info(
+                '%(deployment)s is deleted without running DELETE: server '
+                '%(server)s is not there any more',
+                {
+                    'deployment': self._label,
+                    'server': self.properties[self.SERVER],
+                },
+            )
             return None
         try:
             return self._handle_action(self.DELETE, config=config)
@@ -78,8 +86,7 @@ class Deleting:
         self._wait = None
         reason = _('DELETE was not run on server %(server)s: %(why)s')
         values = {'server': self.properties[self.SERVER], 'why': why}
-        LOG.warning(reason, values)
-        self._add_event(self.DELETE, self.IN_PROGRESS, reason % values)
+        self._tell(self.DELETE, reason % values)
 
     def check_delete_complete(self, deletion):
         """Say whether all is undone and cleaned up."""
@@ -130,8 +137,12 @@ class Deleting:
         """
         reason = _('Container %(container)s may be left behind: %(error)s')
         values = {'container': sweep.container, 'error': exc}
-        LOG.warning(reason, values)
-        self._add_event(action, self.IN_PROGRESS, reason % values)
+        self._tell(action, reason % values)
+
+    def _tell(self, action, message):
+        """Say in an event, and to the operator, what goes otherwise."""
+        LOG.warning('%s: %s', self._label, message)
+        self._add_event(action, self.IN_PROGRESS, message)
 
     def _may_be_reachable(self):
         """Say whether to hand the server a config, or to go on waiting."""
@@ -140,10 +151,10 @@ class Deleting:
         except Exception as exc:
             # Nova is out of order; that says nothing about the server.
             LOG.warning(
-                'Deployment %(id)s cannot find out about its server '
-                '%(server)s: %(error)s',
+                '%(deployment)s: Nova does not tell whether server '
+                '%(server)s is there, which counts as yes: %(error)s',
                 {
-                    'id': self.resource_id,
+                    'deployment': self._label,
                     'server': self.properties[self.SERVER],
                     'error': exc,
                 },

@@ -89,11 +89,7 @@ class HandOver:
         try:
             self._signalling = transports.choose(self, wait.config_id)
         except errors.Unavailable as exc:
-            wait.trouble = deployment_waiting.trouble(exc, wait.trouble)
-            LOG.info(
-                'Deployment %(id)s has to wait for its signal URL: %(error)s',
-                {'id': self.resource_id, 'error': exc},
-            )
+            self._note_trouble(wait, exc)
             return False
         row = self._row()
         former = self._made_configs(row)
@@ -134,8 +130,8 @@ class HandOver:
         if action != self.DELETE:
             raise exception.Error(refusal)
         LOG.warning(
-            'Deployment %(id)s is deleted without running DELETE: %(why)s',
-            {'id': self.resource_id, 'why': refusal},
+            '%(deployment)s is deleted without running DELETE: %(why)s',
+            {'deployment': self._label, 'why': refusal},
         )
         return False
 
@@ -214,9 +210,9 @@ class HandOver:
             self._note_configs(former)
         except Exception:
             LOG.exception(
-                'Deployment %(name)s of stack %(stack)s was not handed to '
-                'its server, and not all of it could be taken back',
-                {'name': self.name, 'stack': self.stack.name},
+                '%s was not handed to its server, and not all of it could be '
+                'taken back',
+                self._label,
             )
 
     def _reading_project(self):

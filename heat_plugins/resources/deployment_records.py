@@ -35,6 +35,14 @@ class Records:
         """Return what answers as Heat's RPC client, mostly by itself."""
         return in_process.Client(super().rpc_client)
 
+    @property
+    def _label(self):
+        """What the log calls it, to be found by any of its names and ids."""
+        return (
+            f'Deployment {self.resource_id} ({self.name} of stack '
+            f'{self.stack.name}, {self.stack.id})'
+        )
+
     def _row(self):
         """Return the deployment as Heat stores it, or None."""
         if self.resource_id is None:
@@ -67,11 +75,11 @@ class Records:
                 self._delete_derived_config(config_id)
             except Exception as exc:
                 LOG.warning(
-                    'Config %(config)s of deployment %(id)s is deleted '
-                    'later: %(error)s',
+                    '%(deployment)s: config %(config)s is deleted later: '
+                    '%(error)s',
                     {
+                        'deployment': self._label,
                         'config': config_id,
-                        'id': self.resource_id,
                         'error': exc,
                     },
                 )
@@ -103,10 +111,9 @@ class Records:
         if row.status != self.IN_PROGRESS:
             return
         LOG.info(
-            'Deployment %(id)s: %(action)s is taken back from server '
-            '%(server)s',
+            '%(deployment)s: %(action)s is taken back from server %(server)s',
             {
-                'id': self.resource_id,
+                'deployment': self._label,
                 'action': row.action,
                 'server': row.server_id,
             },

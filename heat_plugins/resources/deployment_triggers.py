@@ -68,15 +68,11 @@ class Triggers:
         except Exception as exc:
             raise signal_events.not_triggered(self, exc) from exc
         LOG.info(
-            'Run %(run)s of %(action)s on deployment %(id)s (%(name)s of '
-            'stack %(stack)s, %(stack_id)s) has begun, by a signal',
+            '%(deployment)s: run %(run)s of %(action)s has begun, by a signal',
             {
+                'deployment': self._label,
                 'run': run.id,
                 'action': run.action,
-                'id': self.resource_id,
-                'name': self.name,
-                'stack': self.stack.name,
-                'stack_id': self.stack.id,
             },
         )
         return f'run {run.id} of {run.action} has begun'
@@ -204,8 +200,8 @@ class Triggers:
         except (run_errors.RunError, errors.SignalError) as exc:
             # No stack is to fail of this.
             LOG.info(
-                'The runs of deployment %(id)s are not known: %(error)s',
-                {'id': self.resource_id, 'error': exc},
+                '%(deployment)s: its runs cannot be shown: %(error)s',
+                {'deployment': self._label, 'error': exc},
             )
             return None
         return [summary.of(run) for run in found]
@@ -274,10 +270,10 @@ class Triggers:
         except errors.SignalError as exc:
             # Most likely there is no object store, and so no runs.
             LOG.info(
-                'Runs of deployment %(id)s may be left behind in container '
+                '%(deployment)s: runs of it may be left behind in container '
                 '%(container)s: %(error)s',
                 {
-                    'id': self.resource_id,
+                    'deployment': self._label,
                     'container': hub.container,
                     'error': exc,
                 },

@@ -93,22 +93,15 @@ class Waiting:
         if wait.watched:
             wait.hub.watcher.join(wait.ticket)
         LOG.info(
-            'Deployment %(id)s (%(name)s of stack %(stack)s, %(stack_id)s) '
-            'waits for a signal of %(action)s from server %(server)s by '
-            '%(transport)s',
-            {**self._told(wait), 'transport': signalling.transport},
+            '%(deployment)s waits for a signal of %(action)s from server '
+            '%(server)s by %(transport)s',
+            {
+                'deployment': self._label,
+                'action': wait.action,
+                'server': wait.server_id,
+                'transport': signalling.transport,
+            },
         )
-
-    def _told(self, wait):
-        """Return what a line of the log says of whatever is waited for."""
-        return {
-            'id': self.resource_id,
-            'name': self.name,
-            'stack': self.stack.name,
-            'stack_id': self.stack.id,
-            'action': wait.action,
-            'server': wait.server_id,
-        }
 
     def check_create_complete(self, wait):
         """Say whether CREATE has ended."""
@@ -137,9 +130,12 @@ class Waiting:
             wait.hub.leave(wait.ticket)
         # A failure is logged by Heat, with the resource and its stack.
         LOG.info(
-            'Deployment %(id)s (%(name)s of stack %(stack)s, %(stack_id)s) '
-            'has ended %(action)s on server %(server)s',
-            self._told(wait),
+            '%(deployment)s has ended %(action)s on server %(server)s',
+            {
+                'deployment': self._label,
+                'action': wait.action,
+                'server': wait.server_id,
+            },
         )
         return True
 
@@ -165,7 +161,7 @@ class Waiting:
         try:
             return self._look_for_signal(wait)
         except db_exception.DBError as exc:
-            wait.trouble = trouble(rows.unavailable(exc), wait.trouble)
+            self._note_trouble(wait, rows.unavailable(exc))
             self._check_trouble(wait)
             return False
 
@@ -238,7 +234,7 @@ class Waiting:
             wait.trouble = None
             return None
         except errors.SignalError as exc:
-            wait.trouble = trouble(exc, wait.trouble)
+            self._note_trouble(wait, exc)
             return None
         counts = rows.settle(
             self.context, ticket.deployment_id, ticket.config_id, outcome
@@ -258,6 +254,20 @@ class Waiting:
                 _('%(action)s was cancelled before server %(server)s answered')
                 % {'action': wait.action, 'server': wait.server_id}
             )
+
+    def _note_trouble(self, wait, error):
+        """Note what keeps an action from going on; log when that begins."""
+        if not (wait.trouble or wait.hub.watcher.trouble):
+            LOG.warning(
+                '%(deployment)s: %(action)s cannot go on, which is tried '
+                'again: %(error)s',
+                {
+                    'deployment': self._label,
+                    'action': wait.action,
+                    'error': error,
+                },
+            )
+        wait.trouble = trouble(error, wait.trouble)
 
     def _check_trouble(self, wait):
         """Fail if the object store has been out of order for too long."""
@@ -328,9 +338,9 @@ class Waiting:
             return None
         if not beginning.is_for(details, row.config_id):
             LOG.info(
-                'Deployment %(id)s has gone on to %(action)s, and a signal '
-                'of what came before is dropped',
-                {'id': self.resource_id, 'action': row.action},
+                '%(deployment)s has gone on to %(action)s, and a signal of '
+                'what came before is dropped',
+                {'deployment': self._label, 'action': row.action},
             )
             return None
         if beginning.is_report(details):
@@ -364,8 +374,7 @@ class Waiting:
                 self._handle_cancel()
             except Exception:
                 LOG.exception(
-                    'Deployment %s could not be taken back from its server',
-                    self.resource_id,
+                    '%s could not be taken back from its server', self._label
                 )
 
     def _handle_cancel(self):

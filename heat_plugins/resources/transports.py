@@ -130,17 +130,25 @@ def choose(deployment, config_id: str) -> Signalling:
     for candidate in AUTOMATIC if name == AUTO else (name,):
         try:
             transport = _TRANSPORTS[candidate](deployment, name == AUTO)
-            return dataclasses.replace(
+            chosen = dataclasses.replace(
                 transport.prepare(config_id), timeout=transport.time_limit()
             )
         except Unusable as exc:
             if isinstance(exc.__cause__, errors.Unavailable):
                 kind = errors.Unavailable
             tried.append(f'{candidate}: {exc}')
-            LOG.info(
-                'Deployment %(id)s cannot be signalled by %(tried)s',
-                {'id': deployment.resource_id, 'tried': tried[-1]},
-            )
+        else:
+            if tried:
+                LOG.info(
+                    '%(deployment)s is to be signalled by %(chosen)s, as it '
+                    'cannot be otherwise. %(tried)s',
+                    {
+                        'deployment': deployment._label,
+                        'chosen': chosen.transport,
+                        'tried': '. '.join(tried),
+                    },
+                )
+            return chosen
     raise kind(_('The signal transport cannot be used. %s') % '. '.join(tried))
 
 
@@ -265,9 +273,9 @@ class _TempURLPoll(_Transport):
             self.deployment.data_delete(rows.CONTAINER_KEY)
         except errors.SignalError as exc:
             LOG.info(
-                'What was made for deployment %(id)s in the object store is '
-                'cleaned up when it goes: %(error)s',
-                {'id': self.deployment.resource_id, 'error': exc},
+                '%(deployment)s: what was made for it in the object store '
+                'is cleaned up when it goes: %(error)s',
+                {'deployment': self.deployment._label, 'error': exc},
             )
 
     def _lifetime(self) -> int:

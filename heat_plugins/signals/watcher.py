@@ -11,11 +11,14 @@ There is no thread: where nobody waits, nothing happens.
 from collections import abc
 import dataclasses
 import enum
+import logging
 import threading
 import time
 from typing import Protocol
 
 from heat_plugins.signals import errors
+
+LOG = logging.getLogger(__name__)
 
 # The interval is that part of the time for which nothing has arrived. So it
 # does not grow at first: Heat asks once a second, and anything above the
@@ -148,7 +151,14 @@ class Watcher:
         source: Source,
         pace: Pace,
         clock: abc.Callable[[], float] = time.monotonic,
+        *,
+        stack_id: str = '',
     ) -> None:
+        """Begin with nobody who waits.
+
+        :param stack_id: of the root stack, for the log.
+        """
+        self._stack_id = stack_id
         self._source = source
         self._pace = pace
         self._clock = clock
@@ -305,13 +315,29 @@ class Watcher:
         except errors.SignalError as exc:
             trouble = Trouble.of(exc, self.trouble, self._clock)
         with self._lock:
-            self.trouble = trouble
+            self._note(trouble)
             self._seen = _Look(number=seen_rows, names=names, rows=rows)
             now = self._clock()
             if settled or arrived:
                 self._quiet_since = now
             quiet = now - self._quiet_since
             self._next_look = now + self._pace.after(quiet)
+
+    def _note(self, trouble: Trouble | None) -> None:
+        """Log that trouble begins, or is over; not each look that fails."""
+        before, self.trouble = self.trouble, trouble
+        if trouble is not None and before is None:
+            LOG.warning(
+                'Signals of stack %(stack)s cannot be looked for, which is '
+                'tried again: %(error)s',
+                {'stack': self._stack_id, 'error': trouble.error},
+            )
+        elif trouble is None and before is not None:
+            LOG.info(
+                'Signals of stack %(stack)s can be looked for again, after '
+                '%(seconds)d s',
+                {'stack': self._stack_id, 'seconds': before.seconds},
+            )
 
     def _wants_rows(self, tickets: abc.Iterable[Ticket]) -> bool:
         """Say whether this look is to read the rows, too."""

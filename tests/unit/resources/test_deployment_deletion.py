@@ -220,7 +220,8 @@ class NoAnswerTest(deployments.DeploymentTestCase):
         server = stack['server'].resource_id
         self.assertIn(f'DELETE was not run on server {server}: ', event)
         self.assertIn(why, event)
-        self.assertIn(event, '\n'.join(logs.output))
+        place = f'(deployment of stack {stack.name}, {stack.id})'
+        self.assertIn(f'{place}: {event}', '\n'.join(logs.output))
 
     def test_without_the_role(self):
         stack = self.created(self.WHOLE)

@@ -549,6 +549,35 @@ class TroubleTest(Case):
         self.look(waiting, after=10)
         self.assertIsNone(self.watcher.trouble)
 
+    def test_its_beginning_and_its_end_are_logged_and_nothing_between(self):
+        self.watcher = watcher.Watcher(
+            self.source, self.pace, self.clock, stack_id='s1'
+        )
+        waiting = self.join()
+        with self.assertNoLogs(watcher.LOG):
+            self.look(waiting)
+        self.source.error = self.error
+        with self.assertLogs(watcher.LOG) as logs:
+            for _look in range(3):
+                self.look(waiting, after=10)
+            self.source.error = None
+            self.look(waiting, after=10)
+            self.look(waiting, after=10)
+        self.assertEqual(
+            [
+                (
+                    'WARNING',
+                    'Signals of stack s1 cannot be looked for, which is '
+                    'tried again: out of order',
+                ),
+                (
+                    'INFO',
+                    'Signals of stack s1 can be looked for again, after 30 s',
+                ),
+            ],
+            [(one.levelname, one.getMessage()) for one in logs.records],
+        )
+
     def test_rows_are_seen_all_the_same(self):
         waiting = self.join()
         self.row(waiting, in_progress=False)
