@@ -131,9 +131,14 @@ class Action(mistral_named.MistralNamed):
         try:
             found = self.client().actions.validate(text)
         except Exception as exc:
-            if mistral_errors.judge(exc) is None:
+            judged = mistral_errors.judge(exc)
+            if judged is None:
                 raise
-            LOG.warning('Action "%s" is not checked: %s', self.name, exc)
+            LOG.warning(
+                '%(resource)s: its definition is not validated by Mistral: '
+                '%(error)s',
+                {'resource': self, 'error': judged},
+            )
             return
         if not found.get('valid', True):
             raise self.invalid(prop, ' '.join(str(found['error']).split()))

@@ -80,6 +80,7 @@ class Run:
             self._body['workflow_namespace'] = namespace
         if _is_id(workflow):
             self._body['workflow_id'] = self._body.pop('workflow_name')
+        self._workflow = workflow
         self._timeout = timeout
         self._began = time.monotonic()
         self._id = None
@@ -156,6 +157,16 @@ class Run:
                 resource.data_set(_RUNS, json.dumps(_runs(resource)[:-1]))
             raise
         resource.resource_id_set(self._id)
+        LOG.info(
+            '%(resource)s: execution %(id)s of %(workflow)s has begun, for '
+            '%(action)s',
+            {
+                'resource': resource,
+                'id': self._id,
+                'workflow': self._workflow,
+                'action': self._action,
+            },
+        )
         if _RESULT in resource.data():
             resource.data_delete(_RESULT)
         self._started = True
@@ -169,6 +180,15 @@ class Run:
         # What is larger stays in Mistral, and is read there.
         if len(text) <= _RESULT_LIMIT:
             self._resource.data_set(_RESULT, text, redact=True)
+        # A failure is logged by Heat, with the resource and its stack.
+        LOG.info(
+            '%(resource)s: execution %(id)s has ended, for %(action)s',
+            {
+                'resource': self._resource,
+                'id': self._id,
+                'action': self._action,
+            },
+        )
         return True
 
     def cancel(self):

@@ -127,7 +127,7 @@ class MistralCalls:
                 '%(resource)s: %(what)s: %(text)s; trying again in '
                 '%(delay)s s',
                 {
-                    'resource': self.name,
+                    'resource': self,
                     'what': what,
                     'text': judged,
                     'delay': delay,
@@ -183,7 +183,11 @@ class MistralCalls:
                 raise self.invalid(
                     prop, f'there is no workflow "{name}".'
                 ) from exc
-            LOG.warning('Workflow "%s" is not checked: %s', name, exc)
+            LOG.warning(
+                '%(resource)s: whether there is a workflow "%(name)s" is '
+                'not known: %(error)s',
+                {'resource': self, 'name': name, 'error': judged or exc},
+            )
 
     def look(
         self,

@@ -195,5 +195,5 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
         try:
             return self._ours(mistral_calls.Impatience())
         except service.MistralError as exc:
-            mistral_calls.LOG.warning('%s: %s', self.name, exc)
+            mistral_calls.LOG.warning('%s: %s', self, exc)
             return None

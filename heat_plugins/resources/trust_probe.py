@@ -30,14 +30,22 @@ def refusal(resource):
         _probe(resource)
     except exceptions.HttpError as exc:
         if exc.http_status not in (400, 401, 403, 404):
-            LOG.warning('Keystone was not asked for a trust: %s', exc)
+            _tell(resource, exc)
             return None
         return mistral_errors.explain_trust(
             str(exc.http_status), str(exc), resource.context.trust_id
         )
     except Exception as exc:
-        LOG.warning('Keystone was not asked for a trust: %s', exc)
+        _tell(resource, exc)
     return None
+
+
+def _tell(resource, error):
+    LOG.warning(
+        '%(resource)s: whether Keystone gives a trust for it is not known: '
+        '%(error)s',
+        {'resource': resource, 'error': error},
+    )
 
 
 def _probe(resource):

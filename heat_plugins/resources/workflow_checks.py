@@ -137,7 +137,11 @@ class Checks(workflow.Workflow):
             if name in self._service().find([name]):
                 return
         except Exception as error:
-            LOG.debug('Mistral was not asked for %s: %s', name, error)
+            LOG.debug(
+                '%(resource)s: whether there is a workflow "%(name)s" is '
+                'not known: %(error)s',
+                {'resource': self, 'name': name, 'error': error},
+            )
             return
         raise _problem(
             f'task "{task[self.TASK_NAME]}": there is no workflow "{name}" '
@@ -150,9 +154,9 @@ class Checks(workflow.Workflow):
         except Exception as error:
             # It will be asked again when the stack is created.
             LOG.warning(
-                'The definition of "%(resource)s" is not validated by '
-                'Mistral: %(error)s',
-                {'resource': self.name, 'error': error},
+                '%(resource)s: its definition is not validated by Mistral: '
+                '%(error)s',
+                {'resource': self, 'error': error},
             )
             return []
 

@@ -75,6 +75,7 @@ class Signals:
         )
         entry['execution_id'] = execution_id
         said = f'execution {execution_id} of {name} has begun'
+        LOG.info('%s: %s, by a signal', self, said)
         if run.ignored:
             said += f'; ignored: {", ".join(run.ignored)}'
         return said
@@ -84,7 +85,7 @@ class Signals:
             self.data_set(log.key(), log.write(entry))
         except exception.NotFound:
             # The resource has been deleted meanwhile.
-            LOG.info('A signal to %s is not remembered', self)
+            LOG.info('%s is deleted, and a signal to it not remembered', self)
             return
         for key in log.surplus(self.data()):
             self.data_delete(key)

@@ -638,7 +638,11 @@ class TroubleTest(deployments.DeploymentTestCase):
         self.swift.fail(10000, 503)
         stack = self.heat.stack(deployments.template())
         task = self.heat.begin(stack, 'CREATE')
-        self.assertIn('answered 503', self.failed(task, stack))
+        with self.assertLogs('heat_plugins', 'WARNING') as logs:
+            self.assertIn('answered 503', self.failed(task, stack))
+        # Of all the tries, the first.
+        (line,) = logs.output
+        self.assertIn(f'(deployment of stack {stack.name}, {stack.id})', line)
         self.swift.heal()
         self.delete(stack)
         self.assert_nothing_left()

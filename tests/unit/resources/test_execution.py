@@ -90,6 +90,17 @@ class RunningTest(ExecutionTest):
         self.assertEqual({'a': 2, 'b': 1}, self.attribute('published'))
         self.assertEqual('SUCCESS', self.attribute('state'))
 
+    def test_the_log_says_when_it_begins_and_when_it_has_ended(self):
+        with self.assertLogs('heat_plugins', 'INFO') as logs:
+            run = self.make()
+        begins, ends = (one.getMessage() for one in logs.records)
+        for line in (begins, ends):
+            self.assertTrue(line.startswith(f'{run}: '), line)
+            self.assertIn(run.resource_id, line)
+            self.assertIn(self.stack.id, line)
+        self.assertIn('build has begun, for CREATE', begins)
+        self.assertIn('has ended, for CREATE', ends)
+
     def test_the_workflow_is_told_why_it_runs(self):
         self.make(params={'env': {'mine': 1}, 'task_name': 'last'})
         params = json.loads(self.executions.latest()['params'])
