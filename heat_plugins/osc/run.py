@@ -10,6 +10,7 @@ from heat_plugins.osc import ordering
 from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import service as services
+from heat_plugins.signals import errors as store_errors
 
 
 class _RunCommand(common.Report):
@@ -32,7 +33,7 @@ class _RunCommand(common.Report):
         for run_id in wanted:
             try:
                 found.append(do(parsed_args.stack, run_id))
-            except errors.RunError as exc:
+            except (errors.RunError, store_errors.SignalError) as exc:
                 if len(wanted) == 1:
                     raise
                 self.log.error('%s', exc)

@@ -10,6 +10,7 @@ from heat_plugins.runs import service as services
 from heat_plugins.runs import starting
 from heat_plugins.runs import targets
 from heat_plugins.runs import waiting
+from heat_plugins.signals import errors as store_errors
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -17,7 +18,7 @@ class Failure:
     """A run that was not started."""
 
     target: targets.Target
-    error: errors.RunError
+    error: errors.RunError | store_errors.SignalError
 
 
 class Batch:
@@ -62,7 +63,7 @@ class Batch:
             target = self._queue.pop(0)
             try:
                 run = self._service.start(target, self._order)
-            except errors.RunError as exc:
+            except (errors.RunError, store_errors.SignalError) as exc:
                 self.failures.append(Failure(target=target, error=exc))
                 continue
             self.runs.append(run)

@@ -122,6 +122,17 @@ class RunTest(base.CommandTestCase):
         code, found = self.json(run.DeleteRun, 'shop', '--all')
         self.assertEqual((0, 2), (code, len(found)))
 
+    def test_one_that_the_object_store_fails_does_not_stop_the_others(self):
+        self.heat.add_deployment(self.stack, 'web', 'server-2')
+        (target,) = self.runs.find('shop', 'web')
+        order = base.base.starting.Order(action='BACKUP')
+        other = self.runs.start(target, order)
+        self.cluster.fail(1, 503, 'GET')
+        code, (found,) = self.json(
+            run.CancelRun, 'shop', self.run_.id, other.id
+        )
+        self.assertEqual((1, other.id), (code, found['ID']))
+
     def test_show_and_watch(self):
         self.soon(lambda: self.answer(deploy_status_code=1) and None)
         code, shown = self.json(run.ShowRun, 'shop', self.run_.id, '--watch')

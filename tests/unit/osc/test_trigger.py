@@ -193,6 +193,12 @@ class SeveralTest(base.CommandTestCase):
         self.assertEqual(1, code)
         self.assertEqual(['web'], [one['Resource'] for one in shown])
 
+    def test_nor_does_one_that_the_object_store_fails(self):
+        self.cluster.fail(1, 503, 'PUT')
+        code, shown = self.trigger('--all', 'BACKUP')
+        self.assertEqual(1, code)
+        self.assertEqual(['web'], [one['Resource'] for one in shown])
+
     def test_so_many_at_a_time(self):
         at_once = []
         answered = set()
