@@ -114,8 +114,9 @@ class Runs(ledger.Ledger):
     def history(self, stack: str, wanted: Filter) -> list[runs.Run]:
         """Return runs of a stack as they stand now, the newest first."""
         found = self._records_at(stack)
-        listed = found.keys()
+        # What has arrived first: the record of a run is there before that.
         opened, arrivals = ledger.news(found)
+        listed = found.keys()
         self._sweep(found, listed, arrivals)
         settler = self._settler(found)
         result: list[runs.Run] = []

@@ -313,6 +313,19 @@ class HistoryTest(base.RunsTestCase):
         self.assertEqual([self.first.id], self.ids(state=State.COMPLETE))
         self.assertEqual([self.third.id], self.ids(limit=1))
 
+    def test_a_run_that_begins_and_ends_meanwhile_keeps_its_result(self):
+        begun = []
+
+        def before(request):
+            if 'prefix=signals' in request.url:
+                self.cluster.before = lambda request: None
+                begun.append(self.start())
+                self.answer_as(begun[0])
+
+        self.cluster.before = before
+        self.ids()
+        self.assertEqual(State.COMPLETE, self.show(begun[0]).state)
+
     def test_a_run_is_found_by_an_end_of_its_id(self):
         for part in (self.first.id[:-3], self.first.id[-6:]):
             shown = self.runs.show('shop', part)
@@ -342,10 +355,13 @@ class HistoryTest(base.RunsTestCase):
         self.assertEqual(run.id, again.repeats)
         self.assertEqual({'level': 5, 'password': 'other'}, again.inputs)
 
-    def answer_of(self, run):
+    def answer_as(self, run):
         config = self.heat.configs[run.config_id]
         values = {one['name']: one['value'] for one in config.inputs}
         self.put(values['deploy_signal_id'], {})
+
+    def answer_of(self, run):
+        self.answer_as(run)
         self.show(run)
 
 
