@@ -119,6 +119,9 @@ class Triggers:
                 self.stack,
                 lambda: engine_runs.ledger_for(self, hub).start(target, order),
             )
+        except run_errors.AlreadyRunning:
+            # That one has a URL to the container, too.
+            raise
         except Exception:
             if is_new:
                 self.data_delete(rows.CONTAINER_KEY)

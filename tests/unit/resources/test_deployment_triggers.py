@@ -196,6 +196,14 @@ class SignalTest(TriggerTestCase):
         self.refused(stack, BACKUP)
         self.assertTrue(self.holds_container(stack))
 
+    def test_nor_does_one_that_comes_at_the_same_time_as_another(self):
+        stack = self.stack(signal_transport='NO_SIGNAL')
+        late = self.heat.load(stack)['deployment']
+        self.assertNotIn(rows.CONTAINER_KEY, late.data())
+        self.signal(stack, BACKUP)
+        self.assertRaises(exception.ResourceFailure, late.signal, BACKUP)
+        self.assertTrue(self.holds_container(stack))
+
     def holds_container(self, stack):
         return rows.container_in_use(
             stack.context, stack.id, f'heat-plugins-{stack.id}'
