@@ -120,6 +120,10 @@ class Runner:
             zip(order.validations, self._accounts, strict=True)
         )
         self._active: list[_Active] = []
+        # Those that have ended, and whose details are on no record yet.
+        self._unwritten: collections.deque[judging.Account] = (
+            collections.deque()
+        )
         self._stopping = False
         self._begun_at = self._now()
         self._looked_at = self._begun_at
@@ -135,6 +139,9 @@ class Runner:
                 self._begin()
                 self._machine.sleep(_INTERVAL)
                 self._follow()
+                # The others go on without an object store.
+                with contextlib.suppress(store_errors.Unavailable):
+                    self._write_details()
                 self._look()
                 self._note(self._snapshot())
         except BaseException:
@@ -145,6 +152,7 @@ class Runner:
             with contextlib.suppress(Exception):
                 self._ledger.write(self._judged())
             raise
+        self._write_details()
         run = self._judged()
         self._ledger.write(run)
         self._tell(run)
@@ -183,9 +191,15 @@ class Runner:
     def _close(self, one: _Active) -> None:
         left = one.playbook.close()
         one.account.ended(left)
-        self._ledger.write_detail(
-            self._run.id, one.account.outcome.validation, one.account.detail
-        )
+        self._unwritten.append(one.account)
+
+    def _write_details(self) -> None:
+        while self._unwritten:
+            one = self._unwritten[0]
+            self._ledger.write_detail(
+                self._run.id, one.outcome.validation, one.detail
+            )
+            self._unwritten.popleft()
 
     def _look(self) -> None:
         now = self._now()

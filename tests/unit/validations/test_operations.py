@@ -9,6 +9,7 @@ import testtools
 from heat_plugins.plans import deploying
 from heat_plugins.plans import errors
 from heat_plugins.plans import parcels
+from heat_plugins.plans import pool as pools
 from heat_plugins.signals import errors as store_errors
 from heat_plugins.validations import inventory
 from heat_plugins.validations import ledger as ledgers
@@ -310,6 +311,24 @@ class StopTest(OperationsTest):
         self.machine.while_waiting = refuse
         self.assertRaises(store_errors.Denied, self.run_all)
         self.assertEqual([], self.machine.running)
+
+    def test_they_go_on_while_the_object_store_is_out_of_order(self):
+        self.make()
+        self.validations.ledger = ledgers.Ledger(
+            self.cloud.swift.store(), pools.Pool(wait=0)
+        )
+
+        def break_down():
+            self.cloud.swift.heal()
+            if self.machine.now < 1002:
+                self.cloud.swift.fail(times=999, status=503, method='PUT')
+
+        self.machine.while_waiting = break_down
+        run = self.run_all(at_once=1)
+        self.assertEqual('PASSED', run['state'])
+        for name in ('cpu', 'dns', 'ram'):
+            found = self.validations.result(run['id'], name)
+            self.assertEqual(1, len(found['tasks']))
 
     def test_one_that_has_ended_is_not_stopped(self):
         self.make()
