@@ -33,7 +33,7 @@ class Heat:
         self._reading_project = reading_project
 
     def stack(self, name_or_id: str) -> orchestration.Stack:
-        with _translated():
+        with _translated(f'see stack {name_or_id}'):
             found = stack_objects.Stack.get_by_id(self._context, name_or_id)
         if found is None:
             raise errors.NotFound(f'Heat has no stack {name_or_id}')
@@ -45,7 +45,7 @@ class Heat:
         )
 
     def deployment(self, deployment_id: str) -> orchestration.Deployment:
-        with _translated():
+        with _translated(f'see deployment {deployment_id}'):
             return _deployment(
                 deployment_objects.SoftwareDeployment.get_by_id(
                     self._context, deployment_id
@@ -53,14 +53,14 @@ class Heat:
             )
 
     def deployments(self, server_id: str) -> list[orchestration.Deployment]:
-        with _translated():
+        with _translated(f'see what server {server_id} was given'):
             found = deployment_objects.SoftwareDeployment.get_all(
                 self._context, server_id
             )
             return [_deployment(row) for row in found]
 
     def create_config(self, draft: orchestration.Draft) -> str:
-        with _translated():
+        with _translated(f'make config {draft.name}'):
             made = self._rpc.create_software_config(
                 self._context,
                 group=draft.group,
@@ -75,7 +75,7 @@ class Heat:
     def create_deployment(
         self, *, config_id: str, server_id: str, action: str, reason: str
     ) -> str:
-        with _translated():
+        with _translated(f'give {action} to server {server_id}'):
             made = self._rpc.create_software_deployment(
                 self._context,
                 server_id=server_id,
@@ -88,11 +88,17 @@ class Heat:
         return str(made['id'])
 
     def delete_deployment(self, deployment_id: str) -> None:
-        with _translated(), self._rpc.ignore_error_by_name('NotFound'):
+        with (
+            _translated(f'delete deployment {deployment_id}'),
+            self._rpc.ignore_error_by_name('NotFound'),
+        ):
             self._rpc.delete_software_deployment(self._context, deployment_id)
 
     def delete_config(self, config_id: str) -> None:
-        with _translated(), self._rpc.ignore_error_by_name('NotFound'):
+        with (
+            _translated(f'delete config {config_id}'),
+            self._rpc.ignore_error_by_name('NotFound'),
+        ):
             self._rpc.delete_software_config(self._context, config_id)
 
 
@@ -108,8 +114,11 @@ def _deployment(row) -> orchestration.Deployment:
 
 
 @contextlib.contextmanager
-def _translated() -> abc.Iterator[None]:
-    """Say what a failure of Heat means to runs."""
+def _translated(what: str) -> abc.Iterator[None]:
+    """Say what a failure of Heat means to runs.
+
+    :param what: Heat is asked to do.
+    """
     try:
         yield
     except exception.NotFound as exc:
@@ -117,9 +126,12 @@ def _translated() -> abc.Iterator[None]:
     except (db_exception.DBError, oslo_messaging.MessagingException) as exc:
         # What they say may hold what was to be stored.
         raise errors.Unavailable(
-            f'Heat does not answer: {type(exc).__name__}'
+            f'Heat cannot {what} for now: {type(exc).__name__}'
         ) from exc
+    except exception.RequestLimitExceeded as exc:
+        # That is ours, and says what to do.
+        raise errors.OrchestrationError(str(exc)) from exc
     except exception.HeatException as exc:
         raise errors.OrchestrationError(
-            f'Heat did not do it: {type(exc).__name__}'
+            f'Heat cannot {what}: {type(exc).__name__}'
         ) from exc
