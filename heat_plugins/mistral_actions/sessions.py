@@ -85,7 +85,8 @@ def user_name(session):
         found = auth.get_access(session)
     except keystone.REFUSALS as exc:
         raise errors.Denied(
-            f'Keystone gives no token for it: {type(exc).__name__}'
+            'Keystone gives no token to who runs the workflow: '
+            f'{type(exc).__name__}'
         ) from exc
     except exceptions.ClientException as exc:
         raise errors.Unavailable(
@@ -146,7 +147,8 @@ def _described(security, verify):
         )
     except exceptions.ClientException as exc:
         raise errors.Denied(
-            f'Keystone does not describe the token: {type(exc).__name__}'
+            'Keystone does not accept the token that the workflow was '
+            f'started with, which may have run out: {type(exc).__name__}'
         ) from exc
     return answer.json()['token']
 

@@ -45,4 +45,6 @@ def load(text: str) -> Any:
     try:
         return yaml.load(text, _Loader)
     except yaml.YAMLError:
-        raise errors.Invalid('This is neither JSON nor YAML') from None
+        raise errors.Invalid(
+            'The file of nodes is neither JSON nor YAML'
+        ) from None

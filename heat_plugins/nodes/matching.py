@@ -59,7 +59,9 @@ class Matcher:
                 for what, uuids in means.items()
                 for uuid in sorted(uuids)
             )
-            raise errors.Refused(f'It means several nodes: {said}')
+            raise errors.Refused(
+                f"It means several nodes: {said}. Take out what is another's"
+            )
         if found:
             return self._match(found.pop())
         return self._new(wanted)

@@ -77,7 +77,10 @@ def read(found: Any) -> list[node.Wanted | node.Flaw]:
     if isinstance(found, dict):
         found = found.get('nodes')
     if not isinstance(found, list):
-        raise errors.Invalid('This is no list of nodes, nor a map with nodes')
+        raise errors.Invalid(
+            'What is to be registered is neither a list of nodes nor a map '
+            'with "nodes", a list'
+        )
     return _once([_entry(one, place) for place, one in enumerate(found, 1)])
 
 

@@ -29,9 +29,10 @@ _HEADERS = 16 * 1024 * 1024
 class _Limited(io.RawIOBase):
     """Ends the reading of what inflates without end."""
 
-    def __init__(self, file: IO[bytes], limit: int) -> None:
+    def __init__(self, file: IO[bytes], limits: sources.Limits) -> None:
         self._file = file
-        self._left = limit
+        self._limits = limits
+        self._left = limits.bytes + _HEADERS + limits.files * 2048
 
     def readable(self) -> bool:
         return True
@@ -40,7 +41,10 @@ class _Limited(io.RawIOBase):
         content = self._file.read(size)
         self._left -= len(content)
         if self._left < 0:
-            raise errors.Invalid('The tarball holds more than a plan may')
+            raise errors.Invalid(
+                'The tarball holds more than a plan may, '
+                f'{self._limits.bytes} bytes; pack the files of the plan alone'
+            )
         return content
 
 
@@ -73,7 +77,8 @@ def read(
         zlib.error,
     ) as exc:
         raise errors.Invalid(
-            f'The tarball cannot be read: {type(exc).__name__}'
+            f'The tarball cannot be read: {type(exc).__name__}. It has to be '
+            'whole, and plain or compressed by gzip, bzip2 or xz'
         ) from exc
     return found if whole else _without_top(found, folders)
 
@@ -86,7 +91,7 @@ def _open(file: BinaryIO, limits: sources.Limits) -> _Limited:
     for sign, opener in _COMPRESSED.items():
         if magic.startswith(sign):
             plain = opener(file)
-    return _Limited(plain, limits.bytes + _HEADERS + limits.files * 2048)
+    return _Limited(plain, limits)
 
 
 def _read(file: _Limited, limits: sources.Limits) -> dict[str, bytes]:

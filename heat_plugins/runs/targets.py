@@ -122,7 +122,9 @@ class Target:
 
     def _standalone_action(self, name: str) -> Action:
         if not actions.serves(self.config.group, self.config.config, name):
-            raise errors.Refused(f'The config has nothing for action {name}')
+            raise errors.Refused(
+                f'The config {self.config.id} has nothing for action {name}'
+            )
         return self._action(name)
 
     def _action(self, name: str) -> Action:
