@@ -76,7 +76,10 @@ def _check_clock(
     try:
         there = utils.parsedate_to_datetime(answer.headers.get('date', ''))
     except ValueError:
-        found.warn('The object store does not tell its time.')
+        found.warn(
+            'The object store does not tell its time (no Date in its '
+            'answers): see for yourself that both hosts keep it with NTP.'
+        )
         return
     here = datetime.datetime.now(datetime.UTC)
     ahead = round((there - here).total_seconds())
@@ -125,7 +128,10 @@ def _use(
         )
         return
     if store.get_object(container, name, len(_BODY)) != _BODY:
-        found.fail('What was PUT to a TempURL comes back changed.')
+        found.fail(
+            'What was PUT to a TempURL comes back changed: look at what '
+            'stands before the object store, such as a proxy or a cache.'
+        )
         return
     listed = {entry.name for entry in store.list_objects(container, name)}
     if name not in listed:
@@ -148,4 +154,7 @@ def _clean_up(
                 store.delete_object(container, entry.name)
             store.delete_container(container)
     except errors.SignalError as exc:
-        found.warn(f'Container {container} of this check is left: {exc}.')
+        found.warn(
+            f'Container {container} of this check is left, and can be '
+            f'deleted: {exc}.'
+        )

@@ -297,7 +297,8 @@ class KeyKeeper:
                 )
         raise errors.TempURLUnusable(
             'The object store accepts no TempURL, neither under a key of '
-            f'the container nor of the account ({", ".join(digests)})'
+            f'the container nor of the account ({", ".join(digests)}); its '
+            'tempurl middleware has to come before what authenticates'
         )
 
     def _usable_digests(
