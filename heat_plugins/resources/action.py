@@ -158,7 +158,9 @@ class Action(mistral_named.MistralNamed):
         """See whether the base is there: Mistral tells only as it runs."""
         base = adhoc.base_name(self._spec(found))
         if self.see(patience, base) is None:
-            raise service.MistralError(f'there is no action "{base}".')
+            raise service.MistralError(
+                f'there is no action "{base}" in Mistral to stand on.'
+            )
 
     def see(self, patience, name):
         return self.look(

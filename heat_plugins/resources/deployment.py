@@ -123,7 +123,11 @@ class DeploymentMixin(
         row = self._row()
         if row is None:
             raise exception.Error(
-                _('There is no deployment with id %s') % self.resource_id
+                _(
+                    'There is no deployment with id %s any more; an update '
+                    'of the stack makes it again'
+                )
+                % self.resource_id
             )
         if not self._server_reachable():
             raise exception.Error(

@@ -197,7 +197,10 @@ class Waiting:
             )
         # Heat's API lets people write there what they like.
         raise exception.Error(
-            _('Somebody has given the deployment the status %s')
+            _(
+                'Somebody has given the deployment the status %s, which is '
+                'neither COMPLETE nor FAILED'
+            )
             % outcome.status
         )
 

@@ -207,7 +207,9 @@ class _CfnSignal(_Transport):
     def make(self):
         with _unusable_if_fails():
             if not self.deployment._get_ec2_signed_url():
-                raise Unusable(_('no key pair can be made'))
+                raise Unusable(
+                    _("no key pair can be made; heat-engine's log says why")
+                )
 
 
 class _HeatSignal(_Transport):

@@ -208,7 +208,10 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         names = record.names.values()
         found = self._service().find(names)
         if missing := [name for name in names if name not in found]:
-            raise exception.Error(f'missing in Mistral: {", ".join(missing)}')
+            raise exception.Error(
+                'not in Mistral any more, until an update of the stack makes '
+                f'it again: {", ".join(missing)}'
+            )
 
     def handle_delete(self):
         """Write down that everything is to go."""

@@ -116,17 +116,21 @@ class Checks(workflow.Workflow):
                 'workflow of the definition declares'
             )
         written = self._wanted(props)
-        longest = max(len(full) for full in written.names.values())
-        if longest > naming.LIMIT:
+        longest = max(written.names.values(), key=len)
+        if len(longest) > naming.LIMIT:
             raise _problem(
-                f'"name" has {longest} characters, and Mistral takes '
-                f'{naming.LIMIT}'
+                f'the name "{longest:.40}…" would have {len(longest)} '
+                f'characters in Mistral, which takes {naming.LIMIT}; shorten '
+                '"name", or that of the workflow'
             )
         size = sum(
             len(short) + len(full) for short, full in written.names.items()
         )
         if 3 * size > records.BYTES:
-            raise _problem('there are too many workflows for one resource')
+            raise _problem(
+                f'{len(names)} workflows with names of this length are too '
+                'many for one resource; divide them among several'
+            )
 
     def _check_call(self, task):
         """Hold a called workflow against those that Mistral has."""

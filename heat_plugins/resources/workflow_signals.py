@@ -64,7 +64,8 @@ class Signals:
         name = record.names.get(run.workflow)
         if name is None:
             raise runs.RunError(
-                f'Mistral does not have the workflow "{run.workflow}" yet'
+                f'Mistral does not have the workflow "{run.workflow}" yet; '
+                'send the signal again when the resource is complete'
             )
         execution_id = record.execution_id()
         entry['workflow'] = name

@@ -254,7 +254,9 @@ class ValidationTest(WorkflowTest):
 
     def test_name_that_mistral_could_not_take_is_refused(self):
         said = self.refused(template(definition=ONE, name='x' * 256))
-        self.assertIn('"name" has 256 characters', said)
+        self.assertIn(
+            'would have 256 characters in Mistral, which takes 255', said
+        )
 
     def test_empty_definition_is_refused(self):
         self.assertIn('is empty', self.refused(template(definition=' ')))
