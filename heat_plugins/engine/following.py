@@ -14,6 +14,7 @@ import threading
 from oslo_log import log as logging
 
 from heat_plugins.runs import ledger as ledgers
+from heat_plugins.runs import run as runs
 from heat_plugins.runs import waiting
 
 LOG = logging.getLogger(__name__)
@@ -53,16 +54,39 @@ def watch(root_stack_id: str) -> None:
         except Exception as exc:
             LOG.warning(
                 'The runs of stack %(stack)s are left to whoever starts or '
-                'looks next: %(error)s',
-                {'stack': root_stack_id, 'error': exc},
+                'looks next: %(error)s: %(message)s',
+                {
+                    'stack': root_stack_id,
+                    'error': type(exc).__name__,
+                    'message': exc,
+                },
             )
 
 
 def _see_to_the_end(ledger: ledgers.Ledger, root_stack_id: str) -> None:
-    waiter = ledger.waiter(root_stack_id, pace=PACE, everything=True)
+    waiter = ledger.waiter(
+        root_stack_id, watch=_tell_end, pace=PACE, everything=True
+    )
     waiter.step()
     while waiter.pending:
         waiter.step()
+
+
+def _tell_end(run: runs.Run) -> None:
+    """Log that a run has ended; its reason may be in a server's words."""
+    if run.ended:
+        LOG.info(
+            'Run %(run)s of %(action)s on %(resource)s of stack %(stack)s, '
+            '%(stack_id)s, has ended: %(state)s',
+            {
+                'run': run.id,
+                'action': run.action,
+                'resource': run.resource,
+                'stack': run.stack_name,
+                'stack_id': run.stack_id,
+                'state': run.state.value,
+            },
+        )
 
 
 def _next(root_stack_id: str) -> ledgers.Ledger | None:

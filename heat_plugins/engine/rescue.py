@@ -127,9 +127,9 @@ def _look_on() -> None:
             rescuer.look()
         except Exception as exc:
             LOG.warning(
-                'Deployments of engines that have died were not looked for: '
-                '%(error)s: %(message)s',
-                {'error': type(exc).__name__, 'message': exc},
+                'Deployments of engines that have died were not looked for, '
+                'which is tried again: %s',
+                _told(exc),
             )
         time.sleep(interval)
 
@@ -180,15 +180,20 @@ class Rescuer:
         except Exception as exc:
             LOG.warning(
                 'Resource %(resource)s of stack %(stack)s, whose engine has '
-                'died, was not gone on with: %(error)s: %(message)s',
+                'died, was not gone on with, which is tried again: %(error)s',
                 {
                     'resource': held.name,
                     'stack': held.stack_id,
-                    'error': type(exc).__name__,
-                    'message': exc,
+                    'error': _told(exc),
                 },
             )
             return False
+
+
+def _told(exc: Exception) -> str:
+    """Return an error in one line; the database's has a statement in more."""
+    cause = str(exc).partition('\n')[0]
+    return f'{type(exc).__name__}: {cause}'
 
 
 def _dead(
@@ -287,12 +292,13 @@ def _go_on(held: Held, stack: parser.Stack, found: resource.Resource) -> bool:
     if not _take_away(heat_context.get_admin_context(), held):
         return False
     LOG.warning(
-        '%(reason)s while it worked on %(resource)s of stack %(stack)s; '
-        'going on with it',
+        '%(reason)s while it worked on %(resource)s of stack %(stack)s, '
+        '%(stack_id)s; going on with it',
         {
             'reason': held.reason,
             'resource': held.name,
             'stack': stack.name,
+            'stack_id': stack.id,
         },
     )
     _retrigger(held, stack, found)

@@ -45,9 +45,13 @@ class FollowTest(base.RunsTestCase):
         run = self.start()
         self.follow()
         self.acts = [lambda: None, self.answer]
-        self.threads[0]()
+        with self.assertLogs(following.LOG.logger, 'INFO') as logs:
+            self.threads[0]()
         self.assertEqual(runs.State.COMPLETE, self.state(run))
         self.assertEqual([], self.heat.given())
+        (line,) = logs.output
+        for said in (run.id, run.resource, self.stack.id, 'complete'):
+            self.assertIn(said, line)
 
     def test_one_thread_serves_a_stack_and_those_that_begin_meanwhile(self):
         self.heat.add_deployment(self.stack, 'web', 'server-2')
