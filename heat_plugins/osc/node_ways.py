@@ -202,10 +202,11 @@ class ThroughMistral:
         if found.success:
             return found.output
         said = found.output.get('error')
+        # Where an executor has died it is a text of Mistral's.
+        ours = isinstance(said, dict) and said.get('message')
         if found.output.get('nodes'):
-            reason = said['message'] if said else found.reason
-            raise Failed(reason, found.output)
-        if isinstance(said, dict) and said.get('message'):
+            raise Failed(ours or found.reason, found.output)
+        if ours:
             raise codes.error(said)
         raise exceptions.CommandError(
             f'Execution {found.id} of Mistral: {found.reason}'

@@ -335,6 +335,13 @@ class ThroughMistralTest(NodeCase):
         self.assertEqual((common.FAILED, 1), (code, len(found)))
         self.assertIn('Not all', logs.output[0])
 
+    def test_what_mistral_says_of_a_dead_executor_is_no_error_of_ours(self):
+        self.through(('ERROR', self.output(error="Heartbeat wasn't received")))
+        with self.assertLogs('', 'ERROR') as logs:
+            code, found = self.register()
+        self.assertEqual((common.FAILED, 1), (code, len(found)))
+        self.assertIn('because', logs.output[0])
+
     def test_an_error_is_an_error(self):
         error = {'code': 'invalid', 'message': 'This is no list'}
         for output, said in (
