@@ -97,12 +97,19 @@ class Starter:
         :returns: the run; it has ended if somebody was faster than that.
         :raises errors.Refused: there is no such action, its inputs do not
             fit, or it runs already.
-        :raises errors.NotFound: the stack or deployment goes meanwhile.
+        :raises errors.NotFound: the stack is gone, or the deployment goes
+            meanwhile.
         :raises errors.RunError: Heat did not take it.
         :raises heat_plugins.signals.errors.SignalError: the object store
             did not.
         """
         action, values = check(target, order)
+        # What was found may be long ago, and the container of a stack that
+        # has gone would be made again, for good.
+        if self._heat.stack(target.root.id).gone:
+            raise errors.NotFound(
+                f'Stack {target.root.name} is deleted, or on its way there'
+            )
         now = self._clock()
         found = records.Records(self._store, target.root.id)
         run = runs.Run(

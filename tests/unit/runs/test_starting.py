@@ -122,6 +122,21 @@ class StartTest(base.RunsTestCase):
         self.cluster.before = before
         self.assert_cancelled(self.start())
 
+    def test_a_stack_that_was_deleted_since_is_not_given_a_container(self):
+        (target,) = self.runs.find('shop', 'db')
+        order = base.starting.Order(action='BACKUP')
+        self.heat.stacks[self.stack.id] = dataclasses.replace(
+            self.stack, status='DELETE_IN_PROGRESS'
+        )
+        exc = self.assertRaises(
+            errors.NotFound, self.runs.start, target, order
+        )
+        self.assertIn('Stack shop', str(exc))
+        self.heat.delete_stack(self.stack)
+        self.assertRaises(errors.NotFound, self.runs.start, target, order)
+        self.assertEqual([], self.heat.given())
+        self.assertIsNone(self.cluster.container(self.records.container))
+
     def test_without_a_role_in_the_object_store_nothing_is_made(self):
         self.cluster.denied.add('project-1')
         before = dict(self.heat.configs)
