@@ -62,7 +62,10 @@ def prepare() -> int:
         if list(results.pending()):
             delivery.go_on()
     except OSError:
-        LOG.exception('Not all is prepared')
+        LOG.exception(
+            'Not all hooks are supervised, or not all results of before are '
+            'sent; configs are run all the same'
+        )
     return 0
 
 
@@ -91,7 +94,7 @@ def run_hook(program: str) -> int:
     try:
         config = configs.read(content)
     except ValueError as exc:
-        LOG.warning('What is run is not supervised: %s', exc)
+        LOG.warning('What %s is to run is not supervised: %s', program, exc)
         return subprocess.run([program], input=content).returncode
     if config.is_signalled:
         _note_running(config)
@@ -103,7 +106,14 @@ def run_hook(program: str) -> int:
     sys.stderr.buffer.write(sending.redact(end.stderr))
     if end.limit is None:
         return end.status
-    LOG.error('Config %s was stopped after %.0f s', config.id, end.limit)
+    LOG.error(
+        'Config %s, %s of %s in stack %s, was stopped after %.0f s',
+        config.id,
+        config.inputs.get('deploy_action'),
+        config.inputs.get('deploy_resource_name'),
+        config.inputs.get('deploy_stack_id'),
+        end.limit,
+    )
     return 0
 
 
@@ -111,7 +121,11 @@ def _note_running(config: configs.Config) -> None:
     try:
         results.running().put(config.id, {})
     except OSError:
-        LOG.exception('If config %s is interrupted nobody knows', config.id)
+        LOG.exception(
+            'Config %s is not noted as running: if it is interrupted, no '
+            'result is sent for it',
+            config.id,
+        )
 
 
 def notify(path: str) -> int:
@@ -131,7 +145,9 @@ def notify(path: str) -> int:
             delivery.deliver_now(config.id)
         return 0
     except (OSError, ValueError):
-        LOG.exception('heat-agents send this result in their way')
+        LOG.exception(
+            'The result of the config in %s is sent by heat-agents, once', path
+        )
     return subprocess.run([places.notifier(), path], input=content).returncode
 
 
