@@ -124,6 +124,9 @@ def _check_service(
         )
         return
     if answer.status_code >= 500:
-        found.fail(f'{way.service} answers {answer.status_code}.')
+        found.fail(
+            f'{way.service} answers {answer.status_code} at {answer.url}; '
+            'its log says why.'
+        )
     else:
         found.good(f'{way.service} answers at {answer.url}.')

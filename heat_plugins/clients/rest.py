@@ -223,7 +223,9 @@ class Rest:
             )
         if isinstance(exc, keystone.REFUSALS):
             return Failure(
-                Kind.DENIED, f'Keystone gives no token for it: {reason}'
+                Kind.DENIED,
+                'Keystone gives no token for these credentials, to ask '
+                f'{service.name} with: {reason}',
             )
         return Failure(
             Kind.UNAVAILABLE, f'{service.name} cannot be reached: {reason}'

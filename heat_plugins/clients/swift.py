@@ -153,7 +153,10 @@ def _translated(
     if isinstance(exc, exceptions.EndpointNotFound):
         return _no_endpoint()
     if isinstance(exc, keystone.REFUSALS):
-        return errors.Denied(f'Keystone gives no token for it: {name}')
+        return errors.Denied(
+            'Keystone gives no token for these credentials, to ask the '
+            f'object store with: {name}'
+        )
     if isinstance(exc, exceptions.HttpError):
         # The object store's own are answers, and no errors of the session.
         return errors.Unavailable(

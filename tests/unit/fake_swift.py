@@ -569,7 +569,10 @@ class Transport:
 
     def _check_token(self):
         if self._project_id in self._cluster.locked_out:
-            raise errors.Denied('Keystone gives no token for it: NotFound')
+            raise errors.Denied(
+                'Keystone gives no token for these credentials, to ask the '
+                'object store with: NotFound'
+            )
 
 
 def ceph(endpoint=CEPH, **options):
