@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``openstack software deployment apply``: a config of one's own."""
 
-from osc_lib import exceptions
-
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import following
@@ -77,14 +75,7 @@ class Apply(common.Report):
 
 def _from_file(parsed_args, inputs):
     """Return a config as it would be in Heat; it takes any input."""
-    path = parsed_args.config_file
-    try:
-        with open(path, encoding='utf-8') as file:
-            text = file.read()
-    except (OSError, UnicodeDecodeError) as exc:
-        raise exceptions.CommandError(
-            f'The config cannot be read from {path}: {exc}'
-        ) from exc
+    text = common.read_text(parsed_args.config_file)
     return orchestration.Config(
         id='',
         name=None,

@@ -2,6 +2,7 @@
 """What the commands share: the way to the core, output and exit codes."""
 
 import argparse
+import pathlib
 import sys
 
 from cliff import columns
@@ -165,17 +166,26 @@ class Input:
         return f'{self.name}=***'
 
 
+def read_text(path):
+    """Return the text in a file; - for standard input.
+
+    :raises exceptions.CommandError: it cannot be read, or is no text.
+    """
+    try:
+        if path == '-':
+            return sys.stdin.read()
+        return pathlib.Path(path).read_text(encoding='utf-8')
+    except (OSError, UnicodeDecodeError) as exc:
+        reason = getattr(exc, 'strerror', None) or 'it is no text in UTF-8'
+        raise exceptions.CommandError(
+            f'{path} cannot be read: {reason}'
+        ) from None
+
+
 def read_map(path):
     """Read values from a map in a file; - for standard input."""
     try:
-        if path == '-':
-            text = sys.stdin.read()
-        else:
-            with open(path, encoding='utf-8') as file:
-                text = file.read()
-        found = yaml.safe_load(text)
-    except (OSError, UnicodeDecodeError) as exc:
-        raise exceptions.CommandError(f'{path} cannot be read: {exc}') from exc
+        found = yaml.safe_load(read_text(path))
     except yaml.YAMLError as exc:
         # What it says quotes the place, secrets and all.
         raise exceptions.CommandError(

@@ -97,7 +97,7 @@ class RegisterNodes(NodeCommand):
     def take_action(self, parsed_args):
         found = self.done(
             self.way(parsed_args).register,
-            files.load(_text(parsed_args.file)),
+            files.load(common.read_text(parsed_args.file)),
             remove=parsed_args.remove,
             dry_run=parsed_args.dry_run,
             manage=not parsed_args.no_manage,
@@ -291,18 +291,6 @@ def _add_timeout(parser):
         help='The most that a node may take, all in all (default: '
         '%(default)s)',
     )
-
-
-def _text(path):
-    try:
-        if path == '-':
-            return sys.stdin.read()
-        return pathlib.Path(path).read_text(encoding='utf-8')
-    except (OSError, UnicodeDecodeError) as exc:
-        reason = getattr(exc, 'strerror', None) or 'it is no text'
-        raise exceptions.CommandError(
-            f'{path} cannot be read: {reason}'
-        ) from None
 
 
 def _save(core, folder, machines):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``openstack deployment plan validation list|run|stop``."""
 
-import pathlib
 import time
 
 from osc_lib import exceptions
@@ -246,13 +245,7 @@ def _secrets(parsed_args):
     if parsed_args.secrets:
         found['variables'] = common.read_map(parsed_args.secrets)
     if parsed_args.ssh_key:
-        path = pathlib.Path(parsed_args.ssh_key)
-        try:
-            found['ssh_key'] = path.read_text()
-        except (OSError, UnicodeDecodeError) as exc:
-            raise exceptions.CommandError(
-                f'{path} cannot be read: {exc}'
-            ) from exc
+        found['ssh_key'] = common.read_text(parsed_args.ssh_key)
     return found
 
 
