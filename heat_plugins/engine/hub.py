@@ -320,6 +320,14 @@ class Hub(account.Account):
         """
         return time.monotonic() - self._shut_at <= _REFUSAL_SECONDS
 
+    def drop_empty_container(self) -> None:
+        """Delete the container if it is there, and nothing in it."""
+        try:
+            self.store.delete_container(self.container)
+        except (errors.NotFound, errors.Conflict):
+            return
+        self._forget_signer()
+
     def drop_container(self, container: str) -> None:
         """Delete a container and what is left in it; see `cleaning.drop`."""
         try:

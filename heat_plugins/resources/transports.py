@@ -253,7 +253,7 @@ class _TempURLPoll(_Transport):
             )
         except errors.SignalError as exc:
             if is_new:
-                self._give_up()
+                self._give_up(hub)
             raise Unusable(str(exc)) from exc
         name = names.signal(self.deployment.resource_id, config_id)
         report_name = beginning.object_name(name)
@@ -266,19 +266,32 @@ class _TempURLPoll(_Transport):
             report_url=signer.url(report_name, expires),
         )
 
-    def _give_up(self):
-        """Forget a container that may not even have been made."""
+    def _give_up(self, hub):
+        """Forget a container that may not even have been made.
+
+        One with anything in it stays: commands have made it, for runs.
+        """
         try:
-            Sweep(self.deployment).run()
+            hub.call(self.deployment.stack, lambda: self._forget(hub))
         except (errors.Denied, errors.TempURLUnusable):
             # Who may not make one has none.
             self.deployment.data_delete(rows.CONTAINER_KEY)
         except errors.SignalError as exc:
+            self.deployment.data_set(rows.CONTAINER_KEY, hub.container)
             LOG.info(
                 '%(deployment)s: what was made for it in the object store '
                 'is cleaned up when it goes: %(error)s',
                 {'deployment': self.deployment._label, 'error': exc},
             )
+
+    def _forget(self, hub):
+        deployment = self.deployment
+        # Before asking for others; see `Sweep`.
+        deployment.data_delete(rows.CONTAINER_KEY)
+        if not rows.container_in_use(
+            deployment.context, hub.root_stack_id, hub.container
+        ):
+            hub.drop_empty_container()
 
     def _lifetime(self) -> int:
         """Return for how many seconds the URL is to be valid."""

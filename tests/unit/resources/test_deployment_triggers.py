@@ -10,6 +10,7 @@ from heat_plugins.engine import following
 from heat_plugins.engine import rows
 from heat_plugins.resources import transports
 from heat_plugins.signals import errors
+from heat_plugins.signals import keys
 from tests.unit.resources import deployments
 
 BACKUP = {'trigger': 'BACKUP'}
@@ -71,6 +72,11 @@ class TriggerTestCase(deployments.DeploymentTestCase):
             for one in self.in_metadata(stack)
             if one['name'].endswith('-BACKUP')
         ]
+
+    def holds_container(self, stack):
+        return rows.container_in_use(
+            stack.context, stack.id, f'heat-plugins-{stack.id}'
+        )
 
     def runs(self, stack, name='deployment'):
         again = self.heat.load(stack)
@@ -203,11 +209,6 @@ class SignalTest(TriggerTestCase):
         self.signal(stack, BACKUP)
         self.assertRaises(exception.ResourceFailure, late.signal, BACKUP)
         self.assertTrue(self.holds_container(stack))
-
-    def holds_container(self, stack):
-        return rows.container_in_use(
-            stack.context, stack.id, f'heat-plugins-{stack.id}'
-        )
 
 
 class RefusalTest(TriggerTestCase):
@@ -525,6 +526,21 @@ class EndTest(TriggerTestCase):
         self.assertIsNotNone(hub.refusal)
         self.delete(stack)
         self.assert_nothing_left()
+
+    def test_they_stay_where_another_deployment_gets_no_url(self):
+        stack = self.stack(signal_transport='NO_SIGNAL')
+        self.signal(stack, BACKUP)
+        deployment = self.heat.load(stack)['deployment']
+        # As if a command had started it.
+        deployment.data_delete(rows.CONTAINER_KEY)
+        self.now += 600
+        keys.KeyKeeper.forget_abilities()
+        self.swift.tempurl = False
+        poll = transports._TempURLPoll(deployment, True)
+        self.assertRaises(transports.Unusable, poll.prepare, 'config')
+        self.assertFalse(self.holds_container(stack))
+        self.assertEqual(1, len(self.given(stack)))
+        self.assertEqual('waiting', self.runs(stack)[0]['state'])
 
 
 class GroupTest(TriggerTestCase):
