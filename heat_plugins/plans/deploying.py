@@ -303,7 +303,8 @@ def _check(
     if TAG not in stack.tags and not take_over:
         raise errors.Refused(
             f'Stack {stack.name} was not made from a plan. To replace all of '
-            'it by the plan, ask for it to be taken over'
+            'it by the plan, ask for it to be taken over (--take-over; in a '
+            'workflow, take_over: true)'
         )
     if stack.in_progress and not _is_content(stack, plan):
         raise errors.Refused(

@@ -93,7 +93,9 @@ def _git(
         raise errors.Invalid(f'{failed} within {seconds:.0f} s') from exc
     except subprocess.CalledProcessError as exc:
         # What it says may hold the URL, and that a password.
-        raise errors.Invalid(f'{failed}: git exits {exc.returncode}') from exc
+        raise errors.Invalid(
+            f'{failed}: git exits {exc.returncode}. Done by hand, it says why'
+        ) from exc
 
 
 def _public(url: str) -> str:
