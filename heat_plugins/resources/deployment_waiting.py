@@ -260,7 +260,8 @@ class Waiting:
 
     def _note_trouble(self, wait, error):
         """Note what keeps an action from going on; log when that begins."""
-        if not (wait.trouble or wait.hub.watcher.trouble):
+        # The watcher logs its own, which is old where nobody waits.
+        if not (wait.trouble or (wait.ticket and wait.hub.watcher.trouble)):
             LOG.warning(
                 '%(deployment)s: %(action)s cannot go on, which is tried '
                 'again: %(error)s',
