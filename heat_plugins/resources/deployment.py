@@ -26,6 +26,7 @@ from heat_plugins.resources import deployment_records
 from heat_plugins.resources import deployment_schema
 from heat_plugins.resources import deployment_triggers
 from heat_plugins.resources import deployment_waiting
+from heat_plugins.resources import eventful
 from heat_plugins.resources import transports
 from heat_plugins.signals import errors
 
@@ -37,6 +38,7 @@ class DeploymentMixin(
     deployment_beginning.Beginning,
     deployment_deletion.Deleting,
     deployment_records.Records,
+    eventful.Eventful,
 ):
     """The behaviour of our deployment classes; see the module."""
 

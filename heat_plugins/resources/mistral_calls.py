@@ -18,6 +18,7 @@ from oslo_log import log as logging
 from heat_plugins import config
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import mistral_errors
+from heat_plugins.resources import eventful
 from heat_plugins.workflows import service
 
 LOG = logging.getLogger(__name__)
@@ -77,7 +78,7 @@ def backoff(waited: float, longest: int = _LONGEST_DELAY) -> int:
     return max(1, min(int(waited / 4), longest))
 
 
-class MistralCalls:
+class MistralCalls(eventful.Eventful):
     """Mixed into a resource type, in front of Heat's class."""
 
     default_client_name = heat_mistral.CLIENT_NAME
