@@ -20,6 +20,9 @@ from heat_plugins.plans import texts
 _TRUE = ('t', 'true', 'on', 'y', 'yes', '1')
 _FALSE = ('f', 'false', 'off', 'n', 'no', '0')
 
+# The most of a number, but the first one: those of the largest float.
+_DIGITS = 308
+
 
 def fitted(value: Any, wanted: parameters.Effective) -> Any:
     """Return a value as its parameter's type has it, if it fits.
@@ -72,7 +75,8 @@ def _number(value: Any) -> Any:
     if isinstance(value, int | float):
         return value
     found = decimal.Decimal(value)
-    if not found.is_finite():
+    # To write out the digits of 1e999999999 takes for ever.
+    if not found.is_finite() or found.adjusted() > _DIGITS:
         raise ValueError
     return int(found) if found == found.to_integral() else float(found)
 

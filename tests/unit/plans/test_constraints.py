@@ -54,6 +54,7 @@ class FittedTest(testtools.TestCase):
         for value, type_ in (
             (True, 'number'),
             ('nan', 'number'),
+            ('1e100000', 'number'),
             ('perhaps', 'boolean'),
             (2, 'boolean'),
             ('just words', 'json'),
