@@ -11,7 +11,11 @@ HIDDEN = '******'
 
 _SHORTEST = 4
 
-_SECRET = re.compile('password|secret|priv_protocol_key|token', re.IGNORECASE)
+# Of IPMI and SNMP, keys and communities are passwords by another name.
+_SECRET = re.compile(
+    'password|secret|token|community|(auth|kg|priv|protocol)_key',
+    re.IGNORECASE,
+)
 
 
 def is_secret(name: str) -> bool:

@@ -132,6 +132,12 @@ class RegisteringTest(RegisteringCase):
         self.assertIn('snmp_password', found.reason)
         self.assertNotIn('hunter22', repr(found))
 
+    def test_nor_does_one_hold_another_key_of_the_bmc(self):
+        self.register(entry(driver_info={'ipmi_hex_kg_key': '00ff00ff'}))
+        found = self.one(entry(driver_info={'ipmi_hex_kg_key': '11ee11ee'}))
+        self.assertNotIn('ff00ff', repr(found))
+        self.assertNotIn('ee11ee', repr(found))
+
     def test_progress_is_told_for_each_entry(self):
         told = []
         self.register(
