@@ -5,10 +5,9 @@ from collections.abc import Mapping
 import re
 from typing import Any, Final
 
-import yaml
-
 from heat_plugins.workflows import findings
 from heat_plugins.workflows import reading
+from heat_plugins.workflows import renaming
 
 #: What Mistral's language lets an ad-hoc action have.
 KEYS: Final = (
@@ -19,8 +18,6 @@ KEYS: Final = (
     'input',
     'output',
 )
-
-_VERSION: Final = '2.0'
 
 # The base may be written with arguments: std.echo output="x".
 _BASE_NAME: Final = re.compile(r'^\s*([\w.][^=(\s"]*)')
@@ -66,11 +63,9 @@ def write(name: str, spec: Mapping[str, Any]) -> str:
     wanted = {
         key: spec[key] for key in KEYS if spec.get(key) not in (None, '')
     }
-    body = yaml.safe_dump(
-        {name: wanted}, default_flow_style=False, sort_keys=False
-    )
-    # First, so that mistralclient cannot take the text for a file's name.
-    return f"version: '{_VERSION}'\n{body}"
+    # The version first, so that mistralclient cannot take the text for a
+    # file's name.
+    return renaming.dump({'version': renaming.VERSION, name: wanted})
 
 
 def base_name(spec: Mapping[str, Any]) -> str:
