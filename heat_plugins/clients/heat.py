@@ -43,9 +43,9 @@ class Heat:
         )
 
     def stack(self, name_or_id: str) -> orchestration.Stack:
-        found = self._get(
-            f'/stacks/{_quoted(name_or_id)}', 'stack', name_or_id
-        )['stack']
+        # Its outputs may take long to work out, and nobody wants them here.
+        path = f'/stacks/{_quoted(name_or_id)}?resolve_outputs=false'
+        found = self._get(path, 'stack', name_or_id)['stack']
         return orchestration.Stack(
             id=found['id'],
             name=found['stack_name'],

@@ -69,9 +69,16 @@ class HeatTest(testtools.TestCase):
             'parent': None,
             'parameters': {'size': '3'},
         }
-        there = f'{URL}/stacks/my%20shop/id-1'
-        self.answer('GET /stacks/my%20shop', status=302, location=there)
-        self.answer('GET /stacks/my%20shop/id-1', {'stack': found})
+        there = f'{URL}/stacks/my%20shop/id-1?resolve_outputs=false'
+        self.answer(
+            'GET /stacks/my%20shop?resolve_outputs=false',
+            status=302,
+            location=there,
+        )
+        self.answer(
+            'GET /stacks/my%20shop/id-1?resolve_outputs=false',
+            {'stack': found},
+        )
         stack = self.heat.stack('my shop')
         self.assertEqual('id-1', stack.id)
         self.assertTrue(stack.gone)

@@ -37,7 +37,9 @@ class HeatServersTest(testtools.TestCase):
             'stack_status': 'CREATE_COMPLETE',
             **more,
         }
-        self.answer(f'/stacks/{stack_id or name}', {'stack': found})
+        body = {'stack': found}
+        for query in ('', '?resolve_outputs=false'):
+            self.answer(f'/stacks/{stack_id or name}{query}', body)
 
     def resource(self, name, type_, stack, nested=None):
         links = [{'rel': 'stack', 'href': f'{URL}/stacks/x/{stack}'}]
