@@ -106,6 +106,9 @@ class Settler:
             # The listing may lag behind.
             return self._take(run, _overdue(run), run.deadline)
         if self._undelivered(run, now):
+            # Nor does the listing show all reports at once.
+            run = self._report(run, {run.progress_signal})
+        if self._undelivered(run, now):
             return self._take(
                 run,
                 'The server did not report that it has begun within '

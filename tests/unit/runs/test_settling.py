@@ -193,6 +193,13 @@ class DeliveryTest(base.RunsTestCase):
         self.assertEqual(State.TIMED_OUT, run.state)
         self.assertIn('within 30 s', run.reason)
 
+    def test_a_report_that_no_listing_shows_is_found_in_time(self):
+        run = self.start(timeout=600, delivery_timeout=30)
+        self.put(self.inputs()['deploy_progress_url'], {})
+        self.cluster.lagging.add((self.records.container, run.progress_signal))
+        self.now += 31
+        self.assertEqual(State.RUNNING, self.show(run).state)
+
     def test_one_that_has_reported_has_the_rest_of_the_time(self):
         run = self.start(timeout=600, delivery_timeout=30)
         self.put(self.inputs()['deploy_progress_url'], {})
