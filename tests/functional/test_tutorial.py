@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of the tutorial work, one after the other, in one shell.
+
+The page brings its cloud up and down, and what it leaves in Mistral goes with
+that, so the cloud is one of this test's own.
+"""
+
+from collections.abc import Iterator
+import pathlib
+import re
+import subprocess
+import textwrap
+
+import pytest
+
+from tests.functional import base
+from tests.functional import conftest
+
+PAGE = base.ROOT / 'doc/source/tutorial.rst'
+
+_BLOCK = re.compile(r'::\n\n((?:(?: {4}.*)?\n)+)')
+
+pytestmark = pytest.mark.skipif(
+    conftest.PROFILE != 'small', reason='the page starts the profile small'
+)
+
+
+def script() -> str:
+    """Return what the page lets its reader type; it ends at an error."""
+    lines = ['set -e', 'trap \'echo "Failed: $BASH_COMMAND" >&2\' ERR']
+    for block in _BLOCK.findall(PAGE.read_text()):
+        for command in textwrap.dedent(block).strip('\n').split('\n'):
+            if 'got up this early' in command:
+                # As the page says.
+                command = f'if {command}; then exit 1; fi'
+            elif command.startswith('openstack object list'):
+                # "After a few seconds", says the page.
+                command = f'until {command}; do sleep 1; done'
+            lines.append(command)
+    return '\n'.join(lines)
+
+
+@pytest.fixture
+def own_cloud(
+    request: pytest.FixtureRequest,
+) -> Iterator[base.minicloud_client.Cloud]:
+    yield from conftest.clouds(request, 'tutorial')
+
+
+@pytest.mark.timeout(480)
+def test_every_command_of_the_page_works(
+    own_cloud: base.minicloud_client.Cloud, tmp_path: pathlib.Path
+) -> None:
+    # The page writes a file to where its reader is.
+    (tmp_path / 'contrib').symlink_to(base.ROOT / 'contrib')
+    said = tmp_path / 'said'
+    # To a file: whatever the page leaves running would hold a pipe open.
+    with said.open('w') as file:
+        done = subprocess.run(
+            ['bash', '-c', script()],
+            cwd=tmp_path,
+            env=own_cloud.env(),
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            timeout=420,
+        )
+    assert done.returncode == 0, said.read_text()
+    assert 'UPDATE_FAILED' in said.read_text()
+    assert (tmp_path / 'web.svg').exists()
