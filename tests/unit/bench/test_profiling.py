@@ -6,7 +6,7 @@ import testtools
 from tests.bench import profiling
 
 _HEAT = '/venv/lib/python3.11/site-packages/heat/engine'
-_OURS = '/work/heat_plugins/resources'
+_OURS = '/src/heat_plugins/resources'
 
 CHECK = f'check ({_HEAT}/worker.py:1)'
 CREATE = f'create ({_HEAT}/resource.py:1)'
