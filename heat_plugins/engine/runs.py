@@ -31,7 +31,7 @@ def ledger_for(deployment, hub) -> ledger.Ledger:
         deploying.Heat(
             deployment.rpc_client(),
             deployment.context,
-            deployment._reading_project(),
+            deployment._reading_project(deployment._server()),
         ),
         hub.store,
         who=WHO,

@@ -79,7 +79,7 @@ class Beginning:
                 'heat-config-supervisor'
             )
             % {
-                'server': wait.server_id,
+                'server': wait.server.id,
                 'seconds': self.properties[deployment_schema.DELIVERY_TIMEOUT],
                 'action': wait.action,
             }
@@ -110,13 +110,13 @@ class Beginning:
                 wait.action,
                 self.IN_PROGRESS,
                 _('Server %(server)s has begun %(action)s')
-                % {'server': wait.server_id, 'action': wait.action},
+                % {'server': wait.server.id, 'action': wait.action},
             )
         LOG.info(
             '%(deployment)s: server %(server)s has begun %(action)s',
             {
                 'deployment': self._label,
-                'server': wait.server_id,
+                'server': wait.server.id,
                 'action': wait.action,
             },
         )

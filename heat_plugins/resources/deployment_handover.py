@@ -5,7 +5,6 @@ import time
 import uuid
 
 from heat.common import exception
-from heat.db import api as db_api
 from heat.engine import resource
 from heat.objects import software_config as config_objects
 from heat.rpc import api as rpc_api
@@ -15,6 +14,7 @@ from heat_plugins.configs import actions
 from heat_plugins.configs import handover
 from heat_plugins.engine import rows
 from heat_plugins.engine import server_policy
+from heat_plugins.engine import servers
 from heat_plugins.resources import deployment_schema
 from heat_plugins.resources import deployment_waiting
 from heat_plugins.resources import transports
@@ -62,7 +62,10 @@ class HandOver:
         """Hand a config to the server; return what there is to wait for."""
         if config is None:
             config = self._load_config()
-        if not self._runs(action, config) or not self._may_run(action):
+        if not self._runs(action, config):
+            return None
+        server = self._server()
+        if not self._may_run(action, server):
             return None
         if self.resource_id is None:
             self.resource_id_set(str(uuid.uuid4()))
@@ -72,7 +75,7 @@ class HandOver:
             action=action,
             config=config,
             config_id=str(uuid.uuid4()),
-            server_id=self.properties[self.SERVER],
+            server=server,
             hub=transports.hub_for(self),
             begun=now,
             deadline=now + limit if limit else None,
@@ -97,7 +100,7 @@ class HandOver:
         # and cleaned up when the resource is deleted.
         self._note_configs([*former, wait.config_id])
         try:
-            self._hand_over(wait.action, wait.config, wait.config_id, row)
+            self._hand_over(wait, row)
         except Exception:
             self._undo_hand_over(wait.config_id, former)
             raise
@@ -119,12 +122,15 @@ class HandOver:
             )
         return action in self.properties[self.DEPLOY_ACTIONS]
 
-    def _may_run(self, action):
-        """Say whether the server takes an action from this stack.
+    def _server(self):
+        return servers.find(self.context, self.properties[self.SERVER])
+
+    def _may_run(self, action, server):
+        """Say whether a server takes an action from this stack.
 
         :raises exception.Error: it does not; a DELETE goes on without it.
         """
-        refusal = self._refusal()
+        refusal = self._refusal(server)
         if refusal is None:
             return True
         if action != self.DELETE:
@@ -135,26 +141,22 @@ class HandOver:
         )
         return False
 
-    def _refusal(self):
-        """Return why the server takes nothing from this stack, or None."""
-        return server_policy.refusal(
-            self.context,
-            self.properties[self.SERVER],
-            transports.root_stack_id(self),
-        )
+    def _refusal(self, server):
+        """Return why a server takes nothing from this stack, or None."""
+        return server_policy.refusal(server, transports.root_stack_id(self))
 
-    def _hand_over(self, action, config, config_id, row):
+    def _hand_over(self, wait, row):
         """Make the derived config, and give it to the server.
 
         :param row: what the server was given before, or None.
         """
         if row is None:
             self.rpc_client().check_room_for_config(self.context)
-        params = self._build_derived_config_params(action, config)
+        params = self._build_derived_config_params(wait.action, wait.config)
         config_objects.SoftwareConfig.create(
             self.context,
             {
-                'id': config_id,
+                'id': wait.config_id,
                 'group': params[rpc_api.SOFTWARE_CONFIG_GROUP],
                 'name': params[rpc_api.SOFTWARE_CONFIG_NAME],
                 'config': {
@@ -169,8 +171,8 @@ class HandOver:
                 'tenant': self.context.project_id,
             },
         )
-        values = self._build_properties(config_id, action)
-        reading_project = self._reading_project()
+        values = self._build_properties(wait.config_id, wait.action)
+        reading_project = self._reading_project(wait.server)
         if row is not None:
             self._set_what_heat_leaves(row, reading_project)
             self.rpc_client().update_software_deployment(
@@ -184,7 +186,7 @@ class HandOver:
         self.rpc_client().create_software_deployment(
             self.context,
             deployment_id=self.resource_id,
-            server_id=self.properties[self.SERVER],
+            server_id=wait.server.id,
             stack_user_project_id=reading_project,
             **values,
         )
@@ -215,21 +217,14 @@ class HandOver:
                 self._label,
             )
 
-    def _reading_project(self):
+    def _reading_project(self, server):
         """Return the project whose users may read the row, if any.
 
         Every stack user in that project could read the URL with which this
         server answers. Only Zaqar needs it: Heat takes the server's queue
         and the signal's queue in that project.
         """
-        if self._transport() == transports.ZAQAR_SIGNAL:
-            return self.stack.stack_user_project_id
-        server = db_api.resource_get_by_physical_resource_id(
-            self.context, self.properties[self.SERVER]
-        )
-        if server is not None and any(
-            item.key == 'metadata_queue_id' for item in server.data
-        ):
+        if server.has_queue or self._transport() == transports.ZAQAR_SIGNAL:
             return self.stack.stack_user_project_id
         return None
 

@@ -92,7 +92,7 @@ class Triggers:
             raise run_errors.Refused(
                 f'server {self.properties[self.SERVER]} is not there any more'
             )
-        if refusal := self._refusal():
+        if refusal := self._refusal(self._server()):
             raise run_errors.Refused(refusal)
         target = self._target(row, wanted.action)
         order = starting.Order(

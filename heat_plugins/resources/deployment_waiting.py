@@ -17,6 +17,7 @@ from oslo_log import log as logging
 
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
+from heat_plugins.engine import servers
 from heat_plugins.resources import deployment_records
 from heat_plugins.resources import transports
 from heat_plugins.signals import beginning
@@ -39,6 +40,7 @@ class Wait:
 
     :ivar config: the config to run, as Heat's API shows it.
     :ivar config_id: the id of what is derived from it.
+    :ivar server: as it was known when the action began.
     :ivar hub: what is shared with others below the same root stack.
     :ivar ticket: for the signal; None until the server has the config.
     :ivar watched: whether the hub looks for the signal, rather than Heat's
@@ -56,7 +58,7 @@ class Wait:
     action: str
     config: abc.Mapping[str, Any]
     config_id: str
-    server_id: str
+    server: servers.Server
     hub: hubs.Hub
     begun: float
     deadline: float | None
@@ -98,7 +100,7 @@ class Waiting:
             {
                 'deployment': self._label,
                 'action': wait.action,
-                'server': wait.server_id,
+                'server': wait.server.id,
                 'transport': signalling.transport,
             },
         )
@@ -134,7 +136,7 @@ class Waiting:
             {
                 'deployment': self._label,
                 'action': wait.action,
-                'server': wait.server_id,
+                'server': wait.server.id,
             },
         )
         return True
@@ -255,7 +257,7 @@ class Waiting:
             self._withdraw(wait)
             raise exception.Error(
                 _('%(action)s was cancelled before server %(server)s answered')
-                % {'action': wait.action, 'server': wait.server_id}
+                % {'action': wait.action, 'server': wait.server.id}
             )
 
     def _note_trouble(self, wait, error):
@@ -306,7 +308,7 @@ class Waiting:
         if wait.ticket is not None and self._last_look(wait):
             return True
         values = {
-            'server': wait.server_id,
+            'server': wait.server.id,
             'action': wait.action,
             'seconds': round(wait.deadline - wait.begun),
             'error': wait.trouble.error if wait.trouble else None,

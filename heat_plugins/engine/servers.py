@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Heat's database knows of a server: the resources that stand for it."""
+
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+from heat.db import api as db_api
+from heat.db import models
+import sqlalchemy
+
+# Where Heat keeps the id of the Zaqar queue that a server reads.
+_QUEUE = 'metadata_queue_id'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Resource:
+    """A resource that has a server's id as its physical one.
+
+    :ivar root_stack_id: of the stack that has the resource.
+    :ivar metadata: of the resource.
+    :ivar has_queue: whether its server is told of configs through Zaqar.
+    """
+
+    name: str
+    stack_name: str
+    root_stack_id: str
+    metadata: Mapping[str, Any]
+    has_queue: bool
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Server:
+    """A server of the project.
+
+    :ivar resources: none if no stack has it, and perhaps several: anybody
+        can give the id to a resource of his own as `external_id`.
+    """
+
+    id: str
+    resources: tuple[Resource, ...]
+
+    @property
+    def has_queue(self) -> bool:
+        return any(each.has_queue for each in self.resources)
+
+
+def find(context, server_id: str) -> Server:
+    """Look for a server in the stacks of a project.
+
+    Heat's table has no index for physical ids, so each call reads it whole:
+    ask once, and keep the answer.
+    """
+    resource, stack, data = models.Resource, models.Stack, models.ResourceData
+    has_queue = (
+        sqlalchemy.select(data.id)
+        .where(data.resource_id == resource.id, data.key == _QUEUE)
+        .exists()
+    )
+    query = (
+        sqlalchemy.select(
+            resource.name,
+            stack.name.label('stack_name'),
+            resource.root_stack_id,
+            resource.rsrc_metadata,
+            has_queue.label('has_queue'),
+        )
+        .join(stack, stack.id == resource.stack_id)
+        .where(
+            resource.physical_resource_id == server_id,
+            stack.tenant == context.project_id,
+        )
+    )
+    with db_api.context_manager.reader.using(context) as session:
+        rows = session.execute(query).all()
+    return Server(
+        id=server_id,
+        resources=tuple(
+            Resource(
+                name=row.name,
+                stack_name=row.stack_name,
+                root_stack_id=row.root_stack_id,
+                metadata=row.rsrc_metadata or {},
+                has_queue=row.has_queue,
+            )
+            for row in rows
+        ),
+    )
