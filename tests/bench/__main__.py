@@ -133,9 +133,8 @@ def _plan(
 
 def _lab(options: argparse.Namespace) -> labs.Lab:
     counts = [scenario.count for scenario, _ in _plan(options)]
-    return labs.Lab(
-        options.name, max([*counts, triggering.COUNT, options.goals_at])
-    )
+    most = max([*counts, triggering.COUNT, 2 * options.goals_at])
+    return labs.Lab(options.name, most)
 
 
 def _measure(options: argparse.Namespace) -> records.Record:
@@ -185,12 +184,15 @@ def _fill(
         record.triggered = triggering.measure(lab, detail)
     if 'profile' in options.others:
         say('Profile')
-        record.profile = _profile(lab, options.goals_at, detail)
+        sizes = (options.goals_at, 2 * options.goals_at)
+        record.profile = tables.profile(
+            [_profile(lab, n, detail) for n in sizes]
+        )
 
 
 def _profile(
     lab: labs.Lab, n: int, say: Callable[[str], None]
-) -> tables.Table:
+) -> profiling.Profiled:
     """Profile heat-engine in one more round of ours.
 
     It is slower for that, so the figures of the round mean nothing.
@@ -199,7 +201,14 @@ def _profile(
         profiler = profiling.Profiler(pathlib.Path(folder))
         runner = rounds.Runner(lab, say, profiler)
         found = runner.run(scenarios.flat(n), labs.SIDES['ours'])
-        return tables.profile(found, profiler.read())
+        return profiling.Profiled(
+            n=n,
+            cpu={
+                phase: counts.cpu['heat']
+                for phase, counts in found.counts.items()
+            },
+            profiles=profiler.read(),
+        )
 
 
 if __name__ == '__main__':

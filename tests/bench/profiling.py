@@ -7,7 +7,7 @@ libraries goes to whoever has called them, in Heat or in heat-plugins.
 """
 
 import collections
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 import dataclasses
 import itertools
 import pathlib
@@ -34,11 +34,21 @@ class Function:
 
     :ivar share: of all that was done, with what it calls; 0 to 1.
     :ivar own: the same without other functions of Heat or heat-plugins.
+    :ivar passed_on: what one other of these does of its share, 0 to 1: the
+        one that does most of it.
     """
 
     name: str
     share: float
     own: float
+    passed_on: float
+
+    def is_notable(self, least: float) -> bool:
+        """Say whether it is worth a line.
+
+        :param least: the smallest share that is.
+        """
+        return self.share >= least and self.passed_on < _PASSED_ON
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,14 +58,35 @@ class Profile:
     :ivar samples: how often somebody was seen at work.
     :ivar ours: the part of heat-plugins' own functions, 0 to 1.
     :ivar heats: the part of Heat's.
-    :ivar functions: the largest first, without those that only pass the
-        work on to one other.
+    :ivar functions: by their names, the largest first.
     """
 
     samples: int
     ours: float
     heats: float
-    functions: list[Function]
+    functions: dict[str, Function]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Profiled:
+    """A round that was profiled.
+
+    :ivar n: deployments.
+    :ivar cpu: seconds of heat-engine's CPU, by phase.
+    :ivar profiles: by phase.
+    """
+
+    n: int
+    cpu: Mapping[str, float]
+    profiles: Mapping[str, Profile]
+
+    def samples(self, phase: str) -> int:
+        """Return how much was seen of a phase; 0 if nothing was."""
+        return self.profiles[phase].samples if phase in self.cpu else 0
+
+    def each(self, phase: str) -> float:
+        """Return the milliseconds of CPU for each deployment."""
+        return self.cpu[phase] * 1000 / self.n
 
 
 class Profiler:
@@ -105,11 +136,10 @@ class Profiler:
         return found
 
 
-def read(lines: Iterable[str], least: float = 0.05) -> Profile:
+def read(lines: Iterable[str]) -> Profile:
     """Sum up what py-spy has written.
 
     :param lines: stacks, each with a count.
-    :param least: the smallest part of the whole that is worth a line.
     """
     total = 0
     shares: collections.Counter[str] = collections.Counter()
@@ -135,12 +165,15 @@ def read(lines: Iterable[str], least: float = 0.05) -> Profile:
         samples=total,
         ours=ours / (total or 1),
         heats=(sum(own.values()) - ours) / (total or 1),
-        functions=[
-            Function(name=name, share=count / total, own=own[name] / total)
+        functions={
+            name: Function(
+                name=name,
+                share=count / total,
+                own=own[name] / total,
+                passed_on=max(calls[name].values(), default=0) / count,
+            )
             for name, count in shares.most_common()
-            if count >= least * total
-            and max(calls[name].values(), default=0) < _PASSED_ON * count
-        ],
+        },
     )
 
 

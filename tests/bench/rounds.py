@@ -111,8 +111,18 @@ class Runner:
 
         mark, _ = self._count(found, 'signals', signal, mark)
         found.peak_bytes = self._meter.peak_bytes()
+        self._hold_complete(found.signals)
         self._say(f'all complete {found.signals.seconds:.1f} s after the PUTs')
         return mark
+
+    def _hold_complete(self, signalled: stacks.Signalled) -> None:
+        """Go on only with stacks that can be updated or deleted."""
+        if signalled.seconds is None:
+            worst = max(signalled.latencies, default=0)
+            raise engine_state.TooLongError(
+                f'all were complete {worst:.1f} s after the PUTs at the '
+                'latest, but not their stack in two minutes more'
+            )
 
     def _change(
         self, found: Round, group: stacks.Stacks, mark: counting.Mark
@@ -123,6 +133,7 @@ class Runner:
             found.update_signals = group.signal('UPDATE')
 
         mark, _ = self._count(found, 'update_signals', signal_again, mark)
+        self._hold_complete(found.update_signals)
         _, found.delete = self._count(found, 'delete', group.delete, mark)
         self._say(f'gone after {found.delete:.1f} s')
 

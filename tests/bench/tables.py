@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of the figures, for the terminal and for the documentation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 import csv
 import pathlib
 import statistics
@@ -19,6 +19,9 @@ Table = list[list[str]]
 
 # Of less than that no parts can be told.
 _FEWEST_SAMPLES = 50
+
+# The smallest part of a phase that is worth a line.
+_LEAST = 0.05
 
 _SIDES = tuple(lab.SIDES.values())
 
@@ -120,24 +123,54 @@ def triggered(found: triggering.Triggered) -> Table:
     return table
 
 
-def profile(
-    found: rounds.Round, profiles: Mapping[str, profiling.Profile]
-) -> Table:
-    """Return a row for each function that matters in a phase."""
-    table = [['phase', 'function', 'share', 'own']]
-    for phase, read in profiles.items():
-        counts = found.counts.get(phase)
-        if counts is None or read.samples < _FEWEST_SAMPLES:
+def profile(found: Sequence[profiling.Profiled]) -> Table:
+    """Return a row for each function that matters in a phase.
+
+    Its cells are milliseconds of CPU for each deployment, so what grows from
+    one round to the next takes more than its share of time.
+
+    :param found: rounds of different sizes.
+    """
+    table = [['phase', 'function']]
+    for one in found:
+        table[0] += [f'{one.n}:ms', f'{one.n}:own']
+    for phase in profiling.PHASES:
+        seen = [one for one in found if one.samples(phase) >= _FEWEST_SAMPLES]
+        if len(seen) < len(found):
             continue
-        cores = counts.cpu['heat'] / counts.seconds
-        label = f'{phase}: {cores:.2f} cores'
-        table.append([label, 'all of heat_plugins', '', _part(read.ours)])
-        table.append([label, 'all of heat', '', _part(read.heats)])
-        table += [
-            [label, one.name, _part(one.share), _part(one.own)]
-            for one in read.functions
-        ]
+        rows = {
+            'everything': [(1.0, None) for one in seen],
+            'heat_plugins': [(None, one.profiles[phase].ours) for one in seen],
+            'heat': [(None, one.profiles[phase].heats) for one in seen],
+            **{
+                name: [_parts(one.profiles[phase], name) for one in seen]
+                for name in _notable(seen, phase)
+            },
+        }
+        for name, parts in rows.items():
+            cells = [
+                '' if part is None else f'{part * one.each(phase):.1f}'
+                for one, pair in zip(seen, parts, strict=True)
+                for part in pair
+            ]
+            table.append([phase, name, *cells])
     return table
+
+
+def _notable(seen: Sequence[profiling.Profiled], phase: str) -> list[str]:
+    """Name the functions that matter in one of the rounds at least."""
+    names = [
+        each.name
+        for one in seen
+        for each in one.profiles[phase].functions.values()
+        if each.is_notable(_LEAST)
+    ]
+    return list(dict.fromkeys(names))
+
+
+def _parts(read: profiling.Profile, name: str) -> tuple[float, float]:
+    each = read.functions.get(name)
+    return (0.0, 0.0) if each is None else (each.share, each.own)
 
 
 def troubles(found: Sequence[rounds.Round]) -> list[str]:
@@ -189,10 +222,6 @@ def _number(value: float) -> str:
     if abs(value) >= 100:
         return f'{value:.0f}'
     return f'{value:.1f}' if abs(value) >= 10 else f'{value:.2f}'
-
-
-def _part(value: float) -> str:
-    return f'{value:.0%}'
 
 
 def _ratio(value: float | None) -> str:

@@ -4,6 +4,7 @@
 import testtools
 
 from tests.bench import profiling
+from tests.bench import tables
 
 _HEAT = '/venv/lib/python3.11/site-packages/heat/engine'
 _OURS = '/src/heat_plugins/resources'
@@ -34,13 +35,72 @@ class ProfileTest(testtools.TestCase):
             ([CHECK, CREATE, LIBRARY], 60), ([CHECK, CREATE, HAND_OVER], 40)
         )
         self.assertEqual(
-            [
-                ('heat.engine.resource.create', 1.0, 0.6),
-                ('heat_plugins.resources.deployment.hand_over', 0.4, 0.4),
-            ],
-            [(one.name, one.share, one.own) for one in found.functions],
+            {
+                'heat.engine.worker.check': (1.0, 0.0),
+                'heat.engine.resource.create': (1.0, 0.6),
+                'heat_plugins.resources.deployment.hand_over': (0.4, 0.4),
+            },
+            {
+                name: (one.share, one.own)
+                for name, one in found.functions.items()
+            },
         )
 
     def test_nothing_seen_is_nothing_said(self):
         found = self.read()
-        self.assertEqual((0, []), (found.samples, found.functions))
+        self.assertEqual((0, {}), (found.samples, found.functions))
+
+    def test_who_passes_the_work_on_is_not_notable(self):
+        found = self.read(
+            ([CHECK, CREATE, LIBRARY], 80),
+            ([CHECK, CREATE, HAND_OVER], 15),
+            ([CHECK], 5),
+        )
+        self.assertEqual(
+            {
+                'heat.engine.worker.check': False,
+                'heat.engine.resource.create': True,
+                'heat_plugins.resources.deployment.hand_over': True,
+            },
+            {
+                name: one.is_notable(0.15)
+                for name, one in found.functions.items()
+            },
+        )
+        known = found.functions['heat_plugins.resources.deployment.hand_over']
+        self.assertFalse(known.is_notable(0.16))
+
+
+class TableTest(testtools.TestCase):
+    def profiled(self, n, samples, seconds):
+        line = f'{CHECK};{HAND_OVER};{LIBRARY} {samples}\n'
+        idle = f'{CHECK} {samples}\n'
+        return profiling.Profiled(
+            n=n,
+            cpu={'idle': 1.0, 'create': seconds},
+            profiles={'create': profiling.read([line, idle])},
+        )
+
+    def test_shows_what_each_deployment_takes(self):
+        table = tables.profile(
+            [self.profiled(10, 100, 1.0), self.profiled(20, 100, 3.0)]
+        )
+        check = 'heat.engine.worker.check'
+        hand_over = 'heat_plugins.resources.deployment.hand_over'
+        self.assertEqual(
+            [
+                ['phase', 'function', '10:ms', '10:own', '20:ms', '20:own'],
+                ['create', 'everything', '100.0', '', '150.0', ''],
+                ['create', 'heat_plugins', '', '50.0', '', '75.0'],
+                ['create', 'heat', '', '50.0', '', '75.0'],
+                ['create', check, '100.0', '50.0', '150.0', '75.0'],
+                ['create', hand_over, '50.0', '50.0', '75.0', '75.0'],
+            ],
+            table,
+        )
+
+    def test_a_phase_of_which_little_was_seen_is_left_out(self):
+        table = tables.profile(
+            [self.profiled(10, 24, 1.0), self.profiled(20, 100, 3.0)]
+        )
+        self.assertEqual(1, len(table))
