@@ -228,11 +228,18 @@ class Deployer:
     def cancel(self, name: str) -> None:
         """Stop a deployment where it stands; the stack fails.
 
-        :raises errors.Refused: none is in progress.
+        :raises errors.Refused: none is in progress, or the stack of that
+            name is not the plan's.
         """
         stack = self._stacks.find(name)
         if stack is None:
             raise errors.NotFound(f'Plan {name} is not deployed')
+        if TAG not in stack.tags:
+            raise errors.Refused(
+                f'Stack {name} was not made from a plan. If it is to be '
+                'stopped all the same: openstack stack cancel --no-rollback '
+                f'{name}'
+            )
         if not stack.in_progress or stack.action not in ('CREATE', 'UPDATE'):
             raise errors.Refused(
                 f'There is nothing to cancel: stack {name} is {stack.status}'

@@ -303,6 +303,12 @@ class CancelTest(DeployingCase):
             self.heat.become('plan', status)
             self.assertRaises(errors.Refused, self.deployer.cancel, 'plan')
 
+    def test_a_stack_of_somebody_else_goes_on(self):
+        self.heat.become('plan', 'UPDATE_IN_PROGRESS', tags=('theirs',))
+        exc = self.assertRaises(errors.Refused, self.deployer.cancel, 'plan')
+        self.assertIn('openstack stack cancel --no-rollback plan', str(exc))
+        self.assertNotIn('cancel', self.heat.asked)
+
 
 class PreviewTest(DeployingCase):
     def test_of_a_stack_to_be(self):
