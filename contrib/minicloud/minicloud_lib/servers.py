@@ -7,8 +7,16 @@ import urllib.parse
 
 from minicloud_lib import errors
 from minicloud_lib import identity
+from minicloud_lib import output
 from minicloud_lib import rest
 from minicloud_lib.settings import Settings
+
+# So many names are shown of what there is.
+_SHOWN = 20
+
+
+class _NotThere(LookupError):
+    """What was asked for does not exist, or is nothing for an agent."""
 
 
 def bootstrap(
@@ -17,51 +25,84 @@ def bootstrap(
     """The server's os_collect_config, waiting until Heat has it.
 
     The resource is asked, not the stack: that one may be in progress for as
-    long as its deployments wait for the agent.
+    long as its deployments wait for the agent. A name that Heat does not know
+    may be wrong, or come too early: it is said at once, and waited for.
     """
     rest.trust(settings.ca_file)
     keystone = identity.Client(settings.auth_url, user, settings.secrets[user])
     heat = keystone.endpoint('orchestration')
     deadline = time.monotonic() + seconds
+    said = ''
     while True:
         try:
-            found, state = _ask(heat, keystone.token, stack, resource)
+            return _ask(heat, keystone.token, stack, resource)
         except (OSError, LookupError) as error:
-            found, state = {}, str(error)
-        if found:
-            return found
+            state = str(error)
+            doubtful = isinstance(error, _NotThere)
         if time.monotonic() > deadline:
             raise errors.MinicloudError(
-                f'Heat has no os_collect_config of {resource} in stack '
-                f'{stack} after {seconds:g} s: {state}',
-                'It has to be an OS::Heat::DeployedServer, or a server '
-                'with user_data_format SOFTWARE_CONFIG.',
+                f'no os_collect_config after {seconds:g} s: {state}'
             )
+        if doubtful and state != said:
+            output.say(f'{state}. Waiting up to {seconds:g} s')
+            said = state
         time.sleep(0.3)
 
 
 def _ask(
     heat: str, token: str | None, stack: str, resource: str
-) -> tuple[dict[str, Any], str]:
-    """What there is of it, and the state that the resource is in."""
+) -> dict[str, Any]:
+    """What there is of it.
+
+    :raises LookupError: there is nothing yet; it says why.
+    """
     quote = urllib.parse.quote
     # By name, Heat sends us on to the stack; it does not for its resources.
-    found = _get(f'{heat}/stacks/{quote(stack)}', token)['stack']
-    path = f'{quote(found["stack_name"])}/{found["id"]}'
-    one = _get(
-        f'{heat}/stacks/{path}/resources/{quote(resource)}'
-        '?with_attr=os_collect_config',
-        token,
-    )['resource']
-    attributes = one.get('attributes') or {}
-    return (
-        attributes.get('os_collect_config') or {},
-        f'it is a {one["resource_type"]} in {one["resource_status"]}',
+    found = _get(f'{heat}/stacks/{quote(stack)}', token)
+    if not found:
+        names = _names(f'{heat}/stacks', token, 'stacks', 'stack_name')
+        raise _NotThere(f'there is no stack {stack}; there are: {names}')
+    path = '{stack_name}/{id}'.format_map(found['stack'])
+    resources = f'{heat}/stacks/{quote(path)}/resources'
+    found = _get(
+        f'{resources}/{quote(resource)}?with_attr=os_collect_config', token
     )
+    if not found:
+        names = _names(resources, token, 'resources', 'resource_name')
+        raise _NotThere(
+            f'stack {stack} has no resource {resource}; it has: {names}'
+        )
+    return _collect_config(found['resource'])
 
 
-def _get(url: str, token: str | None) -> Any:
+def _collect_config(resource: dict[str, Any]) -> dict[str, Any]:
+    attributes = resource.get('attributes') or {}
+    found: dict[str, Any] = attributes.get('os_collect_config') or {}
+    if found:
+        return found
+    name, status = resource['resource_name'], resource['resource_status']
+    state = f'{name} is a {resource["resource_type"]} in {status}'
+    if status in ('CREATE_COMPLETE', 'UPDATE_COMPLETE'):
+        raise _NotThere(
+            f'{state}; it has to be an OS::Heat::DeployedServer, or a server '
+            'with user_data_format SOFTWARE_CONFIG'
+        )
+    raise LookupError(state)
+
+
+def _names(url: str, token: str | None, kind: str, key: str) -> str:
+    every = sorted(one[key] for one in _get(url, token).get(kind, ()))
+    shown = ', '.join(every[:_SHOWN]) or 'none'
+    surplus = len(every) - _SHOWN
+    return f'{shown} and {surplus} more' if surplus > 0 else shown
+
+
+def _get(url: str, token: str | None) -> dict[str, Any]:
+    """What Heat says; empty if there is no such thing."""
     answer = rest.send('GET', url, token=token)
+    if answer.status == 404:
+        return {}
     if not answer.ok:
         raise LookupError(str(answer))
-    return answer.json()
+    found: dict[str, Any] = answer.json()
+    return found
