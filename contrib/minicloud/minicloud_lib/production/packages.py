@@ -38,8 +38,7 @@ def require() -> None:
         raise errors.UsageError(
             'the profile "production" needs programs that are not here: '
             + ', '.join(packages),
-            'As root, on Debian or Ubuntu: minicloud install --profile '
-            'production. It runs: ' + _command(packages),
+            'On Debian or Ubuntu: sudo ' + _command(packages),
         )
 
 
@@ -51,7 +50,7 @@ def install() -> None:
     if os.geteuid() != 0 or shutil.which('apt-get') is None:
         raise errors.MinicloudError(
             'root and apt-get are needed to install ' + ', '.join(packages),
-            _command(packages),
+            'sudo ' + _command(packages),
         )
     output.say(
         f'Running as root: {_command(packages)}\n'
