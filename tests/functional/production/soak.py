@@ -9,16 +9,19 @@ tables, Swift, Mistral and Keystone.
 
 import argparse
 import collections
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 import contextlib
 import dataclasses
+import json
 import random
 import re
-import subprocess
 import sys
 import tempfile
 import time
+from typing import Any
+
+import pymysql
 
 from tests.functional import base
 from tests.functional.production import waits
@@ -32,7 +35,7 @@ rescue_interval = 15
 swift_error_budget = 120
 """
 
-#: Seconds in which the last stack has to come to its end.
+#: Seconds after the faults in which the last stack has to come to its end.
 PATIENCE = 900
 
 
@@ -100,7 +103,7 @@ class Left:
         )
         return cls(
             project=base.Leftovers.of(cloud),
-            rows=_rows(cloud),
+            rows=Tables(cloud).counts(),
             mistral={
                 kind: len(session.get('workflowv2', f'/{kind}').json()[kind])
                 for kind in ('executions', 'cron_triggers', 'event_triggers')
@@ -109,49 +112,103 @@ class Left:
         )
 
 
-def _rows(cloud: base.minicloud_client.Cloud) -> dict[str, int]:
-    """Count the rows in Heat's tables."""
-    counts = ' UNION ALL '.join(
-        f"SELECT '{table}', COUNT(*) FROM {table} WHERE {which}"
-        for table, which in TABLES.items()
-    )
-    done = subprocess.run(
-        [
-            *('mariadb', '--no-defaults', '--user=root', '--batch'),
-            *('--skip-column-names', '--database=heat'),
-            *(f'--socket={cloud.path}/run/mariadb.sock', '-e', counts),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    lines = (line.split('\t') for line in done.stdout.splitlines())
-    return {table: int(count) for table, count in lines}
+@dataclasses.dataclass(frozen=True)
+class Waiting:
+    """A deployment that waits for its server.
+
+    :ivar resource: the name of its resource.
+    """
+
+    stack: str
+    resource: str
+    config_id: str
+    url: str
+
+
+class Tables:
+    """Heat's tables.
+
+    Servers ask twice a minute; whoever wants to know of hundreds of them at
+    once, every second, must not ask Heat.
+    """
+
+    def __init__(self, cloud: base.minicloud_client.Cloud) -> None:
+        self._socket = str(cloud.path / 'run/mariadb.sock')
+
+    def counts(self) -> dict[str, int]:
+        """Return how many rows each of `TABLES` has."""
+        found = self._read(
+            ' UNION ALL '.join(
+                f"SELECT '{table}', COUNT(*) FROM {table} WHERE {which}"
+                for table, which in TABLES.items()
+            )
+        )
+        return {str(table): int(count) for table, count in found}
+
+    def waiting(self) -> list[Waiting]:
+        found = self._read(
+            'SELECT s.name, r.name, c.id, c.config FROM software_deployment d'
+            ' JOIN software_config c ON c.id = d.config_id'
+            ' JOIN resource r ON r.nova_instance = d.id'
+            ' JOIN stack s ON s.id = r.stack_id'
+            " WHERE d.status = 'IN_PROGRESS'"
+        )
+        return [
+            Waiting(
+                stack=stack,
+                resource=resource,
+                config_id=config_id,
+                url=next(
+                    each['value']
+                    for each in json.loads(config)['inputs']
+                    if each['name'] == 'deploy_signal_id'
+                ),
+            )
+            for stack, resource, config_id, config in found
+        ]
+
+    def in_progress(self) -> int:
+        """Return how many stacks have not come to an end."""
+        ((count,),) = self._read(
+            "SELECT COUNT(*) FROM stack WHERE status = 'IN_PROGRESS'"
+        )
+        return int(count)
+
+    def _read(self, query: str) -> Sequence[tuple[Any, ...]]:
+        connection = pymysql.connect(
+            unix_socket=self._socket, user='root', database='heat'
+        )
+        with contextlib.closing(connection), connection.cursor() as cursor:
+            cursor.execute(query)
+            return cursor.fetchall()
 
 
 class Soak:
-    """Stacks that wait, a server that answers, and what goes wrong."""
+    """Stacks that wait, servers that answer, and what goes wrong."""
 
     def __init__(
         self, cloud: base.minicloud_client.Cloud, stacks: int
     ) -> None:
         self._cloud = cloud
+        self._tables = Tables(cloud)
         self._count = stacks
         self._signals: collections.Counter[str] = collections.Counter()
+        # Texts by the id of the config, by stack.
+        self._sent: dict[str, dict[str, str]] = collections.defaultdict(dict)
 
     def run(self, seconds: float) -> list[str]:
         """Return what is not as it should be."""
         before = Left.of(self._cloud)
         session = self._cloud.session()
         stacks = [
-            base.Stack(session, waits.template(), timeout_mins=30)
+            base.Stack(session, waits.template(), timeout_mins=60)
             for _ in range(self._count)
         ]
-        with futures.ThreadPoolExecutor(self._count + 1) as pool:
+        with futures.ThreadPoolExecutor(1) as pool:
             breaking = pool.submit(self._break, seconds)
-            answering = [pool.submit(self._answer, one) for one in stacks]
+            self._answer(seconds)
             breaking.result()
-            wrong = [found for one in answering for found in one.result()]
+        wrong = [found for stack in stacks for found in self._judge(stack)]
         print(f'signals: {dict(self._signals)}', flush=True)
         for stack in stacks:
             stack.purge()
@@ -173,41 +230,57 @@ class Soak:
             time.sleep(random.uniform(1, 8))
         self._cloud.clear_faults()
 
-    def _answer(self, stack: base.Stack) -> list[str]:
-        """Answer for all servers of a stack; what is wrong with its end."""
-        sent: dict[str, str] = {}
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            # Whoever asks while something is away asks again.
-            with contextlib.suppress(OSError, AssertionError, KeyError):
-                waits.answer(stack, 60, sent)
-                found = stack.show()
-                rows = {
-                    name: waits.current(stack, name) for name in waits.NAMES
-                }
-                break
-        else:
-            return [f'{stack.name} has not come to an end']
+    def _answer(self, seconds: float) -> None:
+        """Answer in the place of all servers, until no stack waits.
+
+        :param seconds: in which the answers come, each at a time of its own.
+        """
+        due: dict[str, float] = {}
+        answered: set[str] = set()
+        last = time.monotonic() + seconds
+        while time.monotonic() < last + PATIENCE:
+            time.sleep(1)
+            try:
+                waiting = self._tables.waiting()
+                if not waiting and not self._tables.in_progress():
+                    return
+            except pymysql.MySQLError:
+                # That is away, too.
+                continue
+            now = time.monotonic()
+            for one in waiting:
+                when = due.setdefault(
+                    one.config_id, random.uniform(now, max(now, last))
+                )
+                if when <= now and one.config_id not in answered:
+                    # A PUT may arrive, and the answer to it not.
+                    text = f'{one.resource} {one.config_id}'
+                    self._sent[one.stack][one.config_id] = text
+                    with contextlib.suppress(OSError):
+                        if base.put(one.url, waits.body(text)) == 201:
+                            answered.add(one.config_id)
+
+    def _judge(self, stack: base.Stack) -> list[str]:
+        """Say what is wrong with the end of a stack."""
+        found = stack.show()
         status = found['stack_status']
         reason = found['stack_status_reason']
         print(f'{stack.name}: {status}: {reason}', flush=True)
         wrong = []
+        if status.endswith('IN_PROGRESS'):
+            wrong.append(f'{stack.name} has not come to an end')
         if status != 'CREATE_COMPLETE' and not reason:
             wrong.append(f'{stack.name} has failed without a reason')
         if PYTHONS.search(reason):
             wrong.append(f'{stack.name} has failed of Python: {reason}')
-        return [*wrong, *self._account(stack, status, rows, sent)]
+        return [*wrong, *self._account(stack, status)]
 
-    def _account(
-        self,
-        stack: base.Stack,
-        status: str,
-        rows: dict[str, base.Deployment | None],
-        sent: dict[str, str],
-    ) -> Iterator[str]:
+    def _account(self, stack: base.Stack, status: str) -> Iterator[str]:
         """Say which signals are missing, and which count for others."""
+        sent = self._sent[stack.name]
         left = dict(sent)
-        for name, row in rows.items():
+        for name in waits.NAMES:
+            row = waits.current(stack, name)
             if row is None:
                 if status == 'CREATE_COMPLETE':
                     yield f'{stack.name}: {name} is complete, and not there'

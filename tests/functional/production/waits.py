@@ -38,18 +38,11 @@ def current(stack: base.Stack, name: str) -> base.Deployment | None:
     return None
 
 
-def answer(
-    stack: base.Stack,
-    seconds: float = 240,
-    sent: dict[str, str] | None = None,
-) -> None:
+def answer(stack: base.Stack, seconds: float = 240) -> None:
     """Signal what each deployment now waits for, until the stack is done.
 
     One that is gone on with has another config, and with it another URL.
     Each answers with its own name.
-
-    :param sent: to note there what is sent, each signal with its own text:
-        that by the id of the config.
     """
     answered = set()
 
@@ -59,13 +52,8 @@ def answer(
             if found is None or found.status != 'IN_PROGRESS':
                 continue
             if found.config['id'] not in answered:
-                config_id = found.config['id']
-                answered.add(config_id)
-                greeting = name if sent is None else f'{name} {config_id}'
-                if sent is not None:
-                    # It may arrive, and the answer to it not.
-                    sent[config_id] = greeting
-                signal(found, greeting)
+                answered.add(found.config['id'])
+                signal(found, name)
         return not stack.status.endswith('IN_PROGRESS')
 
     base.until(done, seconds)
