@@ -122,6 +122,32 @@ def software(
     }
 
 
+def group(members: int, **properties: Any) -> Template:
+    """Return a template with a ``group`` of deployments that nobody answers.
+
+    :param properties: of the group, and its ``update_policy``.
+    """
+    template = software(deployments=0)
+    template['outputs'] = {}
+    policy = properties.pop('update_policy', {})
+    template['resources']['group'] = {
+        'type': 'OS::Heat::SoftwareDeploymentGroup',
+        'update_policy': policy,
+        'properties': {
+            'servers': {
+                f'member{number}': {'get_resource': 'server'}
+                for number in range(members)
+            },
+            'config': {'get_resource': 'config'},
+            'signal_transport': 'NO_SIGNAL',
+            'input_values': {'who': {'get_param': 'who'}},
+            'name': 'group',
+            **properties,
+        },
+    }
+    return template
+
+
 @dataclasses.dataclass(frozen=True)
 class Deployment:
     """A software deployment as Heat's API shows it, with its config.
@@ -305,6 +331,18 @@ class Stack:
         return {
             one['resource_name']: dict(one)
             for one in answer.json()['resources']
+        }
+
+    def members(self, group: str) -> set[str]:
+        """Return the names of what is in the stack of a group."""
+        answer = self._session.get(
+            'orchestration', f'{self._path}/resources?nested_depth=1'
+        )
+        assert answer.ok, answer
+        return {
+            str(one['resource_name'])
+            for one in answer.json()['resources']
+            if one.get('parent_resource') == group
         }
 
     def events(self, name: str) -> list[Template]:

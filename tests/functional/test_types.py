@@ -124,3 +124,30 @@ def test_inputs_are_put_into_a_structured_config(cloud, stacks):
     with servers.agent(cloud, stack):
         stack.wait('UPDATE_COMPLETE')
     assert stack.outputs['deployment_greeting'] == 'hello moon'
+
+
+def test_members_that_go_together_may_go_in_batches_and_back(stacks):
+    together = base.group(3)
+    in_batches = base.group(
+        3, update_policy={'rolling_update': {'max_batch_size': 2}}
+    )
+    stack = stacks(together)
+    stack.wait('CREATE_COMPLETE')
+    members = {'member0', 'member1', 'member2'}
+    helpers = {'before_all_members', 'after_all_members'}
+    assert stack.members('group') == members | helpers
+    for template, who, expected in (
+        (in_batches, 'moon', members),
+        (in_batches, 'mars', members),
+        (together, 'sun', members | helpers),
+    ):
+        stack.update(template, who=who)
+        stack.wait('UPDATE_COMPLETE')
+        assert stack.members('group') == expected
+        greeted = [
+            one['value']
+            for config in stack.metadata()
+            for one in config['inputs']
+            if one['name'] == 'who'
+        ]
+        assert greeted == [who] * 3

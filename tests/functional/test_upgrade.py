@@ -136,3 +136,24 @@ def test_stacks_of_ours_go_on_under_heats_own_classes(changing, stacks):
     assert again.put(servers.body(greeting='again')) == 201
     stack.wait('UPDATE_COMPLETE')
     assert stack.outputs['deployment_greeting'] == 'again'
+
+
+def test_groups_go_on_in_both_directions(changing):
+    cloud, change = changing
+    template = base.group(3)
+    members = {'member0', 'member1', 'member2'}
+    helpers = {'before_all_members', 'after_all_members'}
+    change('none')
+    stack = base.Stack(cloud.session(), template, name='group')
+    try:
+        stack.wait('CREATE_COMPLETE')
+        for plugin, who, expected in (
+            (base.ROOT, 'moon', members | helpers),
+            ('none', 'mars', members),
+        ):
+            change(plugin)
+            stack.update(template, who=who)
+            stack.wait('UPDATE_COMPLETE')
+            assert stack.members('group') == expected
+    finally:
+        stack.purge()

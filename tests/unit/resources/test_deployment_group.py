@@ -19,8 +19,8 @@ class GroupTest(deployments.DeploymentTestCase):
             ),
             name=kind.replace(':', ''),
         )
-        definitions = stack['deployment'].child_template()
-        (member,) = definitions.resource_definitions(stack).values()
+        template = stack['deployment'].child_template()
+        member = template.resource_definitions(stack)['one']
         self.assertEqual(GROUPS[kind], member.resource_type)
         return dict(member._properties)
 
@@ -36,3 +36,50 @@ class GroupTest(deployments.DeploymentTestCase):
             self.assertEqual(60, properties['timeout'])
             self.assertEqual('n', properties['name'])
             self.assertEqual('id', properties['server'])
+
+
+class TogetherTest(deployments.DeploymentTestCase):
+    def nested(self, servers=('a', 'b', 'c'), policy=None):
+        """Return what the stack of the members would be."""
+        policy = policy or {}
+        whole = deployments.template(
+            kind='OS::Heat::SoftwareDeploymentGroup',
+            server=None,
+            servers={name: f'id of {name}' for name in servers},
+        )
+        whole['resources']['deployment']['update_policy'] = policy
+        group = self.heat.stack(whole, name=''.join(policy) or 'stack')[
+            'deployment'
+        ]
+        return group._parse_nested_stack(
+            'members', group.child_template(), group.child_params()
+        )
+
+    def ends(self, nested):
+        """Return what needs nothing, and what nothing needs."""
+        graph = nested.dependencies.graph()
+        needed = {one for needs in graph.values() for one in needs}
+        return (
+            {one.name for one in graph if not list(graph[one])},
+            {one.name for one in graph if one not in needed},
+        )
+
+    def test_all_members_begin_at_once_and_go_at_once(self):
+        nested = self.nested()
+        self.assertEqual(
+            ({'before_all_members'}, {'after_all_members'}),
+            self.ends(nested),
+        )
+        self.assertEqual(5, len(nested))
+
+    def test_batches_are_of_members_alone(self):
+        for each in ('rolling_update', 'batch_create'):
+            nested = self.nested(policy={each: {'max_batch_size': 1}})
+            self.assertEqual({'a', 'b', 'c'}, set(nested))
+
+    def test_servers_may_have_any_name(self):
+        nested = self.nested(servers=('a', 'after_all_members'))
+        self.assertEqual({'a', 'after_all_members'}, set(nested))
+
+    def test_without_servers_there_is_nothing(self):
+        self.assertEqual(set(), set(self.nested(servers=())))
