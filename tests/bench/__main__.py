@@ -41,7 +41,7 @@ def _options() -> argparse.Namespace:
         prog='make bench ARGS=…',
         description='Measure deployments that wait, on a mini cloud of its '
         "own: heat-plugins beside Heat's own classes, in turns.",
-        epilog='The whole of it takes about 40 minutes on two cores.',
+        epilog='The whole of it takes about an hour on two cores.',
     )
     parser.add_argument(
         '--n',
