@@ -65,7 +65,12 @@ def withdraw(
     heat = deploying.Heat(deployment.rpc_client(), deployment.context)
     prefix = run_names.OPEN if of is None else run_names.open_folder(of)
     try:
-        withdrawn = orphans.withdraw(heat, found, prefix)
+        withdrawn = orphans.withdraw(
+            heat,
+            found,
+            prefix,
+            server=lambda: deployment.properties[deployment.SERVER],
+        )
     except errors.SignalError:
         raise
     except Exception:

@@ -25,6 +25,7 @@ _CODES = (
     (errors.Refused, 'refused'),
     (errors.NotFound, 'not-found'),
     (errors.Ended, 'ended'),
+    (errors.Unreadable, 'unreadable'),
     (errors.Denied, 'denied'),
     (errors.Unavailable, 'unavailable'),
     (store_errors.NotFound, 'not-found'),

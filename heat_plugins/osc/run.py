@@ -233,7 +233,11 @@ class RepeatRun(_RunCommand):
 
 
 class DeleteRun(_RunCommand):
-    """Forget runs that have ended."""
+    """Forget runs that have ended.
+
+    So is, by its ID, a run whose record cannot be read; it is taken from its
+    server first, as it may go on.
+    """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -251,4 +255,5 @@ class DeleteRun(_RunCommand):
         if parsed_args.all:
             every = service.history(parsed_args.stack, services.Filter())
             wanted = [run.id for run in every if run.ended]
-        return columns.many(self.each(service.delete, parsed_args, wanted))
+        deleted = self.each(service.delete, parsed_args, wanted)
+        return columns.many(run for run in deleted if run is not None)

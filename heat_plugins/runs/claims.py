@@ -4,7 +4,8 @@
 Swift cannot create an object only if it is not there. So each run announces
 itself under ``runs/open/`` and then reads a fresh listing of that folder:
 
-- If there is a run that is past its beginning, it gives way to that one.
+- If there is a run that is past its beginning, it gives way to that one;
+  and to one whose record cannot be read, for as long as that is there.
 - If there is another that begins at the same time, the one whose name comes
   first goes on, but not before the other has given way or has gone on
   itself: that one may have read its listing before we came.
@@ -57,6 +58,7 @@ class Claims:
         """Announce a run and write its record, or leave no trace of it.
 
         :raises errors.AlreadyRunning: another one is there.
+        :raises errors.Refused: it cannot be told whether one is.
         """
         key = run.key
         begun = self._clock()
@@ -90,7 +92,10 @@ class Claims:
         """Give way to those who were first; return those to wait for."""
         rivals = []
         for other in others:
-            found = self._records.read(other)
+            try:
+                found = self._records.read(other)
+            except errors.Unreadable as exc:
+                raise errors.Refused(f'Another may go on. {exc}') from exc
             if found is not None and found.ended:
                 # Whoever ended it is cleaning up after it.
                 continue

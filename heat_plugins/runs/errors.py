@@ -8,12 +8,15 @@
           . AlreadyRunning   the same action runs there
       x NotFound             no such stack, resource, deployment or run
       x Ended                it cannot be cancelled any more
+      x Unreadable           its record is none, or of a later release
       x OrchestrationError   Heat did not do what we asked
           . Denied           401, 403, or Keystone refused us a token
           . Unavailable      it may pass: 5xx, 429, a broken connection
 
 What the object store answers is told by `heat_plugins.signals.errors`.
 """
+
+from heat_plugins.runs import names
 
 
 class RunError(Exception):
@@ -41,6 +44,17 @@ class NotFound(RunError):
 
 class Ended(RunError):
     """The run has ended already."""
+
+
+class Unreadable(RunError):
+    """Nobody can say of a run more than its name; `run delete` forgets it.
+
+    :param key: that name.
+    """
+
+    def __init__(self, message: str, key: names.Key) -> None:
+        super().__init__(message)
+        self.key = key
 
 
 class OrchestrationError(RunError):

@@ -10,6 +10,7 @@ import contextlib
 import time
 from typing import Any
 
+from heat_plugins.runs import errors
 from heat_plugins.runs import names
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import records
@@ -18,6 +19,7 @@ from heat_plugins.runs import run as runs
 from heat_plugins.runs import settling
 from heat_plugins.runs import starting
 from heat_plugins.runs import targets
+from heat_plugins.runs import unreadable
 from heat_plugins.runs import waiting
 from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import store as store_module
@@ -79,12 +81,11 @@ class Ledger:
             return []
         opened, arrivals = news(found)
         settler = self._settler(found)
-        read = (found.read(key) for key in listed[: -limit - 1 : -1])
-        return [
-            settled(settler, run, arrivals, opened)
-            for run in read
-            if run is not None
-        ]
+        looked_at = (
+            look(found, key, settler, arrivals, opened)
+            for key in listed[: -limit - 1 : -1]
+        )
+        return [run for run in looked_at if run is not None]
 
     def outputs(self, run: runs.Run) -> abc.Mapping[str, Any]:
         """Return the outputs of a run, long ones whole."""
@@ -128,9 +129,11 @@ class Ledger:
             return
         settler = self._settler(found)
         for key in opened:
-            run = found.read(key)
-            if run is not None:
-                settled(settler, run, arrivals, {key.run_id})
+            # What cannot be read is refused by who announces the next.
+            with contextlib.suppress(errors.Unreadable):
+                run = found.read(key)
+                if run is not None:
+                    settled(settler, run, arrivals, {key.run_id})
 
     def _records(self, root_stack_id: str) -> records.Records:
         return records.Records(self._store, root_stack_id)
@@ -148,6 +151,22 @@ def news(found: records.Records) -> tuple[set[str], set[str]]:
         return opened, found.arrivals()
     except store_errors.NotFound:
         return set(), set()
+
+
+def look(
+    found: records.Records,
+    key: names.Key,
+    settler: settling.Settler,
+    arrivals: abc.Collection[str],
+    opened: abc.Collection[str],
+) -> runs.Run | None:
+    """Return a run as it stands now; None if it is gone, or unreadable."""
+    try:
+        run = found.read(key)
+        return run and settled(settler, run, arrivals, opened)
+    except errors.Unreadable as exc:
+        unreadable.pass_over(exc)
+        return None
 
 
 def settled(

@@ -12,6 +12,7 @@ least one of them sees the other. The announcement stays in the listing: if we
 fail or die in there, who takes our place finds the run by it.
 """
 
+from collections import abc
 import contextlib
 import logging
 
@@ -21,6 +22,7 @@ from heat_plugins.runs import orchestration
 from heat_plugins.runs import records
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import starting
+from heat_plugins.runs import unreadable
 from heat_plugins.signals import errors as store_errors
 
 LOG = logging.getLogger(__name__)
@@ -30,41 +32,55 @@ def withdraw(
     heat: orchestration.Deploying,
     found: records.Records,
     prefix: str = names.OPEN,
+    server: abc.Callable[[], str | None] = lambda: None,
 ) -> list[str]:
     """Take runs from their servers.
 
     Their records are left alone: whoever waits sees that they are gone with
-    the container, or that their deployment is.
+    the container, or that their deployment is. One that cannot be read, and
+    so cannot be settled by anybody, is deleted.
 
-    One that cannot be taken back, or read, is logged and keeps none of the
-    others.
+    One that cannot be taken back is logged and keeps none of the others.
 
     :param prefix: which; by default all of the container.
+    :param server: returns the server of the deployment that goes, of which
+        Heat may know no more; asked for what cannot be read.
     :returns: the ids of those that had not ended.
     """
     withdrawn = []
     with contextlib.suppress(store_errors.NotFound):
         for key in found.opened(prefix):
             try:
-                if _withdraw(heat, found, key):
+                if _withdraw(heat, found, key, server):
                     withdrawn.append(key.run_id)
-            except errors.RunError as exc:
+            except store_errors.SignalError:
+                # The container may be kept until that has passed.
+                raise
+            except Exception as exc:
                 LOG.warning(
                     'Run %(run)s goes with its stack or deployment, and could '
                     'not be taken back from its server: %(error)s',
                     {'run': key.run_id, 'error': exc},
+                    exc_info=not isinstance(exc, errors.RunError),
                 )
     return withdrawn
 
 
 def _withdraw(
-    heat: orchestration.Deploying, found: records.Records, key: names.Key
+    heat: orchestration.Deploying,
+    found: records.Records,
+    key: names.Key,
+    server: abc.Callable[[], str | None],
 ) -> bool:
     """Take a run from its server; False if there was none so far."""
-    run = found.read(key)
-    if run is None or run.state is runs.State.STARTING:
-        found.revoke(key)
+    try:
         run = found.read(key)
+        if run is None or run.state is runs.State.STARTING:
+            found.revoke(key)
+            run = found.read(key)
+    except errors.Unreadable:
+        unreadable.forget(heat, found, key, server())
+        return True
     if run is None:
         found.close(key)
         return False

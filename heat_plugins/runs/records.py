@@ -7,6 +7,7 @@ from typing import Any
 
 from heat_plugins.runs import errors
 from heat_plugins.runs import names
+from heat_plugins.runs import reports
 from heat_plugins.runs import run as runs
 from heat_plugins.signals import body
 from heat_plugins.signals import errors as store_errors
@@ -84,18 +85,30 @@ class Records:
         return found[0]
 
     def read(self, key: names.Key) -> runs.Run | None:
-        """Return a run; None if there is no record of it."""
+        """Return a run; None if there is no record of it.
+
+        :raises errors.Unreadable: what is there is no record of it.
+        """
+        name = names.record_name(key)
         try:
-            content = self.store.get_object(
-                self.container, names.record_name(key), _LIMIT
-            )
-            return runs.Run.load(content)
+            content = self.store.get_object(self.container, name, _LIMIT)
+            run = runs.Run.load(content)
+            if run.key != key:
+                raise ValueError('it is that of another run')
         except store_errors.NotFound:
             return None
         except (ValueError, store_errors.BadSignal) as exc:
-            raise errors.RunError(
-                f'The record of run {key.run_id} cannot be read: {exc}'
+            # What it says may quote the record, in any length; an event of
+            # Heat has room for what comes first.
+            reason = reports.line(str(exc))
+            raise errors.Unreadable(
+                f'Run {key.run_id} of {key.action} has an unreadable record; '
+                '"openstack software deployment run delete" takes it from '
+                'its server and forgets it. '
+                f'Object {self.container}/{name}: {reason}',
+                key,
             ) from exc
+        return run
 
     def write(self, run: runs.Run) -> None:
         self.store.put_object(

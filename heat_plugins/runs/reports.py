@@ -38,7 +38,7 @@ def parse(content: bytes) -> Report:
     details = body.parse(content)
     return Report(
         progress=_percent(details.get('progress')),
-        message=_line(details.get('message')),
+        message=line(details.get('message')),
     )
 
 
@@ -49,7 +49,8 @@ def _percent(value: object) -> float | None:
     return float(min(100, max(0, value)))
 
 
-def _line(value: object) -> str | None:
+def line(value: object) -> str | None:
+    """Return a text as one line of limited length; None if it is none."""
     if not isinstance(value, str):
         return None
     # It is shown on a terminal, which control characters would command.

@@ -135,11 +135,6 @@ class Run:
     def progress_signal(self) -> str:
         return names.progress_name(self.key)
 
-    @property
-    def mark(self) -> str:
-        """What the row that was made for it says, to find it by."""
-        return f'heat-plugins run {self.id}'
-
     def dump(self) -> bytes:
         """Return the record of it."""
         values = dataclasses.asdict(self)
@@ -187,6 +182,11 @@ def _checked(found: _Read) -> _Read:
         if isinstance(value, int) and not 0 <= value <= _LAST:
             raise TypeError(f'{field.name} is out of range')
     return found
+
+
+def mark(run_id: str) -> str:
+    """Return what the row that was made for a run says, to find it by."""
+    return f'heat-plugins run {run_id}'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

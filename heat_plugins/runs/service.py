@@ -15,6 +15,7 @@ from heat_plugins.runs import retention
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import starting
 from heat_plugins.runs import targets
+from heat_plugins.runs import unreadable
 from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import store as store_module
 
@@ -112,7 +113,10 @@ class Runs(ledger.Ledger):
     # Looking
 
     def history(self, stack: str, wanted: Filter) -> list[runs.Run]:
-        """Return runs of a stack as they stand now, the newest first."""
+        """Return runs of a stack as they stand now, the newest first.
+
+        A warning names each that cannot be read.
+        """
         found = self._records_at(stack)
         # What has arrived first: the record of a run is there before that.
         opened, arrivals = ledger.news(found)
@@ -125,16 +129,16 @@ class Runs(ledger.Ledger):
                 break
             if wanted.action not in (None, key.action):
                 continue
-            run = found.read(key)
-            if run is not None:
-                run = ledger.settled(settler, run, arrivals, opened)
-                result += [run] if wanted.matches(run) else []
+            run = ledger.look(found, key, settler, arrivals, opened)
+            if run is not None and wanted.matches(run):
+                result.append(run)
         return result
 
     def show(self, stack: str, run_id: str) -> runs.Run:
         """Return a run as it stands now.
 
         :raises errors.NotFound: there is no such stack or run.
+        :raises errors.Unreadable: its record cannot be read.
         """
         return self._show(self._records_at(stack), run_id)
 
@@ -150,18 +154,19 @@ class Runs(ledger.Ledger):
         _, arrivals = ledger.news(found)
         return self._settler(found).cancel(run, arrivals)
 
-    def delete(self, stack: str, run_id: str) -> runs.Run:
-        """Forget a run that has ended.
+    def delete(self, stack: str, run_id: str) -> runs.Run | None:
+        """Forget a run that has ended, or that cannot be read.
 
-        :raises errors.Refused: it has not.
+        :returns: the run; None if it cannot be read. It may have gone on,
+            and was taken from its server.
+        :raises errors.Refused: it has not ended.
         """
         found = self._records_at(stack)
-        run = self._show(found, run_id)
-        if not run.ended:
-            raise errors.Refused(
-                f'Run {run.id} is {run.state.value}; cancel it first'
-            )
-        found.remove(run.key)
+        try:
+            run: runs.Run | None = self._forget_ended(found, run_id)
+        except errors.Unreadable as exc:
+            unreadable.forget(self._heat, found, exc.key)
+            run = None
         if self._is_gone(stack) and not found.keys():
             # As long as there is a stack, an engine may wait for a signal
             # in a container that is empty.
@@ -170,6 +175,15 @@ class Runs(ledger.Ledger):
         return run
 
     # What these share
+
+    def _forget_ended(self, found: records.Records, run_id: str) -> runs.Run:
+        run = self._show(found, run_id)
+        if not run.ended:
+            raise errors.Refused(
+                f'Run {run.id} is {run.state.value}; cancel it first'
+            )
+        found.remove(run.key)
+        return run
 
     def _show(self, found: records.Records, run_id: str) -> runs.Run:
         opened, arrivals = ledger.news(found)

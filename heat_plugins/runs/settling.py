@@ -145,6 +145,18 @@ class Settler:
             ended_at=int(self._clock()),
         )
 
+    def given_up(self, run: runs.Run) -> runs.Run:
+        """Return a run whose record was read, and cannot be any more.
+
+        It is left alone: a later release may know more of it than we do.
+        """
+        return dataclasses.replace(
+            run,
+            state=runs.State.FAILED,
+            reason='Its record cannot be read any more',
+            ended_at=int(self._clock()),
+        )
+
     def clean_up(self, run: runs.Run) -> None:
         """Remove what a run that has ended needs no more."""
         starting.withdraw(self._heat, run)

@@ -2,6 +2,7 @@
 """Handing a run to its server; what was made is unmade if a step fails."""
 
 from collections import abc
+import contextlib
 import dataclasses
 import logging
 import time
@@ -166,7 +167,7 @@ class Starter:
                 server_id=run.server_id,
                 action=run.action,
                 # By this it is found again if we die before the next line.
-                reason=run.mark,
+                reason=runs.mark(run.id),
             )
             run = dataclasses.replace(
                 run,
@@ -215,13 +216,38 @@ def withdraw(heat: orchestration.Deploying, run: runs.Run) -> None:
     """Take a run from its server, and delete what was made in Heat."""
     row_id, config_id = run.row_id, run.config_id
     if row_id is None:
-        for row in heat.deployments(run.server_id):
-            if row.reason == run.mark:
-                row_id, config_id = row.id, row.config_id
+        for row in _marked(heat, run.server_id, run.id):
+            row_id, config_id = row.id, row.config_id
     if row_id is not None:
         heat.delete_deployment(row_id)
     if config_id is not None:
         heat.delete_config(config_id)
+
+
+def withdraw_marked(
+    heat: orchestration.Deploying, key: names.Key, server_id: str | None = None
+) -> None:
+    """Do the same for a run of which only the name is known.
+
+    What was made for it is found by its mark.
+
+    :param server_id: the server, for when Heat has forgotten the deployment.
+    """
+    # That of a standalone run is its server.
+    server_ids = {key.deployment_id, server_id or key.deployment_id}
+    with contextlib.suppress(errors.NotFound):
+        server_ids = {heat.deployment(key.deployment_id).server_id}
+    for each in server_ids:
+        for row in _marked(heat, each, key.run_id):
+            heat.delete_deployment(row.id)
+            heat.delete_config(row.config_id)
+
+
+def _marked(
+    heat: orchestration.Deploying, server_id: str, run_id: str
+) -> list[orchestration.Deployment]:
+    mark = runs.mark(run_id)
+    return [row for row in heat.deployments(server_id) if row.reason == mark]
 
 
 def _ended(found: records.Records, run: runs.Run) -> runs.Run | None:

@@ -10,6 +10,7 @@ from heat_plugins.runs import names
 from heat_plugins.runs import records
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import settling
+from heat_plugins.runs import unreadable
 from heat_plugins.signals import errors as store_errors
 
 #: Called with a run when something about it has changed.
@@ -81,6 +82,8 @@ class Waiter:
         self._runs: dict[str, runs.Run] = {}
         # Those that Heat is going to be asked for next.
         self._turn: list[str] = []
+        # Those that cannot be read, and were told of.
+        self._unreadable: set[str] = set()
 
     def add(self, run: runs.Run) -> None:
         self._runs[run.id] = run
@@ -131,9 +134,7 @@ class Waiter:
             arrivals = self._records.arrivals()
             asked = self._next_to_ask() if deep else ()
             for run in self.pending:
-                self._note(
-                    self._settled(run, opened, arrivals, run.id in asked)
-                )
+                self._look_at(run, opened, arrivals, run.id in asked)
         except store_errors.NotFound:
             # The container is gone.
             for run in self.pending:
@@ -145,11 +146,19 @@ class Waiter:
         for key in opened:
             run = None
             if key.run_id not in self._runs:
-                run = self._records.read(key)
+                try:
+                    run = self._records.read(key)
+                except errors.Unreadable as exc:
+                    self._pass_over(exc)
             if run is not None and run.ended:
                 self._settler.clean_up(run)
             elif run is not None:
                 self.add(run)
+
+    def _pass_over(self, exc: errors.Unreadable) -> None:
+        if exc.key.run_id not in self._unreadable:
+            self._unreadable.add(exc.key.run_id)
+            unreadable.pass_over(exc)
 
     def _next_to_ask(self) -> abc.Collection[str]:
         """Return the runs that it is the turn of to be asked Heat for."""
@@ -157,6 +166,19 @@ class Waiter:
             self._turn = [run.id for run in self.pending]
         turn, self._turn = self._turn[:_DEEP_BATCH], self._turn[_DEEP_BATCH:]
         return turn
+
+    def _look_at(
+        self,
+        run: runs.Run,
+        opened: abc.Collection[str],
+        arrivals: abc.Collection[str],
+        deep: bool,
+    ) -> None:
+        try:
+            self._note(self._settled(run, opened, arrivals, deep))
+        except errors.Unreadable as exc:
+            self._pass_over(exc)
+            self._note(self._settler.given_up(run))
 
     def _settled(
         self,

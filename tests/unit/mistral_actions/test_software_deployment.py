@@ -10,6 +10,7 @@ from mistral_lib.actions import context as contexts
 from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import software_deployment
 from heat_plugins.runs import errors
+from heat_plugins.runs import names
 from heat_plugins.signals import errors as store_errors
 from tests.unit.runs import base
 
@@ -136,6 +137,21 @@ class ActionsTest(base.RunsTestCase):
 
     def test_a_run_that_is_not_there_has_a_code(self):
         self.assertEqual('not-found', self.show('20270115')['code'])
+
+    def test_so_has_one_that_cannot_be_read(self):
+        run_id = self.trigger()['id']
+        (key,) = self.records.keys()
+        self.records.store.put_object(
+            self.records.container, names.record_name(key), b'garbage'
+        )
+        for found in (
+            self.show(run_id),
+            self.show(run_id, software_deployment.Cancel),
+        ):
+            self.assertEqual('unreadable', found['code'])
+            self.assertIn(run_id, found['message'])
+            self.assertEqual(0, found['next_look'])
+        self.assertEqual('refused', self.trigger()['code'])
 
     def test_what_may_pass_says_when_to_look_again(self):
         run_id = self.trigger()['id']

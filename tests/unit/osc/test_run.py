@@ -189,6 +189,23 @@ class RunTest(base.CommandTestCase):
         self.assertEqual(['level', 'password'], shown['inputs'])
         self.assertEqual('s3cret', self.inputs()['password'])
 
+    def test_one_that_cannot_be_read_is_deleted_by_its_id_alone(self):
+        self.answer()
+        self.json(run.ShowRun, 'shop', self.run_.id)
+        garbled = self.start()
+        self.garble(garbled)
+        code, (found,) = self.json(run.ListRuns, 'shop')
+        self.assertEqual((0, self.run_.id), (code, found['ID']))
+        exc = self.assertRaises(
+            exceptions.CommandError,
+            *(self.run_command, run.ShowRun, 'shop', garbled.id),
+        )
+        self.assertIn('run delete', str(exc))
+        self.json(run.DeleteRun, 'shop', '--all')
+        self.assertEqual([garbled.key], self.records.keys())
+        self.assertEqual((0, []), self.json(run.DeleteRun, 'shop', garbled.id))
+        self.assertEqual([], self.records.keys())
+
     def test_delete(self):
         self.assertRaises(
             exceptions.CommandError,

@@ -474,6 +474,37 @@ class EndTest(TriggerTestCase):
         self.assertEqual([], self.given(stack))
         self.assertIsNotNone(self.objects(stack))
 
+    def garble(self, stack):
+        """Let somebody write over all records of runs."""
+        container = self.swift.container(
+            f'heat-plugins-{stack.id}', deployments.PROJECT
+        )
+        for name in container.objects:
+            if name.startswith('runs/records/'):
+                container.objects[name] = b'garbage'
+
+    def test_so_are_they_when_their_records_cannot_be_read(self):
+        more = {'config': CONFIG, 'other': deployments.deployment(name='o')}
+        stack = self.created(deployments.template(resources=more))
+        self.signal(stack, BACKUP, 'other')
+        self.signal(stack, BACKUP)
+        self.garble(stack)
+        self.assertEqual([], self.runs(stack))
+        self.update(stack, self.template())
+        self.assertEqual(1, len(self.given(stack)))
+        self.delete(stack)
+        self.assert_nothing_left()
+
+    def test_an_event_says_of_which_one_its_action_is_refused(self):
+        stack = self.stack()
+        self.signal(stack, BACKUP)
+        (run,) = self.runs(stack)
+        self.garble(stack)
+        said = self.refused(stack, BACKUP)
+        self.assertIn(f'Run {run["id"]} of BACKUP has an unreadable', said)
+        self.assertIn('run delete" takes it from its server', said)
+        self.assertEqual(1, len(self.given(stack)))
+
     def many(self, number):
         """Create a stack of so many deployments without a URL."""
         more = {

@@ -5,6 +5,7 @@ import json
 
 import testtools
 
+from heat_plugins.runs import names
 from heat_plugins.runs import records
 from heat_plugins.runs import service
 from heat_plugins.runs import starting
@@ -58,6 +59,12 @@ class RunsTestCase(testtools.TestCase):
 
     def put(self, url, body):
         return self.cluster.put_signed(url, json.dumps(body).encode())
+
+    def garble(self, run, content=b'[]'):
+        """Let somebody write over the record of a run."""
+        self.records.store.put_object(
+            self.records.container, names.record_name(run.key), content
+        )
 
     def objects(self, prefix=''):
         container = self.cluster.container(self.records.container)

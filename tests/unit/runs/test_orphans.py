@@ -4,7 +4,6 @@
 import dataclasses
 
 from heat_plugins.runs import errors
-from heat_plugins.runs import names
 from heat_plugins.runs import orphans
 from heat_plugins.runs import run as runs
 from heat_plugins.signals import errors as store_errors
@@ -79,14 +78,47 @@ class OrphanTest(base.RunsTestCase):
         self.assertEqual([run.id], orphans.withdraw(self.heat, self.records))
         self.assertEqual([], self.heat.given())
 
+    def _withdraw_all_but_one(self, failure):
+        run = self.start()
+        other = self.start(action='FAIL/OVER')
+        delete = self.heat.delete_deployment
+
+        def refuse(deployment_id):
+            if deployment_id == run.row_id:
+                raise failure
+            delete(deployment_id)
+
+        self.patch(self.heat, 'delete_deployment', refuse)
+        withdrawn = orphans.withdraw(self.heat, self.records)
+        self.assertEqual([other.id], withdrawn)
+        self.assertNotIn(other.config_id, self.heat.configs)
+
     def test_one_that_cannot_be_taken_back_keeps_none_of_the_others(self):
+        self._withdraw_all_but_one(errors.Denied('no'))
+
+    def test_nor_does_one_with_which_something_unforeseen_happens(self):
+        self._withdraw_all_but_one(RuntimeError('no'))
+
+    def test_one_that_cannot_be_read_is_taken_back_and_deleted(self):
+        before = dict(self.heat.configs)
         garbled = self.start()
-        self.records.store.put_object(
-            self.records.container, names.record_name(garbled.key), b'[]'
-        )
         run = self.start(action='FAIL/OVER')
-        self.assertEqual([run.id], orphans.withdraw(self.heat, self.records))
-        self.assertNotIn(run.config_id, self.heat.configs)
+        self.garble(garbled)
+        self.assertEqual(
+            {garbled.id, run.id},
+            set(orphans.withdraw(self.heat, self.records)),
+        )
+        self.assertEqual([], self.heat.given())
+        self.assertEqual(before, self.heat.configs)
+        self.assertEqual([run.key], self.records.keys())
+        self.assertEqual([run.key], self.records.opened())
+
+    def test_so_it_is_when_heat_has_forgotten_its_deployment(self):
+        garbled = self.start()
+        self.garble(garbled)
+        self.heat.delete_deployment(self.row.id)
+        orphans.withdraw(self.heat, self.records, server=lambda: 'server-1')
+        self.assertEqual([], self.heat.given())
 
     def test_a_container_that_is_gone_has_none(self):
         self.assertEqual([], orphans.withdraw(self.heat, self.records))

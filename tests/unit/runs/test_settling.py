@@ -412,10 +412,3 @@ class RecordTest(base.RunsTestCase):
         run = self.start()
         values = {**json.loads(run.dump()), 'mood': 'good'}
         self.assertEqual(run, runs.Run.load(json.dumps(values).encode()))
-
-    def test_what_is_no_record_is_named(self):
-        run = self.start()
-        name = names.record_name(run.key)
-        self.cluster.store().put_object(self.records.container, name, b'[]')
-        exc = self.assertRaises(errors.RunError, self.show, run)
-        self.assertIn(run.id, str(exc))

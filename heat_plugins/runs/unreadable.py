@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs whose records cannot be read: only their names tell of them.
+
+Whoever looks at several passes such a one over and says so. It may go on, so
+nothing takes it for ended: as long as it is announced its action is refused
+on that deployment, until somebody has it forgotten.
+"""
+
+import logging
+
+from heat_plugins.runs import errors
+from heat_plugins.runs import names
+from heat_plugins.runs import orchestration
+from heat_plugins.runs import records
+from heat_plugins.runs import starting
+
+LOG = logging.getLogger(__name__)
+
+
+def pass_over(exc: errors.Unreadable) -> None:
+    """Say that a run is left out, and what can be done about it."""
+    LOG.warning('%s', exc)
+
+
+def forget(
+    heat: orchestration.Deploying,
+    found: records.Records,
+    key: names.Key,
+    server_id: str | None = None,
+) -> None:
+    """Take a run from its server, and delete what is known of it.
+
+    The record goes last: what fails before can be tried again.
+
+    :param server_id: see `starting.withdraw_marked`.
+    :raises errors.RunError: Heat did not let it be taken back.
+    """
+    starting.withdraw_marked(heat, key, server_id)
+    found.close(key)
+    found.remove(key)
+    LOG.warning(
+        'Run %(run)s of %(action)s, whose record could not be read, was taken '
+        'from its server and is forgotten. A script that the server has begun '
+        'runs to its end',
+        {'run': key.run_id, 'action': key.action},
+    )
