@@ -138,6 +138,7 @@ def test_stacks_of_ours_go_on_under_heats_own_classes(changing, stacks):
     assert stack.outputs['deployment_greeting'] == 'again'
 
 
+@pytest.mark.timeout(240)
 def test_groups_go_on_in_both_directions(changing):
     cloud, change = changing
     template = base.group(3)
