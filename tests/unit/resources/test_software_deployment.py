@@ -137,8 +137,11 @@ class GroupTest(deployments.DeploymentTestCase):
                     signal_transport='AUTO',
                     timeout=77,
                 )
-                self.assertEqual({'a', 'b'}, set(members))
-                for member in members.values():
+                self.assertEqual(
+                    {'a', 'b', 'before_all_members', 'after_all_members'},
+                    set(members),
+                )
+                for member in (members['a'], members['b']):
                     self.assertEqual(
                         f'OS::Heat::{kind}Deployment', member.resource_type
                     )
