@@ -24,6 +24,7 @@ from heat_plugins.resources import deployment_deletion
 from heat_plugins.resources import deployment_handover
 from heat_plugins.resources import deployment_records
 from heat_plugins.resources import deployment_schema
+from heat_plugins.resources import deployment_sweep
 from heat_plugins.resources import deployment_triggers
 from heat_plugins.resources import deployment_waiting
 from heat_plugins.resources import eventful
@@ -158,7 +159,7 @@ class DeploymentMixin(
             )
         self._note_configs([row.config_id])
         # Its last signal lay in the container of the abandoned stack.
-        sweep = transports.Sweep(self)
+        sweep = deployment_sweep.Sweep(self)
         try:
             sweep.run()
         except errors.SignalError as exc:

@@ -11,6 +11,7 @@ from heat.engine import resource
 from oslo_log import log as logging
 
 from heat_plugins.resources import deployment_records
+from heat_plugins.resources import deployment_sweep
 from heat_plugins.resources import deployment_waiting
 from heat_plugins.resources import transports
 from heat_plugins.signals import errors
@@ -30,7 +31,7 @@ class Deletion:
     """
 
     wait: deployment_waiting.Wait | None
-    sweep: transports.Sweep
+    sweep: deployment_sweep.Sweep
     undone: bool = False
     trouble: watcher.Trouble | None = None
 
@@ -41,7 +42,7 @@ class Deleting:
     def handle_delete(self):
         """Begin with the DELETE action, if there is one to run."""
         return Deletion(
-            wait=self._begin_to_undo(), sweep=transports.Sweep(self)
+            wait=self._begin_to_undo(), sweep=deployment_sweep.Sweep(self)
         )
 
     def _begin_to_undo(self):
