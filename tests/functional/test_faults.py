@@ -43,12 +43,14 @@ def signal(deployment: base.Deployment, greeting: str = 'hello') -> None:
 
 
 def handed_anew(
-    stack: base.Stack, before: base.Deployment | None = None
+    stack: base.Stack,
+    before: base.Deployment | None = None,
+    name: str = 'deployment',
 ) -> base.Deployment:
-    """Wait until an update has handed a deployment to its server."""
+    """Wait until a deployment has been handed to its server again."""
 
     def found() -> base.Deployment | None:
-        now = stack.deployment()
+        now = stack.deployment(name)
         if now is None or now.status != 'IN_PROGRESS':
             return None
         old = before and now.config['id'] == before.config['id']

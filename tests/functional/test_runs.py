@@ -134,6 +134,29 @@ def given(stack: base.Stack) -> list[str]:
     return [name for name in names if '-' in name]
 
 
+def garble(
+    cloud: base.minicloud_client.Cloud, stack: base.Stack, run_id: str
+) -> str:
+    """Write over the record of a run; return where it lies."""
+    swift = cloud.session()
+    container = f'/heat-plugins-{stack.id}'
+    prefix = f'{container}?prefix=runs/records/{run_id}/'
+    name = swift.get('object-store', prefix).body.decode().strip()
+    path = f'{container}/{name}'
+    assert swift.put('object-store', path, b'{"id":').ok
+    return path.removeprefix('/')
+
+
+def signal_url(stack: base.Stack, name: str) -> str:
+    """Return where a server sends the result of a config that it is given."""
+    (config,) = [one for one in stack.metadata() if one['name'] == name]
+    return next(
+        str(one['value'])
+        for one in config['inputs']
+        if one['name'] == 'deploy_signal_id'
+    )
+
+
 def test_actions_are_listed_with_their_inputs(run: Commands) -> None:
     code, found = run('action list')
     assert code == 0
@@ -220,14 +243,7 @@ def test_what_a_server_has_not_seen_it_never_runs(
     before = servers.has_run(agent)
     code, shown = run('trigger', 'deployment', 'BACKUP')
     assert (code, shown['state']) == (0, 'waiting')
-    (config,) = [
-        one for one in stack.metadata() if one['name'] == 'deployment-BACKUP'
-    ]
-    url = next(
-        one['value']
-        for one in config['inputs']
-        if one['name'] == 'deploy_signal_id'
-    )
+    url = signal_url(stack, 'deployment-BACKUP')
     code, (cancelled,) = run('run cancel', shown['id'])
     assert (code, cancelled['State']) == (0, 'cancelled')
     assert given(stack) == []
@@ -239,6 +255,34 @@ def test_what_a_server_has_not_seen_it_never_runs(
     assert shown['state'] == 'cancelled'
     assert shown['cancelled_by'] == 'demo'
     assert shown['late_result']['status'] == 'complete'
+
+
+def test_a_run_with_a_garbled_record_is_passed_over_until_it_is_deleted(
+    cloud: base.minicloud_client.Cloud, stack: base.Stack, run: Commands
+) -> None:
+    _, other = run('trigger', 'deployment', 'LIST')
+    run('run cancel', other['id'])
+    _, garbled = run('trigger', 'deployment', 'LIST')
+    path = garble(cloud, stack, garbled['id'])
+    code, found = run('run list')
+    assert code == 0
+    ids = {one['ID'] for one in found}
+    assert other['id'] in ids
+    assert garbled['id'] not in ids
+    assert f'Object {path}' in run.said
+    code, said = run('trigger', 'deployment', 'LIST')
+    assert code == 1
+    assert garbled['id'] in said
+    assert 'run delete' in said
+    assert given(stack) == ['deployment-LIST']
+    code, _ = run('run delete', garbled['id'])
+    assert code == 0
+    assert given(stack) == []
+    assert cloud.session().get('object-store', f'/{path}').status == 404
+    # Its action is free again.
+    code, shown = run('trigger', 'deployment', 'LIST')
+    assert (code, shown['state']) == (0, 'waiting')
+    run('run cancel', shown['id'])
 
 
 def test_a_script_that_runs_is_not_stopped_and_its_result_is_late(
@@ -349,7 +393,9 @@ def test_a_deployment_and_a_stack_that_go_end_their_runs(
     assert 'Deployment deployment0 of stack' in shown['reason']
     stack.wait('UPDATE_COMPLETE')
     process = begin('deployment1')
-    # The fixture holds that nothing of the run stays behind.
+    _, garbled = run('trigger', 'deployment1', 'FAILOVER')
+    garble(cloud, stack, garbled['id'])
+    # The fixture holds that nothing of the runs stays behind.
     stack.delete()
     stack.wait('DELETE_COMPLETE')
     code, shown = run.end(process)

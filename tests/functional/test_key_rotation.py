@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""auth_encryption_key changes while URLs are out that it has signed.
+
+It is changed as "Keys" in doc/source/operations.rst has it.
+"""
+
+import base64
+import configparser
+import pathlib
+import secrets
+import subprocess
+import sys
+
+from cryptography import fernet
+import pytest
+import sqlalchemy
+
+from tests.functional import base
+from tests.functional import conftest
+from tests.functional import servers
+from tests.functional import test_faults
+from tests.functional import test_runs
+
+#: A new engine tells the one before dead after seconds. With no secret of
+#: their own the keys of TempURLs are derived from Heat's.
+CONF = """\
+[DEFAULT]
+auth_encryption_key = {key}
+encrypt_parameters_and_properties = true
+periodic_interval = 5
+
+[heat_plugins]
+rescue_interval = 5
+temp_url_secret =
+"""
+
+HEAT_MANAGE = pathlib.Path(sys.executable).with_name('heat-manage')
+
+#: What Heat encrypts always, and has no command to encrypt anew: the
+#: credentials of stacks, and those of the users that it makes for servers.
+ENCRYPTED = {
+    'user_creds': ('trust_id', 'password'),
+    'resource_data': ('value',),
+}
+
+
+@pytest.fixture
+def rotating(request, tmp_path):
+    """A cloud, and what changes its auth_encryption_key."""
+    conf = tmp_path / 'heat.conf'
+    keys = [secrets.token_hex(16)]
+    conf.write_text(CONF.format(key=keys[0]))
+    for cloud in conftest.clouds(
+        request, 'rotation', plugin=base.ROOT, conf=[conf]
+    ):
+
+        def rotate(cloud=cloud):
+            cloud.stop('heat')
+            update_params('decrypt', cloud, conf)
+            keys.insert(0, secrets.token_hex(16))
+            encrypt_anew(cloud, keys)
+            conf.write_text(CONF.format(key=keys[0]))
+            update_params('encrypt', cloud, conf)
+            cloud.up(plugin=base.ROOT, conf=[conf])
+
+        yield cloud, rotate
+
+
+def update_params(way, cloud, conf):
+    """Have Heat decrypt or encrypt what it does if an option says so."""
+    subprocess.run(
+        [
+            *(HEAT_MANAGE, '--config-file', cloud.path / 'conf/heat.conf'),
+            *('--config-file', conf, 'update_params', way),
+            # Takes its value for how many to do at once; without it: none.
+            '--verbose-update-params',
+        ],
+        check=True,
+        capture_output=True,
+    )
+
+
+def encrypt_anew(cloud, keys):
+    """Encrypt what lies in Heat's database with the first of some keys.
+
+    To heat.common.crypt a key in base64 is one of Fernet's.
+    """
+    both = fernet.MultiFernet(
+        [fernet.Fernet(base64.b64encode(key.encode())) for key in keys]
+    )
+    conf = configparser.ConfigParser(interpolation=None)
+    conf.read(cloud.path / 'conf/heat.conf')
+    engine = sqlalchemy.create_engine(conf['database']['connection'])
+    with engine.begin() as database:
+        for name, columns in ENCRYPTED.items():
+            table = sqlalchemy.Table(
+                name, sqlalchemy.MetaData(), autoload_with=database
+            )
+            rows = sqlalchemy.select(table).where(
+                table.c.decrypt_method == 'cryptography_decrypt_v1'
+            )
+            for row in database.execute(rows).mappings().all():
+                database.execute(
+                    sqlalchemy.update(table)
+                    .where(table.c.id == row['id'])
+                    .values(
+                        {
+                            column: both.rotate(row[column]).decode()
+                            for column in columns
+                            if row[column]
+                        }
+                    )
+                )
+    engine.dispose()
+
+
+@pytest.mark.timeout(300)
+def test_what_was_handed_out_before_a_rotation_ends_after_it(rotating):
+    cloud, rotate = rotating
+    session = cloud.session()
+    before = base.Leftovers.of(cloud)
+    stack = base.Stack(session, test_runs.template(deployments=2))
+    waiting = stack.waiting('deployment0')
+    assert stack.waiting('deployment1').put(servers.body(size='1')) == 201
+    base.until(lambda: stack.deployment('deployment1').status == 'COMPLETE')
+    run = test_runs.Commands(cloud, stack.name, 'demo')
+    code, begun = run('trigger', 'deployment1', 'BACKUP')
+    assert code == 0, begun
+    url = test_runs.signal_url(stack, 'deployment1-BACKUP')
+
+    rotate()
+
+    # Its engine has gone, so it is handed out again; under another key.
+    again = test_faults.handed_anew(stack, waiting, 'deployment0')
+    headers = session.request(
+        'HEAD', 'object-store', test_faults.container(stack)
+    ).headers
+    assert headers['X-Container-Meta-Temp-Url-Key-2']
+    # The former key is good still, also for what nobody waits for any more.
+    assert waiting.put(servers.body(size='late')) == 201
+    assert base.put(url, servers.body(size='2')) == 201
+    assert again.put(servers.body(size='3')) == 201
+    stack.wait('CREATE_COMPLETE')
+    assert stack.outputs['deployment0_size'] == '3'
+    assert stack.outputs['deployment1_size'] == '1'
+    code, ended = run('run wait', begun['id'])
+    assert (code, ended['state']) == (0, 'complete')
+    assert ended['outputs']['size'] == '2'
+
+    later = base.Stack(session, base.software())
+    assert later.waiting().put(servers.body(greeting='hello')) == 201
+    later.wait('CREATE_COMPLETE')
+    for one in (stack, later):
+        one.purge()
+    assert base.Leftovers.of(cloud) == before
