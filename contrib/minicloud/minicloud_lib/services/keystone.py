@@ -6,7 +6,6 @@ import sys
 
 from keystone.cmd import bootstrap
 from keystone.common import fernet_utils
-from keystone.common.rbac_enforcer import policy
 from keystone.common.sql import upgrades
 import keystone.conf
 from keystone.credential.providers import fernet as credential_fernet
@@ -30,9 +29,10 @@ def main(conf: str, url: str, password: str) -> None:
     if not os.path.exists(_marker()):
         _bootstrap(url, password)
         open(_marker(), 'w').close()
-    # Built at first use, by one thread while others look at half of it.
-    policy._ENFORCER._enforcer  # noqa: B018
-    api = serving.Api(application, url)
+    # What it keeps of a token is kept for the whole process, in
+    # AuthContextMiddleware.token: of two requests at once, one is answered as
+    # if it came from the other.
+    api = serving.Api(application, url, threads=1)
     api.start()
     serving.until_stopped(api.stop)
 
