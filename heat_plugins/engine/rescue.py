@@ -15,6 +15,13 @@ is told to check, without a condition: two that are told at a time may make
 two replacements. So one process takes the resource away, in one statement. If
 that process goes, or the broker fails, before Heat is told, the row says so,
 and somebody tells Heat later.
+
+What has been made anew is in no traversal. If its engine dies, too, Heat is
+told of what it replaces, and replaces that once more.
+
+In a stack that has failed nothing is repeated before its next update. What an
+engine held there when it died fails with it, and is taken back from its
+server, whose answer nobody would hear.
 """
 
 from collections import abc
@@ -24,6 +31,7 @@ import random
 import sys
 import threading
 import time
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from heat.common import context as heat_context
 from heat.common import service_utils
@@ -37,6 +45,7 @@ from heat.rpc import worker_client
 from oslo_config import cfg
 from oslo_log import log as logging
 import sqlalchemy
+from sqlalchemy import orm
 
 from heat_plugins import config
 from heat_plugins import registry
@@ -59,9 +68,22 @@ _REASON = 'Engine %s has died'
 #: How long Heat may take to check what it was told to, in seconds.
 CHECKING = 60
 
+Key: TypeAlias = tuple[int, int | None, bool]
+
 _lock = threading.Lock()
 # The process that looks; after a fork the child has to begin for itself.
 _process: int | None = None
+
+
+@runtime_checkable
+class Deployment(Protocol):
+    """A resource that has handed something to a server."""
+
+    def take_back(self) -> None:
+        """Take from the server what nobody waits for."""
+
+    def give_way(self) -> None:
+        """Leave the server to another one, that is made in its place."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -72,6 +94,7 @@ class Held:
     :ivar engine_id: None if it was taken away from an engine that has died.
     :ivar version: changes with each change of its row.
     :ivar reason: why it has failed, if it has.
+    :ivar stack_has_failed: so that nothing of it is repeated for now.
     """
 
     id: int
@@ -80,11 +103,12 @@ class Held:
     engine_id: str | None
     version: int | None
     reason: str
+    stack_has_failed: bool = False
 
     @property
-    def key(self) -> tuple[int, int | None]:
+    def key(self) -> Key:
         """What tells it from itself after a change."""
-        return self.id, self.version
+        return self.id, self.version, self.stack_has_failed
 
 
 def watch() -> None:
@@ -139,9 +163,9 @@ class Rescuer:
 
     def __init__(self) -> None:
         # When each was seen first, by `time.monotonic`.
-        self._since: dict[tuple[int, int | None], float] = {}
+        self._since: dict[Key, float] = {}
         # What is Heat's own; to find that out costs several statements.
-        self._others: set[tuple[int, int | None]] = set()
+        self._others: set[Key] = set()
 
     def look(self) -> list[Held]:
         """Look once; what is gone on with."""
@@ -171,9 +195,11 @@ class Rescuer:
         What is wrong with one stack is nothing to the others.
         """
         try:
-            stack, found = _load(held)
+            stack, found, _scope = _load(held)
             # Heat may replace what has failed, and we answer for our own.
-            if found.type() not in _TYPES:
+            if found.type() not in _TYPES or (
+                held.stack_has_failed and not isinstance(found, Deployment)
+            ):
                 self._others.add(held.key)
                 return False
             return _go_on(held, stack, found)
@@ -212,20 +238,31 @@ def _dead(
 
 
 def _held(context: heat_context.RequestContext) -> list[Held]:
-    """Return what engines are working on, in stacks that they go through.
+    """Return what engines are working on, or were when they died.
 
     With what was taken from them and has not been checked again so far.
     """
     row, stack = models.Resource, models.Stack
+    # What was made after it, in the place of the same one.
+    newer = orm.aliased(row)
     in_work = sqlalchemy.and_(
         row.status == 'IN_PROGRESS', row.engine_id.is_not(None)
     )
     taken = sqlalchemy.and_(
+        stack.status == 'IN_PROGRESS',
         row.status == 'FAILED',
         row.engine_id.is_(None),
         row.status_reason.like(_REASON % '%'),
         # Otherwise its replacement is what goes on.
-        sqlalchemy.or_(row.action == 'DELETE', row.replaced_by.is_(None)),
+        sqlalchemy.or_(
+            row.action == 'DELETE',
+            sqlalchemy.and_(
+                row.replaced_by.is_(None),
+                ~sqlalchemy.exists().where(
+                    newer.replaces == row.replaces, newer.id > row.id
+                ),
+            ),
+        ),
     )
     query = (
         sqlalchemy.select(
@@ -235,11 +272,12 @@ def _held(context: heat_context.RequestContext) -> list[Held]:
             row.engine_id,
             row.atomic_key,
             row.status_reason,
+            stack.status.label('stack_status'),
         )
         .join(stack, row.stack_id == stack.id)
         .where(
             sqlalchemy.or_(in_work, taken),
-            stack.status == 'IN_PROGRESS',
+            stack.status.in_(('IN_PROGRESS', 'FAILED')),
             stack.convergence.is_(True),
             stack.deleted_at.is_(None),
         )
@@ -257,6 +295,7 @@ def _held(context: heat_context.RequestContext) -> list[Held]:
                     if found.engine_id
                     else found.status_reason
                 ),
+                stack_has_failed=found.stack_status == 'FAILED',
             )
             for found in session.execute(query)
         ]
@@ -274,53 +313,69 @@ def _reporting(
     }
 
 
-def _load(held: Held) -> tuple[parser.Stack, resource.Resource]:
-    """Return the stack of a resource, and the resource."""
+def _load(held: Held) -> tuple[parser.Stack, resource.Resource, object]:
+    """Return the stack of a resource, the resource, and what it refers to.
+
+    Its references are weak, so the last is to be kept as long as it.
+    """
     context = heat_context.get_admin_context()
     stack = parser.Stack.load(
         context, stack_id=held.stack_id, use_stored_context=True
     )
     # By its own template: that of a stack in deletion is empty.
-    found, *_ = resource.Resource.load(
+    found, *scope = resource.Resource.load(
         stack.context, held.id, stack.current_traversal, False, {}
     )
-    return stack, found
+    return stack, found, scope
 
 
 def _go_on(held: Held, stack: parser.Stack, found: resource.Resource) -> bool:
-    """Have a resource checked again; whether that was ours to do."""
+    """Have a resource checked again, or fail; whether that was ours to do."""
+    node = None if held.stack_has_failed else _node(stack, found)
+    if node != found.id and isinstance(found, Deployment):
+        # Before the rest: who fails here tries it all again.
+        if node is None:
+            found.take_back()
+        else:
+            found.give_way()
     if not _take_away(heat_context.get_admin_context(), held):
         return False
     LOG.warning(
         '%(reason)s while it worked on %(resource)s of stack %(stack)s, '
-        '%(stack_id)s; going on with it',
+        '%(stack_id)s; %(then)s',
         {
             'reason': held.reason,
             'resource': held.name,
             'stack': stack.name,
             'stack_id': stack.id,
+            'then': 'it has failed' if node is None else 'going on with it',
         },
     )
-    _retrigger(held, stack, found)
-    return True
-
-
-def _retrigger(
-    held: Held, stack: parser.Stack, found: resource.Resource
-) -> None:
-    """Cast what has an engine check a resource in the current traversal."""
-    nodes = {node.rsrc_id for node in stack.convergence_dependencies.graph()}
-    if found.id not in nodes:
-        # It has replaced what was lost before. Heat knows whom a replacement
-        # stands in for, and not whom the replacement of one does.
+    if node is not None:
+        # Cast what has an engine check it in the current traversal.
+        check_resource.CheckResource(
+            None, worker_client.WorkerClient(), None, None, {}
+        ).retrigger_check_resource(stack.context, node, stack)
+    elif not held.stack_has_failed:
         stack.mark_failed(
             f'Resource {found.action} failed: resources.{found.name}: '
             f'{held.reason}'
         )
-        return
-    check_resource.CheckResource(
-        None, worker_client.WorkerClient(), None, None, {}
-    ).retrigger_check_resource(stack.context, found.id, stack)
+    return True
+
+
+def _node(stack: parser.Stack, found: resource.Resource) -> int | None:
+    """Return what to check again in a stack's traversal for a resource.
+
+    One that was made in this traversal is not in it; it stands in for what it
+    replaces, which is then replaced once more.
+    """
+    graph = stack.convergence_dependencies.graph()
+    nodes = {node.rsrc_id for node in graph}
+    for number in (found.id, found.replaces):
+        if number in nodes:
+            return int(number)
+    return None
 
 
 def _take_away(context: heat_context.RequestContext, held: Held) -> bool:

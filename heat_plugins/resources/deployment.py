@@ -181,22 +181,35 @@ class DeploymentMixin(
             self.CHECK,
         )
 
+    def take_back(self):
+        """Take from its server what is in progress, and nobody waits for."""
+        row = self._row()
+        if row is not None:
+            self._take_back(row)
+
+    def give_way(self):
+        """Leave the server to another one, that is made in this one's place.
+
+        If this one is in progress its engine has died, and nobody waits for
+        its signal any more.
+        """
+        self.take_back()
+        if self.action == self.CREATE:
+            # What CREATE may have done is the other one's by now: this one
+            # goes after that has run its own CREATE there.
+            self.data_delete(deployment_records.UNDO_KEY)
+
     def make_replacement(self, *args, **kwargs):
         """Make what takes the place of this one, which goes on no more."""
         replacement = super().make_replacement(*args, **kwargs)
-        row = self._row()
-        if row is not None:
-            # If it is in progress its engine has died, and nobody waits for
-            # its signal any more; its server is to run the other one.
-            self._take_back(row)
         if (
             replacement is not None
             and self.action == self.CREATE
             and self._stays_on_its_server()
         ):
-            # What CREATE may have done is the other one's by now: this one
-            # goes after that has run its own CREATE there.
-            self.data_delete(deployment_records.UNDO_KEY)
+            self.give_way()
+        else:
+            self.take_back()
         return replacement
 
     def _stays_on_its_server(self):

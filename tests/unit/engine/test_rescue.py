@@ -10,11 +10,15 @@ from heat.common import context
 from heat.common import exception
 from heat.common import service_utils
 from heat.db import api as db_api
+from heat.engine import check_resource
+from heat.engine import stack as parser
 from heat.objects import service as service_objects
 from oslo_config import cfg
 
 from heat_plugins.engine import rescue
+from heat_plugins.resources import deployment_records
 from tests.unit import heat_fixture
+from tests.unit.resources import deployments
 
 TEMPLATE = {
     'heat_template_version': '2021-04-16',
@@ -109,10 +113,23 @@ class LookTest(heat_fixture.HeatTestCase):
         self.held(engine_id=None)
         self.assertEqual([], self.look())
 
-    def test_a_stack_that_is_not_in_progress_is_left(self):
+    def test_a_stack_that_is_complete_is_left(self):
         self.held()
+        self.set_stack(status='COMPLETE')
+        self.assertEqual([], self.look())
+
+    def test_what_has_no_server_is_left_in_a_stack_that_has_failed(self):
+        number = self.held()
         self.set_stack(status='FAILED')
         self.assertEqual([], self.look())
+        # Until its update.
+        self.set_stack()
+        self.assertEqual([number], self.look())
+
+    def test_what_was_taken_in_a_stack_that_has_failed_is_left(self):
+        self.taken()
+        self.set_stack(status='FAILED')
+        self.assertEqual([], self.look_later())
 
     def test_a_stack_without_convergence_is_left_to_heat(self):
         self.held()
@@ -196,6 +213,16 @@ class LookTest(heat_fixture.HeatTestCase):
         self.taken(replaced_by=7)
         self.assertEqual([], self.look_later())
 
+    def test_what_was_taken_and_made_again_is_left(self):
+        number = self.taken(replaces=7)
+        self.assertEqual([number], self.look_later())
+        other = self.heat.create(TEMPLATE, name='other')
+        row = db_api.resource_get(self.context, other['value'].id)
+        db_api.resource_update(
+            self.context, row.id, {'replaces': 7}, row.atomic_key, None
+        )
+        self.assertEqual([], self.look_later())
+
     def test_what_has_failed_otherwise_is_left(self):
         self.held(status='FAILED', engine_id=None, status_reason='Resource')
         self.assertEqual([], self.look_later())
@@ -214,6 +241,93 @@ class LookTest(heat_fixture.HeatTestCase):
         (held,) = rescue._held(self.context)
         self.held(status='COMPLETE')
         self.assertFalse(rescue._take_away(self.context, held))
+
+
+class FailTest(deployments.DeploymentTestCase):
+    """What is not repeated fails, and goes from its server."""
+
+    def setUp(self):
+        super().setUp()
+        self.patch(service_utils, 'engine_alive', lambda *_: False)
+        self.context = context.get_admin_context()
+        self.patch(
+            parser.Stack, 'stored_context', lambda stack: self.heat.context
+        )
+        self.stack, task = self.waiting()
+        self.addCleanup(task.cancel)
+        row = db_api.resource_get(self.context, self.stack['deployment'].id)
+        db_api.resource_update(
+            self.context,
+            row.id,
+            {'status': 'IN_PROGRESS', 'engine_id': str(uuid.uuid4())},
+            row.atomic_key,
+            row.engine_id,
+        )
+
+    def look(self, status, *nodes):
+        edges = [[[node, True], None] for node in nodes]
+        db_api.stack_update(
+            self.context,
+            self.stack.id,
+            {
+                'status': status,
+                'convergence': True,
+                'current_deps': {'edges': edges},
+            },
+        )
+        return [each.name for each in rescue.Rescuer().look()]
+
+    def fails(self, status):
+        self.assertEqual(['deployment'], self.look(status))
+        again = self.heat.load(self.stack)
+        self.assertEqual(('CREATE', 'FAILED'), again['deployment'].state)
+        self.assertIn('has died', again['deployment'].status_reason)
+        self.assertEqual([], self.deployment_rows())
+        self.assertEqual([], self.in_metadata(again))
+        return again
+
+    def test_in_a_stack_that_has_failed(self):
+        self.fails('FAILED')
+
+    def test_what_replaces_another_lets_that_be_replaced_again(self):
+        checked = []
+        self.patch(
+            check_resource.CheckResource,
+            'retrigger_check_resource',
+            lambda self, context, number, stack: checked.append(number),
+        )
+        row = db_api.resource_get(self.context, self.stack['deployment'].id)
+        db_api.resource_update(
+            self.context,
+            row.id,
+            {'replaces': 7},
+            row.atomic_key,
+            row.engine_id,
+        )
+        self.assertEqual(['deployment'], self.look('IN_PROGRESS', 7))
+        self.assertEqual([7], checked)
+        again = self.heat.load(self.stack)
+        self.assertEqual('IN_PROGRESS', again.status)
+        self.assertEqual([], self.in_metadata(again))
+        # Nor does it undo on the server what the other one does there.
+        data = again['deployment'].data()
+        self.assertNotIn(deployment_records.UNDO_KEY, data)
+
+    def test_if_nothing_can_be_replaced(self):
+        again = self.fails('IN_PROGRESS')
+        self.assertEqual('FAILED', again.status)
+        self.assertIn('resources.deployment: Engine', again.status_reason)
+
+    def test_one_that_cannot_be_taken_back_is_tried_again(self):
+        method = 'delete_software_deployment'
+
+        def fails(*_, **arguments):
+            raise exception.StackValidationFailed(message='no database')
+
+        self.heat.rpc.stubs[method] = fails
+        self.assertEqual([], self.look('FAILED'))
+        del self.heat.rpc.stubs[method]
+        self.fails('FAILED')
 
 
 class WatchTest(heat_fixture.HeatTestCase):
