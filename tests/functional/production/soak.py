@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many deployments, and a fault every few seconds; then what is left.
 
-Not a test, since it takes a quarter of an hour: ``make soak``. It ends with 0
-if each stack has come to an end, each failure has a reason, each signal was
-either taken or sent for what was repeated since, and nothing is left in Heat's
+Not a test, since it takes a quarter of an hour: ``make soak``. As long as
+there are faults a stack that is complete is updated, so that all deployments
+wait again, and one that has failed is updated to the same, as a user would.
+It ends with 0 if in the end every stack is complete, each failure on the way
+had a reason, each deployment took the signal that it was sent and no other,
+what had failed was on no server any more, and nothing is left in Heat's
 tables, Swift, Mistral and Keystone.
 """
 
 import argparse
 import collections
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent import futures
 import contextlib
 import dataclasses
@@ -18,6 +21,7 @@ import random
 import re
 import sys
 import tempfile
+import threading
 import time
 from typing import Any
 
@@ -35,8 +39,20 @@ rescue_interval = 15
 swift_error_budget = 120
 """
 
-#: Seconds after the faults in which the last stack has to come to its end.
-PATIENCE = 900
+#: Seconds after the faults in which the last stack has to be complete.
+PATIENCE = 600
+
+#: Seconds within which a server answers, while there are faults and after.
+ANSWERS = 200
+LAST_ANSWERS = 30
+
+#: Seconds after which a stack that was not seen to begin an update is asked
+#: again: an engine may have died of it.
+ASKED = 20
+
+#: Seconds in which is noticed that an engine has died, with `CONF`, and what
+#: it did is taken up or back.
+RESCUED = 75
 
 
 def faults(
@@ -113,16 +129,21 @@ class Left:
 
 
 @dataclasses.dataclass(frozen=True)
-class Waiting:
-    """A deployment that waits for its server.
+class Row:
+    """A deployment in Heat's tables.
 
     :ivar resource: the name of its resource.
+    :ivar resource_status: such as CREATE_FAILED.
+    :ivar text: what it was answered.
     """
 
     stack: str
     resource: str
+    resource_status: str
+    status: str
     config_id: str
     url: str
+    text: str | None
 
 
 class Tables:
@@ -145,34 +166,36 @@ class Tables:
         )
         return {str(table): int(count) for table, count in found}
 
-    def waiting(self) -> list[Waiting]:
-        found = self._read(
-            'SELECT s.name, r.name, c.id, c.config FROM software_deployment d'
+    def look(self) -> tuple[dict[str, tuple[str, str]], list[Row]]:
+        """Return the stacks' statuses and reasons, and all deployments."""
+        # First, so that those of a stack that has ended are its last.
+        stacks = self._read(
+            "SELECT name, CONCAT(action, '_', status), status_reason"
+            ' FROM stack WHERE deleted_at IS NULL'
+        )
+        rows = self._read(
+            "SELECT s.name, r.name, CONCAT(r.action, '_', r.status),"
+            ' d.status, c.id, c.config, d.output_values'
+            ' FROM software_deployment d'
             ' JOIN software_config c ON c.id = d.config_id'
             ' JOIN resource r ON r.nova_instance = d.id'
             ' JOIN stack s ON s.id = r.stack_id'
-            " WHERE d.status = 'IN_PROGRESS'"
         )
-        return [
-            Waiting(
-                stack=stack,
-                resource=resource,
-                config_id=config_id,
-                url=next(
-                    each['value']
-                    for each in json.loads(config)['inputs']
-                    if each['name'] == 'deploy_signal_id'
-                ),
-            )
-            for stack, resource, config_id, config in found
-        ]
-
-    def in_progress(self) -> int:
-        """Return how many stacks have not come to an end."""
-        ((count,),) = self._read(
-            "SELECT COUNT(*) FROM stack WHERE status = 'IN_PROGRESS'"
+        return (
+            {name: (status, reason or '') for name, status, reason in stacks},
+            [
+                Row(
+                    *others,
+                    url=next(
+                        each['value']
+                        for each in json.loads(config)['inputs']
+                        if each['name'] == 'deploy_signal_id'
+                    ),
+                    text=(json.loads(outputs or '{}') or {}).get('greeting'),
+                )
+                for *others, config, outputs in rows
+            ],
         )
-        return int(count)
 
     def _read(self, query: str) -> Sequence[tuple[Any, ...]]:
         connection = pymysql.connect(
@@ -183,6 +206,34 @@ class Tables:
             return cursor.fetchall()
 
 
+class Servers:
+    """Answers in the place of all servers, each time after a while."""
+
+    def __init__(self) -> None:
+        #: What was sent, by the id of the config.
+        self.sent: dict[str, str] = {}
+        self._due: dict[str, float] = {}
+        self._answered: set[str] = set()
+
+    def answer(self, rows: Sequence[Row], within: float) -> None:
+        now = time.monotonic()
+        for one in rows:
+            if one.status != 'IN_PROGRESS' or one.config_id in self._answered:
+                continue
+            soon = now + random.uniform(0, within)
+            if self._due.setdefault(one.config_id, soon) > now:
+                self._due[one.config_id] = min(
+                    self._due[one.config_id], now + within
+                )
+                continue
+            # A PUT may arrive, and the answer to it not.
+            text = f'{one.resource} {one.config_id}'
+            self.sent[one.config_id] = text
+            with contextlib.suppress(OSError):
+                if base.put(one.url, waits.body(text)) == 201:
+                    self._answered.add(one.config_id)
+
+
 class Soak:
     """Stacks that wait, servers that answer, and what goes wrong."""
 
@@ -191,10 +242,17 @@ class Soak:
     ) -> None:
         self._cloud = cloud
         self._tables = Tables(cloud)
+        self._servers = Servers()
         self._count = stacks
-        self._signals: collections.Counter[str] = collections.Counter()
-        # Texts by the id of the config, by stack.
-        self._sent: dict[str, dict[str, str]] = collections.defaultdict(dict)
+        self._wrong: dict[str, None] = {}
+        self._ends: collections.Counter[str] = collections.Counter()
+        self._taken: set[str] = set()
+        # What each stack was last asked for, and when.
+        self._who: dict[str, str] = {}
+        self._asked: dict[str, float] = {}
+        # When each was first seen to have ended as it has, with that.
+        self._ended: dict[str, tuple[str, float]] = {}
+        self._over = threading.Event()
 
     def run(self, seconds: float) -> list[str]:
         """Return what is not as it should be."""
@@ -204,12 +262,19 @@ class Soak:
             base.Stack(session, waits.template(), timeout_mins=60)
             for _ in range(self._count)
         ]
-        with futures.ThreadPoolExecutor(1) as pool:
+        with futures.ThreadPoolExecutor() as pool:
             breaking = pool.submit(self._break, seconds)
-            self._answer(seconds)
+            try:
+                self._go_on({one.name: one for one in stacks}, seconds, pool)
+            finally:
+                self._over.set()
             breaking.result()
-        wrong = [found for stack in stacks for found in self._judge(stack)]
-        print(f'signals: {dict(self._signals)}', flush=True)
+        print(f'ends: {dict(self._ends)}', flush=True)
+        print(
+            f'signals: {len(self._servers.sent)} sent, {len(self._taken)} '
+            'taken; the others of what was repeated since',
+            flush=True,
+        )
         for stack in stacks:
             stack.purge()
         # Heat gives a stack's trust back after it has told of the end.
@@ -217,8 +282,8 @@ class Soak:
             base.until(lambda: Left.of(self._cloud) == before)
         after = Left.of(self._cloud)
         if after != before:
-            wrong.append(f'left behind: {after}; before: {before}')
-        return wrong
+            self._wrong[f'left behind: {after}; before: {before}'] = None
+        return list(self._wrong)
 
     def _break(self, seconds: float) -> None:
         known = faults(self._cloud)
@@ -227,76 +292,106 @@ class Soak:
             name = random.choice(list(known))
             print(f'{time.strftime("%X")} {name}', flush=True)
             known[name]()
-            time.sleep(random.uniform(1, 8))
+            if self._over.wait(random.uniform(1, 8)):
+                break
         self._cloud.clear_faults()
+        print(f'{time.strftime("%X")} no more faults', flush=True)
 
-    def _answer(self, seconds: float) -> None:
-        """Answer in the place of all servers, until no stack waits.
-
-        :param seconds: in which the answers come, each at a time of its own.
-        """
-        due: dict[str, float] = {}
-        answered: set[str] = set()
+    def _go_on(
+        self,
+        stacks: dict[str, base.Stack],
+        seconds: float,
+        pool: futures.Executor,
+    ) -> None:
+        """Answer, and update what has ended, until all is complete."""
         last = time.monotonic() + seconds
+        found: dict[str, tuple[str, str]] = {}
         while time.monotonic() < last + PATIENCE:
             time.sleep(1)
             try:
-                waiting = self._tables.waiting()
-                if not waiting and not self._tables.in_progress():
-                    return
+                found, rows = self._tables.look()
             except pymysql.MySQLError:
                 # That is away, too.
                 continue
-            now = time.monotonic()
-            for one in waiting:
-                when = due.setdefault(
-                    one.config_id, random.uniform(now, max(now, last))
-                )
-                if when <= now and one.config_id not in answered:
-                    # A PUT may arrive, and the answer to it not.
-                    text = f'{one.resource} {one.config_id}'
-                    self._sent[one.stack][one.config_id] = text
-                    with contextlib.suppress(OSError):
-                        if base.put(one.url, waits.body(text)) == 201:
-                            answered.add(one.config_id)
+            over = time.monotonic() > last
+            self._servers.answer(rows, LAST_ANSWERS if over else ANSWERS)
+            by_stack = collections.defaultdict(list)
+            for row in rows:
+                by_stack[row.stack].append(row)
+            for name, (status, reason) in found.items():
+                if status.endswith('IN_PROGRESS'):
+                    self._ended.pop(name, None)
+                elif self._has_ended(name, status):
+                    self._judge(name, status, reason, by_stack[name])
+                    if not (over and status.endswith('COMPLETE')):
+                        self._update(stacks[name], status, pool)
+            if over and all(
+                status.endswith('COMPLETE') for status, _ in found.values()
+            ):
+                return
+        for name, (status, reason) in found.items():
+            if not status.endswith('COMPLETE'):
+                self._wrong[f'{name} has not ended: {status}: {reason}'] = None
 
-    def _judge(self, stack: base.Stack) -> list[str]:
-        """Say what is wrong with the end of a stack."""
-        found = stack.show()
-        status = found['stack_status']
-        reason = found['stack_status_reason']
-        print(f'{stack.name}: {status}: {reason}', flush=True)
-        wrong = []
-        if status.endswith('IN_PROGRESS'):
-            wrong.append(f'{stack.name} has not come to an end')
-        if status != 'CREATE_COMPLETE' and not reason:
-            wrong.append(f'{stack.name} has failed without a reason')
+    def _has_ended(self, name: str, status: str) -> bool:
+        """Say whether what a stack was last asked for has ended.
+
+        One that has failed is given the time in which engines that have died
+        are noticed.
+        """
+        now = time.monotonic()
+        before, since = self._ended.setdefault(name, (status, now))
+        if before != status:
+            self._ended[name] = status, now
+            return False
+        if status.endswith('FAILED') and now - since < RESCUED:
+            return False
+        return now - self._asked.get(name, 0) > ASKED
+
+    def _update(
+        self, stack: base.Stack, status: str, pool: futures.Executor
+    ) -> None:
+        """Have something new done, or what has failed once more."""
+        if status.endswith('COMPLETE'):
+            self._who[stack.name] = f'{random.getrandbits(32):x}'
+        who = self._who.get(stack.name, 'world')
+        self._asked[stack.name] = time.monotonic()
+        self._ended.pop(stack.name, None)
+
+        def update() -> None:
+            # Heat may be away, and is asked again.
+            with contextlib.suppress(AssertionError, OSError):
+                stack.update(waits.template(), timeout_mins=60, who=who)
+
+        pool.submit(update)
+
+    def _judge(
+        self, name: str, status: str, reason: str, rows: Sequence[Row]
+    ) -> None:
+        """Note what is wrong with the end of a stack, and the others."""
+        self._ends[status] += 1
+        if status.endswith('FAILED'):
+            print(f'{name}: {status}: {reason}', flush=True)
+            if not reason:
+                self._wrong[f'{name} has failed without a reason'] = None
         if PYTHONS.search(reason):
-            wrong.append(f'{stack.name} has failed of Python: {reason}')
-        return [*wrong, *self._account(stack, status)]
-
-    def _account(self, stack: base.Stack, status: str) -> Iterator[str]:
-        """Say which signals are missing, and which count for others."""
-        sent = self._sent[stack.name]
-        left = dict(sent)
-        for name in waits.NAMES:
-            row = waits.current(stack, name)
-            if row is None:
-                if status == 'CREATE_COMPLETE':
-                    yield f'{stack.name}: {name} is complete, and not there'
-                continue
-            greeting = left.pop(row.config['id'], None)
+            self._wrong[f'{name} has failed of Python: {reason}'] = None
+        names = sorted(row.resource for row in rows)
+        if status.endswith('COMPLETE') and names != waits.NAMES:
+            self._wrong[f'{name} is {status}, and has {names} alone'] = None
+        for row in rows:
+            what = f'{name}: {row.resource}, {row.resource_status}, '
+            sent = self._servers.sent.get(row.config_id)
             if row.status == 'COMPLETE':
-                self._signals['taken'] += 1
-                if greeting is None or row.outputs.get('greeting') != greeting:
-                    yield f'{stack.name}: {name} took what it was not sent'
-            elif greeting is not None and status == 'CREATE_COMPLETE':
-                yield f'{stack.name}: the signal of {name} is lost'
-            elif greeting is not None:
-                self._signals['of those that have failed'] += 1
-        # What was sent for a config that nobody has any more.
-        self._signals['of those that were repeated'] += len(left)
-        self._signals['sent'] += len(sent)
+                self._taken.add(row.config_id)
+                if sent is None or row.text != sent:
+                    self._wrong[f'{what} took {row.text}, not {sent}'] = None
+            elif status.endswith('COMPLETE'):
+                self._wrong[f'{what} is {row.status}'] = None
+            elif row.status == 'IN_PROGRESS' and row.resource_status.endswith(
+                'FAILED'
+            ):
+                self._wrong[f'{what} is on its server still'] = None
 
 
 def main() -> int:
