@@ -94,6 +94,8 @@ class Held:
     :ivar engine_id: None if it was taken away from an engine that has died.
     :ivar version: changes with each change of its row.
     :ivar reason: why it has failed, if it has.
+    :ivar is_unbegun: whether it was made in the place of another, and Heat was
+        not told to begin it so far.
     :ivar stack_has_failed: so that nothing of it is repeated for now.
     """
 
@@ -103,6 +105,7 @@ class Held:
     engine_id: str | None
     version: int | None
     reason: str
+    is_unbegun: bool = False
     stack_has_failed: bool = False
 
     @property
@@ -240,11 +243,17 @@ def _dead(
 def _held(context: heat_context.RequestContext) -> list[Held]:
     """Return what engines are working on, or were when they died.
 
-    With what was taken from them and has not been checked again so far.
+    With what was taken from them and has not been checked again so far, and
+    with what was made to replace something and has not been begun.
     """
     row, stack = models.Resource, models.Stack
-    # What was made after it, in the place of the same one.
+    # Of several of a name, each made in the place of one before.
     newer = orm.aliased(row)
+    is_last = ~sqlalchemy.exists().where(
+        newer.stack_id == row.stack_id,
+        newer.name == row.name,
+        newer.id > row.id,
+    )
     in_work = sqlalchemy.and_(
         row.status == 'IN_PROGRESS', row.engine_id.is_not(None)
     )
@@ -256,13 +265,16 @@ def _held(context: heat_context.RequestContext) -> list[Held]:
         # Otherwise its replacement is what goes on.
         sqlalchemy.or_(
             row.action == 'DELETE',
-            sqlalchemy.and_(
-                row.replaced_by.is_(None),
-                ~sqlalchemy.exists().where(
-                    newer.replaces == row.replaces, newer.id > row.id
-                ),
-            ),
+            sqlalchemy.and_(row.replaced_by.is_(None), is_last),
         ),
+    )
+    unbegun = sqlalchemy.and_(
+        stack.status == 'IN_PROGRESS',
+        row.action == 'INIT',
+        row.status == 'COMPLETE',
+        row.engine_id.is_(None),
+        row.replaces.is_not(None),
+        is_last,
     )
     query = (
         sqlalchemy.select(
@@ -271,12 +283,13 @@ def _held(context: heat_context.RequestContext) -> list[Held]:
             row.stack_id,
             row.engine_id,
             row.atomic_key,
+            row.status,
             row.status_reason,
             stack.status.label('stack_status'),
         )
         .join(stack, row.stack_id == stack.id)
         .where(
-            sqlalchemy.or_(in_work, taken),
+            sqlalchemy.or_(in_work, taken, unbegun),
             stack.status.in_(('IN_PROGRESS', 'FAILED')),
             stack.convergence.is_(True),
             stack.deleted_at.is_(None),
@@ -291,10 +304,11 @@ def _held(context: heat_context.RequestContext) -> list[Held]:
                 engine_id=found.engine_id,
                 version=found.atomic_key,
                 reason=(
-                    _REASON % found.engine_id
-                    if found.engine_id
-                    else found.status_reason
+                    found.status_reason
+                    if found.status == 'FAILED'
+                    else _REASON % (found.engine_id or 'that made it')
                 ),
+                is_unbegun=found.status == 'COMPLETE',
                 stack_has_failed=found.stack_status == 'FAILED',
             )
             for found in session.execute(query)
@@ -332,6 +346,9 @@ def _load(held: Held) -> tuple[parser.Stack, resource.Resource, object]:
 def _go_on(held: Held, stack: parser.Stack, found: resource.Resource) -> bool:
     """Have a resource checked again, or fail; whether that was ours to do."""
     node = None if held.stack_has_failed else _node(stack, found)
+    if held.is_unbegun and node == found.id:
+        # It is in the traversal by now, and waits for its turn.
+        return False
     if node != found.id and isinstance(found, Deployment):
         # Before the rest: who fails here tries it all again.
         if node is None:

@@ -50,6 +50,12 @@ LAST_ANSWERS = 30
 #: again: an engine may have died of it.
 ASKED = 20
 
+#: Seconds after which a stack in progress, in which no server is waited for
+#: and nothing changes, is taken for stalled. Heat knows of what it has begun
+#: to update in one engine's memory, and tells others what is next by messages
+#: that a broker does not keep; only what deployments hold is taken up again.
+STALLED = 180
+
 #: Seconds in which is noticed that an engine has died, with `CONF`, and what
 #: it did is taken up or back.
 RESCUED = 75
@@ -252,6 +258,8 @@ class Soak:
         self._asked: dict[str, float] = {}
         # When each was first seen to have ended as it has, with that.
         self._ended: dict[str, tuple[str, float]] = {}
+        # What each stack in progress was last seen to do, and since when.
+        self._doing: dict[str, tuple[object, float]] = {}
         self._over = threading.Event()
 
     def run(self, seconds: float) -> list[str]:
@@ -321,6 +329,9 @@ class Soak:
             for name, (status, reason) in found.items():
                 if status.endswith('IN_PROGRESS'):
                     self._ended.pop(name, None)
+                    if self._has_stalled(name, status, by_stack[name]):
+                        self._ends['stalled in Heat'] += 1
+                        self._update(stacks[name], status, pool)
                 elif self._has_ended(name, status):
                     self._judge(name, status, reason, by_stack[name])
                     if not (over and status.endswith('COMPLETE')):
@@ -347,6 +358,21 @@ class Soak:
         if status.endswith('FAILED') and now - since < RESCUED:
             return False
         return now - self._asked.get(name, 0) > ASKED
+
+    def _has_stalled(
+        self, name: str, status: str, rows: Sequence[Row]
+    ) -> bool:
+        now = time.monotonic()
+        doing = status, frozenset(rows)
+        before, since = self._doing.get(name, (None, now))
+        if before != doing:
+            since = now
+        self._doing[name] = doing, since
+        waits_for_server = any(row.status == 'IN_PROGRESS' for row in rows)
+        if waits_for_server or now - since < STALLED:
+            return False
+        del self._doing[name]
+        return True
 
     def _update(
         self, stack: base.Stack, status: str, pool: futures.Executor

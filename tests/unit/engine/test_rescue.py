@@ -213,15 +213,62 @@ class LookTest(heat_fixture.HeatTestCase):
         self.taken(replaced_by=7)
         self.assertEqual([], self.look_later())
 
+    def made_again(self, number, **values):
+        """Let something have been made in the place of a resource."""
+        return db_api.resource_create(
+            self.context,
+            {
+                'name': 'value',
+                'stack_id': self.stack.id,
+                'root_stack_id': self.stack.id,
+                'current_template_id': self.stack.t.id,
+                'action': 'INIT',
+                'status': 'COMPLETE',
+                'replaces': number,
+                'requires': [],
+                'needed_by': [],
+                **values,
+            },
+        ).id
+
     def test_what_was_taken_and_made_again_is_left(self):
         number = self.taken(replaces=7)
         self.assertEqual([number], self.look_later())
-        other = self.heat.create(TEMPLATE, name='other')
-        row = db_api.resource_get(self.context, other['value'].id)
-        db_api.resource_update(
-            self.context, row.id, {'replaces': 7}, row.atomic_key, None
-        )
+        # Heat forgets whom it replaces once that has gone.
+        self.made_again(None)
         self.assertEqual([], self.look_later())
+
+    def test_what_was_made_and_never_begun_is_gone_on_with_later(self):
+        number = self.held(engine_id=None)
+        made = self.made_again(number)
+        self.assertEqual([made], self.look_later())
+
+    def test_what_was_made_and_begun_is_left(self):
+        number = self.held(engine_id=None)
+        self.made_again(number, action='CREATE')
+        self.assertEqual([], self.look_later())
+
+    def test_what_was_made_and_waits_for_its_turn_is_left(self):
+        made = self.made_again(self.held(engine_id=None))
+        self.set_stack(current_deps={'edges': [[[made, True], None]]})
+        (held,) = rescue._held(self.context)
+        stack, found, _scope = rescue._load(held)
+        self.assertFalse(rescue._go_on(held, stack, found))
+        row = db_api.resource_get(self.context, made)
+        self.assertEqual('COMPLETE', row.status)
+
+    def test_what_was_made_and_never_begun_fails_if_it_cannot_be(self):
+        self.patch(
+            parser.Stack, 'stored_context', lambda stack: self.heat.context
+        )
+        made = self.made_again(self.held(engine_id=None))
+        self.set_stack(current_deps={'edges': []})
+        (held,) = rescue._held(self.context)
+        stack, found, _scope = rescue._load(held)
+        self.assertTrue(rescue._go_on(held, stack, found))
+        row = db_api.resource_get(self.context, made)
+        self.assertEqual('FAILED', row.status)
+        self.assertEqual('Engine that made it has died', row.status_reason)
 
     def test_what_has_failed_otherwise_is_left(self):
         self.held(status='FAILED', engine_id=None, status_reason='Resource')
