@@ -314,6 +314,7 @@ class Soak:
         """Answer, and update what has ended, until all is complete."""
         last = time.monotonic() + seconds
         found: dict[str, tuple[str, str]] = {}
+        done: set[str] = set()
         while time.monotonic() < last + PATIENCE:
             time.sleep(1)
             try:
@@ -332,13 +333,13 @@ class Soak:
                     if self._has_stalled(name, status, by_stack[name]):
                         self._ends['stalled in Heat'] += 1
                         self._update(stacks[name], status, pool)
-                elif self._has_ended(name, status):
+                elif name not in done and self._has_ended(name, status):
                     self._judge(name, status, reason, by_stack[name])
-                    if not (over and status.endswith('COMPLETE')):
+                    if over and status.endswith('COMPLETE'):
+                        done.add(name)
+                    else:
                         self._update(stacks[name], status, pool)
-            if over and all(
-                status.endswith('COMPLETE') for status, _ in found.values()
-            ):
+            if done == stacks.keys():
                 return
         for name, (status, reason) in found.items():
             if not status.endswith('COMPLETE'):
