@@ -8,6 +8,7 @@ from heat.common import exception
 from heat.engine import resource
 from heat.objects import software_config as config_objects
 from heat.rpc import api as rpc_api
+from oslo_db import exception as db_exception
 from oslo_log import log as logging
 
 from heat_plugins.configs import actions
@@ -85,15 +86,24 @@ class HandOver:
         return None if self._begin(wait) else wait
 
     def _begin(self, wait):
-        """Hand a config to the server, if its transport can be had by now.
+        """Hand a config to the server, if what it takes can be had by now.
 
         :returns: whether there is nothing to wait for.
         """
         try:
-            self._signalling = transports.choose(self, wait.config_id)
+            return self._try_to_begin(wait)
         except errors.Unavailable as exc:
             self._note_trouble(wait, exc)
-            return False
+        except db_exception.DBError as exc:
+            # Heat would show it, with the statement and all that was to be
+            # written: the URL, and inputs that are secrets.
+            self._note_trouble(wait, rows.unavailable(exc))
+            # Something may have been written all the same.
+            wait.config_id = str(uuid.uuid4())
+        return False
+
+    def _try_to_begin(self, wait):
+        self._signalling = transports.choose(self, wait.config_id)
         row = self._row()
         former = self._made_configs(row)
         # Before anything is made, so that whatever happens now is found
@@ -210,11 +220,15 @@ class HandOver:
                 self._delete_row()
             self._delete_derived_config(config_id)
             self._note_configs(former)
-        except Exception:
-            LOG.exception(
-                '%s was not handed to its server, and not all of it could be '
-                'taken back',
-                self._label,
+        except Exception as exc:
+            # Without what led to it: that quotes what was to be written.
+            LOG.error(
+                '%(deployment)s was not handed to its server, and not all of '
+                'it could be taken back: %(error)s',
+                {
+                    'deployment': self._label,
+                    'error': type(exc).__name__,
+                },
             )
 
     def _reading_project(self, server):

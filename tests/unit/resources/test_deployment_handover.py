@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a deployment hands to its server, action by action."""
 
+import fixtures
 from heat.common import exception
+from heat.objects import software_config as config_objects
+from oslo_db import exception as db_exception
 
 from heat_plugins.engine import in_process
 from heat_plugins.engine import rows
@@ -396,3 +399,90 @@ class FailuresTest(deployments.DeploymentTestCase):
         self.delete(stack)
         self.assertEqual([], self.handed)
         self.assert_nothing_left()
+
+
+class DatabaseTest(deployments.DeploymentTestCase):
+    """Heat's database is out of order while something is handed over."""
+
+    def fail(self, owner, function, times, *, after=False, only=None):
+        """Let a function fail a few times, before or after its work.
+
+        :param only: which calls may fail, by their arguments.
+        """
+        real = getattr(owner, function)
+
+        def failing(*args, **kwargs):
+            nonlocal times
+            if only is not None and not only(*args):
+                return real(*args, **kwargs)
+            times -= 1
+            if times >= 0:
+                if after:
+                    real(*args, **kwargs)
+                raise db_exception.DBConnectionError(
+                    f'[parameters: {args} {kwargs}]'
+                )
+            return real(*args, **kwargs)
+
+        self.patch(owner, function, failing)
+
+    def fail_to_write_config(self, times):
+        self.fail(
+            config_objects.SoftwareConfig,
+            'create',
+            times,
+            # Not that of the template.
+            only=lambda context, values: 'id' in values,
+        )
+
+    def completes(self):
+        """Create a stack; its deployment is handed over once, in the end."""
+        logged = self.useFixture(fixtures.FakeLogger())
+        stack = self.heat.stack(deployments.template())
+        self.finish(self.heat.begin(stack, 'CREATE'))
+        self.assertEqual('COMPLETE', stack.status, stack.status_reason)
+        (row,) = self.deployment_rows()
+        self.assertEqual(row.config_id, self.handed[-1]['id'])
+        # With the one that it is derived from.
+        self.assertEqual(
+            {row.config_id, stack['config'].resource_id}, self.config_ids()
+        )
+        self.assertNotIn('parameters', logged.output)
+
+    def test_a_config_that_cannot_be_written_now_is_written_later(self):
+        self.fail_to_write_config(2)
+        self.completes()
+
+    def test_so_is_a_deployment(self):
+        self.fail(in_process.Service, 'create_software_deployment', 2)
+        self.completes()
+
+    def test_what_was_written_all_the_same_is_handed_over_once_more(self):
+        self.fail(
+            in_process.Service,
+            'create_software_deployment',
+            2,
+            after=True,
+        )
+        self.completes()
+
+    def test_what_cannot_be_taken_back_now_is_later(self):
+        self.fail(
+            in_process.Service,
+            'create_software_deployment',
+            1,
+            after=True,
+        )
+        self.fail(in_process.Service, 'delete_software_deployment', 1)
+        self.completes()
+
+    def test_over_the_budget_it_fails_and_quotes_nothing(self):
+        self.configure(swift_error_budget=50)
+        self.fail_to_write_config(10**6)
+        _, reason = self.fails(
+            deployments.template(input_values={'secret': 'hush'}), None
+        )
+        self.assertIn(
+            "Heat's database does not answer: DBConnectionError", reason
+        )
+        self.assertNotIn('hush', reason)
