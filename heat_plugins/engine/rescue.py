@@ -94,8 +94,6 @@ class Held:
     :ivar engine_id: None if it was taken away from an engine that has died.
     :ivar version: changes with each change of its row.
     :ivar reason: why it has failed, if it has.
-    :ivar is_unbegun: whether it was made in the place of another, and Heat was
-        not told to begin it so far.
     :ivar stack_has_failed: so that nothing of it is repeated for now.
     """
 
@@ -105,7 +103,6 @@ class Held:
     engine_id: str | None
     version: int | None
     reason: str
-    is_unbegun: bool = False
     stack_has_failed: bool = False
 
     @property
@@ -243,16 +240,18 @@ def _dead(
 def _held(context: heat_context.RequestContext) -> list[Held]:
     """Return what engines are working on, or were when they died.
 
-    With what was taken from them and has not been checked again so far, and
-    with what was made to replace something and has not been begun.
+    With what was taken from them and has not been checked again so far.
     """
     row, stack = models.Resource, models.Stack
-    # Of several of a name, each made in the place of one before.
+    # Of several of a name that a traversal has made, each in the place of one
+    # before. Heat forgets whom one replaces once that has gone.
     newer = orm.aliased(row)
     is_last = ~sqlalchemy.exists().where(
         newer.stack_id == row.stack_id,
         newer.name == row.name,
         newer.id > row.id,
+        newer.current_template_id == stack.raw_template_id,
+        newer.action != 'DELETE',
     )
     in_work = sqlalchemy.and_(
         row.status == 'IN_PROGRESS', row.engine_id.is_not(None)
@@ -268,14 +267,6 @@ def _held(context: heat_context.RequestContext) -> list[Held]:
             sqlalchemy.and_(row.replaced_by.is_(None), is_last),
         ),
     )
-    unbegun = sqlalchemy.and_(
-        stack.status == 'IN_PROGRESS',
-        row.action == 'INIT',
-        row.status == 'COMPLETE',
-        row.engine_id.is_(None),
-        row.replaces.is_not(None),
-        is_last,
-    )
     query = (
         sqlalchemy.select(
             row.id,
@@ -283,13 +274,12 @@ def _held(context: heat_context.RequestContext) -> list[Held]:
             row.stack_id,
             row.engine_id,
             row.atomic_key,
-            row.status,
             row.status_reason,
             stack.status.label('stack_status'),
         )
         .join(stack, row.stack_id == stack.id)
         .where(
-            sqlalchemy.or_(in_work, taken, unbegun),
+            sqlalchemy.or_(in_work, taken),
             stack.status.in_(('IN_PROGRESS', 'FAILED')),
             stack.convergence.is_(True),
             stack.deleted_at.is_(None),
@@ -304,11 +294,10 @@ def _held(context: heat_context.RequestContext) -> list[Held]:
                 engine_id=found.engine_id,
                 version=found.atomic_key,
                 reason=(
-                    found.status_reason
-                    if found.status == 'FAILED'
-                    else _REASON % (found.engine_id or 'that made it')
+                    _REASON % found.engine_id
+                    if found.engine_id
+                    else found.status_reason
                 ),
-                is_unbegun=found.status == 'COMPLETE',
                 stack_has_failed=found.stack_status == 'FAILED',
             )
             for found in session.execute(query)
@@ -346,11 +335,11 @@ def _load(held: Held) -> tuple[parser.Stack, resource.Resource, object]:
 def _go_on(held: Held, stack: parser.Stack, found: resource.Resource) -> bool:
     """Have a resource checked again, or fail; whether that was ours to do."""
     node = None if held.stack_has_failed else _node(stack, found)
-    if held.is_unbegun and node == found.id:
-        # It is in the traversal by now, and waits for its turn.
-        return False
     if node != found.id and isinstance(found, Deployment):
-        # Before the rest: who fails here tries it all again.
+        # Still the dead engine's: who fails here tries it all again.
+        if not _claim(heat_context.get_admin_context(), held):
+            return False
+        held = dataclasses.replace(held, version=(held.version or 0) + 1)
         if node is None:
             found.take_back()
         else:
@@ -393,6 +382,18 @@ def _node(stack: parser.Stack, found: resource.Resource) -> int | None:
         if number in nodes:
             return int(number)
     return None
+
+
+def _claim(context: heat_context.RequestContext, held: Held) -> bool:
+    """Give a resource another version; of several that try, one does."""
+    claimed: bool = db_api.resource_update(
+        context,
+        held.id,
+        {'engine_id': held.engine_id},
+        held.version,
+        expected_engine_id=held.engine_id,
+    )
+    return claimed
 
 
 def _take_away(context: heat_context.RequestContext, held: Held) -> bool:

@@ -94,12 +94,18 @@ class HandOver:
             return self._try_to_begin(wait)
         except errors.Unavailable as exc:
             self._note_trouble(wait, exc)
-        except db_exception.DBError as exc:
-            # Heat would show it, with the statement and all that was to be
-            # written: the URL, and inputs that are secrets.
+        except (
+            db_exception.DBConnectionError,
+            db_exception.DBDeadlock,
+        ) as exc:
             self._note_trouble(wait, rows.unavailable(exc))
             # Something may have been written all the same.
+            wait.lost_ids.append(wait.config_id)
             wait.config_id = str(uuid.uuid4())
+        except db_exception.DBError as exc:
+            # Heat would show the statement, and with it all that was to be
+            # written: the URL, and inputs that are secrets.
+            raise exception.Error(str(rows.unavailable(exc))) from None
         return False
 
     def _try_to_begin(self, wait):
@@ -117,12 +123,23 @@ class HandOver:
         finally:
             signalling, self._signalling = self._signalling, None
         if former:
-            self._note_configs([*self._delete_configs(former), wait.config_id])
+            self._forget_configs(former, wait.config_id)
         if signalling.transport == transports.NO_SIGNAL:
             self._wait = None
             return True
         self._begin_wait(wait, signalling)
         return False
+
+    def _forget_configs(self, former, config_id):
+        """Delete what a server had before it was handed a config."""
+        try:
+            self._note_configs([*self._delete_configs(former), config_id])
+        except db_exception.DBError as exc:
+            # All are noted still, and go with the next.
+            LOG.warning(
+                '%(deployment)s: former configs are deleted later: %(error)s',
+                {'deployment': self._label, 'error': rows.unavailable(exc)},
+            )
 
     def _runs(self, action, config):
         group = config.get(rpc_api.SOFTWARE_CONFIG_GROUP)

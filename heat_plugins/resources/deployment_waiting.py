@@ -40,6 +40,8 @@ class Wait:
 
     :ivar config: the config to run, as Heat's API shows it.
     :ivar config_id: the id of what is derived from it.
+    :ivar lost_ids: those of earlier attempts, of which the database did not
+        say whether they were written.
     :ivar server: as it was known when the action began.
     :ivar hub: what is shared with others below the same root stack.
     :ivar ticket: for the signal; None until the server has the config.
@@ -68,6 +70,7 @@ class Wait:
     delivery_deadline: float | None = None
     has_begun: bool = False
     trouble: watcher.Trouble | None = None
+    lost_ids: list[str] = dataclasses.field(default_factory=list)
 
     @property
     def declared(self) -> abc.Sequence[abc.Mapping[str, Any]]:
@@ -398,7 +401,10 @@ class Waiting:
         if wait.ticket is not None:
             wait.hub.leave(wait.ticket)
         row = self._row()
-        if row is None or row.config_id != wait.config_id:
+        if row is None or row.config_id not in (
+            wait.config_id,
+            *wait.lost_ids,
+        ):
             return
         self._take_back(row)
 

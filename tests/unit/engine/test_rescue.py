@@ -238,37 +238,12 @@ class LookTest(heat_fixture.HeatTestCase):
         self.made_again(None)
         self.assertEqual([], self.look_later())
 
-    def test_what_was_made_and_never_begun_is_gone_on_with_later(self):
-        number = self.held(engine_id=None)
-        made = self.made_again(number)
-        self.assertEqual([made], self.look_later())
-
-    def test_what_was_made_and_begun_is_left(self):
-        number = self.held(engine_id=None)
-        self.made_again(number, action='CREATE')
-        self.assertEqual([], self.look_later())
-
-    def test_what_was_made_and_waits_for_its_turn_is_left(self):
-        made = self.made_again(self.held(engine_id=None))
-        self.set_stack(current_deps={'edges': [[[made, True], None]]})
-        (held,) = rescue._held(self.context)
-        stack, found, _scope = rescue._load(held)
-        self.assertFalse(rescue._go_on(held, stack, found))
-        row = db_api.resource_get(self.context, made)
-        self.assertEqual('COMPLETE', row.status)
-
-    def test_what_was_made_and_never_begun_fails_if_it_cannot_be(self):
-        self.patch(
-            parser.Stack, 'stored_context', lambda stack: self.heat.context
-        )
-        made = self.made_again(self.held(engine_id=None))
-        self.set_stack(current_deps={'edges': []})
-        (held,) = rescue._held(self.context)
-        stack, found, _scope = rescue._load(held)
-        self.assertTrue(rescue._go_on(held, stack, found))
-        row = db_api.resource_get(self.context, made)
-        self.assertEqual('FAILED', row.status)
-        self.assertEqual('Engine that made it has died', row.status_reason)
+    def test_what_other_traversals_have_made_does_not_count(self):
+        number = self.taken()
+        other = self.heat.create(TEMPLATE, name='other')
+        self.made_again(number, current_template_id=other.t.id)
+        self.made_again(number, action='DELETE')
+        self.assertEqual([number], self.look_later())
 
     def test_what_has_failed_otherwise_is_left(self):
         self.held(status='FAILED', engine_id=None, status_reason='Resource')
@@ -332,6 +307,20 @@ class FailTest(deployments.DeploymentTestCase):
         self.assertEqual([], self.deployment_rows())
         self.assertEqual([], self.in_metadata(again))
         return again
+
+    def test_what_has_changed_since_it_was_seen_is_left(self):
+        real = rescue._load
+
+        def load(held):
+            row = db_api.resource_get(self.context, held.id)
+            db_api.resource_update(
+                self.context, row.id, {}, row.atomic_key, row.engine_id
+            )
+            return real(held)
+
+        self.patch(rescue, '_load', load)
+        self.assertEqual([], self.look('FAILED'))
+        self.assertEqual(1, len(self.deployment_rows()))
 
     def test_in_a_stack_that_has_failed(self):
         self.fails('FAILED')

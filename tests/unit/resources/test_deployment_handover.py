@@ -8,6 +8,7 @@ from oslo_db import exception as db_exception
 
 from heat_plugins.engine import in_process
 from heat_plugins.engine import rows
+from heat_plugins.resources import deployment_records
 from tests.unit.resources import deployments
 
 NEVER_NULL = (
@@ -486,3 +487,55 @@ class DatabaseTest(deployments.DeploymentTestCase):
             "Heat's database does not answer: DBConnectionError", reason
         )
         self.assertNotIn('hush', reason)
+
+    def test_what_may_have_been_written_goes_if_it_is_cancelled(self):
+        self.fail(
+            in_process.Service,
+            'create_software_deployment',
+            10**6,
+            after=True,
+        )
+        self.fail(in_process.Service, 'delete_software_deployment', 1)
+        self.fail(in_process.Service, 'update_software_deployment', 10**6)
+        stack, task = self.waiting()
+        self.assertEqual(1, len(self.deployment_rows()))
+        task.cancel()
+        self.assertEqual([], self.deployment_rows())
+        self.assertEqual([], self.in_metadata(stack))
+
+    def test_what_cannot_ever_be_written_fails_and_quotes_nothing(self):
+        def fails(context, values):
+            raise db_exception.DBDataError(f'[parameters: {values}]')
+
+        real = config_objects.SoftwareConfig.create
+        self.patch(
+            config_objects.SoftwareConfig,
+            'create',
+            lambda context, values: (fails if 'id' in values else real)(
+                context, values
+            ),
+        )
+        _, reason = self.fails(
+            deployments.template(input_values={'secret': 'hush'}), None
+        )
+        self.assertIn('DBDataError', reason)
+        self.assertNotIn('hush', reason)
+
+    def test_former_configs_that_cannot_be_deleted_now_go_later(self):
+        stack = self.created()
+        real = deployment_records.Records._note_configs
+        calls = []
+
+        def note(deployment, config_ids):
+            calls.append(config_ids)
+            if len(calls) == 2:
+                raise db_exception.DBConnectionError
+            return real(deployment, config_ids)
+
+        self.patch(deployment_records.Records, '_note_configs', note)
+        self.update(stack, deployments.template(name='other'))
+        self.assertEqual(2, len(self.handed))
+        (after,) = self.deployment_rows()
+        self.assertEqual(self.handed[1]['id'], after.config_id)
+        self.delete(stack)
+        self.assertEqual(set(), self.config_ids())
