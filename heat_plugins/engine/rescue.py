@@ -334,17 +334,18 @@ def _load(held: Held) -> tuple[parser.Stack, resource.Resource, object]:
 
 def _go_on(held: Held, stack: parser.Stack, found: resource.Resource) -> bool:
     """Have a resource checked again, or fail; whether that was ours to do."""
+    context = heat_context.get_admin_context()
     node = None if held.stack_has_failed else _node(stack, found)
     if node != found.id and isinstance(found, Deployment):
         # Still the dead engine's: who fails here tries it all again.
-        if not _claim(heat_context.get_admin_context(), held):
+        if not _change(context, held):
             return False
         held = dataclasses.replace(held, version=(held.version or 0) + 1)
         if node is None:
             found.take_back()
         else:
             found.give_way()
-    if not _take_away(heat_context.get_admin_context(), held):
+    if not _take_away(context, held):
         return False
     LOG.warning(
         '%(reason)s while it worked on %(resource)s of stack %(stack)s, '
@@ -384,32 +385,29 @@ def _node(stack: parser.Stack, found: resource.Resource) -> int | None:
     return None
 
 
-def _claim(context: heat_context.RequestContext, held: Held) -> bool:
-    """Give a resource another version; of several that try, one does."""
-    claimed: bool = db_api.resource_update(
-        context,
-        held.id,
-        {'engine_id': held.engine_id},
-        held.version,
-        expected_engine_id=held.engine_id,
-    )
-    return claimed
-
-
 def _take_away(context: heat_context.RequestContext, held: Held) -> bool:
     """Take a resource from a dead engine; of several that try, one does.
 
     One that was taken before gets another version: the others wait again.
     """
-    taken: bool = db_api.resource_update(
+    return _change(
+        context,
+        held,
+        engine_id=None,
+        status='FAILED',
+        status_reason=held.reason,
+    )
+
+
+def _change(
+    context: heat_context.RequestContext, held: Held, **values: object
+) -> bool:
+    """Change a resource, and its version, unless somebody else has."""
+    changed: bool = db_api.resource_update(
         context,
         held.id,
-        {
-            'engine_id': None,
-            'status': 'FAILED',
-            'status_reason': held.reason,
-        },
+        values,
         held.version,
         expected_engine_id=held.engine_id,
     )
-    return taken
+    return changed
