@@ -172,6 +172,15 @@ class Deployment:
         return put(self.signal_url, body)
 
 
+def signal_url(config: Template) -> str:
+    """Return where a server sends the result of a config that it is given."""
+    return next(
+        str(one['value'])
+        for one in config['inputs']
+        if one['name'] == 'deploy_signal_id'
+    )
+
+
 def put(url: str, body: bytes) -> int:
     """PUT to a URL, with no credentials; the HTTP status."""
     return rest.send('PUT', url, body=body).status

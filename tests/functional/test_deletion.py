@@ -104,12 +104,7 @@ def test_nested_stacks_share_the_container_of_their_root(cloud, stacks):
     }
     stack = stacks(template)
     configs = base.until(lambda: len(found := stack.metadata()) == 2 and found)
-    urls = [
-        one['value']
-        for config in configs
-        for one in config['inputs']
-        if one['name'] == 'deploy_signal_id'
-    ]
+    urls = [base.signal_url(config) for config in configs]
     assert all(f'/heat-plugins-{stack.id}/' in url for url in urls)
     containers = cloud.session().get('object-store', '?format=json').json()
     names = [one['name'] for one in containers]
@@ -124,12 +119,7 @@ def test_nested_stacks_share_the_container_of_their_root(cloud, stacks):
 
 
 def _url(configs, name):
-    config = next(one for one in configs if one['name'] == name)
-    return next(
-        one['value']
-        for one in config['inputs']
-        if one['name'] == 'deploy_signal_id'
-    )
+    return base.signal_url(next(one for one in configs if one['name'] == name))
 
 
 @pytest.fixture

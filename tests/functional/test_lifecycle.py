@@ -198,12 +198,7 @@ def test_forty_at_once_in_a_new_project_are_all_signalled(cloud, stacks):
     configs = base.until(
         lambda: len(found := stack.metadata()) == 40 and found
     )
-    urls = {
-        one['value']
-        for config in configs
-        for one in config['inputs']
-        if one['name'] == 'deploy_signal_id'
-    }
+    urls = {base.signal_url(config) for config in configs}
     assert len(urls) == 40
     answers = [base.put(url, servers.body(greeting='hi')) for url in urls]
     assert answers == [201] * 40

@@ -150,11 +150,7 @@ def garble(
 def signal_url(stack: base.Stack, name: str) -> str:
     """Return where a server sends the result of a config that it is given."""
     (config,) = [one for one in stack.metadata() if one['name'] == name]
-    return next(
-        str(one['value'])
-        for one in config['inputs']
-        if one['name'] == 'deploy_signal_id'
-    )
+    return base.signal_url(config)
 
 
 def test_actions_are_listed_with_their_inputs(run: Commands) -> None:

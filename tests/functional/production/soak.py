@@ -192,12 +192,8 @@ class Tables:
             [
                 Row(
                     *others,
-                    url=next(
-                        each['value']
-                        for each in json.loads(config)['inputs']
-                        if each['name'] == 'deploy_signal_id'
-                    ),
-                    text=(json.loads(outputs or '{}') or {}).get('greeting'),
+                    url=base.signal_url(json.loads(config)),
+                    text=(json.loads(outputs or 'null') or {}).get('greeting'),
                 )
                 for *others, config, outputs in rows
             ],
@@ -226,11 +222,11 @@ class Servers:
         for one in rows:
             if one.status != 'IN_PROGRESS' or one.config_id in self._answered:
                 continue
-            soon = now + random.uniform(0, within)
-            if self._due.setdefault(one.config_id, soon) > now:
-                self._due[one.config_id] = min(
-                    self._due[one.config_id], now + within
-                )
+            due = self._due.get(one.config_id)
+            if due is None:
+                due = now + random.uniform(0, within)
+            self._due[one.config_id] = due = min(due, now + within)
+            if due > now:
                 continue
             # A PUT may arrive, and the answer to it not.
             text = f'{one.resource} {one.config_id}'
