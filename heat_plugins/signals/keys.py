@@ -32,6 +32,12 @@ _KEY_2_EXPIRES = 'x-container-meta-heat-plugins-key-2-expires'
 _PROBE = 'signals/.probe'
 _PROBE_SECONDS = 300
 
+# The remedy for who is not let in.
+_ROLE = (
+    "who owns the stack needs an operator role of the object store (Swift's "
+    'operator_roles, such as "member" or "swiftoperator")'
+)
+
 # What a cluster can do changes with its next upgrade, not from hour to hour.
 _ABILITY_SECONDS = 3600
 
@@ -147,6 +153,8 @@ class KeyKeeper:
             out; if it has to be made again, they stay valid.
         :raises errors.TempURLUnusable: the store has no TempURLs, takes
             none of our keys, or does not let us in.
+        :raises errors.Unavailable: it takes no token for now, or it fails
+            otherwise in a way that may pass.
         :raises errors.StoreError: it failed otherwise.
         """
         try:
@@ -158,10 +166,15 @@ class KeyKeeper:
             if exc.status is None:
                 # Keystone's word: it is no matter of roles.
                 raise errors.TempURLUnusable(str(exc)) from exc
+            if exc.status == 401:
+                # Who lacks a role gets 403, from Swift at least.
+                raise errors.Unavailable(
+                    f'{exc}: it takes no token of who owns the stack, not '
+                    f'even a new one. If it can check tokens, {_ROLE}',
+                    exc.status,
+                ) from exc
             raise errors.TempURLUnusable(
-                f'{exc}. To make containers and TempURLs, who owns the stack '
-                "needs an operator role of the object store (Swift's "
-                'operator_roles, such as "member" or "swiftoperator")'
+                f'{exc}. To make containers and TempURLs, {_ROLE}'
             ) from exc
         return self._signer(container, ability.kind, key, ability.digest)
 

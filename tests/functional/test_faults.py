@@ -350,6 +350,14 @@ def test_refused_token_is_renewed(cloud, stacks, seconds):
         completes(stack)
 
 
+def test_token_that_is_refused_for_a_time_delays_the_hand_over(cloud, stacks):
+    rule = {'path': '/v1/[^/]+/heat-plugins-[^/]+', 'status': 401}
+    with cloud.faults([{**rule, 'until': time.time() + 10}]):
+        stack = stacks(base.software())
+        signal(stack.waiting())
+        completes(stack)
+
+
 @pytest.mark.parametrize('content', ['nothing', 'a signal'])
 def test_container_that_is_deleted_is_made_again(
     cloud, stacks, swift, content

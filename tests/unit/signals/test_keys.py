@@ -498,6 +498,14 @@ class RefusalTest(Case):
         self.assertIn('403 to HEAD of heat-plugins-root', reason)
         self.assertIn('operator_roles', reason)
 
+    def test_a_token_that_is_not_taken_may_be_so_later(self):
+        self.cluster.fail(status=401)
+        error = self.assertRaises(
+            errors.Unavailable, self.keeper().ensure, BOX
+        )
+        self.assertIn('takes no token', str(error))
+        self.assert_usable(self.keeper().ensure(BOX))
+
     def test_a_missing_role_is_the_matter_of_one_project_only(self):
         self.cluster.denied.add('project-1')
         self.refusal()
