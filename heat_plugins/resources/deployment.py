@@ -194,23 +194,41 @@ class DeploymentMixin(
         its signal any more.
         """
         self.take_back()
-        if self.action == self.CREATE:
-            # What CREATE may have done is the other one's by now: this one
-            # goes after that has run its own CREATE there.
-            self.data_delete(deployment_records.UNDO_KEY)
+        if self.action in (self.CREATE, self.DELETE):
+            # What it may have done is the other one's as soon as that runs
+            # its own CREATE there; this one goes after that.
+            self.data_set(deployment_records.GIVEN_WAY_KEY, self.action)
 
-    def make_replacement(self, *args, **kwargs):
-        """Make what takes the place of this one, which goes on no more."""
-        replacement = super().make_replacement(*args, **kwargs)
-        if (
-            replacement is not None
-            and self.action == self.CREATE
-            and self._stays_on_its_server()
-        ):
+    def make_replacement(self, new_tmpl_id, *args, **kwargs):
+        """Make what takes the place of this one, which goes on no more.
+
+        :raises exception.UpdateInProgress: another one has by now.
+        """
+        if self._is_replaced_for(new_tmpl_id):
+            # A message that lay in the broker until it was sent once more.
+            raise exception.UpdateInProgress(resource_name=self.name)
+        replacement = super().make_replacement(new_tmpl_id, *args, **kwargs)
+        if self.status != self.COMPLETE and self._stays_on_its_server():
             self.give_way()
         else:
             self.take_back()
         return replacement
+
+    def _is_replaced_for(self, template_id):
+        """Say whether what a template has instead of this one still stands."""
+        if self.replaced_by is None:
+            return False
+        try:
+            found = resource_objects.Resource.get_obj(
+                self.context, self.replaced_by
+            )
+        except exception.NotFound:
+            return False
+        return (
+            found.current_template_id == template_id
+            and found.action != self.DELETE
+            and found.status != self.FAILED
+        )
 
     def _stays_on_its_server(self):
         """Say whether what replaces this one is for the same server."""

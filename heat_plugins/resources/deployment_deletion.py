@@ -8,6 +8,7 @@ from heat.common import exception
 from heat.common.i18n import _
 from heat.db import api as db_api
 from heat.engine import resource
+from heat.objects import resource as resource_objects
 from oslo_log import log as logging
 
 from heat_plugins.resources import deployment_records
@@ -69,13 +70,30 @@ class Deleting:
 
     def _is_to_be_undone(self, config):
         """Say whether there is a DELETE action, and something to undo."""
-        if not self._runs(self.DELETE, config):
+        if not self._runs(self.DELETE, config) or self._has_given_way():
             return False
         return (
             self.resource_id is None
             or not self._runs(self.CREATE, config)
             or deployment_records.UNDO_KEY in self.data()
             or bool(self._made_configs(self._row()))
+        )
+
+    def _has_given_way(self):
+        """Say whether another one runs its actions there in this one's place.
+
+        Until its replacement begins, what this one did is to be undone.
+        """
+        if deployment_records.GIVEN_WAY_KEY not in self.data():
+            return False
+        in_stack = resource_objects.Resource.get_all_active_by_stack(
+            self.context, self.stack.id
+        )
+        return any(
+            other.name == self.name
+            and other.id > self.id
+            and other.action != self.INIT
+            for other in in_stack.values()
         )
 
     def _do_not_undo(self, why):

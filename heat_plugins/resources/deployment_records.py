@@ -27,6 +27,10 @@ INPUTS_KEY = 'heat_plugins_inputs'
 #: taken back: the row is gone, and what CREATE did is still to be undone.
 UNDO_KEY = 'heat_plugins_undo'
 
+#: The key in a resource's data that says that another one was to do anew, on
+#: the same server, what this one has failed to do.
+GIVEN_WAY_KEY = 'heat_plugins_given_way'
+
 
 class Records:
     """The part of a deployment that keeps its records."""

@@ -296,6 +296,24 @@ def test_failed_update_is_repeated_in_place_without_a_change(cloud, stacks):
     assert stack.outputs['deployment_greeting'] == 'hello moon'
 
 
+def test_failed_create_that_is_repeated_is_not_undone_after_it(stacks):
+    template = base.software(actions=['CREATE', 'DELETE'])
+    stack = stacks(template)
+    failing = stack.waiting()
+    assert failing.put(servers.body(deploy_status_code=7)) == 201
+    stack.wait('CREATE_FAILED')
+    stack.update(template)
+    again = stack.waiting(action='CREATE')
+    assert again.id != failing.id
+    assert again.put(servers.body(greeting='hello')) == 201
+    # What failed goes now, and would wait for the answer to its DELETE.
+    stack.wait('UPDATE_COMPLETE')
+    assert stack.deployment().id == again.id
+    stack.delete()
+    assert stack.waiting(action='DELETE').put(servers.body()) == 201
+    stack.wait('DELETE_COMPLETE')
+
+
 def test_check_runs_nothing_and_notices_what_is_gone(cloud, stacks):
     stack = stacks(base.software())
     waiting = stack.waiting()

@@ -347,7 +347,7 @@ class FailTest(deployments.DeploymentTestCase):
         self.assertEqual([], self.in_metadata(again))
         # Nor does it undo on the server what the other one does there.
         data = again['deployment'].data()
-        self.assertNotIn(deployment_records.UNDO_KEY, data)
+        self.assertIn(deployment_records.GIVEN_WAY_KEY, data)
 
     def test_if_nothing_can_be_replaced(self):
         again = self.fails('IN_PROGRESS')

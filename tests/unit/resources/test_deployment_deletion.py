@@ -127,13 +127,34 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         self.assertEqual(['CREATE', 'DELETE'], self.actions())
         self.assert_nothing_left()
 
-    def replaced(self, **changed):
-        """Let an engine die in CREATE, and another one replace what it held.
-
-        The replacement is created, and then what it replaces goes.
-        """
+    def held(self):
+        """Return a stack whose engine has died in CREATE."""
         stack, task = self.waiting(self.WHOLE)
         self.addCleanup(task.cancel)
+        return stack
+
+    def refused(self):
+        """Return a stack whose CREATE has failed on the server."""
+        stack, _error = self.fails(self.WHOLE, {'deploy_status_code': 1})
+        return stack
+
+    def replaced(self, stack, begun=True, **changed):
+        """Let an update replace a deployment, which goes after that.
+
+        :param begun: whether the replacement has been created by then.
+        """
+        other = self.other_template(stack, **changed)
+        former, *_held = self.checked(stack, stack['deployment'].id)
+        replacement, *_kept = self.checked(
+            stack, former.make_replacement(other.t.id, set())
+        )
+        self.answer = {}
+        if begun:
+            self.finish(self.heat.start(replacement.create))
+        self.finish(self.heat.start(former.delete))
+
+    def other_template(self, stack, **changed):
+        """Give a stack another template, and return one that has it."""
         other = self.heat.stack(
             deployments.template(actions=deployments.ALL_ACTIONS, **changed),
             name='other',
@@ -141,13 +162,7 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         db_api.stack_update(
             stack.context, stack.id, {'raw_template_id': other.t.id}
         )
-        former, *_held = self.checked(stack, stack['deployment'].id)
-        replacement, *_kept = self.checked(
-            stack, former.make_replacement(other.t.id, set())
-        )
-        self.answer = {}
-        self.finish(self.heat.start(replacement.create))
-        self.finish(self.heat.start(former.delete))
+        return other
 
     def checked(self, stack, number):
         """Return a resource, and what it needs, as a worker loads them."""
@@ -159,13 +174,53 @@ class DeleteActionTest(deployments.DeploymentTestCase):
             {name: stack[name].node_data() for name in ('config', 'server')},
         )
 
-    def test_it_spares_what_a_replacement_made_on_the_same_server(self):
-        self.replaced()
+    def test_it_spares_what_replaced_it_on_the_same_server(self):
+        self.replaced(self.refused())
+        self.assertEqual(['CREATE', 'CREATE'], self.actions())
+
+    def test_it_spares_what_replaced_it_after_its_engine_died(self):
+        self.replaced(self.held())
         self.assertEqual(['CREATE', 'CREATE'], self.actions())
 
     def test_a_server_that_a_replacement_leaves_is_cleaned_up(self):
-        self.replaced(server='another')
+        self.replaced(self.refused(), server='another')
         self.assertEqual(['CREATE', 'CREATE', 'DELETE'], self.actions())
+
+    def test_so_is_one_that_is_left_after_an_engine_died(self):
+        self.replaced(self.held(), server='another')
+        self.assertEqual(['CREATE', 'CREATE', 'DELETE'], self.actions())
+
+    def test_what_failed_is_undone_if_its_replacement_never_begins(self):
+        self.replaced(self.refused(), begun=False)
+        self.assertEqual(['CREATE', 'DELETE'], self.actions())
+
+    def test_what_was_taken_back_is_undone_then_too(self):
+        self.replaced(self.held(), begun=False)
+        self.assertEqual(['CREATE', 'DELETE'], self.actions())
+
+    def test_it_is_replaced_once_for_a_template(self):
+        stack = self.refused()
+        other = self.other_template(stack)
+        former, *_held = self.checked(stack, stack['deployment'].id)
+        number = former.make_replacement(other.t.id, set())
+        again, *_held_again = self.checked(stack, former.id)
+        self.assertRaises(
+            exception.UpdateInProgress,
+            again.make_replacement,
+            other.t.id,
+            set(),
+        )
+        self.assertEqual(number, self.checked(stack, former.id)[0].replaced_by)
+
+    def test_a_replacement_that_has_failed_may_be_replaced(self):
+        stack = self.refused()
+        other = self.other_template(stack)
+        former, *_held = self.checked(stack, stack['deployment'].id)
+        number = former.make_replacement(other.t.id, set())
+        replacement, *_made = self.checked(stack, number)
+        replacement.state_set('CREATE', 'FAILED')
+        again, *_held_again = self.checked(stack, former.id)
+        self.assertGreater(again.make_replacement(other.t.id, set()), number)
 
     def test_without_such_an_action_a_row_that_is_gone_is_no_matter(self):
         stack = self.created()
