@@ -190,10 +190,12 @@ class DeploymentMixin(
     def give_way(self):
         """Leave the server to another one, that is made in this one's place.
 
-        If this one is in progress its engine has died, and nobody waits for
-        its signal any more.
+        If this one is in progress its engine has died, perhaps after it had
+        taken the signal, and nobody waits for that any more.
         """
-        self.take_back()
+        row = self._row()
+        if row is not None and row.status != self.FAILED:
+            self._withdraw_row(row)
         if self.action in (self.CREATE, self.DELETE):
             # What it may have done is the other one's as soon as that runs
             # its own CREATE there; this one goes after that.

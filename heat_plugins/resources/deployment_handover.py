@@ -100,7 +100,7 @@ class HandOver:
         ) as exc:
             self._note_trouble(wait, rows.unavailable(exc))
             # Something may have been written all the same.
-            wait.lost_ids.append(wait.config_id)
+            wait.lost_ids.add(wait.config_id)
             wait.config_id = str(uuid.uuid4())
         except db_exception.DBError as exc:
             # Heat would show the statement, and with it all that was to be
@@ -109,8 +109,11 @@ class HandOver:
         return False
 
     def _try_to_begin(self, wait):
-        self._signalling = transports.choose(self, wait.config_id)
         row = self._row()
+        if row is not None and row.status == self.IN_PROGRESS:
+            # An engine that has died since handed it over.
+            wait.lost_ids.add(row.config_id)
+        self._signalling = transports.choose(self, wait.config_id)
         former = self._made_configs(row)
         # Before anything is made, so that whatever happens now is found
         # and cleaned up when the resource is deleted.

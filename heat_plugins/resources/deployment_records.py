@@ -112,8 +112,11 @@ class Records:
             self.data_set(INPUTS_KEY, json.dumps(kept), redact=True)
 
     def _take_back(self, row):
-        if row.status != self.IN_PROGRESS:
-            return
+        if row.status == self.IN_PROGRESS:
+            self._withdraw_row(row)
+
+    def _withdraw_row(self, row):
+        """Delete a row whose action counts no more, and what goes with it."""
         LOG.info(
             '%(deployment)s: %(action)s is taken back from server %(server)s',
             {

@@ -40,8 +40,9 @@ class Wait:
 
     :ivar config: the config to run, as Heat's API shows it.
     :ivar config_id: the id of what is derived from it.
-    :ivar lost_ids: those of earlier attempts, of which the database did not
-        say whether they were written.
+    :ivar lost_ids: those that the server may have until it is given this
+        one: of earlier attempts, of which the database did not say whether
+        they were written, and of an engine that has died.
     :ivar server: as it was known when the action began.
     :ivar hub: what is shared with others below the same root stack.
     :ivar ticket: for the signal; None until the server has the config.
@@ -70,7 +71,7 @@ class Wait:
     delivery_deadline: float | None = None
     has_begun: bool = False
     trouble: watcher.Trouble | None = None
-    lost_ids: list[str] = dataclasses.field(default_factory=list)
+    lost_ids: set[str] = dataclasses.field(default_factory=set)
 
     @property
     def declared(self) -> abc.Sequence[abc.Mapping[str, Any]]:

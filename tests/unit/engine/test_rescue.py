@@ -16,6 +16,7 @@ from heat.objects import service as service_objects
 from oslo_config import cfg
 
 from heat_plugins.engine import rescue
+from heat_plugins.engine import rows
 from heat_plugins.resources import deployment_records
 from tests.unit import heat_fixture
 from tests.unit.resources import deployments
@@ -326,6 +327,15 @@ class FailTest(deployments.DeploymentTestCase):
         self.fails('FAILED')
 
     def test_what_replaces_another_lets_that_be_replaced_again(self):
+        self.lets_another_be_replaced()
+
+    def test_even_if_its_engine_had_taken_the_signal(self):
+        (row,) = self.deployment_rows()
+        rows.change(self.context, row.id, status='COMPLETE')
+        self.lets_another_be_replaced()
+        self.assertEqual([], self.deployment_rows())
+
+    def lets_another_be_replaced(self):
         checked = []
         self.patch(
             check_resource.CheckResource,

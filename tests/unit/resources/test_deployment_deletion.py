@@ -352,6 +352,19 @@ class NoAnswerTest(deployments.DeploymentTestCase):
         task = self.heat.begin(stack, 'SUSPEND')
         self.assertIn('operator role', self.failed(task, stack))
 
+    def test_with_them_fails_what_a_dead_engine_had_handed_over(self):
+        stack, dead = self.waiting(
+            action='SUSPEND', stack=self.created(self.WHOLE)
+        )
+        self.addCleanup(dead.cancel)
+        self.swift.denied.add(deployments.PROJECT)
+        hubs._hubs.clear()
+        again = self.heat.load(stack)
+        task = self.heat.begin(again, 'SUSPEND')
+        self.assertIn('operator role', self.failed(task, again))
+        self.assertEqual([], self.deployment_rows())
+        self.assertEqual([], self.in_metadata(again))
+
 
 class ServerOfNovaTest(deployments.DeploymentTestCase):
     """A server of which Heat has no resource, or Nova the last word."""
