@@ -3,7 +3,7 @@
 
 import contextlib
 import gzip
-from http import server
+import importlib
 import logging
 import re
 import socket
@@ -21,6 +21,10 @@ from heat_plugins.clients import swift
 from heat_plugins.signals import errors
 from heat_plugins.signals import store
 from heat_plugins.signals import tempurl
+
+# As an attribute of its package it may be eventlet's by now, with green
+# threads, under those Heats that import eventlet.
+server = importlib.import_module('http.server')
 
 MANY = 200 * 1024 * 1024
 
