@@ -25,6 +25,8 @@ JOBS ?= 3
 # the first failure for what it is.
 RERUNS ?= 1
 RERUNS_AT_MOST ?= 3
+RERUN = --reruns $(RERUNS) --max-suite-reruns $(RERUNS_AT_MOST) \
+    --rerun-show-tracebacks
 
 # Where test-production finds its tests, and what test-heats runs.
 PRODUCTION ?= tests/functional
@@ -79,15 +81,16 @@ test: lint docs
 	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \
 	    tests/unit $(ARGS)
 	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \
-	    --reruns $(RERUNS) --max-suite-reruns $(RERUNS_AT_MOST) \
-	    --rerun-show-tracebacks tests/functional $(ARGS)
+	    $(RERUN) tests/functional $(ARGS)
 
-test-production: $(STAMP)
+install-production: $(STAMP)
 	contrib/minicloud/minicloud install --profile production
-	FUNCTIONAL_PROFILE=production $(PYTHON) -m pytest $(PRODUCTION) $(ARGS)
 
-soak: $(STAMP)
-	contrib/minicloud/minicloud install --profile production
+test-production: install-production
+	FUNCTIONAL_PROFILE=production $(PYTHON) -m pytest $(RERUN) \
+	    $(PRODUCTION) $(ARGS)
+
+soak: install-production
 	$(PYTHON) -m tests.functional.production.soak $(ARGS)
 
 test-heats: $(STAMP)
