@@ -12,16 +12,9 @@ import http.server
 import re
 import threading
 
-# By its name: eventlet, where a test imports it, leaves another module as the
-# attribute of its package.
-from urllib.error import HTTPError
-import urllib.request
-
 from tests.functional import base
 
 SERVICE = 'workflowv2'
-
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 @dataclasses.dataclass
@@ -94,29 +87,23 @@ class Proxy:
             do_GET = do_POST = do_PUT = do_DELETE = _any
 
             def _forward(self, body: bytes | None) -> tuple[int, bytes, str]:
-                request = urllib.request.Request(
-                    url.removesuffix('/v2') + self.path,
-                    method=self.command,
-                    data=body,
-                    headers={
-                        name: value
-                        for name, value in self.headers.items()
-                        if name.lower()
-                        in ('content-type', 'x-auth-token', 'accept')
-                    },
-                )
+                headers = {
+                    name: value
+                    for name, value in self.headers.items()
+                    if name.lower()
+                    in ('content-type', 'x-auth-token', 'accept')
+                }
                 try:
-                    with _DIRECT.open(request, timeout=60) as answer:
-                        return (
-                            answer.status,
-                            answer.read(),
-                            answer.headers.get('Content-Type', ''),
-                        )
-                except HTTPError as error:
-                    kind = error.headers.get('Content-Type', '')
-                    return error.code, error.read(), kind
+                    answer = base.rest.send(
+                        self.command,
+                        url.removesuffix('/v2') + self.path,
+                        body=body,
+                        headers=headers,
+                    )
                 except OSError:
                     return 502, b'', 'text/plain'
+                kind = answer.headers.get('Content-Type', '')
+                return answer.status, answer.body, kind
 
             def log_message(self, *_: object) -> None:
                 """Say nothing."""
