@@ -199,3 +199,28 @@ def has_deployments(context, root_stack_id: str) -> bool:
     )
     with db_api.context_manager.reader.using(context) as session:
         return session.execute(query).first() is not None
+
+
+def data_of_later(
+    context, stack_id: str, name: str, number: int, key: str
+) -> set[str]:
+    """Return what was kept by resources that were made after one.
+
+    Those of its name, also such as have gone by now.
+
+    :param number: of the one, in the database.
+    :param key: what it was kept under; not secret.
+    """
+    data, row = models.ResourceData, models.Resource
+    query = (
+        sqlalchemy.select(data.value)
+        .join(row, data.resource_id == row.id)
+        .where(
+            row.stack_id == stack_id,
+            row.name == name,
+            row.id > number,
+            data.key == key,
+        )
+    )
+    with db_api.context_manager.reader.using(context) as session:
+        return set(session.execute(query).scalars())

@@ -43,6 +43,9 @@ class DeploymentMixin(
 ):
     """The behaviour of our deployment classes; see the module."""
 
+    # What had replaced this one when a check of it began.
+    _replaced_before = None
+
     # An update mends what a check has found fault with.
     always_replace_on_check_failed = False
 
@@ -190,16 +193,29 @@ class DeploymentMixin(
     def give_way(self):
         """Leave the server to another one, that is made in this one's place.
 
-        If this one is in progress its engine has died, perhaps after it had
-        taken the signal, and nobody waits for that any more.
+        If this one is in progress its engine has died, and nobody waits for
+        its signal any more.
         """
-        row = self._row()
-        if row is not None and row.status != self.FAILED:
-            self._withdraw_row(row)
+        self._note_given_way()
+        self._withdraw_unless_failed()
+
+    def _note_given_way(self):
         if self.action in (self.CREATE, self.DELETE):
             # What it may have done is the other one's as soon as that runs
             # its own CREATE there; this one goes after that.
             self.data_set(deployment_records.GIVEN_WAY_KEY, self.action)
+
+    def _withdraw_unless_failed(self):
+        """Withdraw also what was taken by an engine that then died."""
+        row = self._row()
+        if row is not None and row.status != self.FAILED:
+            self._withdraw_row(row)
+
+    def update_convergence(self, *args, **kwargs):
+        """Check this one for another traversal of its stack."""
+        # Heat forgets it before it asks for a replacement.
+        self._replaced_before = self.replaced_by
+        return super().update_convergence(*args, **kwargs)
 
     def make_replacement(self, new_tmpl_id, *args, **kwargs):
         """Make what takes the place of this one, which goes on no more.
@@ -209,20 +225,24 @@ class DeploymentMixin(
         if self._is_replaced_for(new_tmpl_id):
             # A message that lay in the broker until it was sent once more.
             raise exception.UpdateInProgress(resource_name=self.name)
+        failed = self.status != self.COMPLETE
+        if failed:
+            # First, as nobody comes here again if this engine dies.
+            self._note_given_way()
         replacement = super().make_replacement(new_tmpl_id, *args, **kwargs)
-        if self.status != self.COMPLETE and self._stays_on_its_server():
-            self.give_way()
+        if failed:
+            self._withdraw_unless_failed()
         else:
             self.take_back()
         return replacement
 
     def _is_replaced_for(self, template_id):
         """Say whether what a template has instead of this one still stands."""
-        if self.replaced_by is None:
+        if self._replaced_before is None:
             return False
         try:
             found = resource_objects.Resource.get_obj(
-                self.context, self.replaced_by
+                self.context, self._replaced_before
             )
         except exception.NotFound:
             return False
@@ -231,19 +251,6 @@ class DeploymentMixin(
             and found.action != self.DELETE
             and found.status != self.FAILED
         )
-
-    def _stays_on_its_server(self):
-        """Say whether what replaces this one is for the same server."""
-        after = self.stack.defn.resource_definition(self.name)
-        if after.resource_type != self.type():
-            return False
-        servers = {
-            definition.properties(self.properties_schema, self.context)[
-                self.SERVER
-            ]
-            for definition in (self.frozen_definition(), after)
-        }
-        return len(servers) == 1
 
     def _needs_update(self, *args, **kwargs):
         # Heat takes a failed resource for complete if nothing has changed.

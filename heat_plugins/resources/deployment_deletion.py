@@ -8,9 +8,9 @@ from heat.common import exception
 from heat.common.i18n import _
 from heat.db import api as db_api
 from heat.engine import resource
-from heat.objects import resource as resource_objects
 from oslo_log import log as logging
 
+from heat_plugins.engine import rows
 from heat_plugins.resources import deployment_records
 from heat_plugins.resources import deployment_sweep
 from heat_plugins.resources import deployment_waiting
@@ -80,21 +80,20 @@ class Deleting:
         )
 
     def _has_given_way(self):
-        """Say whether another one runs its actions there in this one's place.
+        """Say whether another one has run CREATE there in this one's place.
 
-        Until its replacement begins, what this one did is to be undone.
+        Until then, what this one did is to be undone.
         """
         if deployment_records.GIVEN_WAY_KEY not in self.data():
             return False
-        in_stack = resource_objects.Resource.get_all_active_by_stack(
-            self.context, self.stack.id
+        servers = rows.data_of_later(
+            self.context,
+            self.stack.id,
+            self.name,
+            self.id,
+            deployment_records.TAKEN_OVER_KEY,
         )
-        return any(
-            other.name == self.name
-            and other.id > self.id
-            and other.action != self.INIT
-            for other in in_stack.values()
-        )
+        return self.properties[self.SERVER] in servers
 
     def _do_not_undo(self, why):
         """Go on without the DELETE action; nobody could tell how it ended.

@@ -16,6 +16,7 @@ from heat_plugins.configs import handover
 from heat_plugins.engine import rows
 from heat_plugins.engine import server_policy
 from heat_plugins.engine import servers
+from heat_plugins.resources import deployment_records
 from heat_plugins.resources import deployment_schema
 from heat_plugins.resources import deployment_waiting
 from heat_plugins.resources import transports
@@ -120,6 +121,10 @@ class HandOver:
         self._note_configs([*former, wait.config_id])
         try:
             self._hand_over(wait, row)
+            if wait.action == self.CREATE and self.replaces is not None:
+                self.data_set(
+                    deployment_records.TAKEN_OVER_KEY, wait.server.id
+                )
         except Exception:
             self._undo_hand_over(wait.config_id, former)
             raise

@@ -27,9 +27,13 @@ INPUTS_KEY = 'heat_plugins_inputs'
 #: taken back: the row is gone, and what CREATE did is still to be undone.
 UNDO_KEY = 'heat_plugins_undo'
 
-#: The key in a resource's data that says that another one was to do anew, on
-#: the same server, what this one has failed to do.
+#: The key in a resource's data that says that another one is to do anew what
+#: this one has failed to do.
 GIVEN_WAY_KEY = 'heat_plugins_given_way'
+
+#: The key in a resource's data for the server that it was given the CREATE of,
+#: in the place of another one.
+TAKEN_OVER_KEY = 'heat_plugins_taken_over'
 
 
 class Records:

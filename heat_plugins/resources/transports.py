@@ -270,10 +270,11 @@ class _TempURLPoll(_Transport):
         """
         try:
             hub.call(self.deployment.stack, lambda: self._forget(hub))
-        except (errors.Denied, errors.TempURLUnusable):
-            # Who may not make one has none.
-            self.deployment.data_delete(rows.CONTAINER_KEY)
         except errors.SignalError as exc:
+            if _is_forbidden(exc):
+                # Who may not make one has none.
+                self.deployment.data_delete(rows.CONTAINER_KEY)
+                return
             self.deployment.data_set(rows.CONTAINER_KEY, hub.container)
             LOG.info(
                 '%(deployment)s: what was made for it in the object store '
@@ -298,6 +299,14 @@ class _TempURLPoll(_Transport):
             asked = min(asked or 0, options.temp_url_lifetime_max)
         needed = self.time_limit() + options.temp_url_margin
         return max(needed, asked or 0)
+
+
+def _is_forbidden(exc):
+    """Say whether an owner may have nothing in the object store at all."""
+    if isinstance(exc, errors.Denied):
+        # 401 is said of a token, which may be taken later.
+        return exc.status != 401
+    return isinstance(exc, errors.TempURLUnusable)
 
 
 @contextlib.contextmanager

@@ -131,6 +131,8 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         """Return a stack whose engine has died in CREATE."""
         stack, task = self.waiting(self.WHOLE)
         self.addCleanup(task.cancel)
+        found = self.heat.load(stack)['deployment']
+        found.state_set('CREATE', 'FAILED', 'Engine has died')
         return stack
 
     def refused(self):
@@ -144,35 +146,48 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         :param begun: whether the replacement has been created by then.
         """
         other = self.other_template(stack, **changed)
-        former, *_held = self.checked(stack, stack['deployment'].id)
-        replacement, *_kept = self.checked(
-            stack, former.make_replacement(other.t.id, set())
-        )
+        former, replacement = self.replace_by(stack, other)
         self.answer = {}
         if begun:
             self.finish(self.heat.start(replacement.create))
         self.finish(self.heat.start(former.delete))
 
-    def other_template(self, stack, **changed):
-        """Give a stack another template, and return one that has it."""
-        other = self.heat.stack(
-            deployments.template(actions=deployments.ALL_ACTIONS, **changed),
-            name='other',
+    def replace_by(self, stack, other, name='deployment'):
+        """Let a check replace a resource; return it and its replacement."""
+        former = self.checked(stack, stack[name].id)
+        self.assertRaises(
+            resource.UpdateReplace,
+            former.update_convergence,
+            other.t.id,
+            set(),
+            None,
+            60,
+            other,
         )
+        number = former.make_replacement(other.t.id, set())
+        return former, self.checked(stack, number)
+
+    def other_template(self, stack, name='other', **changed):
+        """Give a stack another template, and return one that has it."""
+        changed.setdefault('actions', deployments.ALL_ACTIONS)
+        other = self.heat.stack(deployments.template(**changed), name=name)
         db_api.stack_update(
             stack.context, stack.id, {'raw_template_id': other.t.id}
         )
         return other
 
     def checked(self, stack, number):
-        """Return a resource, and what it needs, as a worker loads them."""
-        return resource.Resource.load(
+        """Return a resource as a worker loads it."""
+        found, *scope = resource.Resource.load(
             stack.context,
             number,
             stack.current_traversal,
             True,
             {name: stack[name].node_data() for name in ('config', 'server')},
         )
+        # Its references are weak.
+        self.addCleanup(scope.clear)
+        return found
 
     def test_it_spares_what_replaced_it_on_the_same_server(self):
         self.replaced(self.refused())
@@ -198,29 +213,58 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         self.replaced(self.held(), begun=False)
         self.assertEqual(['CREATE', 'DELETE'], self.actions())
 
+    def test_a_server_is_cleaned_up_though_another_is_created_on_in_the_end(
+        self,
+    ):
+        stack = self.refused()
+        second = self.other_template(stack)
+        former, replacement = self.replace_by(stack, second)
+        self.swift.denied.add(deployments.PROJECT)
+        hubs._hubs.clear()
+        self.assertRaises(
+            exception.ResourceFailure, self.heat.start, replacement.create
+        )
+        self.swift.denied.clear()
+        hubs._hubs.clear()
+        third = self.other_template(stack, 'third', server='another')
+        replacement, last = self.replace_by(stack, third)
+        self.answer = {}
+        self.finish(self.heat.start(last.create))
+        self.finish(self.heat.start(replacement.delete))
+        self.finish(self.heat.start(former.delete))
+        self.assertEqual(['CREATE', 'CREATE', 'DELETE'], self.actions())
+
+    def test_what_failed_is_undone_if_its_replacement_has_no_create(self):
+        self.replaced(self.refused(), actions=['UPDATE', 'DELETE'])
+        self.assertEqual(['CREATE', 'DELETE'], self.actions())
+
+    def test_one_server_is_cleaned_up_once_if_all_goes(self):
+        stack = self.refused()
+        former, replacement = self.replace_by(
+            stack, self.other_template(stack)
+        )
+        self.answer = {}
+        for task in (replacement.create, replacement.delete, former.delete):
+            self.finish(self.heat.start(task))
+        self.assertEqual(['CREATE', 'CREATE', 'DELETE'], self.actions())
+
     def test_it_is_replaced_once_for_a_template(self):
         stack = self.refused()
         other = self.other_template(stack)
-        former, *_held = self.checked(stack, stack['deployment'].id)
-        number = former.make_replacement(other.t.id, set())
-        again, *_held_again = self.checked(stack, former.id)
+        _former, replacement = self.replace_by(stack, other)
         self.assertRaises(
-            exception.UpdateInProgress,
-            again.make_replacement,
-            other.t.id,
-            set(),
+            exception.UpdateInProgress, self.replace_by, stack, other
         )
-        self.assertEqual(number, self.checked(stack, former.id)[0].replaced_by)
+        again = self.checked(stack, stack['deployment'].id)
+        self.assertEqual(replacement.id, again.replaced_by)
 
     def test_a_replacement_that_has_failed_may_be_replaced(self):
         stack = self.refused()
         other = self.other_template(stack)
-        former, *_held = self.checked(stack, stack['deployment'].id)
-        number = former.make_replacement(other.t.id, set())
-        replacement, *_made = self.checked(stack, number)
+        _former, replacement = self.replace_by(stack, other)
         replacement.state_set('CREATE', 'FAILED')
-        again, *_held_again = self.checked(stack, former.id)
-        self.assertGreater(again.make_replacement(other.t.id, set()), number)
+        _former, another = self.replace_by(stack, other)
+        self.assertGreater(another.id, replacement.id)
 
     def test_without_such_an_action_a_row_that_is_gone_is_no_matter(self):
         stack = self.created()

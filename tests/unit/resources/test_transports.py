@@ -125,6 +125,15 @@ class AutoTest(Case):
         self.delete(self.stack)
         self.assert_nothing_left()
 
+    def test_a_container_is_known_of_although_no_token_is_taken_for_now(self):
+        self.swift.fail(1000, 401)
+        self.heat.auth.endpoints['cloudformation'] = CFN
+        self.assertEqual('CFN_SIGNAL', self.chosen())
+        self.assertIn(rows.CONTAINER_KEY, self.stack['deployment'].data())
+        self.swift.heal()
+        self.delete(self.stack)
+        self.assert_nothing_left()
+
     def test_heats_own_api_is_the_last(self):
         self.swift.denied.add(deployments.PROJECT)
         self.assertEqual('HEAT_SIGNAL', self.chosen())
