@@ -309,6 +309,7 @@ class Stack:
                 'stack_status': 'DELETE_COMPLETE',
                 'stack_status_reason': '',
             }
+        assert answer.ok, answer
         return dict(answer.json()['stack'])
 
     @property

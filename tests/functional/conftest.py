@@ -40,6 +40,17 @@ PROFILE = os.environ.get('FUNCTIONAL_PROFILE', 'small')
 # What only makes sense where there are several engines.
 collect_ignore = [] if PROFILE == 'production' else ['production']
 
+#: Engines that nobody has changed count nothing, and keep no list of their
+#: classes.
+counted = pytest.mark.skipif(
+    PROFILE != 'small', reason='the engines of the profile small count'
+)
+#: heatclient, by which agents talk to Heat's API, and Heat's own requests for
+#: TempURLs know of the authorities of the machine alone.
+trusted = pytest.mark.skipif(
+    PROFILE != 'small', reason='the machine does not trust the authority'
+)
+
 CONF = """\
 [DEFAULT]
 enable_stack_abandon = true

@@ -4,6 +4,7 @@
 import pytest
 
 from tests.functional import base
+from tests.functional import conftest
 
 MISTRAL = 'workflowv2'
 
@@ -246,6 +247,7 @@ def test_the_example_does_what_it_says(stacks, executions):
     assert executions() == {}
 
 
+@conftest.counted
 def test_the_external_resource_of_heat_works_beside(stacks, cloud):
     classes = cloud.resource_classes()
     name = 'OS::Mistral::ExternalResource'

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.functional import base
+from tests.functional import conftest
 from tests.functional import servers
 
 Template = base.Template
@@ -77,6 +78,7 @@ def with_actions(**properties: Any) -> Template:
     return base.software(config=config, input_values={}, **properties)
 
 
+@conftest.trusted
 @pytest.mark.timeout(240)
 def test_a_deployment_says_that_its_server_has_begun(
     cloud: base.minicloud_client.Cloud,

@@ -4,6 +4,7 @@
 import pytest
 
 from tests.functional import base
+from tests.functional import conftest
 from tests.functional import servers
 
 
@@ -16,9 +17,11 @@ def test_agent_signals_by_each_transport(cloud, stacks):
     transports = {
         'TEMP_URL_SIGNAL': 'TEMP_URL_POLL',
         'CFN_SIGNAL': 'CFN_SIGNAL',
-        'HEAT_SIGNAL': 'HEAT_SIGNAL',
         'AUTO': 'TEMP_URL_POLL',
     }
+    if conftest.PROFILE == 'small':
+        # See `conftest.trusted`.
+        transports['HEAT_SIGNAL'] = 'HEAT_SIGNAL'
     template = base.software(deployments=len(transports))
     for number, asked in enumerate(transports):
         deployment = template['resources'][f'deployment{number}']
@@ -93,11 +96,13 @@ def folder(cloud):
     assert demo.delete('object-store', '/servers').ok
 
 
+@conftest.trusted
 def test_server_is_handed_its_configs_by_heat(cloud, stacks):
     server = {'software_config_transport': 'POLL_SERVER_HEAT'}
     _create_and_update(cloud, stacks, base.software(server=server))
 
 
+@conftest.trusted
 def test_server_is_handed_its_configs_by_swift(cloud, stacks, folder):
     server = {
         'software_config_transport': 'POLL_TEMP_URL',

@@ -34,9 +34,10 @@ def changing(request, tmp_path_factory):
 
         def change(plugin, cloud=cloud):
             cloud.up(plugin=plugin, conf=[conf])
-            classes = cloud.resource_classes()
-            ours = classes['OS::Heat::SoftwareDeployment']
-            assert ours.startswith('heat_plugins.') == (plugin != 'none')
+            if conftest.PROFILE == 'small':
+                classes = cloud.resource_classes()
+                ours = classes['OS::Heat::SoftwareDeployment']
+                assert ours.startswith('heat_plugins.') == (plugin != 'none')
 
         yield cloud, change
 
@@ -100,6 +101,8 @@ def _updates(stack):
     assert stack.outputs['deployment_greeting'] == 'after'
 
 
+# Heat looks for the signals of its own itself, also then.
+@conftest.trusted
 def test_stacks_of_heats_own_classes_go_on_under_ours(changing, stacks):
     _, change = changing
     change('none')

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from tests.functional import base
+from tests.functional import conftest
 from tests.functional import servers
 
 #: Both know this name.
@@ -152,6 +153,7 @@ def test_8_container_that_is_not_yet_empty_does_not_stop_a_delete(either):
         stack.wait('DELETE_COMPLETE')
 
 
+@conftest.counted
 def test_9_waiting_makes_no_rpc(either):
     cloud, stacks = either
     stack = stacks(_template())

@@ -4,11 +4,13 @@
 import time
 
 from tests.functional import base
+from tests.functional import conftest
 from tests.functional import servers
 
 COUNT = 20
 
 
+@conftest.counted
 def test_waiting_costs_a_shared_listing_and_no_rpc(cloud, stacks):
     template = base.software(deployments=COUNT)
     stack = stacks(template)

@@ -269,7 +269,8 @@ class Agent:
         found = settings.load(self.instance)
         if found and found.ca_file:
             # As where it is among those that the server's image trusts.
-            env['REQUESTS_CA_BUNDLE'] = found.ca_file
+            for reader in ('REQUESTS_CA_BUNDLE', 'SSL_CERT_FILE'):
+                env[reader] = found.ca_file
         return env
 
 

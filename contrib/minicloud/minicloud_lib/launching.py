@@ -60,7 +60,9 @@ def _environment(
     env = environment.clean(instance.home, instance.data)
     if service.ports:
         env['MINICLOUD_URL'] = settings.url(service.ports[0])
-    if settings.ca_file and service.trusts_all:
+    # Heat's own classes cannot be told of an authority for Swift.
+    trusts_all = service.trusts_all or not settings.plugin
+    if settings.ca_file and trusts_all:
         env['REQUESTS_CA_BUNDLE'] = settings.ca_file
     if service.name == 'keystone':
         env['MINICLOUD_URL'] = settings.auth_url
