@@ -365,7 +365,12 @@ class Soak:
         if before != doing:
             since = now
         self._doing[name] = doing, since
-        waits_for_server = any(row.status == 'IN_PROGRESS' for row in rows)
+        # What has failed waits for its replacement, and that may be lost.
+        waits_for_server = any(
+            row.status == 'IN_PROGRESS'
+            and not row.resource_status.endswith('FAILED')
+            for row in rows
+        )
         if waits_for_server or now - since < STALLED:
             return False
         del self._doing[name]
