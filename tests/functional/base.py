@@ -11,6 +11,7 @@ import contextlib
 import copy
 import dataclasses
 import itertools
+import os
 import pathlib
 import sys
 import time
@@ -184,6 +185,14 @@ def signal_url(config: Template) -> str:
 def put(url: str, body: bytes) -> int:
     """PUT to a URL, with no credentials; the HTTP status."""
     return rest.send('PUT', url, body=body).status
+
+
+def curl_environment(cloud: minicloud_client.Cloud) -> dict[str, str]:
+    """Return an environment in which curl trusts a cloud's authority."""
+    env = dict(os.environ)
+    if authority := cloud.env().get('OS_CACERT'):
+        env['CURL_CA_BUNDLE'] = authority
+    return env
 
 
 class Stack:

@@ -2,7 +2,6 @@
 """What the tests of workflows share: a look into the real Mistral."""
 
 import json
-import urllib.request
 
 import yaml
 
@@ -226,7 +225,8 @@ def events(stack, resource='workflow'):
 def post(url, body=None, kind='application/json'):
     """POST to a URL as any program would; the HTTP status."""
     data = b'' if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, method='POST', data=data)
-    request.add_header('Content-Type', kind)
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return answer.status
+    answer = base.rest.send(
+        'POST', url, body=data, headers={'Content-Type': kind}
+    )
+    assert answer.ok, answer
+    return answer.status

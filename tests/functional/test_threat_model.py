@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What doc/source/threat-model.rst says that one can do with a URL."""
 
-import os
 import re
 import shlex
 import subprocess
@@ -21,7 +20,7 @@ def commands():
     ]
 
 
-def curl(command, url, folder, authority):
+def curl(command, url, folder, env):
     words = [word.replace('$URL', url) for word in shlex.split(command)]
     quiet = [
         '--silent',
@@ -33,7 +32,7 @@ def curl(command, url, folder, authority):
     done = subprocess.run(
         [words[0], *quiet, *words[1:]],
         cwd=folder,
-        env={**os.environ, **authority},
+        env=env,
         capture_output=True,
         text=True,
         check=True,
@@ -42,19 +41,17 @@ def curl(command, url, folder, authority):
 
 
 def test_curl_with_a_url_is_answered_as_the_page_says(cloud, stacks, tmp_path):
-    authority = {}
-    if trusted := cloud.env().get('OS_CACERT'):
-        authority['CURL_CA_BUNDLE'] = trusted
+    env = base.curl_environment(cloud)
     (tmp_path / 'result.json').write_bytes(servers.body())
     stack = stacks(base.software())
     url = stack.waiting().signal_url
     page = commands()
     assert len(page) == 4
     for command, statuses in page:
-        assert curl(command, url, tmp_path, authority) in statuses, command
+        assert curl(command, url, tmp_path, env) in statuses, command
     name, _, query = url.partition('?')
     later = re.sub('(expires=)([0-9])', r'\g<1>9\2', query)
     for other in (f'{name}0?{query}', f'{name}?{later}'):
         for command, _ in page:
-            assert curl(command, other, tmp_path, authority) == 401, command
+            assert curl(command, other, tmp_path, env) == 401, command
     stack.wait('CREATE_COMPLETE')

@@ -38,7 +38,9 @@ def test_definition_runs_by_signals_of_every_kind(cloud, made, mistral):
     assert flows.post(url) == 200
     assert flows.finished(stack, count=4)['output'] == {'said': 'Hello, world'}
     subprocess.run(
-        ['curl', '--noproxy', '*', '-sf', '-X', 'POST', url], check=True
+        ['curl', '--noproxy', '*', '-sf', '-X', 'POST', url],
+        env=base.curl_environment(cloud),
+        check=True,
     )
     assert flows.finished(stack, count=5)['output'] == {'said': 'Hello, world'}
     # An execution that has vanished spoils nothing.
