@@ -304,8 +304,7 @@ class _TempURLPoll(_Transport):
 def _is_forbidden(exc):
     """Say whether an owner may have nothing in the object store at all."""
     if isinstance(exc, errors.Denied):
-        # 401 is said of a token, which may be taken later.
-        return exc.status != 401
+        return not exc.of_token
     return isinstance(exc, errors.TempURLUnusable)
 
 

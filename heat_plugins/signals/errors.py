@@ -45,6 +45,14 @@ class Conflict(StoreError):
 class Denied(StoreError):
     """Who asked may not do this."""
 
+    @property
+    def of_token(self) -> bool:
+        """Whether the store takes no token for now: who lacks a role gets 403.
+
+        Swift does so, at least.
+        """
+        return self.status == 401
+
 
 class Unavailable(StoreError):
     """The object store is out of order for now; later it may answer."""

@@ -166,8 +166,7 @@ class KeyKeeper:
             if exc.status is None:
                 # Keystone's word: it is no matter of roles.
                 raise errors.TempURLUnusable(str(exc)) from exc
-            if exc.status == 401:
-                # Who lacks a role gets 403, from Swift at least.
+            if exc.of_token:
                 raise errors.Unavailable(
                     f'{exc}: it takes no token of who owns the stack, not '
                     f'even a new one. If it can check tokens, {_ROLE}',
