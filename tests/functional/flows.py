@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of workflows share: a look into the real Mistral."""
 
-import json
-
 import yaml
 
 from tests.functional import base
@@ -224,9 +222,11 @@ def events(stack, resource='workflow'):
 
 def post(url, body=None, kind='application/json'):
     """POST to a URL as any program would; the HTTP status."""
-    data = b'' if body is None else json.dumps(body).encode()
     answer = base.rest.send(
-        'POST', url, body=data, headers={'Content-Type': kind}
+        'POST',
+        url,
+        body=b'' if body is None else body,
+        headers={'Content-Type': kind},
     )
     assert answer.ok, answer
     return answer.status
