@@ -24,31 +24,25 @@ engine held there when it died fails with it, and is taken back from its
 server, whose answer nobody would hear.
 """
 
-from collections import abc
 import dataclasses
 import os
 import random
 import sys
 import threading
 import time
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from heat.common import context as heat_context
-from heat.common import service_utils
-from heat.db import api as db_api
-from heat.db import models
 from heat.engine import check_resource
 from heat.engine import resource
 from heat.engine import stack as parser
-from heat.objects import service as service_objects
 from heat.rpc import worker_client
 from oslo_config import cfg
 from oslo_log import log as logging
-import sqlalchemy
-from sqlalchemy import orm
 
 from heat_plugins import config
 from heat_plugins import registry
+from heat_plugins.engine import locks
 
 LOG = logging.getLogger(__name__)
 
@@ -62,13 +56,8 @@ _TYPES = registry.DEPLOYMENT_TYPES | {
     'OS::Heat::StructuredConfig',
 }
 
-#: Why a resource has failed that was taken away; with the engine's id.
-_REASON = 'Engine %s has died'
-
 #: How long Heat may take to check what it was told to, in seconds.
 CHECKING = 60
-
-Key: TypeAlias = tuple[int, int | None, bool]
 
 _lock = threading.Lock()
 # The process that looks; after a fork the child has to begin for itself.
@@ -84,31 +73,6 @@ class Deployment(Protocol):
 
     def give_way(self) -> None:
         """Leave the server to another one, that is made in its place."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Held:
-    """A resource that an engine is working on, or was when it died.
-
-    :ivar id: its number in the database.
-    :ivar engine_id: None if it was taken away from an engine that has died.
-    :ivar version: changes with each change of its row.
-    :ivar reason: why it has failed, if it has.
-    :ivar stack_has_failed: so that nothing of it is repeated for now.
-    """
-
-    id: int
-    name: str
-    stack_id: str
-    engine_id: str | None
-    version: int | None
-    reason: str
-    stack_has_failed: bool = False
-
-    @property
-    def key(self) -> Key:
-        """What tells it from itself after a change."""
-        return self.id, self.version, self.stack_has_failed
 
 
 def watch() -> None:
@@ -163,21 +127,21 @@ class Rescuer:
 
     def __init__(self) -> None:
         # When each was seen first, by `time.monotonic`.
-        self._since: dict[Key, float] = {}
+        self._since: dict[locks.Key, float] = {}
         # What is Heat's own; to find that out costs several statements.
-        self._others: set[Key] = set()
+        self._others: set[locks.Key] = set()
 
-    def look(self) -> list[Held]:
+    def look(self) -> list[locks.Held]:
         """Look once; what is gone on with."""
         context = heat_context.get_admin_context()
-        held = _held(context)
+        held = locks.held(context)
         now = time.monotonic()
         self._since = {
             each.key: self._since.get(each.key, now) for each in held
         }
         self._others &= self._since.keys()
         held = [each for each in held if each.key not in self._others]
-        dead = _dead(context, {each.engine_id for each in held})
+        dead = locks.dead_engines(context, {each.engine_id for each in held})
         return [
             each
             for each in held
@@ -189,13 +153,13 @@ class Rescuer:
             and self._try(each)
         ]
 
-    def _try(self, held: Held) -> bool:
+    def _try(self, held: locks.Held) -> bool:
         """Go on with a resource, or let the next look try it again.
 
         What is wrong with one stack is nothing to the others.
         """
         try:
-            stack, found, _scope = _load(held)
+            stack, found, _scope = locks.load(held)
             # Heat may replace what has failed, and we answer for our own.
             if found.type() not in _TYPES or (
                 held.stack_has_failed and not isinstance(found, Deployment)
@@ -222,130 +186,22 @@ def _told(exc: Exception) -> str:
     return f'{type(exc).__name__}: {cause}'
 
 
-def _dead(
-    context: heat_context.RequestContext, engine_ids: abc.Set[str | None]
-) -> abc.Set[str | None]:
-    """Return which of some engines neither report nor answer."""
-    suspects = engine_ids - {None}
-    if suspects:
-        suspects -= _reporting(context)
-    return {
-        engine_id
-        for engine_id in suspects
-        # It may have trouble with the database alone.
-        if not service_utils.engine_alive(context, engine_id)
-    }
-
-
-def _held(context: heat_context.RequestContext) -> list[Held]:
-    """Return what engines are working on, or were when they died.
-
-    With what was taken from them and has not been checked again so far.
-    """
-    row, stack = models.Resource, models.Stack
-    # Of several of a name that a traversal has made, each in the place of one
-    # before. Heat forgets whom one replaces once that has gone.
-    newer = orm.aliased(row)
-    is_last = ~sqlalchemy.exists().where(
-        newer.stack_id == row.stack_id,
-        newer.name == row.name,
-        newer.id > row.id,
-        newer.current_template_id == stack.raw_template_id,
-        newer.action != 'DELETE',
-    )
-    in_work = sqlalchemy.and_(
-        row.status == 'IN_PROGRESS', row.engine_id.is_not(None)
-    )
-    taken = sqlalchemy.and_(
-        stack.status == 'IN_PROGRESS',
-        row.status == 'FAILED',
-        row.engine_id.is_(None),
-        row.status_reason.like(_REASON % '%'),
-        # Otherwise its replacement is what goes on.
-        sqlalchemy.or_(
-            row.action == 'DELETE',
-            sqlalchemy.and_(row.replaced_by.is_(None), is_last),
-        ),
-    )
-    query = (
-        sqlalchemy.select(
-            row.id,
-            row.name,
-            row.stack_id,
-            row.engine_id,
-            row.atomic_key,
-            row.status_reason,
-            stack.status.label('stack_status'),
-        )
-        .join(stack, row.stack_id == stack.id)
-        .where(
-            sqlalchemy.or_(in_work, taken),
-            stack.status.in_(('IN_PROGRESS', 'FAILED')),
-            stack.convergence.is_(True),
-            stack.deleted_at.is_(None),
-        )
-    )
-    with db_api.context_manager.reader.using(context) as session:
-        return [
-            Held(
-                id=found.id,
-                name=found.name,
-                stack_id=found.stack_id,
-                engine_id=found.engine_id,
-                version=found.atomic_key,
-                reason=(
-                    _REASON % found.engine_id
-                    if found.engine_id
-                    else found.status_reason
-                ),
-                stack_has_failed=found.stack_status == 'FAILED',
-            )
-            for found in session.execute(query)
-        ]
-
-
-def _reporting(
-    context: heat_context.RequestContext,
-) -> abc.Set[str]:
-    """Return the engines that have reported to the database of late."""
-    return {
-        row.engine_id
-        for row in service_objects.Service.get_all(context)
-        if service_utils.format_service(row)[service_utils.SERVICE_STATUS]
-        == 'up'
-    }
-
-
-def _load(held: Held) -> tuple[parser.Stack, resource.Resource, object]:
-    """Return the stack of a resource, the resource, and what it refers to.
-
-    Its references are weak, so the last is to be kept as long as it.
-    """
-    context = heat_context.get_admin_context()
-    stack = parser.Stack.load(
-        context, stack_id=held.stack_id, use_stored_context=True
-    )
-    # By its own template: that of a stack in deletion is empty.
-    found, *scope = resource.Resource.load(
-        stack.context, held.id, stack.current_traversal, False, {}
-    )
-    return stack, found, scope
-
-
-def _go_on(held: Held, stack: parser.Stack, found: resource.Resource) -> bool:
+def _go_on(
+    held: locks.Held, stack: parser.Stack, found: resource.Resource
+) -> bool:
     """Have a resource checked again, or fail; whether that was ours to do."""
     context = heat_context.get_admin_context()
     node = None if held.stack_has_failed else _node(stack, found)
     if node != found.id and isinstance(found, Deployment):
         # Still the dead engine's: who fails here tries it all again.
-        if not _change(context, held):
+        if not locks.change(context, held):
             return False
         held = dataclasses.replace(held, version=(held.version or 0) + 1)
         if node is None:
             found.take_back()
         else:
             found.give_way()
-    if not _take_away(context, held):
+    if not locks.take_away(context, held):
         return False
     LOG.warning(
         '%(reason)s while it worked on %(resource)s of stack %(stack)s, '
@@ -383,31 +239,3 @@ def _node(stack: parser.Stack, found: resource.Resource) -> int | None:
         if number in nodes:
             return int(number)
     return None
-
-
-def _take_away(context: heat_context.RequestContext, held: Held) -> bool:
-    """Take a resource from a dead engine; of several that try, one does.
-
-    One that was taken before gets another version: the others wait again.
-    """
-    return _change(
-        context,
-        held,
-        engine_id=None,
-        status='FAILED',
-        status_reason=held.reason,
-    )
-
-
-def _change(
-    context: heat_context.RequestContext, held: Held, **values: object
-) -> bool:
-    """Change a resource, and its version, unless somebody else has."""
-    changed: bool = db_api.resource_update(
-        context,
-        held.id,
-        values,
-        held.version,
-        expected_engine_id=held.engine_id,
-    )
-    return changed

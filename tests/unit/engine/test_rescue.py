@@ -15,6 +15,7 @@ from heat.engine import stack as parser
 from heat.objects import service as service_objects
 from oslo_config import cfg
 
+from heat_plugins.engine import locks
 from heat_plugins.engine import rescue
 from heat_plugins.engine import rows
 from heat_plugins.resources import deployment_records
@@ -165,7 +166,7 @@ class LookTest(heat_fixture.HeatTestCase):
             went_on.append(held)
             return True
 
-        real = rescue._load
+        real = locks.load
 
         def load(held):
             if held.id == first:
@@ -173,16 +174,16 @@ class LookTest(heat_fixture.HeatTestCase):
             return real(held)
 
         self.patch(rescue, '_TYPES', {'OS::Heat::Value'})
-        self.patch(rescue, '_load', load)
+        self.patch(locks, 'load', load)
         self.patch(rescue, '_go_on', go_on)
         self.assertEqual(went_on, self.rescuer.look())
         self.assertEqual([second], [each.id for each in went_on])
 
     def test_of_several_that_see_a_dead_engine_one_goes_on(self):
         number = self.held()
-        (held,) = rescue._held(self.context)
-        self.assertTrue(rescue._take_away(self.context, held))
-        self.assertFalse(rescue._take_away(self.context, held))
+        (held,) = locks.held(self.context)
+        self.assertTrue(locks.take_away(self.context, held))
+        self.assertFalse(locks.take_away(self.context, held))
         row = db_api.resource_get(self.context, number)
         self.assertEqual((None, 'FAILED'), (row.engine_id, row.status))
         self.assertIn(self.engine_id, row.status_reason)
@@ -190,8 +191,8 @@ class LookTest(heat_fixture.HeatTestCase):
     def taken(self, **values):
         """Take the resource from its engine, and tell nobody; its number."""
         number = self.held(**values)
-        (held,) = rescue._held(self.context)
-        self.assertTrue(rescue._take_away(self.context, held))
+        (held,) = locks.held(self.context)
+        self.assertTrue(locks.take_away(self.context, held))
         return number
 
     def look_later(self):
@@ -252,18 +253,18 @@ class LookTest(heat_fixture.HeatTestCase):
 
     def test_who_goes_on_with_what_was_taken_lets_the_others_wait(self):
         self.taken()
-        (held,) = rescue._held(self.context)
-        self.assertTrue(rescue._take_away(self.context, held))
-        self.assertFalse(rescue._take_away(self.context, held))
-        (again,) = rescue._held(self.context)
+        (held,) = locks.held(self.context)
+        self.assertTrue(locks.take_away(self.context, held))
+        self.assertFalse(locks.take_away(self.context, held))
+        (again,) = locks.held(self.context)
         self.assertEqual(held.reason, again.reason)
         self.assertNotEqual(held.key, again.key)
 
     def test_an_engine_that_goes_on_after_all_keeps_its_resource(self):
         self.held()
-        (held,) = rescue._held(self.context)
+        (held,) = locks.held(self.context)
         self.held(status='COMPLETE')
-        self.assertFalse(rescue._take_away(self.context, held))
+        self.assertFalse(locks.take_away(self.context, held))
 
 
 class FailTest(deployments.DeploymentTestCase):
@@ -310,7 +311,7 @@ class FailTest(deployments.DeploymentTestCase):
         return again
 
     def test_what_has_changed_since_it_was_seen_is_left(self):
-        real = rescue._load
+        real = locks.load
 
         def load(held):
             row = db_api.resource_get(self.context, held.id)
@@ -319,7 +320,7 @@ class FailTest(deployments.DeploymentTestCase):
             )
             return real(held)
 
-        self.patch(rescue, '_load', load)
+        self.patch(locks, 'load', load)
         self.assertEqual([], self.look('FAILED'))
         self.assertEqual(1, len(self.deployment_rows()))
 

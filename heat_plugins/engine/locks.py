@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which resources engines have locked, and had when they died.
+
+And how those are taken from them. Heat looks for such a lock only once it
+wants the resource itself; one statement here tells of all stacks.
+"""
+
+from collections import abc
+import dataclasses
+from typing import TypeAlias
+
+from heat.common import context as heat_context
+from heat.common import service_utils
+from heat.db import api as db_api
+from heat.db import models
+from heat.engine import resource
+from heat.engine import stack as parser
+from heat.objects import service as service_objects
+import sqlalchemy
+from sqlalchemy import orm
+
+#: Why a resource has failed that was taken away; with the engine's id.
+_REASON = 'Engine %s has died'
+
+Key: TypeAlias = tuple[int, int | None, bool]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Held:
+    """A resource that an engine is working on, or was when it died.
+
+    :ivar id: its number in the database.
+    :ivar engine_id: None if it was taken away from an engine that has died.
+    :ivar version: changes with each change of its row.
+    :ivar reason: why it has failed, if it has.
+    :ivar stack_has_failed: so that nothing of it is repeated for now.
+    """
+
+    id: int
+    name: str
+    stack_id: str
+    engine_id: str | None
+    version: int | None
+    reason: str
+    stack_has_failed: bool = False
+
+    @property
+    def key(self) -> Key:
+        """What tells it from itself after a change."""
+        return self.id, self.version, self.stack_has_failed
+
+
+def dead_engines(
+    context: heat_context.RequestContext, engine_ids: abc.Set[str | None]
+) -> abc.Set[str | None]:
+    """Return which of some engines neither report nor answer."""
+    suspects = engine_ids - {None}
+    if suspects:
+        suspects -= _reporting(context)
+    return {
+        engine_id
+        for engine_id in suspects
+        # It may have trouble with the database alone.
+        if not service_utils.engine_alive(context, engine_id)
+    }
+
+
+def held(context: heat_context.RequestContext) -> list[Held]:
+    """Return what engines are working on, or were when they died.
+
+    With what was taken from them and has not been checked again so far.
+    """
+    row, stack = models.Resource, models.Stack
+    # Of several of a name that a traversal has made, each in the place of one
+    # before. Heat forgets whom one replaces once that has gone.
+    newer = orm.aliased(row)
+    is_last = ~sqlalchemy.exists().where(
+        newer.stack_id == row.stack_id,
+        newer.name == row.name,
+        newer.id > row.id,
+        newer.current_template_id == stack.raw_template_id,
+        newer.action != 'DELETE',
+    )
+    in_work = sqlalchemy.and_(
+        row.status == 'IN_PROGRESS', row.engine_id.is_not(None)
+    )
+    taken = sqlalchemy.and_(
+        stack.status == 'IN_PROGRESS',
+        row.status == 'FAILED',
+        row.engine_id.is_(None),
+        row.status_reason.like(_REASON % '%'),
+        # Otherwise its replacement is what goes on.
+        sqlalchemy.or_(
+            row.action == 'DELETE',
+            sqlalchemy.and_(row.replaced_by.is_(None), is_last),
+        ),
+    )
+    query = (
+        sqlalchemy.select(
+            row.id,
+            row.name,
+            row.stack_id,
+            row.engine_id,
+            row.atomic_key,
+            row.status_reason,
+            stack.status.label('stack_status'),
+        )
+        .join(stack, row.stack_id == stack.id)
+        .where(
+            sqlalchemy.or_(in_work, taken),
+            stack.status.in_(('IN_PROGRESS', 'FAILED')),
+            stack.convergence.is_(True),
+            stack.deleted_at.is_(None),
+        )
+    )
+    with db_api.context_manager.reader.using(context) as session:
+        return [
+            Held(
+                id=found.id,
+                name=found.name,
+                stack_id=found.stack_id,
+                engine_id=found.engine_id,
+                version=found.atomic_key,
+                reason=(
+                    _REASON % found.engine_id
+                    if found.engine_id
+                    else found.status_reason
+                ),
+                stack_has_failed=found.stack_status == 'FAILED',
+            )
+            for found in session.execute(query)
+        ]
+
+
+def _reporting(
+    context: heat_context.RequestContext,
+) -> abc.Set[str]:
+    """Return the engines that have reported to the database of late."""
+    return {
+        row.engine_id
+        for row in service_objects.Service.get_all(context)
+        if service_utils.format_service(row)[service_utils.SERVICE_STATUS]
+        == 'up'
+    }
+
+
+def load(held: Held) -> tuple[parser.Stack, resource.Resource, object]:
+    """Return the stack of a resource, the resource, and what it refers to.
+
+    Its references are weak, so the last is to be kept as long as it.
+    """
+    context = heat_context.get_admin_context()
+    stack = parser.Stack.load(
+        context, stack_id=held.stack_id, use_stored_context=True
+    )
+    # By its own template: that of a stack in deletion is empty.
+    found, *scope = resource.Resource.load(
+        stack.context, held.id, stack.current_traversal, False, {}
+    )
+    return stack, found, scope
+
+
+def take_away(context: heat_context.RequestContext, held: Held) -> bool:
+    """Take a resource from a dead engine; of several that try, one does.
+
+    One that was taken before gets another version: the others wait again.
+    """
+    return change(
+        context,
+        held,
+        engine_id=None,
+        status='FAILED',
+        status_reason=held.reason,
+    )
+
+
+def change(
+    context: heat_context.RequestContext, held: Held, **values: object
+) -> bool:
+    """Change a resource, and its version, unless somebody else has."""
+    changed: bool = db_api.resource_update(
+        context,
+        held.id,
+        values,
+        held.version,
+        expected_engine_id=held.engine_id,
+    )
+    return changed
