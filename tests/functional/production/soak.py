@@ -15,19 +15,17 @@ import collections
 from collections.abc import Callable, Sequence
 from concurrent import futures
 import contextlib
-import dataclasses
-import json
 import random
 import re
 import sys
 import tempfile
 import threading
 import time
-from typing import Any
 
 import pymysql
 
 from tests.functional import base
+from tests.functional.production import tables
 from tests.functional.production import waits
 
 CONF = """\
@@ -90,122 +88,10 @@ def faults(
     }
 
 
-#: Rows of Heat's that have to go with their stacks. It keeps those of stacks
-#: that are deleted, to be purged, and so their templates.
-TABLES = {
-    'stack': 'deleted_at IS NULL',
-    'stack_lock': 'TRUE',
-    'sync_point': 'TRUE',
-    'resource': 'TRUE',
-    'resource_data': 'TRUE',
-    'software_config': 'TRUE',
-    'software_deployment': 'TRUE',
-}
-
 #: Errors of Python, which say nothing to people.
 PYTHONS = re.compile(
     r'\b(Attribute|Key|Index|Type|Value|Recursion|Unicode\w*|Assertion)Error\b'
 )
-
-
-@dataclasses.dataclass(frozen=True)
-class Left:
-    """What there is, by where it is."""
-
-    project: base.Leftovers
-    rows: dict[str, int]
-    mistral: dict[str, int]
-    trusts: int
-
-    @classmethod
-    def of(cls, cloud: base.minicloud_client.Cloud) -> 'Left':
-        session = cloud.session()
-        trusts = session.get(
-            'identity', f'/OS-TRUST/trusts?trustor_user_id={session.user_id}'
-        )
-        return cls(
-            project=base.Leftovers.of(cloud),
-            rows=Tables(cloud).counts(),
-            mistral={
-                kind: len(session.get('workflowv2', f'/{kind}').json()[kind])
-                for kind in ('executions', 'cron_triggers', 'event_triggers')
-            },
-            trusts=len(trusts.json()['trusts']),
-        )
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """A deployment in Heat's tables.
-
-    :ivar resource: the name of its resource.
-    :ivar resource_status: such as CREATE_FAILED.
-    :ivar text: what it was answered.
-    """
-
-    stack: str
-    resource: str
-    resource_status: str
-    status: str
-    config_id: str
-    url: str
-    text: str | None
-
-
-class Tables:
-    """Heat's tables.
-
-    Servers ask twice a minute; whoever wants to know of hundreds of them at
-    once, every second, must not ask Heat.
-    """
-
-    def __init__(self, cloud: base.minicloud_client.Cloud) -> None:
-        self._socket = str(cloud.path / 'run/mariadb.sock')
-
-    def counts(self) -> dict[str, int]:
-        """Return how many rows each of `TABLES` has."""
-        found = self._read(
-            ' UNION ALL '.join(
-                f"SELECT '{table}', COUNT(*) FROM {table} WHERE {which}"
-                for table, which in TABLES.items()
-            )
-        )
-        return {str(table): int(count) for table, count in found}
-
-    def look(self) -> tuple[dict[str, tuple[str, str]], list[Row]]:
-        """Return the stacks' statuses and reasons, and all deployments."""
-        # First, so that those of a stack that has ended are its last.
-        stacks = self._read(
-            "SELECT name, CONCAT(action, '_', status), status_reason"
-            ' FROM stack WHERE deleted_at IS NULL'
-        )
-        rows = self._read(
-            "SELECT s.name, r.name, CONCAT(r.action, '_', r.status),"
-            ' d.status, c.id, c.config, d.output_values'
-            ' FROM software_deployment d'
-            ' JOIN software_config c ON c.id = d.config_id'
-            ' JOIN resource r ON r.nova_instance = d.id'
-            ' JOIN stack s ON s.id = r.stack_id'
-        )
-        return (
-            {name: (status, reason or '') for name, status, reason in stacks},
-            [
-                Row(
-                    *others,
-                    url=base.signal_url(json.loads(config)),
-                    text=(json.loads(outputs or 'null') or {}).get('greeting'),
-                )
-                for *others, config, outputs in rows
-            ],
-        )
-
-    def _read(self, query: str) -> Sequence[tuple[Any, ...]]:
-        connection = pymysql.connect(
-            unix_socket=self._socket, user='root', database='heat'
-        )
-        with contextlib.closing(connection), connection.cursor() as cursor:
-            cursor.execute(query)
-            return cursor.fetchall()
 
 
 class Servers:
@@ -217,7 +103,7 @@ class Servers:
         self._due: dict[str, float] = {}
         self._answered: set[str] = set()
 
-    def answer(self, rows: Sequence[Row], within: float) -> None:
+    def answer(self, rows: Sequence[tables.Row], within: float) -> None:
         now = time.monotonic()
         for one in rows:
             if one.status != 'IN_PROGRESS' or one.config_id in self._answered:
@@ -243,7 +129,7 @@ class Soak:
         self, cloud: base.minicloud_client.Cloud, stacks: int
     ) -> None:
         self._cloud = cloud
-        self._tables = Tables(cloud)
+        self._tables = tables.Tables(cloud)
         self._servers = Servers()
         self._count = stacks
         self._wrong: dict[str, None] = {}
@@ -260,7 +146,7 @@ class Soak:
 
     def run(self, seconds: float) -> list[str]:
         """Return what is not as it should be."""
-        before = Left.of(self._cloud)
+        before = tables.Left.of(self._cloud)
         session = self._cloud.session()
         stacks = [
             base.Stack(session, waits.template(), timeout_mins=60)
@@ -283,8 +169,8 @@ class Soak:
             stack.purge()
         # Heat gives a stack's trust back after it has told of the end.
         with contextlib.suppress(AssertionError):
-            base.until(lambda: Left.of(self._cloud) == before)
-        after = Left.of(self._cloud)
+            base.until(lambda: tables.Left.of(self._cloud) == before)
+        after = tables.Left.of(self._cloud)
         if after != before:
             self._wrong[f'left behind: {after}; before: {before}'] = None
         return list(self._wrong)
@@ -357,7 +243,7 @@ class Soak:
         return now - self._asked.get(name, 0) > ASKED
 
     def _has_stalled(
-        self, name: str, status: str, rows: Sequence[Row]
+        self, name: str, status: str, rows: Sequence[tables.Row]
     ) -> bool:
         now = time.monotonic()
         doing = status, frozenset(rows)
@@ -394,7 +280,7 @@ class Soak:
         pool.submit(update)
 
     def _judge(
-        self, name: str, status: str, reason: str, rows: Sequence[Row]
+        self, name: str, status: str, reason: str, rows: Sequence[tables.Row]
     ) -> None:
         """Note what is wrong with the end of a stack, and the others."""
         self._ends[status] += 1
