@@ -30,9 +30,12 @@ class Held:
     """A resource that an engine is working on, or was when it died.
 
     :ivar id: its number in the database.
-    :ivar engine_id: None if it was taken away from an engine that has died.
+    :ivar engine_id: None if it was taken away from an engine that has died,
+        or none has begun with it.
     :ivar version: changes with each change of its row.
     :ivar reason: why it has failed, if it has.
+    :ivar has_begun: False if an engine has made it, and it is not known
+        whether another one was told to begin with it.
     :ivar stack_has_failed: so that nothing of it is repeated for now.
     """
 
@@ -42,6 +45,7 @@ class Held:
     engine_id: str | None
     version: int | None
     reason: str
+    has_begun: bool = True
     stack_has_failed: bool = False
 
     @property
@@ -68,7 +72,8 @@ def dead_engines(
 def held(context: heat_context.RequestContext) -> list[Held]:
     """Return what engines are working on, or were when they died.
 
-    With what was taken from them and has not been checked again so far.
+    With what was taken from them and has not been checked again so far, and
+    replacements that nobody has begun with.
     """
     row, stack = models.Resource, models.Stack
     # Of several of a name that a traversal has made, each in the place of one
@@ -95,6 +100,15 @@ def held(context: heat_context.RequestContext) -> list[Held]:
             sqlalchemy.and_(row.replaced_by.is_(None), is_last),
         ),
     )
+    # Heat commits a replacement before it sends who is to begin with it.
+    unbegun = sqlalchemy.and_(
+        stack.status == 'IN_PROGRESS',
+        row.action == 'INIT',
+        row.engine_id.is_(None),
+        row.replaces.is_not(None),
+        row.current_template_id == stack.raw_template_id,
+        is_last,
+    )
     query = (
         sqlalchemy.select(
             row.id,
@@ -103,11 +117,12 @@ def held(context: heat_context.RequestContext) -> list[Held]:
             row.engine_id,
             row.atomic_key,
             row.status_reason,
+            row.action,
             stack.status.label('stack_status'),
         )
         .join(stack, row.stack_id == stack.id)
         .where(
-            sqlalchemy.or_(in_work, taken),
+            sqlalchemy.or_(in_work, taken, unbegun),
             stack.status.in_(('IN_PROGRESS', 'FAILED')),
             stack.convergence.is_(True),
             stack.deleted_at.is_(None),
@@ -126,6 +141,7 @@ def held(context: heat_context.RequestContext) -> list[Held]:
                     if found.engine_id
                     else found.status_reason
                 ),
+                has_begun=found.action != 'INIT',
                 stack_has_failed=found.stack_status == 'FAILED',
             )
             for found in session.execute(query)

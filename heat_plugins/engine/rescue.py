@@ -17,7 +17,8 @@ that process goes, or the broker fails, before Heat is told, the row says so,
 and somebody tells Heat later.
 
 What has been made anew is in no traversal. If its engine dies, too, Heat is
-told of what it replaces, and replaces that once more.
+told of what it replaces, and replaces that once more. If nobody has begun
+with it, as the engine that made it died before it told Heat, Heat is told now.
 
 In a stack that has failed nothing is repeated before its next update. What an
 engine held there when it died fails with it, and is taken back from its
@@ -33,9 +34,12 @@ import time
 from typing import Protocol, runtime_checkable
 
 from heat.common import context as heat_context
+from heat.common import exception
 from heat.engine import check_resource
+from heat.engine import environment
 from heat.engine import resource
 from heat.engine import stack as parser
+from heat.engine import sync_point
 from heat.rpc import worker_client
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -166,6 +170,8 @@ class Rescuer:
             ):
                 self._others.add(held.key)
                 return False
+            if not held.has_begun:
+                return _begin(held, stack, found)
             return _go_on(held, stack, found)
         except Exception as exc:
             LOG.warning(
@@ -224,6 +230,43 @@ def _go_on(
             f'Resource {found.action} failed: resources.{found.name}: '
             f'{held.reason}'
         )
+    return True
+
+
+def _begin(
+    held: locks.Held, stack: parser.Stack, found: resource.Resource
+) -> bool:
+    """Have a replacement begun with; whether that was ours to do."""
+    if found.has_hook(environment.HOOK_PRE_CREATE):
+        # A user is to say when.
+        return False
+    try:
+        # What it needs to know was told to what it replaces.
+        told = sync_point.get(
+            stack.context, found.replaces, stack.current_traversal, True
+        )
+    except exception.EntityNotFound:
+        # The traversal that made it has ended meanwhile.
+        return False
+    if not locks.change(heat_context.get_admin_context(), held):
+        return False
+    LOG.warning(
+        'Nobody has begun with %(resource)s of stack %(stack)s, %(stack_id)s, '
+        'which was made in the place of another; having that begun with',
+        {
+            'resource': held.name,
+            'stack': stack.name,
+            'stack_id': stack.id,
+        },
+    )
+    worker_client.WorkerClient().check_resource(
+        stack.context,
+        found.id,
+        stack.current_traversal,
+        told.input_data,
+        True,
+        None,
+    )
     return True
 
 

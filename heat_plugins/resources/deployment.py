@@ -193,20 +193,13 @@ class DeploymentMixin(
     def give_way(self):
         """Leave the server to another one, that is made in this one's place.
 
-        If this one is in progress its engine has died, and nobody waits for
-        its signal any more.
+        What has come from this one by now does not count any more. If it is
+        in progress its engine has died, and nobody waits for its signal.
         """
-        self._note_given_way()
-        self._withdraw_unless_failed()
-
-    def _note_given_way(self):
         if self.action in (self.CREATE, self.DELETE):
             # What it may have done is the other one's as soon as that runs
             # its own CREATE there; this one goes after that.
             self.data_set(deployment_records.GIVEN_WAY_KEY, self.action)
-
-    def _withdraw_unless_failed(self):
-        """Withdraw also what was taken by an engine that then died."""
         row = self._row()
         if row is not None and row.status != self.FAILED:
             self._withdraw_row(row)
@@ -225,14 +218,15 @@ class DeploymentMixin(
         if self._is_replaced_for(new_tmpl_id):
             # A message that lay in the broker until it was sent once more.
             raise exception.UpdateInProgress(resource_name=self.name)
-        failed = self.status != self.COMPLETE
-        if failed:
+        has_failed = self.state in (
+            (self.CREATE, self.FAILED),
+            (self.DELETE, self.FAILED),
+        )
+        if has_failed:
             # First, as nobody comes here again if this engine dies.
-            self._note_given_way()
+            self.give_way()
         replacement = super().make_replacement(new_tmpl_id, *args, **kwargs)
-        if failed:
-            self._withdraw_unless_failed()
-        else:
+        if not has_failed:
             self.take_back()
         return replacement
 

@@ -11,8 +11,11 @@ from heat.common import exception
 from heat.common import service_utils
 from heat.db import api as db_api
 from heat.engine import check_resource
+from heat.engine import resource
 from heat.engine import stack as parser
+from heat.engine import sync_point
 from heat.objects import service as service_objects
+from heat.rpc import worker_client
 from oslo_config import cfg
 
 from heat_plugins.engine import locks
@@ -74,11 +77,12 @@ class LookTest(heat_fixture.HeatTestCase):
     def look(self):
         went_on = []
         self.patch(rescue, '_TYPES', {'OS::Heat::Value'})
-        self.patch(
-            rescue,
-            '_go_on',
-            lambda held, *loaded: went_on.append(held) or True,
-        )
+        for how in ('_begin', '_go_on'):
+            self.patch(
+                rescue,
+                how,
+                lambda held, *loaded: went_on.append(held) or True,
+            )
         self.assertEqual(went_on, self.rescuer.look())
         return [each.id for each in went_on]
 
@@ -247,6 +251,25 @@ class LookTest(heat_fixture.HeatTestCase):
         self.made_again(number, action='DELETE')
         self.assertEqual([number], self.look_later())
 
+    def test_what_was_made_and_not_begun_with_is_looked_at_later(self):
+        number = self.made_again(self.stack['value'].id)
+        self.assertEqual([number], self.look_later())
+
+    def test_what_waits_for_its_first_turn_is_left(self):
+        self.made_again(None)
+        self.assertEqual([], self.look_later())
+
+    def test_so_is_what_was_made_before_the_last_update(self):
+        other = self.heat.create(TEMPLATE, name='other')
+        self.made_again(self.stack['value'].id, current_template_id=other.t.id)
+        self.assertEqual([], self.look_later())
+
+    def test_and_what_was_made_once_more_since(self):
+        first = self.made_again(self.stack['value'].id)
+        second = self.made_again(self.stack['value'].id)
+        self.assertLess(first, second)
+        self.assertEqual([second], self.look_later())
+
     def test_what_has_failed_otherwise_is_left(self):
         self.held(status='FAILED', engine_id=None, status_reason='Resource')
         self.assertEqual([], self.look_later())
@@ -375,6 +398,101 @@ class FailTest(deployments.DeploymentTestCase):
         self.assertEqual([], self.look('FAILED'))
         del self.heat.rpc.stubs[method]
         self.fails('FAILED')
+
+
+class BeginTest(heat_fixture.HeatTestCase):
+    """A replacement that Heat was told nothing of."""
+
+    TYPES = {}
+    TRAVERSAL = 'a0a0'
+
+    def setUp(self):
+        super().setUp()
+        self.context = context.get_admin_context()
+        self.patch(
+            parser.Stack, 'stored_context', lambda stack: self.heat.context
+        )
+        self.patch(rescue, '_TYPES', {'OS::Heat::Value'})
+        self.told = []
+        self.patch(
+            worker_client.WorkerClient,
+            'check_resource',
+            lambda client, context, *told: self.told.append(told),
+        )
+        self.stack = self.heat.create(TEMPLATE)
+        db_api.stack_update(
+            self.context,
+            self.stack.id,
+            {
+                'status': 'IN_PROGRESS',
+                'convergence': True,
+                'current_traversal': self.TRAVERSAL,
+            },
+        )
+        self.replaced = self.stack['value']
+        self.number = self.replaced.make_replacement(
+            self.stack.t.id, requires=set()
+        )
+        now = time.monotonic()
+        self.rescuer = rescue.Rescuer()
+        self.patch(time, 'monotonic', lambda: now)
+        self.assertEqual([], self.rescuer.look())
+        self.patch(time, 'monotonic', lambda: now + rescue.CHECKING + 1)
+
+    def set_told(self):
+        """Let Heat have been told to check what is replaced."""
+        data = {'input_data': {'tuple:(1, True)': {'id': 1, 'attrs': {}}}}
+        sync_point.create(
+            self.context,
+            self.replaced.id,
+            self.TRAVERSAL,
+            True,
+            self.stack.id,
+        )
+        sync_point.update_input_data(
+            self.context, self.replaced.id, self.TRAVERSAL, True, 0, data
+        )
+        return data
+
+    def test_it_is_given_what_the_one_before_was(self):
+        data = self.set_told()
+        self.assertEqual(
+            [self.number], [each.id for each in self.rescuer.look()]
+        )
+        self.assertEqual(
+            [(self.number, self.TRAVERSAL, data, True, None)], self.told
+        )
+        row = db_api.resource_get(self.context, self.number)
+        self.assertEqual(('INIT', 'COMPLETE'), (row.action, row.status))
+        # Whoever has begun with it has time to do so.
+        self.assertEqual([], self.rescuer.look())
+
+    def test_of_several_that_look_one_tells(self):
+        self.set_told()
+        real = locks.load
+
+        def load(held):
+            row = db_api.resource_get(self.context, held.id)
+            db_api.resource_update(self.context, row.id, {}, row.atomic_key)
+            return real(held)
+
+        self.patch(locks, 'load', load)
+        self.assertEqual([], self.rescuer.look())
+        self.assertEqual([], self.told)
+
+    def test_one_that_a_user_holds_back_is_left(self):
+        self.set_told()
+        stack = self.heat.load(self.stack)
+        made, *_scope = resource.Resource.load(
+            stack.context, self.number, self.TRAVERSAL, True, {}
+        )
+        made.trigger_hook('pre-create')
+        self.assertEqual([], self.rescuer.look())
+        self.assertEqual([], self.told)
+
+    def test_what_is_of_no_traversal_any_more_is_left(self):
+        self.assertEqual([], self.rescuer.look())
+        self.assertEqual([], self.told)
 
 
 class WatchTest(heat_fixture.HeatTestCase):

@@ -7,6 +7,7 @@ from heat.common import exception
 from heat.engine.resources.openstack.heat import software_deployment as base
 from heat.engine.resources.openstack.heat import structured_config
 
+from heat_plugins.resources import deployment_records
 from tests.unit.resources import deployments
 
 HEATS = {
@@ -304,6 +305,49 @@ class UpdateTest(deployments.DeploymentTestCase):
         ):
             self.assertEqual(7, resource.make_replacement(None, None, None))
         self.assertEqual(1, len(self.deployment_rows()))
+
+    def replaced_by_one_that_is_lost(self, resource):
+        """Let Heat fail to replace a deployment, or its engine die then."""
+        with mock.patch.object(
+            base.SoftwareDeployment,
+            'make_replacement',
+            side_effect=exception.UpdateInProgress(resource_name='deployment'),
+        ):
+            self.assertRaises(
+                exception.UpdateInProgress,
+                resource.make_replacement,
+                None,
+                None,
+                None,
+            )
+
+    def test_what_failed_is_taken_back_before_it_is_replaced(self):
+        # Nobody would come here again.
+        stack, task = self.waiting()
+        self.addCleanup(task.cancel)
+        resource = self.heat.load(stack)['deployment']
+        resource.state_set('CREATE', 'FAILED', 'Engine has died')
+        self.replaced_by_one_that_is_lost(resource)
+        self.assertEqual([], self.deployment_rows())
+        self.assertIn(deployment_records.GIVEN_WAY_KEY, resource.data())
+
+    def test_what_an_engine_works_on_is_left_if_it_cannot_be_replaced(self):
+        stack, task = self.waiting()
+        self.addCleanup(task.cancel)
+        resource = self.heat.load(stack)['deployment']
+        self.replaced_by_one_that_is_lost(resource)
+        self.assertEqual(1, len(self.deployment_rows()))
+        self.assertNotIn(deployment_records.GIVEN_WAY_KEY, resource.data())
+
+    def test_what_failed_to_be_updated_keeps_its_outputs(self):
+        # Another type may take its place, and a rollback bring it back.
+        resource = self.created()['deployment']
+        resource.state_set('UPDATE', 'FAILED', 'for a reason')
+        with mock.patch.object(base.SoftwareDeployment, 'make_replacement'):
+            resource.make_replacement(None, None, None)
+        (row,) = self.deployment_rows()
+        self.assertEqual('COMPLETE', row.status)
+        self.assertNotIn(deployment_records.GIVEN_WAY_KEY, resource.data())
 
     def test_what_failed_to_be_created_is_replaced(self):
         stack, _ = self.fails(
