@@ -70,7 +70,17 @@ class Deleting:
 
     def _is_to_be_undone(self, config):
         """Say whether there is a DELETE action, and something to undo."""
-        if not self._runs(self.DELETE, config) or self._has_given_way():
+        if not self._runs(self.DELETE, config):
+            return False
+        if self._has_given_way():
+            LOG.info(
+                '%(deployment)s is deleted without running DELETE: another '
+                'one was created on server %(server)s in its place',
+                {
+                    'deployment': self._label,
+                    'server': self.properties[self.SERVER],
+                },
+            )
             return False
         return (
             self.resource_id is None
