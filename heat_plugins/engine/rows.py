@@ -8,10 +8,13 @@ for, so that two engines cannot both finish a signal.
 """
 
 from collections import abc
+import contextlib
 import dataclasses
 
+from heat.common import exception
 from heat.db import api as db_api
 from heat.db import models
+from oslo_db import api as oslo_db_api
 from oslo_db import exception as db_exception
 from oslo_utils import timeutils
 import sqlalchemy
@@ -49,6 +52,45 @@ def unavailable(exc: db_exception.DBError) -> errors.Unavailable:
     return errors.Unavailable(
         f"Heat's database does not answer: {type(exc).__name__}"
     )
+
+
+@contextlib.contextmanager
+def unquoted() -> abc.Iterator[None]:
+    """Let no error of the database out, nor one that such an error led to.
+
+    It quotes the statement with all that was to be written: signed URLs,
+    inputs, what servers have sent. Heat shows to users what a resource
+    raises, and logs that with all that led to it.
+
+    It serves as a decorator, too; not of a generator.
+
+    :raises exception.Error: the database failed; the kind of error is named.
+    """
+    try:
+        yield
+    except db_exception.DBError as exc:
+        # Where it failed may be known.
+        failure = exception.Error(str(unavailable(exc)))
+        raise failure.with_traceback(exc.__traceback__) from None
+    except Exception as exc:
+        _forget_causes(exc)
+        raise
+
+
+def _forget_causes(exc: BaseException) -> None:
+    """Cut off errors of the database from what is logged with an error."""
+    shown: BaseException | None = exc
+    # Two may lead to each other.
+    seen: set[int] = set()
+    while shown is not None and id(shown) not in seen:
+        seen.add(id(shown))
+        cause = shown.__cause__
+        if cause is None and not shown.__suppress_context__:
+            cause = shown.__context__
+        if isinstance(cause, db_exception.DBError):
+            # That leaves no context to be shown, either.
+            shown.__cause__ = cause = None
+        shown = cause
 
 
 def traversal(context, stack_id: str) -> Traversal | None:
@@ -122,10 +164,8 @@ def settle(
             output_values=dict(outcome.outputs),
             updated_at=timeutils.utcnow(),
         )
-        .execution_options(synchronize_session=False)
     )
-    with db_api.context_manager.writer.using(context) as session:
-        return session.execute(statement).rowcount == 1
+    return _write(context, statement) == 1
 
 
 def begin(context, deployment_id: str, config_id: str) -> bool:
@@ -143,10 +183,8 @@ def begin(context, deployment_id: str, config_id: str) -> bool:
             deployment.status_reason != BEGUN,
         )
         .values(status_reason=BEGUN)
-        .execution_options(synchronize_session=False)
     )
-    with db_api.context_manager.writer.using(context) as session:
-        return session.execute(statement).rowcount == 1
+    return _write(context, statement) == 1
 
 
 def change(context, deployment_id: str, **values) -> None:
@@ -160,10 +198,29 @@ def change(context, deployment_id: str, **values) -> None:
         sqlalchemy.update(deployment)
         .where(deployment.id == deployment_id)
         .values(**values)
-        .execution_options(synchronize_session=False)
     )
-    with db_api.context_manager.writer.using(context) as session:
-        session.execute(statement)
+    _write(context, statement)
+
+
+@oslo_db_api.wrap_db_retry(
+    max_retries=3,
+    retry_interval=0.5,
+    retry_on_deadlock=True,
+    retry_on_disconnect=True,
+)
+def _write(context, statement) -> int:
+    """Run a statement as a transaction; return how many rows it has met.
+
+    A node of a Galera cluster refuses what another one has just changed.
+    Nobody may come again with an answer that was lost so: hence the attempts.
+    """
+    statement = statement.execution_options(synchronize_session=False)
+    try:
+        with db_api.context_manager.writer.using(context) as session:
+            return session.execute(statement).rowcount
+    except (db_exception.DBConnectionError, db_exception.DBDeadlock) as exc:
+        # What makes the attempts logs the last one, with what it quotes.
+        raise type(exc)() from None
 
 
 def container_in_use(context, root_stack_id: str, container: str) -> bool:

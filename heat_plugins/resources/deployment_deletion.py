@@ -175,7 +175,8 @@ class Deleting:
     def _may_be_reachable(self):
         """Say whether to hand the server a config, or to go on waiting."""
         try:
-            return self._server_reachable()
+            with rows.unquoted():
+                return self._server_reachable()
         except Exception as exc:
             # Nova is out of order; that says nothing about the server.
             LOG.warning(

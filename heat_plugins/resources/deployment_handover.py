@@ -103,10 +103,6 @@ class HandOver:
             # Something may have been written all the same.
             wait.lost_ids.add(wait.config_id)
             wait.config_id = str(uuid.uuid4())
-        except db_exception.DBError as exc:
-            # Heat would show the statement, and with it all that was to be
-            # written: the URL, and inputs that are secrets.
-            raise exception.Error(str(rows.unavailable(exc))) from None
         return False
 
     def _try_to_begin(self, wait):

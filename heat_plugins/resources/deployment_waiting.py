@@ -168,8 +168,8 @@ class Waiting:
             return self._look_for_signal(wait)
         except db_exception.DBError as exc:
             self._note_trouble(wait, rows.unavailable(exc))
-            self._check_trouble(wait)
-            return False
+        self._check_trouble(wait)
+        return False
 
     def _look_for_signal(self, wait):
         sight = wait.hub.watcher.look(wait.ticket)
@@ -340,6 +340,7 @@ class Waiting:
             outcome = self._take_signal(wait)
         return self._is_complete(outcome or self._settled(wait))
 
+    @rows.unquoted()
     def handle_signal(self, details):
         """Take a signal that came through Heat's APIs."""
         row = self._row()
@@ -376,9 +377,10 @@ class Waiting:
         look whether the action is complete.
         """
         try:
-            yield from super().action_handler_task(
-                action, args=args, action_prefix=action_prefix
-            )
+            with rows.unquoted():
+                yield from super().action_handler_task(
+                    action, args=args, action_prefix=action_prefix
+                )
         finally:
             try:
                 self._handle_cancel()
@@ -387,7 +389,9 @@ class Waiting:
                     '%s could not be taken back from its server', self._label
                 )
 
+    @rows.unquoted()
     def _handle_cancel(self):
+        # Heat calls it, too, and logs how it fails.
         wait, self._wait = self._wait, None
         if wait is not None:
             self._withdraw(wait)

@@ -1,9 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading and settling deployments in Heat's database."""
 
+import contextlib
+import traceback
+import unittest
+
+import fixtures
+from heat.common import exception
+from heat.db import api as db_api
+from oslo_db import exception as db_exception
+
 from heat_plugins.engine import rows
 from heat_plugins.signals import body
 from tests.unit.resources import deployments
+
+# Not in the line that raises it, which is logged.
+QUOTED = '[parameters: hunter2]'
 
 DONE = body.Outcome(status='COMPLETE', reason='yes', outputs={'a': 1})
 
@@ -65,3 +77,112 @@ class RowsTest(deployments.DeploymentTestCase):
         self.assertFalse(in_use(name='another'))
         resource.data_delete(rows.CONTAINER_KEY)
         self.assertFalse(in_use())
+
+    def fails(self, kind, times):
+        """Let the database refuse the next transactions as they end."""
+        writer = type(db_api.context_manager.writer)
+        real = writer.using
+        failures = [kind] * times
+
+        @contextlib.contextmanager
+        def using(manager, context):
+            with real(manager, context) as session:
+                yield session
+                if failures:
+                    raise failures.pop()(QUOTED)
+
+        self.patch(writer, 'using', using)
+        self.slept = []
+        # The engine of the database gives others their turn by 0.
+        self.replace('time.sleep', lambda s: s and self.slept.append(s))
+
+    def test_what_others_have_changed_is_settled_at_the_next_attempt(self):
+        for kind in (
+            db_exception.DBDeadlock,
+            db_exception.DBConnectionError,
+        ):
+            with self.subTest(kind.__name__):
+                rows.change(
+                    self.heat.context, self.row.id, status='IN_PROGRESS'
+                )
+                self.fails(kind, 2)
+                self.assertTrue(self.settle())
+                self.assertEqual(2, len(self.slept))
+                (row,) = self.deployment_rows()
+                self.assertEqual('COMPLETE', row.status)
+
+    def test_not_for_ever_and_no_log_quotes_it(self):
+        logged = self.useFixture(fixtures.FakeLogger())
+        self.fails(db_exception.DBDeadlock, 100)
+        self.assertRaises(db_exception.DBDeadlock, self.settle)
+        self.assertLess(sum(self.slept), 10)
+        self.assertIn('retry limit', logged.output)
+        self.assertNotIn('hunter2', logged.output)
+
+    def test_what_will_never_be_taken_is_tried_once(self):
+        self.fails(db_exception.DBDataError, 100)
+        self.assertRaises(db_exception.DBDataError, self.settle)
+        self.assertEqual([], self.slept)
+
+
+class UnquotedTest(unittest.TestCase):
+    """What leaves with an error is what may be read by anybody."""
+
+    def raised(self, function):
+        """Return what is raised, and how it is logged."""
+        try:
+            with rows.unquoted():
+                function()
+        except Exception as exc:
+            return exc, ''.join(traceback.format_exception(exc))
+        self.fail('nothing was raised')
+
+    @staticmethod
+    def broken():
+        raise db_exception.DBDataError(QUOTED)
+
+    def fail_otherwise(self):
+        try:
+            self.broken()
+        except db_exception.DBError as exc:
+            raise KeyError('named') from exc
+
+    def fail_at_last(self):
+        try:
+            self.fail_otherwise()
+        except KeyError:
+            int('x')
+
+    def test_an_error_of_the_database_is_named(self):
+        error, logged = self.raised(self.broken)
+        self.assertIsInstance(error, exception.Error)
+        self.assertIn('DBDataError', str(error))
+        self.assertNotIn('hunter2', logged)
+
+    def test_where_it_happened_is_logged(self):
+        _, logged = self.raised(self.broken)
+        self.assertIn('in broken\n', logged)
+
+    def test_another_error_is_what_it_was_without_what_led_to_it(self):
+        error, logged = self.raised(self.fail_otherwise)
+        self.assertEqual("'named'", str(error))
+        self.assertNotIn('hunter2', logged)
+
+    def test_however_far_back_that_was(self):
+        error, logged = self.raised(self.fail_at_last)
+        self.assertIsInstance(error, ValueError)
+        self.assertIn('named', logged)
+        self.assertNotIn('hunter2', logged)
+
+    def test_two_that_lead_to_each_other_do_no_harm(self):
+        def fail():
+            one, other = KeyError('one'), KeyError('other')
+            one.__cause__, other.__cause__ = other, one
+            raise one
+
+        _, logged = self.raised(fail)
+        self.assertIn('other', logged)
+
+    def test_all_else_stays(self):
+        _, logged = self.raised(lambda: {}['missing'])
+        self.assertIn('missing', logged)

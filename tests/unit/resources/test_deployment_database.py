@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a failing database was to be given is nobody's business.
+
+Its errors quote the statement with all values: signed URLs, inputs, what
+servers have sent.
+"""
+
+from unittest import mock
+
+import fixtures
+from heat.common import exception
+from heat.objects import software_config as config_objects
+from heat.objects import stack as stack_objects
+from oslo_db import exception as db_exception
+
+from heat_plugins.engine import in_process
+from heat_plugins.engine import rows
+from tests.unit.resources import deployments
+
+SECRET = 'hunter2'
+
+# Such as is ridden out where a signal is looked for, and such as is not
+# where a config is handed over.
+KINDS = (db_exception.DBDeadlock, db_exception.DBDataError)
+
+
+class QuoteTest(deployments.DeploymentTestCase):
+    """No method that Heat calls lets out what the database quotes."""
+
+    def setUp(self):
+        super().setUp()
+        self.logged = self.useFixture(fixtures.FakeLogger())
+
+    def breaks(self, owner, function, kind=db_exception.DBDeadlock):
+        """Let a function fail from now on; return what counts its calls."""
+        failing = mock.Mock(
+            side_effect=lambda *args, **kwargs: self.fails_with(kind)
+        )
+        self.patch(owner, function, failing)
+        return failing
+
+    @staticmethod
+    def fails_with(kind):
+        raise kind(f'[SQL: UPDATE x] [parameters: ({SECRET!r},)]')
+
+    def assert_quotes_nothing(self, stack, *said):
+        shown = [
+            stack['deployment'].status_reason,
+            stack.status_reason,
+            *deployments.events(stack),
+            self.logged.output,
+            *said,
+        ]
+        for text in shown:
+            self.assertNotIn(SECRET, text)
+
+    def fails_by(self, task, stack, failing, kind=db_exception.DBDeadlock):
+        """Let an action fail of the database alone."""
+        reason = self.failed(task, stack)
+        failing.assert_called()
+        self.assertIn(
+            f"Heat's database does not answer: {kind.__name__}", reason
+        )
+        self.assert_quotes_nothing(stack, reason)
+
+    def blind(self):
+        """Let nobody see what arrives before the last look."""
+        self.configure(
+            signal_poll_interval=3000.0,
+            signal_poll_interval_max=3000.0,
+            signal_direct_look_interval=3000.0,
+        )
+
+    def test_as_a_config_is_handed_over(self):
+        stack = self.heat.stack(deployments.template())
+        real = config_objects.SoftwareConfig.create
+
+        def create(context, values):
+            if 'id' not in values:
+                return real(context, values)
+            return self.fails_with(db_exception.DBDataError)
+
+        failing = mock.Mock(side_effect=create)
+        self.patch(config_objects.SoftwareConfig, 'create', failing)
+        task = self.heat.begin(stack, 'CREATE')
+        self.fails_by(task, stack, failing, db_exception.DBDataError)
+
+    def test_as_another_one_is(self):
+        stack = self.created()
+        for kind in KINDS:
+            stack.persist_state_and_release_lock('x')
+            self.configure(swift_error_budget=20)
+            failing = self.breaks(
+                in_process.Service, 'update_software_deployment', kind
+            )
+            task = self.heat.begin(
+                stack, 'UPDATE', deployments.template(name=kind.__name__)
+            )
+            self.fails_by(task, stack, failing, kind)
+
+    def test_as_a_signal_comes(self):
+        stack, _ = self.waiting()
+        for kind in KINDS:
+            failing = self.breaks(rows, 'settle', kind)
+            error = self.assertRaises(
+                exception.ResourceFailure,
+                stack['deployment'].signal,
+                {'answer': SECRET},
+            )
+            failing.assert_called()
+            self.assertIn(kind.__name__, str(error))
+            self.assert_quotes_nothing(stack, str(error))
+
+    def test_as_a_signal_is_taken_for_too_long(self):
+        self.configure(swift_error_budget=20)
+        stack, task = self.waiting()
+        failing = self.breaks(rows, 'settle')
+        self.send(self.handed[0])
+        self.fails_by(task, stack, failing)
+
+    def test_as_it_is_looked_for_the_last_time(self):
+        self.blind()
+        stack, task = self.waiting(deployments.template(timeout=60))
+        failing = self.breaks(rows, 'settle')
+        self.send(self.handed[0])
+        self.fails_by(task, stack, failing)
+
+    def test_as_a_report_comes_too_late(self):
+        self.blind()
+        stack, task = self.waiting(deployments.template(delivery_timeout=30))
+        failing = self.breaks(rows, 'settle')
+        self.send(self.handed[0])
+        self.fails_by(task, stack, failing)
+
+    def test_as_a_report_comes(self):
+        stack, task = self.waiting()
+        failing = self.breaks(rows, 'begin')
+        given = deployments.inputs(self.handed[0])
+        self.swift.put_signed(given['deploy_progress_url'])
+        self.fails_by(task, stack, failing)
+
+    def test_as_what_was_cancelled_is_taken_back(self):
+        stack, task = self.waiting()
+        failing = self.breaks(in_process.Service, 'delete_software_deployment')
+        row = stack_objects.Stack.get_by_id(stack.context, stack.id)
+        row.update_and_save(
+            {'current_traversal': 'another', 'status': 'FAILED'}
+        )
+        self.fails_by(task, stack, failing)
+
+    def test_as_what_is_stopped_is_taken_back(self):
+        stack, task = self.waiting()
+        failing = self.breaks(in_process.Service, 'delete_software_deployment')
+        task.cancel()
+        failing.assert_called()
+        self.assertIn('Error cancelling resource', self.logged.output)
+        self.assert_quotes_nothing(stack)
+
+    def test_also_before_anybody_has_looked(self):
+        stack = self.heat.stack(deployments.template())
+        self.answer = None
+        task = self.heat.begin(stack, 'CREATE')
+        while not self.deployment_rows():
+            self.step(task)
+        failing = self.breaks(in_process.Service, 'delete_software_deployment')
+        task.cancel()
+        failing.assert_called()
+        self.assertIn('could not be taken back', self.logged.output)
+        self.assert_quotes_nothing(stack)
+
+    def test_as_it_goes(self):
+        stack = self.created()
+        failing = self.breaks(in_process.Service, 'delete_software_deployment')
+        task = self.heat.start(stack['deployment'].delete)
+        error = self.assertRaises(exception.ResourceFailure, self.finish, task)
+        failing.assert_called()
+        self.assert_quotes_nothing(stack, str(error))
+
+    def test_as_its_server_is_looked_for(self):
+        stack = self.created(
+            deployments.template(actions=deployments.ALL_ACTIONS)
+        )
+        cls = deployments.OURS['OS::Heat::SoftwareDeployment']
+        failing = self.breaks(cls, '_server_reachable')
+        self.finish(self.heat.start(stack['deployment'].delete))
+        failing.assert_called()
+        self.assertIn('Nova does not tell', self.logged.output)
+        self.assert_quotes_nothing(stack)
