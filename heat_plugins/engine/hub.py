@@ -56,6 +56,9 @@ _LISTING_SECONDS = 1
 # For how long AUTO does without an object store that has refused itself.
 _REFUSAL_SECONDS = 300
 
+# And without one that has refused a token, which may pass.
+_TOKEN_REFUSAL_SECONDS = 30
+
 _hubs: collections.OrderedDict[tuple[str, str], 'Hub'] = (
     collections.OrderedDict()
 )
@@ -129,7 +132,7 @@ class Hub(account.Account):
         self._signer_attempt: sharing.Attempt[keys.Signer] = sharing.Attempt()
         # When the container was last seen.
         self._seen_at = 0.0
-        self._refusal: errors.TempURLUnusable | None = None
+        self._refusal: errors.SignalError | None = None
         self._refused_at = 0.0
         # Signals that were taken.
         self._bin = cleaning.Bin()
@@ -213,7 +216,7 @@ class Hub(account.Account):
     def _new_signer(self, attempt: sharing.Attempt) -> keys.Signer:
         try:
             signer = self._keeper().ensure(self.container, self._former_signer)
-        except errors.TempURLUnusable as exc:
+        except (errors.TempURLUnusable, errors.NotLetIn) as exc:
             self._refusal, self._refused_at = exc, time.monotonic()
             raise
         with self._lock:
@@ -232,11 +235,16 @@ class Hub(account.Account):
             self._signer_attempt = sharing.Attempt()
 
     @property
-    def refusal(self) -> errors.TempURLUnusable | None:
+    def refusal(self) -> errors.SignalError | None:
         """Why there were no TempURLs to be had a short while ago, if so."""
-        if time.monotonic() - self._refused_at > _REFUSAL_SECONDS:
+        refusal = self._refusal
+        if refusal is None:
             return None
-        return self._refusal
+        believed = _REFUSAL_SECONDS
+        if refusal.may_pass:
+            believed = _TOKEN_REFUSAL_SECONDS
+        age = time.monotonic() - self._refused_at
+        return refusal if age <= believed else None
 
     def _keeper(self) -> keys.KeyKeeper:
         options = cfg.CONF.heat_plugins
@@ -303,8 +311,9 @@ class Hub(account.Account):
             listed_at = time.monotonic()
             try:
                 found = cleaning.everything(self.store, self.container)
-            except (errors.Denied, errors.TempURLUnusable):
-                self._shut_at = listed_at
+            except (errors.Denied, errors.TempURLUnusable) as exc:
+                if not exc.may_pass:
+                    self._shut_at = listed_at
                 raise
             self._listed = listed_at, found
             self._shut_at = -math.inf

@@ -147,7 +147,7 @@ class Deleting:
             deletion.trouble = deployment_waiting.trouble(
                 exc, deletion.trouble
             )
-            passing = isinstance(exc, (errors.Unavailable, errors.Conflict))
+            passing = exc.may_pass or isinstance(exc, errors.Conflict)
             if passing and not deployment_waiting.over_budget(
                 deletion.trouble
             ):

@@ -236,9 +236,10 @@ class _TempURLPoll(_Transport):
 
     def prepare(self, config_id):
         hub = hub_for(self.deployment)
-        if self.is_one_of_many and hub.refusal is not None:
+        refusal = hub.refusal if self.is_one_of_many else None
+        if refusal is not None:
             # It costs a token and a request to hear the same again.
-            raise Unusable(str(hub.refusal))
+            raise Unusable(str(refusal)) from refusal
         data = self.deployment.data()
         is_new = data.get(rows.CONTAINER_KEY) != hub.container
         if is_new:
@@ -250,7 +251,7 @@ class _TempURLPoll(_Transport):
             )
         except errors.SignalError as exc:
             if is_new:
-                self._give_up(hub)
+                self._give_up(hub, exc)
             raise Unusable(str(exc)) from exc
         name = names.signal(self.deployment.resource_id, config_id)
         report_name = beginning.object_name(name)
@@ -263,11 +264,15 @@ class _TempURLPoll(_Transport):
             report_url=signer.url(report_name, expires),
         )
 
-    def _give_up(self, hub):
+    def _give_up(self, hub, why):
         """Forget a container that may not even have been made.
 
         One with anything in it stays: commands have made it, for runs.
         """
+        if isinstance(why, errors.NotLetIn):
+            # It was not, at least not for this one.
+            self.deployment.data_delete(rows.CONTAINER_KEY)
+            return
         try:
             hub.call(self.deployment.stack, lambda: self._forget(hub))
         except errors.SignalError as exc:
@@ -303,9 +308,8 @@ class _TempURLPoll(_Transport):
 
 def _is_forbidden(exc):
     """Say whether an owner may have nothing in the object store at all."""
-    if isinstance(exc, errors.Denied):
-        return not exc.of_token
-    return isinstance(exc, errors.TempURLUnusable)
+    kinds = (errors.Denied, errors.TempURLUnusable)
+    return isinstance(exc, kinds) and not exc.may_pass
 
 
 @contextlib.contextmanager

@@ -10,12 +10,18 @@
           . Conflict         409
           . Denied           401, 403, or Keystone refused us a token
           . Unavailable      it may pass: 5xx, 429, a broken connection
+              - NotLetIn     401 to a new token, before anything was made
       x TempURLUnusable      this cloud, or this user, cannot have TempURLs
 """
 
 
 class SignalError(Exception):
     """Base of the errors of this package."""
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same may go well a while later."""
+        return False
 
 
 class BadSignal(SignalError):
@@ -46,16 +52,25 @@ class Denied(StoreError):
     """Who asked may not do this."""
 
     @property
-    def of_token(self) -> bool:
+    def may_pass(self) -> bool:
         """Whether the store takes no token for now: who lacks a role gets 403.
 
-        Swift does so, at least.
+        Swift does so, at least. Ceph's gateway answers 401 to those, too.
         """
         return self.status == 401
 
 
 class Unavailable(StoreError):
     """The object store is out of order for now; later it may answer."""
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same may go well a while later."""
+        return True
+
+
+class NotLetIn(Unavailable):
+    """No token of who asks is taken for now, so that nothing was made."""
 
 
 class TempURLUnusable(SignalError):

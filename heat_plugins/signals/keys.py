@@ -106,6 +106,27 @@ def withdraw(store: store_module.ObjectStore, container: str) -> None:
     store.post_container(container, {key: '', key_2: '', _KEY_2_EXPIRES: ''})
 
 
+def _refusal(
+    exc: errors.Denied, passing: type[errors.Unavailable]
+) -> errors.SignalError:
+    """Return what it means that the owner of a stack is not let in.
+
+    :param passing: what it is if it may pass.
+    """
+    if exc.status is None:
+        # Keystone's word: it is no matter of roles.
+        return errors.TempURLUnusable(str(exc))
+    if exc.may_pass:
+        return passing(
+            f'{exc}: it takes no token of who owns the stack, not even a new '
+            f'one. If it can check tokens, {_ROLE}',
+            exc.status,
+        )
+    return errors.TempURLUnusable(
+        f'{exc}. To make containers and TempURLs, {_ROLE}'
+    )
+
+
 def _most_deletes(info: abc.Mapping[str, Any] | None) -> int:
     """Return how many objects one request may delete, by ``/info``."""
     about = (info or {}).get('bulk_delete')
@@ -153,28 +174,23 @@ class KeyKeeper:
             out; if it has to be made again, they stay valid.
         :raises errors.TempURLUnusable: the store has no TempURLs, takes
             none of our keys, or does not let us in.
-        :raises errors.Unavailable: it takes no token for now, or it fails
+        :raises errors.NotLetIn: it takes no token for now, and has made
+            nothing.
+        :raises errors.Unavailable: it takes none any more, or it fails
             otherwise in a way that may pass.
         :raises errors.StoreError: it failed otherwise.
         """
         try:
-            key = self._ensure_container(container, former)
+            there = self._look(container)
+        except errors.Denied as exc:
+            raise _refusal(exc, errors.NotLetIn) from exc
+        try:
+            key = self._ensure_container(container, there, former)
             ability = self._ability(container, key)
             if ability.kind == ACCOUNT:
                 key = self._ensure_account()
         except errors.Denied as exc:
-            if exc.status is None:
-                # Keystone's word: it is no matter of roles.
-                raise errors.TempURLUnusable(str(exc)) from exc
-            if exc.of_token:
-                raise errors.Unavailable(
-                    f'{exc}: it takes no token of who owns the stack, not '
-                    f'even a new one. If it can check tokens, {_ROLE}',
-                    exc.status,
-                ) from exc
-            raise errors.TempURLUnusable(
-                f'{exc}. To make containers and TempURLs, {_ROLE}'
-            ) from exc
+            raise _refusal(exc, errors.Unavailable) from exc
         return self._signer(container, ability.kind, key, ability.digest)
 
     def _signer(
@@ -188,11 +204,21 @@ class KeyKeeper:
             digest=digest,
         )
 
-    def _ensure_container(self, container: str, former: Signer | None) -> str:
-        header, header_2 = _KEY.format(CONTAINER), _KEY_2.format(CONTAINER)
+    def _look(self, container: str) -> abc.Mapping[str, str] | None:
+        """Return the headers of a container; None if there is none."""
         try:
-            there = self._store.head_container(container)
+            return self._store.head_container(container)
         except errors.NotFound:
+            return None
+
+    def _ensure_container(
+        self,
+        container: str,
+        there: abc.Mapping[str, str] | None,
+        former: Signer | None,
+    ) -> str:
+        header, header_2 = _KEY.format(CONTAINER), _KEY_2.format(CONTAINER)
+        if there is None:
             key = self._own_key(container)
             if self._secret is None and former and former.kind == CONTAINER:
                 key = former.key

@@ -315,3 +315,37 @@ class DropTest(Case):
         hub.signer()
         self.assertEqual([hub.container], self.containers())
         self.assertTrue(keys.KeyKeeper._abilities)
+
+
+class RefusalTest(Case):
+    """What the object store has refused a short while ago."""
+
+    def refused(self, status):
+        """Let the store refuse all for now; return the hub that was told."""
+        hub = self.hub(f'root{status}')
+        self.swift.fail(2, status)
+        self.assertRaises(errors.SignalError, hub.signer)
+        self.assertRaises(errors.SignalError, hub.everything, hub.container)
+        return hub
+
+    def test_who_is_not_let_in_is_not_let_in_for_a_while(self):
+        hub = self.refused(403)
+        self.now += 200
+        self.assertIsInstance(hub.refusal, errors.TempURLUnusable)
+        self.assertTrue(hub.is_shut)
+        self.now += 200
+        self.assertIsNone(hub.refusal)
+        self.assertFalse(hub.is_shut)
+
+    def test_a_token_that_is_not_taken_may_be_so_before_long(self):
+        hub = self.refused(401)
+        self.assertFalse(hub.is_shut)
+        self.now += 20
+        self.assertIsInstance(hub.refusal, errors.NotLetIn)
+        self.now += 20
+        self.assertIsNone(hub.refusal)
+
+    def test_a_store_that_is_out_of_order_has_refused_nothing(self):
+        hub = self.refused(503)
+        self.assertIsNone(hub.refusal)
+        self.assertFalse(hub.is_shut)

@@ -667,6 +667,13 @@ class CleanUpTest(deployments.DeploymentTestCase):
         self.assertEqual([1], deleted)
         self.assertFalse([e for e in deployments.events(stack) if 'left' in e])
 
+    def test_so_is_a_token_that_is_not_taken_for_now(self):
+        stack = self.created()
+        self.swift.fail(8, 401)
+        self.delete(stack)
+        self.assert_nothing_left()
+        self.assertFalse([e for e in deployments.events(stack) if 'left' in e])
+
     def test_a_refusal_leaves_the_container_with_a_warning(self):
         stack = self.created()
         self.swift.denied.add(deployments.PROJECT)
@@ -681,12 +688,15 @@ class CleanUpTest(deployments.DeploymentTestCase):
 
     def test_so_does_an_object_store_that_stays_away(self):
         self.configure(swift_error_budget=60)
-        stack = self.created()
-        self.swift.fail(10000, 503)
-        task = self.heat.start(stack['deployment'].delete)
-        self.finish(task, 90)
-        (event,) = [e for e in deployments.events(stack) if 'behind' in e]
-        self.assertIn('answered 503', event)
+        for status in (503, 401):
+            stack = self.created(name=f's{status}')
+            self.swift.fail(10000, status)
+            task = self.heat.start(stack['deployment'].delete)
+            self.assertFalse(self.step(task, 50))
+            self.finish(task, 40)
+            (event,) = [e for e in deployments.events(stack) if 'behind' in e]
+            self.assertIn(f'answered {status}', event)
+            self.swift.heal()
 
     def test_credentials_that_work_no_more_are_replaced_first(self):
         stack = self.created()

@@ -126,13 +126,59 @@ class AutoTest(Case):
         self.assert_nothing_left()
 
     def test_a_container_is_known_of_although_no_token_is_taken_for_now(self):
-        self.swift.fail(1000, 401)
+        def refuse_what_comes_after(request):
+            if request.method == 'PUT':
+                for method in ('HEAD', 'GET', 'DELETE'):
+                    self.swift.fail(1000, 401, method)
+
+        self.swift.before = refuse_what_comes_after
         self.heat.auth.endpoints['cloudformation'] = CFN
         self.assertEqual('CFN_SIGNAL', self.chosen())
         self.assertIn(rows.CONTAINER_KEY, self.stack['deployment'].data())
         self.swift.heal()
         self.delete(self.stack)
         self.assert_nothing_left()
+
+    def test_none_is_where_no_token_was_taken_at_all(self):
+        self.swift.fail(1000, 401)
+        self.heat.auth.endpoints['cloudformation'] = CFN
+        self.assertEqual('CFN_SIGNAL', self.chosen())
+        self.assertNotIn(rows.CONTAINER_KEY, self.stack['deployment'].data())
+        with self.assertNoLogs('heat_plugins.resources', 'WARNING'):
+            self.delete(self.stack)
+        self.assert_nothing_left()
+
+    def test_that_is_believed_for_a_moment(self):
+        self.swift.fail(1000, 401)
+        self.heat.auth.endpoints['cloudformation'] = CFN
+        whole = deployments.template(
+            signal_transport='AUTO',
+            resources={
+                name: deployments.deployment(signal_transport='AUTO')
+                for name in 'abcdefgh'
+            },
+        )
+        self.waiting(whole)
+        self.assertEqual(9, len(self.handed))
+        self.assertEqual(1, len(self.swift.seen), self.swift.asked())
+
+    def test_and_then_tried_again_where_there_is_nothing_else(self):
+        for name, cls in dict(transports._TRANSPORTS).items():
+
+            def prepare(transport, config_id):
+                raise transports.Unusable(f'no {transport.name} here')
+
+            if name not in ('NO_SIGNAL', 'TEMP_URL_POLL'):
+                self.patch(cls, 'prepare', prepare)
+        self.swift.fail(1000, 401)
+        stack = self.heat.stack(deployments.template(signal_transport='AUTO'))
+        task = self.heat.begin(stack, 'CREATE')
+        self.assertFalse(self.step(task, 9), stack.status_reason)
+        self.swift.heal()
+        self.assertFalse(self.step(task, 9), stack.status_reason)
+        self.assertEqual([], self.handed)
+        self.finish(task, 30)
+        self.assertEqual('COMPLETE', stack.status, stack.status_reason)
 
     def test_heats_own_api_is_the_last(self):
         self.swift.denied.add(deployments.PROJECT)

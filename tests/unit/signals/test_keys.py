@@ -506,6 +506,17 @@ class RefusalTest(Case):
         self.assertIn('takes no token', str(error))
         self.assert_usable(self.keeper().ensure(BOX))
 
+    def test_whether_something_may_have_been_made_by_then_is_told(self):
+        for method in ('HEAD', 'PUT'):
+            with self.subTest(method):
+                self.cluster.fail(status=401, method=method)
+                error = self.assertRaises(
+                    errors.Unavailable, self.keeper().ensure, BOX
+                )
+                self.assertEqual(
+                    method == 'HEAD', isinstance(error, errors.NotLetIn)
+                )
+
     def test_a_missing_role_is_the_matter_of_one_project_only(self):
         self.cluster.denied.add('project-1')
         self.refusal()
