@@ -30,7 +30,7 @@ first steps:
   minicloud down --purge           stop and forget
 
 Exit codes: 0 done, 1 failed, 2 asked for something that makes no sense,
-3 not running.
+3 not running, 4 "install" lacks root, apt-get or packages of Debian.
 """
 
 

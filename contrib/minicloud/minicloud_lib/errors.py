@@ -8,6 +8,7 @@ class MinicloudError(Exception):
     MinicloudError          exit code 1: it was tried and failed
       UsageError            exit code 2: what was asked for makes no sense
       NotRunningError       exit code 3: the cloud, or a service, is down
+      UnavailableError      exit code 4: what it takes cannot be had here
     """
 
     exit_code = 1
@@ -23,3 +24,7 @@ class UsageError(MinicloudError):
 
 class NotRunningError(MinicloudError):
     exit_code = 3
+
+
+class UnavailableError(MinicloudError):
+    exit_code = 4

@@ -2,7 +2,10 @@
 """Programs of Debian that the profile of several engines needs."""
 
 import os
+import shutil
+import subprocess
 
+from minicloud_lib import cli
 from minicloud_lib import errors
 from minicloud_lib.production import packages
 import testtools
@@ -25,3 +28,38 @@ class PackagesTest(testtools.TestCase):
                     'its-package'
                 )
             )
+
+    def test_without_root_it_is_known_that_it_cannot_be_installed(self):
+        self.assertEqual(4, self.install())
+
+    def test_without_apt_get_it_is_known_that_it_cannot_be_installed(self):
+        self.patch(os, 'geteuid', lambda: 0)
+        self.patch(shutil, 'which', lambda program: None)
+        self.assertEqual(4, self.install())
+
+    def test_a_package_that_cannot_be_had_is_told_from_a_failure(self):
+        for said, code in (
+            ('E: Unable to locate package its-package', 4),
+            ("E: Package 'its-package' has no installation candidate", 4),
+            ('E: Unable to fetch some archives, maybe run apt-get update', 4),
+            ('E: Could not get lock /var/lib/dpkg/lock-frontend', 1),
+            ('E: Sub-process /usr/bin/dpkg returned an error code (1)', 1),
+        ):
+            self.assertEqual((said, code), (said, self.install(said)))
+
+    def test_the_exit_code_is_in_the_help(self):
+        self.assertIn('4 "install" lacks root', cli._EPILOG)
+
+    def install(self, said=None):
+        """Install as root if apt-get is to say something; the exit code."""
+        if said is not None:
+            self.patch(os, 'geteuid', lambda: 0)
+            self.patch(shutil, 'which', lambda program: '/bin/apt-get')
+            self.patch(
+                subprocess,
+                'run',
+                lambda command, **given: subprocess.CompletedProcess(
+                    command, 100, '', said
+                ),
+            )
+        return cli.main(['install', '--profile', 'production'])

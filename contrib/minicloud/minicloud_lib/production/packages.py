@@ -20,6 +20,13 @@ PROGRAMS = {
     '/usr/bin/openssl': 'openssl',
 }
 
+#: What apt-get says of packages that cannot be had; all else is a failure.
+UNAVAILABLE = (
+    'Unable to locate package',
+    'has no installation candidate',
+    'Unable to fetch some archives',
+)
+
 REQUIREMENTS = layout.SOURCE / 'requirements-production.txt'
 
 
@@ -43,12 +50,15 @@ def require() -> None:
 
 
 def install() -> None:
-    """Install them with apt-get, as root; says so before it does."""
+    """Install them with apt-get, as root; says so before it does.
+
+    :raises UnavailableError: if there is no root, no apt-get or no package.
+    """
     packages = missing()
     if not packages:
         return
     if os.geteuid() != 0 or shutil.which('apt-get') is None:
-        raise errors.MinicloudError(
+        raise errors.UnavailableError(
             'root and apt-get are needed to install ' + ', '.join(packages),
             'sudo ' + _command(packages),
         )
@@ -57,7 +67,11 @@ def install() -> None:
         'Debian may start them as services of this machine; the mini cloud '
         'uses none of those.'
     )
-    environment = {**os.environ, 'DEBIAN_FRONTEND': 'noninteractive'}
+    environment = {
+        **os.environ,
+        'DEBIAN_FRONTEND': 'noninteractive',
+        'LC_ALL': 'C',
+    }
     for command in (['apt-get', 'update'], _arguments(packages)):
         result = subprocess.run(
             command,
@@ -68,7 +82,9 @@ def install() -> None:
         )
         # An index that is out of date may do.
         if result.returncode and 'install' in command:
-            raise errors.MinicloudError(
+            gone = any(text in result.stderr for text in UNAVAILABLE)
+            kind = errors.UnavailableError if gone else errors.MinicloudError
+            raise kind(
                 f'{_command(packages)} failed:\n'
                 + '\n'.join(result.stderr.splitlines()[-5:])
             )

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What CI runs, and what it makes of what goes wrong."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+
+import fixtures
+import testtools
+
+RUN = pathlib.Path(__file__).resolve().parents[2] / '.ci/run'
+
+#: What pytest says in the end, of each of the runs.
+MAKE = """\
+#!/bin/sh
+echo "make $*"
+echo '== 1 failed, 20 passed, 3 skipped, 2 rerun in 1.50s (0:00:01) =='
+"""
+
+
+class RunTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        (self.root / '.ci').mkdir()
+        shutil.copy(RUN, self.root / '.ci/run')
+        self.program('bin/make', MAKE)
+
+    def program(self, path, text):
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        file.chmod(0o755)
+
+    def run_ci(self, installed):
+        """Run it, if the installation ends so; its exit code and output."""
+        self.program(
+            'contrib/minicloud/minicloud', f'#!/bin/sh\nexit {installed}\n'
+        )
+        path = f'{self.root / "bin"}:{os.environ["PATH"]}'
+        done = subprocess.run(
+            [self.root / '.ci/run'],
+            env={**os.environ, 'PATH': path},
+            capture_output=True,
+            text=True,
+        )
+        return done.returncode, done.stdout
+
+    def test_all_is_run_and_summed_up_in_the_last_line(self):
+        code, output = self.run_ci(0)
+        self.assertEqual(0, code)
+        self.assertIn('make --no-print-directory test-production', output)
+        self.assertNotIn('Not run', output)
+        self.assertEqual(
+            ['6 of the tests tried once more', '60 passed, 3 failed'],
+            output.splitlines()[-2:],
+        )
+
+    def test_packages_that_cannot_be_had_are_no_failure(self):
+        code, output = self.run_ci(4)
+        self.assertEqual(0, code)
+        self.assertIn('Not run, as its packages cannot be had', output)
+        self.assertNotIn('directory test-production', output)
+        self.assertEqual('40 passed, 2 failed', output.splitlines()[-1])
+
+    def test_an_installation_that_fails_is_a_failure(self):
+        for installed in (1, 2, 127):
+            code, output = self.run_ci(installed)
+            self.assertEqual((installed, 1), (installed, code))
+            self.assertIn('Not run, as its installation has failed', output)
+            self.assertNotIn('directory test-production', output)
+
+    def test_what_make_says_is_wrong_is_a_failure(self):
+        self.program('bin/make', '#!/bin/sh\nexit 2\n')
+        self.assertEqual((1, '0 passed, 0 failed'), self.last(4))
+
+    def last(self, installed):
+        code, output = self.run_ci(installed)
+        return code, output.splitlines()[-1]
