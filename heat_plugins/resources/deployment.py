@@ -19,6 +19,7 @@ from heat.objects import software_config as config_objects
 from heat.rpc import api as rpc_api
 
 from heat_plugins.engine import rescue
+from heat_plugins.engine import rows
 from heat_plugins.resources import deployment_beginning
 from heat_plugins.resources import deployment_deletion
 from heat_plugins.resources import deployment_handover
@@ -204,12 +205,14 @@ class DeploymentMixin(
         if row is not None and row.status != self.FAILED:
             self._withdraw_row(row)
 
+    @rows.unquoted()
     def update_convergence(self, *args, **kwargs):
         """Check this one for another traversal of its stack."""
         # Heat forgets it before it asks for a replacement.
         self._replaced_before = self.replaced_by
         return super().update_convergence(*args, **kwargs)
 
+    @rows.unquoted()
     def make_replacement(self, new_tmpl_id, *args, **kwargs):
         """Make what takes the place of this one, which goes on no more.
 

@@ -38,6 +38,7 @@ class Triggers:
 
     # Signals
 
+    @rows.unquoted()
     def handle_signal(self, details):
         """Start a run if a signal asks for one; else it is a result.
 

@@ -340,7 +340,6 @@ class Waiting:
             outcome = self._take_signal(wait)
         return self._is_complete(outcome or self._settled(wait))
 
-    @rows.unquoted()
     def handle_signal(self, details):
         """Take a signal that came through Heat's APIs."""
         row = self._row()

@@ -111,6 +111,18 @@ class QuoteTest(deployments.DeploymentTestCase):
             self.assertIn(kind.__name__, str(error))
             self.assert_quotes_nothing(stack, str(error))
 
+    def test_as_a_signal_is_to_start_a_run(self):
+        stack = self.created()
+        cls = deployments.OURS['OS::Heat::SoftwareDeployment']
+        failing = self.breaks(cls, '_start')
+        error = self.assertRaises(
+            exception.ResourceFailure,
+            stack['deployment'].signal,
+            {'trigger': 'BACKUP'},
+        )
+        failing.assert_called()
+        self.assert_quotes_nothing(stack, str(error))
+
     def test_as_a_signal_is_taken_for_too_long(self):
         self.configure(swift_error_budget=20)
         stack, task = self.waiting()
@@ -173,6 +185,33 @@ class QuoteTest(deployments.DeploymentTestCase):
         failing = self.breaks(in_process.Service, 'delete_software_deployment')
         task = self.heat.start(stack['deployment'].delete)
         error = self.assertRaises(exception.ResourceFailure, self.finish, task)
+        failing.assert_called()
+        self.assert_quotes_nothing(stack, str(error))
+
+    def test_as_it_is_replaced(self):
+        stack, _task = self.waiting()
+        resource = self.heat.load(stack)['deployment']
+        resource.state_set('CREATE', 'FAILED', 'for a reason')
+        failing = self.breaks(in_process.Service, 'delete_software_deployment')
+        error = self.assertRaises(
+            exception.Error, resource.make_replacement, None, set()
+        )
+        failing.assert_called()
+        self.assert_quotes_nothing(stack, str(error))
+
+    def test_as_it_is_checked(self):
+        stack = self.created()
+        cls = deployments.OURS['OS::Heat::SoftwareDeployment']
+        failing = self.breaks(cls, '_needs_update')
+        error = self.assertRaises(
+            exception.Error,
+            stack['deployment'].update_convergence,
+            stack.t.id,
+            set(),
+            None,
+            60,
+            stack,
+        )
         failing.assert_called()
         self.assert_quotes_nothing(stack, str(error))
 
