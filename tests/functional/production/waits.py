@@ -33,7 +33,7 @@ def signal(deployment: base.Deployment, greeting: str) -> None:
 def current(stack: base.Stack, name: str) -> base.Deployment | None:
     """Return a deployment as it is now, unless it has gone."""
     # Also while it is asked for.
-    with contextlib.suppress(AssertionError):
+    with contextlib.suppress(AssertionError, base.NotShown):
         return stack.deployment(name)
     return None
 
