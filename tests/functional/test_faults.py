@@ -351,10 +351,16 @@ def test_refused_token_is_renewed(cloud, stacks, seconds):
 
 
 def test_token_that_is_refused_for_a_time_delays_the_hand_over(cloud, stacks):
-    rule = {'path': '/v1/[^/]+/heat-plugins-[^/]+', 'status': 401}
-    with cloud.faults([{**rule, 'until': time.time() + 10}]):
+    path = '/v1/[^/]+/heat-plugins-[^/]+'
+    began = time.time()
+    until = began + 10
+    with cloud.faults([{'path': path, 'status': 401, 'until': until}]):
         stack = stacks(base.software())
-        signal(stack.waiting())
+        waiting = stack.waiting()
+        assert time.time() >= until
+        refused = cloud.swift_requests(began, path=path)
+        assert 401 in [one['status'] for one in refused]
+        signal(waiting)
         completes(stack)
 
 
