@@ -19,6 +19,23 @@ rescue_interval = 5
 #: Under both, whatever they know: a stack of each kind.
 KINDS = ('complete', 'waiting', 'going')
 
+#: Types that Heat has none of, with properties.
+LACKED = {
+    'OS::Mistral::Action': {
+        'definition': "version: '2.0'\nnothing: {base: std.noop}"
+    },
+    'OS::Mistral::Environment': {'variables': {'who': 'world'}},
+    'OS::Mistral::EventTrigger': {
+        'exchange': 'nova',
+        'topic': 'notifications',
+        'event': 'compute.instance.create.end',
+        'workflow': {'get_resource': 'workflow'},
+    },
+    'OS::Mistral::Execution': {'workflow': {'get_resource': 'workflow'}},
+}
+
+MISTRAL = 'workflowv2'
+
 #: Both know this name.
 TEMPLATE = base.software(signal_transport='TEMP_URL_SIGNAL')
 
@@ -34,10 +51,13 @@ def changing(request, tmp_path_factory):
 
         def change(plugin, cloud=cloud):
             cloud.up(plugin=plugin, conf=[conf])
-            if conftest.PROFILE == 'small':
-                classes = cloud.resource_classes()
-                ours = classes['OS::Heat::SoftwareDeployment']
-                assert ours.startswith('heat_plugins.') == (plugin != 'none')
+            shown = cloud.session().get(
+                'orchestration', '/resource_types/OS::Heat::SoftwareDeployment'
+            )
+            assert shown.ok, shown
+            # Ours alone have it.
+            ours = 'signal_url_lifetime' in shown.json()['properties']
+            assert ours == (plugin != 'none')
 
         yield cloud, change
 
@@ -161,3 +181,150 @@ def test_groups_go_on_in_both_directions(changing):
             assert stack.members('group') == expected
     finally:
         stack.purge()
+
+
+def _scheduled(month, types=()):
+    """Return a template of a workflow and its trigger, as both know them.
+
+    :param types: those that Heat lacks which it has as well.
+    """
+    others = {
+        name.rpartition(':')[2].lower(): {
+            'type': name,
+            'properties': LACKED[name],
+        }
+        for name in types
+    }
+    return {
+        'heat_template_version': '2021-04-16',
+        'resources': {
+            'workflow': {
+                'type': 'OS::Mistral::Workflow',
+                'properties': {
+                    'type': 'direct',
+                    'description': f'for month {month}',
+                    'tasks': [{'name': 'task', 'action': 'std.noop'}],
+                },
+            },
+            'trigger': {
+                'type': 'OS::Mistral::CronTrigger',
+                'properties': {
+                    'pattern': f'0 0 1 {month} *',
+                    'workflow': {'name': {'get_resource': 'workflow'}},
+                },
+            },
+            **others,
+        },
+    }
+
+
+def _in_mistral(cloud, stack):
+    """Return the texts of a stack's workflows, and its triggers' patterns."""
+    return [
+        one[text]
+        for kind, text in (
+            ('workflows', 'definition'),
+            ('cron_triggers', 'pattern'),
+        )
+        for one in cloud.session().get(MISTRAL, f'/{kind}').json()[kind]
+        if one['name'].startswith(f'{stack.name}-')
+    ]
+
+
+@pytest.mark.timeout(360)
+def test_workflows_and_their_triggers_go_on_in_both_directions(changing):
+    cloud, change = changing
+    change('none')
+    session = cloud.session()
+    made = []
+
+    def make():
+        stacks = [base.Stack(session, _scheduled(1)) for _ in range(2)]
+        made.extend(stacks)
+        for stack in stacks:
+            stack.wait('CREATE_COMPLETE')
+        return stacks
+
+    def go_on(updated, deleted):
+        updated.update(_scheduled(2))
+        updated.wait('UPDATE_COMPLETE')
+        text, pattern = _in_mistral(cloud, updated)
+        assert 'for month 2' in text
+        assert pattern == '0 0 1 2 *'
+        assert len(_in_mistral(cloud, deleted)) == 2
+        for stack in (updated, deleted):
+            stack.delete()
+            stack.wait('DELETE_COMPLETE')
+            assert _in_mistral(cloud, stack) == []
+
+    try:
+        heats = make()
+        change(base.ROOT)
+        go_on(*heats)
+        ours = make()
+        change('none')
+        go_on(*ours)
+    finally:
+        for stack in made:
+            stack.purge()
+
+
+@pytest.mark.timeout(360)
+def test_stacks_of_types_that_heat_lacks_are_held_up_until_these_are_back(
+    changing,
+):
+    cloud, change = changing
+    change(base.ROOT)
+    session = cloud.session()
+    made = []
+
+    def make(*types):
+        made.append(base.Stack(session, _scheduled(1, types)))
+        return made[-1]
+
+    early, idle = make(*LACKED), make(*LACKED)
+    updated = {name: make(name) for name in LACKED}
+    deleted = {name: make(name) for name in LACKED}
+    try:
+        for stack in made:
+            stack.wait('CREATE_COMPLETE')
+        early.update(_scheduled(1))
+        early.wait('UPDATE_COMPLETE')
+        change('none')
+        with pytest.raises(base.NotShown, match='could not be found'):
+            idle.show()
+        for name in LACKED:
+            with pytest.raises(base.NotShown, match=f'{name}.*not be found'):
+                deleted[name].show()
+            path = f'/stacks/{deleted[name].name}/{deleted[name].id}'
+            assert session.delete('orchestration', path).status == 204
+            updated[name].update(_scheduled(2))
+        # What has taken them out before goes on, so it is not slowness.
+        early.update(_scheduled(2))
+        early.wait('UPDATE_COMPLETE')
+        early.delete()
+        early.wait('DELETE_COMPLETE')
+
+        def states(stacks):
+            return {stack.status for stack in stacks.values()}
+
+        assert states(updated) == {'UPDATE_IN_PROGRESS'}
+        assert states(deleted) == {'DELETE_IN_PROGRESS'}
+        change(base.ROOT)
+        assert idle.status == 'CREATE_COMPLETE'
+        # They are not gone on with unless somebody asks again.
+        assert states(updated) == {'UPDATE_IN_PROGRESS'}
+        assert states(deleted) == {'DELETE_IN_PROGRESS'}
+        for stack in updated.values():
+            stack.update(_scheduled(2))
+        for stack in updated.values():
+            stack.wait('UPDATE_COMPLETE')
+        for stack in made:
+            stack.delete()
+        for stack in made:
+            stack.wait('DELETE_COMPLETE')
+            assert _in_mistral(cloud, stack) == []
+    finally:
+        change(base.ROOT)
+        for stack in made:
+            stack.purge()
