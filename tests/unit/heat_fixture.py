@@ -183,6 +183,7 @@ class Heat:
     :ivar auth: the login of every context, with the cloud's endpoints.
     :ivar context: the request context of a user of the project PROJECT.
     :ivar meanwhile: called wherever Heat would sleep for a second.
+    :ivar waited: for how many seconds Heat would have slept so far.
     """
 
     #: So many seconds Heat may wait without getting on.
@@ -201,7 +202,7 @@ class Heat:
         """Start with an empty database."""
         with contextlib.ExitStack() as cleanup:
             self.meanwhile = lambda: None
-            self._waited = 0
+            self.waited = 0
             cleanup.enter_context(
                 mock.patch.object(scheduler.TaskRunner, '_sleep', self._sleep)
             )
@@ -234,8 +235,8 @@ class Heat:
 
     def _sleep(self, seconds):
         if seconds:
-            self._waited += seconds
-            if self._waited > self.PATIENCE:
+            self.waited += seconds
+            if self.waited > self.PATIENCE:
                 raise StillWaiting(f'after {self.PATIENCE} seconds')
             self.meanwhile()
 
@@ -324,7 +325,7 @@ class Heat:
 
         :raises AssertionError: if it ends otherwise than COMPLETE.
         """
-        self._waited = 0
+        self.waited = 0
         getattr(stack, action.lower())()
         # What the engine does last; until then the row says IN_PROGRESS.
         stack.persist_state_and_release_lock(uuid.uuid4().hex)
@@ -332,13 +333,13 @@ class Heat:
 
     def update(self, stack, template, parameters=None):
         """Update a stack to a template, as :meth:`create` creates one."""
-        self._waited = 0
+        self.waited = 0
         stack.update(self._changed(stack, template, parameters))
         _expect(stack, stack.UPDATE)
 
     def delete(self, stack):
         """Delete a stack."""
-        self._waited = 0
+        self.waited = 0
         stack.delete()
         _expect(stack, stack.DELETE)
 

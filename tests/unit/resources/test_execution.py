@@ -2,6 +2,7 @@
 """OS::Mistral::Execution."""
 
 import json
+import time
 
 from heat.common import exception
 
@@ -41,6 +42,9 @@ class ExecutionTest(fake_mistral.MistralTestCase):
             ],
         }
         self.heat.meanwhile = self.end
+        # What waits for a time must not spin until that has come.
+        began = time.monotonic()
+        self.patch(time, 'monotonic', lambda: began + self.heat.waited)
 
     def end(self):
         """Let what runs end, as Heat waits for it."""
