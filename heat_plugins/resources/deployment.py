@@ -44,8 +44,10 @@ class DeploymentMixin(
 ):
     """The behaviour of our deployment classes; see the module."""
 
-    # What had replaced this one when a check of it began.
+    # What had replaced this one when a check of it began; and which template
+    # that is for, with the version of the row that it has read.
     _replaced_before = None
+    _checked_for = None
 
     # An update mends what a check has found fault with.
     always_replace_on_check_failed = False
@@ -206,11 +208,49 @@ class DeploymentMixin(
             self._withdraw_row(row)
 
     @rows.unquoted()
-    def update_convergence(self, *args, **kwargs):
+    def update_convergence(self, template_id, *args, **kwargs):
         """Check this one for another traversal of its stack."""
         # Heat forgets it before it asks for a replacement.
         self._replaced_before = self.replaced_by
-        return super().update_convergence(*args, **kwargs)
+        self._checked_for = template_id, self._atomic_key
+        return super().update_convergence(template_id, *args, **kwargs)
+
+    def state_set(self, action, status, *args, **kwargs):
+        """Note what is being done, or how it has ended.
+
+        :raises exception.UpdateInProgress: another check of this one does
+            it, or has done so.
+        """
+        if (action, status) == (self.UPDATE, self.IN_PROGRESS):
+            self._hold_that_it_is_due()
+        return super().state_set(action, status, *args, **kwargs)
+
+    def _hold_that_it_is_due(self):
+        """Raise if an update is not what is to be done any more.
+
+        A check that meets another one at work tries again a moment later,
+        and Heat lets it do what was to be done before. The server would be
+        given the same UPDATE twice; and the stack, complete after the first,
+        would fail of the template that the second still refers to, where the
+        database looks at that.
+        """
+        if self._checked_for is None:
+            return
+        template_id, version = self._checked_for
+        if self._atomic_key == version:
+            return
+        found = resource_objects.Resource.get_obj(
+            self.context, self.id, refresh=True
+        )
+        is_done = (
+            found.current_template_id == template_id
+            and found.status == self.COMPLETE
+        )
+        if is_done or (found.action, found.status) == (
+            self.CREATE,
+            self.FAILED,
+        ):
+            raise exception.UpdateInProgress(resource_name=self.name)
 
     @rows.unquoted()
     def make_replacement(self, new_tmpl_id, *args, **kwargs):

@@ -535,7 +535,10 @@ def test_a_stack_that_is_updated_while_signals_arrive_is_updated(stacks):
         zip(waits.NAMES, waits.NAMES, strict=True)
     )
     for name in waits.NAMES:
-        assert stack.deployment(name).inputs['who'] == 'moon'
+        found = stack.deployment(name)
+        assert found.inputs['who'] == 'moon'
+        # Nor is one updated twice, and the stack complete before.
+        assert found.status == 'COMPLETE'
 
 
 def test_deployment_may_go_while_its_signal_arrives(stacks):

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two checks of a deployment at once: what one has done is done."""
+
+from heat.common import exception
+from heat.db import api as db_api
+from heat.engine import resource
+
+from tests.unit.resources import deployments
+
+
+class RecheckTest(deployments.DeploymentTestCase):
+    """A check finds another one at work, and tries again a moment later."""
+
+    def setUp(self):
+        super().setUp()
+        self.stack = self.created()
+        whole = deployments.template(input_values={'who': 'moon'})
+        whole['resources']['deployment']['properties'].update(
+            {
+                name: self.stack[name].FnGetRefId()
+                for name in ('config', 'server')
+            }
+        )
+        self.other = self.heat.stack(whole, name='other')
+        db_api.stack_update(
+            self.stack.context, self.stack.id, {'convergence': True}
+        )
+        # As it was when both checks began.
+        self.checked, *scope = resource.Resource.load(
+            self.stack.context,
+            self.stack['deployment'].id,
+            self.stack.current_traversal,
+            True,
+            {
+                name: self.stack[name].node_data()
+                for name in ('config', 'server')
+            },
+        )
+        self.addCleanup(scope.clear)
+
+    def becomes(self, **values):
+        """Let somebody else have changed it meanwhile."""
+        row = db_api.resource_get(
+            self.stack.context, self.stack['deployment'].id
+        )
+        db_api.resource_update(
+            self.stack.context, row.id, values, row.atomic_key
+        )
+
+    def check(self):
+        self.checked.update_convergence(
+            self.other.t.id, set(), 'engine', 60, self.other
+        )
+
+    def assert_not_begun(self):
+        self.assertRaises(exception.UpdateInProgress, self.check)
+        self.assertEqual(1, len(self.handed))
+
+    def assert_begun(self):
+        self.check()
+        self.assertEqual(2, len(self.handed))
+        row = db_api.resource_get(self.stack.context, self.checked.id)
+        self.assertEqual(self.other.t.id, row.current_template_id)
+
+    def test_what_was_done_meanwhile_is_not_done_twice(self):
+        self.becomes(action='UPDATE', current_template_id=self.other.t.id)
+        self.assert_not_begun()
+        row = db_api.resource_get(self.stack.context, self.checked.id)
+        self.assertEqual(
+            ('UPDATE', 'COMPLETE', None),
+            (row.action, row.status, row.engine_id),
+        )
+
+    def test_what_failed_to_be_created_meanwhile_is_not_updated(self):
+        self.becomes(status='FAILED')
+        self.assert_not_begun()
+
+    def test_what_has_changed_otherwise_is_gone_on_with(self):
+        self.becomes()
+        self.assert_begun()
+
+    def test_what_failed_to_be_updated_meanwhile_is_updated(self):
+        self.becomes(
+            action='UPDATE',
+            status='FAILED',
+            current_template_id=self.other.t.id,
+        )
+        self.assert_begun()
+
+    def test_what_was_done_for_another_template_is_done_for_this(self):
+        self.becomes(action='UPDATE')
+        self.assert_begun()
