@@ -2,8 +2,8 @@
 """Events without end, over the whole life of a stack.
 
 For each event of a stack heat-engine starts a thread that tells those who
-have asked for events. Heat 27, whose threads are native ones, keeps a list of
-them for each stack, from which none that has ended is taken
+have asked for events. Heat 25 and later, whose threads are native ones, keep a
+list of them for each stack, from which none that has ended is taken
 (``heat.engine.service.ThreadGroup.add_thread`` overrides what oslo.service
 does about that). At 1000 it is full, after some hundred actions or signals:
 ``Maximum number of threads reached``. Whatever the stack does then fails,

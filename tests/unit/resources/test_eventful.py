@@ -10,7 +10,7 @@ from heat_plugins.resources import eventful
 
 
 class Group:
-    """Heat 27's ``ThreadGroup``, as far as it keeps what has ended."""
+    """Heat's ``ThreadGroup``, as far as it keeps what has ended."""
 
     def __init__(self, most=1000):
         self.threads = []
