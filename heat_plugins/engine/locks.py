@@ -75,7 +75,11 @@ def held(context: heat_context.RequestContext) -> list[Held]:
     With what was taken from them and has not been checked again so far, and
     replacements that nobody has begun with.
     """
-    row, stack = models.Resource, models.Stack
+    row, stack, deployment = (
+        models.Resource,
+        models.Stack,
+        models.SoftwareDeployment,
+    )
     # Of several of a name that a traversal has made, each in the place of one
     # before. Heat forgets whom one replaces once that has gone.
     newer = orm.aliased(row)
@@ -89,16 +93,27 @@ def held(context: heat_context.RequestContext) -> list[Held]:
     in_work = sqlalchemy.and_(
         row.status == 'IN_PROGRESS', row.engine_id.is_not(None)
     )
-    taken = sqlalchemy.and_(
+    is_to_go_on = sqlalchemy.and_(
         stack.status == 'IN_PROGRESS',
-        row.status == 'FAILED',
-        row.engine_id.is_(None),
-        row.status_reason.like(_REASON % '%'),
         # Otherwise its replacement is what goes on.
         sqlalchemy.or_(
             row.action == 'DELETE',
             sqlalchemy.and_(row.replaced_by.is_(None), is_last),
         ),
+    )
+    # If the stack has failed before anybody checked it.
+    is_on_server = sqlalchemy.and_(
+        stack.status == 'FAILED',
+        sqlalchemy.exists().where(
+            deployment.id == row.physical_resource_id,
+            deployment.status == 'IN_PROGRESS',
+        ),
+    )
+    taken = sqlalchemy.and_(
+        row.status == 'FAILED',
+        row.engine_id.is_(None),
+        row.status_reason.like(_REASON % '%'),
+        sqlalchemy.or_(is_to_go_on, is_on_server),
     )
     # Heat commits a replacement before it sends who is to begin with it.
     unbegun = sqlalchemy.and_(

@@ -165,8 +165,9 @@ class Rescuer:
         try:
             stack, found, _scope = locks.load(held)
             # Heat may replace what has failed, and we answer for our own.
+            has_failed = stack.status == stack.FAILED
             if found.type() not in _TYPES or (
-                held.stack_has_failed and not isinstance(found, Deployment)
+                has_failed and not isinstance(found, Deployment)
             ):
                 self._others.add(held.key)
                 return False
@@ -197,7 +198,9 @@ def _go_on(
 ) -> bool:
     """Have a resource checked again, or fail; whether that was ours to do."""
     context = heat_context.get_admin_context()
-    node = None if held.stack_has_failed else _node(stack, found)
+    # By now; to ask whether engines live takes seconds.
+    has_failed = stack.status == stack.FAILED
+    node = None if has_failed else _node(stack, found)
     if node != found.id and isinstance(found, Deployment):
         # Still the dead engine's: who fails here tries it all again.
         if not locks.change(context, held):
@@ -225,7 +228,7 @@ def _go_on(
         check_resource.CheckResource(
             None, worker_client.WorkerClient(), None, None, {}
         ).retrigger_check_resource(stack.context, node, stack)
-    elif not held.stack_has_failed:
+    elif not has_failed:
         stack.mark_failed(
             f'Resource {found.action} failed: resources.{found.name}: '
             f'{held.reason}'

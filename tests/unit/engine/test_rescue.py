@@ -350,6 +350,38 @@ class FailTest(deployments.DeploymentTestCase):
     def test_in_a_stack_that_has_failed(self):
         self.fails('FAILED')
 
+    def test_in_one_that_fails_as_it_is_asked_whether_engines_live(self):
+        def alive(*_):
+            db_api.stack_update(
+                self.context, self.stack.id, {'status': 'FAILED'}
+            )
+            return False
+
+        self.patch(service_utils, 'engine_alive', alive)
+        number = self.stack['deployment'].id
+        self.assertEqual(['deployment'], self.look('IN_PROGRESS', number))
+        self.assertEqual([], self.deployment_rows())
+
+    def test_in_one_that_fails_before_anybody_has_checked_it(self):
+        checked = []
+        self.patch(
+            check_resource.CheckResource,
+            'retrigger_check_resource',
+            lambda self, context, number, stack: checked.append(number),
+        )
+        number = self.stack['deployment'].id
+        self.assertEqual(['deployment'], self.look('IN_PROGRESS', number))
+        self.assertEqual([number], checked)
+        self.assertEqual(1, len(self.deployment_rows()))
+        rescuer = rescue.Rescuer()
+        db_api.stack_update(self.context, self.stack.id, {'status': 'FAILED'})
+        self.assertEqual([], rescuer.look())
+        self.now += rescue.CHECKING + 1
+        self.assertEqual(1, len(rescuer.look()))
+        self.assertEqual([], self.deployment_rows())
+        self.now += rescue.CHECKING + 1
+        self.assertEqual([], rescuer.look())
+
     def test_what_replaces_another_lets_that_be_replaced_again(self):
         self.lets_another_be_replaced()
 
