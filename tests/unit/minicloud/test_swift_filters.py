@@ -125,6 +125,13 @@ class FaultsTest(FilterTest):
         self.assertEqual(200, request(self.app, path='/v1/a/c/o')[0])
         self.assertEqual(503, request(self.app, path='/v1/a/c')[0])
 
+    def test_what_is_signed_can_be_spared(self):
+        self.rules({'status': 401, 'query': '^(?!.*temp_url_sig)'})
+        self.assertEqual(401, request(self.app)[0])
+        self.assertEqual(401, request(self.app, QUERY_STRING='limit=1')[0])
+        signed = 'limit=1&temp_url_sig=0'
+        self.assertEqual(200, request(self.app, QUERY_STRING=signed)[0])
+
     def test_count_starts_again_with_new_rules(self):
         for _ in range(2):
             self.rules({'status': 503, 'count': 2})

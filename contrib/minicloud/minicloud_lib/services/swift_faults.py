@@ -5,7 +5,7 @@ The rules are a JSON list in a file, read again whenever it has changed. The
 first rule that matches a request applies. Keys of a rule, all optional:
 
 method, path        regular expressions, both matched in full
-user_agent          regular expression, found anywhere
+user_agent, query   regular expressions, found anywhere
 status              answer this and do not pass the request on
 body                the text of that answer
 delay               seconds to wait first
@@ -116,6 +116,7 @@ def applies(rule: Rule, environ: dict[str, Any], now: float) -> bool:
         and re.search(
             rule.get('user_agent', ''), environ.get('HTTP_USER_AGENT', '')
         )
+        and re.search(rule.get('query', ''), environ.get('QUERY_STRING', ''))
     )
 
 
