@@ -6,6 +6,7 @@ import uuid
 
 from heat.common import exception
 from heat.engine import resource
+from heat.objects import resource as resource_objects
 from heat.objects import software_config as config_objects
 from heat.rpc import api as rpc_api
 from oslo_db import exception as db_exception
@@ -70,7 +71,8 @@ class HandOver:
         if not self._may_run(action, server):
             return None
         if self.resource_id is None:
-            self.resource_id_set(str(uuid.uuid4()))
+            # Stored as it is handed over.
+            self.resource_id = str(uuid.uuid4())
         now = time.monotonic()
         limit = self.properties[deployment_schema.TIMEOUT]
         wait = deployment_waiting.Wait(
@@ -182,6 +184,13 @@ class HandOver:
         :param row: what the server was given before, or None.
         """
         if row is None:
+            # Heat's resource_id_set goes on if the database fails, and then
+            # nobody would know whose row it is.
+            resource_objects.Resource.update_by_id(
+                self.context,
+                self.id,
+                {'physical_resource_id': self.resource_id},
+            )
             self.rpc_client().check_room_for_config(self.context)
         params = self._build_derived_config_params(wait.action, wait.config)
         config_objects.SoftwareConfig.create(

@@ -3,6 +3,8 @@
 
 import fixtures
 from heat.common import exception
+from heat.db import api as db_api
+from heat.objects import resource as resource_objects
 from heat.objects import software_config as config_objects
 from oslo_db import exception as db_exception
 
@@ -487,6 +489,24 @@ class DatabaseTest(deployments.DeploymentTestCase):
             "Heat's database does not answer: DBConnectionError", reason
         )
         self.assertNotIn('hush', reason)
+
+    def test_whose_row_it_is_is_known_after_the_engine_has_died(self):
+        self.fail(
+            resource_objects.Resource,
+            'update_by_id',
+            1,
+            only=lambda context, number, values: (
+                [*values] == ['physical_resource_id']
+                and db_api.resource_get(context, number).name == 'deployment'
+            ),
+        )
+        stack, task = self.waiting()
+        self.addCleanup(task.cancel)
+        (row,) = self.deployment_rows()
+        found = resource_objects.Resource.get_obj(
+            stack.context, stack['deployment'].id, refresh=True
+        )
+        self.assertEqual(row.id, found.physical_resource_id)
 
     def test_what_may_have_been_written_goes_if_it_is_cancelled(self):
         self.fail(
