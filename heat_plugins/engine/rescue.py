@@ -201,6 +201,12 @@ def _go_on(
     # By now; to ask whether engines live takes seconds.
     has_failed = stack.status == stack.FAILED
     node = None if has_failed else _node(stack, found)
+    if has_failed:
+        # Not to be come back to: there is nothing more to do before its next
+        # update.
+        held = dataclasses.replace(
+            held, reason=f'{held.reason}, and the stack has failed'
+        )
     if node != found.id and isinstance(found, Deployment):
         # Still the dead engine's: who fails here tries it all again.
         if not locks.change(context, held):

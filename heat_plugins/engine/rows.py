@@ -18,6 +18,7 @@ from oslo_db import api as oslo_db_api
 from oslo_db import exception as db_exception
 from oslo_utils import timeutils
 import sqlalchemy
+from sqlalchemy import orm
 
 from heat_plugins.signals import body
 from heat_plugins.signals import errors
@@ -281,3 +282,31 @@ def data_of_later(
     )
     with db_api.context_manager.reader.using(context) as session:
         return set(session.execute(query).scalars())
+
+
+def may_be_replaced(
+    context, stack_id: str, name: str, number: int, template_id: int
+) -> bool:
+    """Say whether a resource is to be made anew for a template.
+
+    Not if an engine works on it, and not if another one stands in its place
+    for that template already. Heat forgets whom it was replaced by as soon as
+    a check of it begins, so that its word on that is not enough.
+
+    :param number: of the resource, in the database.
+    """
+    row = models.Resource
+    newer = orm.aliased(row)
+    stands = sqlalchemy.exists().where(
+        newer.stack_id == stack_id,
+        newer.name == name,
+        newer.id > number,
+        newer.current_template_id == template_id,
+        newer.action != 'DELETE',
+        newer.status != 'FAILED',
+    )
+    query = sqlalchemy.select(row.id).where(
+        row.id == number, row.engine_id.is_(None), ~stands
+    )
+    with db_api.context_manager.reader.using(context) as session:
+        return session.execute(query).first() is not None

@@ -44,9 +44,8 @@ class DeploymentMixin(
 ):
     """The behaviour of our deployment classes; see the module."""
 
-    # What had replaced this one when a check of it began; and which template
-    # that is for, with the version of the row that it has read.
-    _replaced_before = None
+    # The template that it is checked for, and the version of the row that was
+    # read for that.
     _checked_for = None
 
     # An update mends what a check has found fault with.
@@ -210,8 +209,6 @@ class DeploymentMixin(
     @rows.unquoted()
     def update_convergence(self, template_id, *args, **kwargs):
         """Check this one for another traversal of its stack."""
-        # Heat forgets it before it asks for a replacement.
-        self._replaced_before = self.replaced_by
         self._checked_for = template_id, self._atomic_key
         return super().update_convergence(template_id, *args, **kwargs)
 
@@ -258,8 +255,10 @@ class DeploymentMixin(
 
         :raises exception.UpdateInProgress: another one has by now.
         """
-        if self._is_replaced_for(new_tmpl_id):
-            # A message that lay in the broker until it was sent once more.
+        if not rows.may_be_replaced(
+            self.context, self.stack.id, self.name, self.id, new_tmpl_id
+        ):
+            # Two checks of it, or a message that was sent twice.
             raise exception.UpdateInProgress(resource_name=self.name)
         has_failed = self.state in (
             (self.CREATE, self.FAILED),
@@ -272,22 +271,6 @@ class DeploymentMixin(
         if not has_failed:
             self.take_back()
         return replacement
-
-    def _is_replaced_for(self, template_id):
-        """Say whether what a template has instead of this one still stands."""
-        if self._replaced_before is None:
-            return False
-        try:
-            found = resource_objects.Resource.get_obj(
-                self.context, self._replaced_before
-            )
-        except exception.NotFound:
-            return False
-        return (
-            found.current_template_id == template_id
-            and found.action != self.DELETE
-            and found.status != self.FAILED
-        )
 
     def _needs_update(self, *args, **kwargs):
         # Heat takes a failed resource for complete if nothing has changed.

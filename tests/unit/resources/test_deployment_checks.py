@@ -75,6 +75,36 @@ class RecheckTest(deployments.DeploymentTestCase):
         self.becomes(status='FAILED')
         self.assert_not_begun()
 
+    def test_what_was_replaced_meanwhile_is_not_replaced_twice(self):
+        former = self.checked.make_replacement(self.other.t.id, set())
+        # Heat forgets that as it begins.
+        self.becomes(replaced_by=None)
+        again = self.assertRaises(
+            exception.UpdateInProgress,
+            self.checked.make_replacement,
+            self.other.t.id,
+            set(),
+        )
+        self.assertIn('deployment', str(again))
+        row = db_api.resource_get(self.stack.context, former)
+        db_api.resource_update(
+            self.stack.context, former, {'status': 'FAILED'}, row.atomic_key
+        )
+        self.assertLess(
+            former, self.checked.make_replacement(self.other.t.id, set())
+        )
+
+    def test_what_is_worked_on_is_not_replaced_nor_taken_back(self):
+        self.checked.state_set('CREATE', 'FAILED')
+        self.becomes(action='DELETE', status='IN_PROGRESS', engine_id='other')
+        self.assertRaises(
+            exception.UpdateInProgress,
+            self.checked.make_replacement,
+            self.other.t.id,
+            set(),
+        )
+        self.assertEqual(1, len(self.deployment_rows()))
+
     def test_what_has_changed_otherwise_is_gone_on_with(self):
         self.becomes()
         self.assert_begun()
