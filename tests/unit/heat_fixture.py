@@ -183,7 +183,8 @@ class Heat:
     :ivar auth: the login of every context, with the cloud's endpoints.
     :ivar context: the request context of a user of the project PROJECT.
     :ivar meanwhile: called wherever Heat would sleep for a second.
-    :ivar waited: for how many seconds Heat would have slept so far.
+    :ivar waited: for how many seconds Heat would have slept in the action at
+        hand.
     """
 
     #: So many seconds Heat may wait without getting on.

@@ -347,6 +347,16 @@ class FailTest(deployments.DeploymentTestCase):
         self.assertEqual([], self.look('FAILED'))
         self.assertEqual(1, len(self.deployment_rows()))
 
+    def retriggered(self):
+        """Collect what Heat is told to check, by number."""
+        checked = []
+        self.patch(
+            check_resource.CheckResource,
+            'retrigger_check_resource',
+            lambda self, context, number, stack: checked.append(number),
+        )
+        return checked
+
     def test_in_a_stack_that_has_failed(self):
         self.fails('FAILED')
 
@@ -363,12 +373,7 @@ class FailTest(deployments.DeploymentTestCase):
         self.assertEqual([], self.deployment_rows())
 
     def test_in_one_that_fails_before_anybody_has_checked_it(self):
-        checked = []
-        self.patch(
-            check_resource.CheckResource,
-            'retrigger_check_resource',
-            lambda self, context, number, stack: checked.append(number),
-        )
+        checked = self.retriggered()
         number = self.stack['deployment'].id
         self.assertEqual(['deployment'], self.look('IN_PROGRESS', number))
         self.assertEqual([number], checked)
@@ -392,12 +397,7 @@ class FailTest(deployments.DeploymentTestCase):
         self.assertEqual([], self.deployment_rows())
 
     def lets_another_be_replaced(self):
-        checked = []
-        self.patch(
-            check_resource.CheckResource,
-            'retrigger_check_resource',
-            lambda self, context, number, stack: checked.append(number),
-        )
+        checked = self.retriggered()
         row = db_api.resource_get(self.context, self.stack['deployment'].id)
         db_api.resource_update(
             self.context,

@@ -15,6 +15,7 @@ from unittest import mock
 import uuid
 
 from heat.db import api as db_api
+from heat.engine import resource
 from heat.objects import software_config as config_objects
 from heat.objects import software_deployment as deployment_objects
 from oslo_config import cfg
@@ -340,6 +341,31 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         task = self.heat.begin(stack, action, whole)
         for _ in range(9):
             self.assertFalse(self.step(task), stack.status_reason)
+        return stack, task
+
+    def checked(self, stack, number):
+        """Return a resource as a worker loads it."""
+        found, *scope = resource.Resource.load(
+            stack.context,
+            number,
+            stack.current_traversal,
+            True,
+            {name: stack[name].node_data() for name in ('config', 'server')},
+        )
+        # Its references are weak.
+        self.addCleanup(scope.clear)
+        return found
+
+    def begun(self):
+        """Create a stack until its server has been handed a config.
+
+        Heat has not looked whether that is complete; return stack and task.
+        """
+        self.answer = None
+        stack = self.heat.stack(template())
+        task = self.heat.begin(stack, 'CREATE')
+        while not self.deployment_rows():
+            self.step(task)
         return stack, task
 
     def failed(self, task, stack, name='deployment'):

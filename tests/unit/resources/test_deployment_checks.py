@@ -3,7 +3,6 @@
 
 from heat.common import exception
 from heat.db import api as db_api
-from heat.engine import resource
 
 from tests.unit.resources import deployments
 
@@ -26,17 +25,7 @@ class RecheckTest(deployments.DeploymentTestCase):
             self.stack.context, self.stack.id, {'convergence': True}
         )
         # As it was when both checks began.
-        self.checked, *scope = resource.Resource.load(
-            self.stack.context,
-            self.stack['deployment'].id,
-            self.stack.current_traversal,
-            True,
-            {
-                name: self.stack[name].node_data()
-                for name in ('config', 'server')
-            },
-        )
-        self.addCleanup(scope.clear)
+        self.found = self.checked(self.stack, self.stack['deployment'].id)
 
     def becomes(self, **values):
         """Let somebody else have changed it meanwhile."""
@@ -48,7 +37,7 @@ class RecheckTest(deployments.DeploymentTestCase):
         )
 
     def check(self):
-        self.checked.update_convergence(
+        self.found.update_convergence(
             self.other.t.id, set(), 'engine', 60, self.other
         )
 
@@ -59,13 +48,13 @@ class RecheckTest(deployments.DeploymentTestCase):
     def assert_begun(self):
         self.check()
         self.assertEqual(2, len(self.handed))
-        row = db_api.resource_get(self.stack.context, self.checked.id)
+        row = db_api.resource_get(self.stack.context, self.found.id)
         self.assertEqual(self.other.t.id, row.current_template_id)
 
     def test_what_was_done_meanwhile_is_not_done_twice(self):
         self.becomes(action='UPDATE', current_template_id=self.other.t.id)
         self.assert_not_begun()
-        row = db_api.resource_get(self.stack.context, self.checked.id)
+        row = db_api.resource_get(self.stack.context, self.found.id)
         self.assertEqual(
             ('UPDATE', 'COMPLETE', None),
             (row.action, row.status, row.engine_id),
@@ -76,12 +65,12 @@ class RecheckTest(deployments.DeploymentTestCase):
         self.assert_not_begun()
 
     def test_what_was_replaced_meanwhile_is_not_replaced_twice(self):
-        former = self.checked.make_replacement(self.other.t.id, set())
+        former = self.found.make_replacement(self.other.t.id, set())
         # Heat forgets that as it begins.
         self.becomes(replaced_by=None)
         again = self.assertRaises(
             exception.UpdateInProgress,
-            self.checked.make_replacement,
+            self.found.make_replacement,
             self.other.t.id,
             set(),
         )
@@ -91,15 +80,15 @@ class RecheckTest(deployments.DeploymentTestCase):
             self.stack.context, former, {'status': 'FAILED'}, row.atomic_key
         )
         self.assertLess(
-            former, self.checked.make_replacement(self.other.t.id, set())
+            former, self.found.make_replacement(self.other.t.id, set())
         )
 
     def test_what_is_worked_on_is_not_replaced_nor_taken_back(self):
-        self.checked.state_set('CREATE', 'FAILED')
+        self.found.state_set('CREATE', 'FAILED')
         self.becomes(action='DELETE', status='IN_PROGRESS', engine_id='other')
         self.assertRaises(
             exception.UpdateInProgress,
-            self.checked.make_replacement,
+            self.found.make_replacement,
             self.other.t.id,
             set(),
         )

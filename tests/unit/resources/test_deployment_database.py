@@ -169,11 +169,7 @@ class QuoteTest(deployments.DeploymentTestCase):
         self.assert_quotes_nothing(stack)
 
     def test_also_before_anybody_has_looked(self):
-        stack = self.heat.stack(deployments.template())
-        self.answer = None
-        task = self.heat.begin(stack, 'CREATE')
-        while not self.deployment_rows():
-            self.step(task)
+        stack, task = self.begun()
         failing = self.breaks(in_process.Service, 'delete_software_deployment')
         task.cancel()
         failing.assert_called()

@@ -176,19 +176,6 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         )
         return other
 
-    def checked(self, stack, number):
-        """Return a resource as a worker loads it."""
-        found, *scope = resource.Resource.load(
-            stack.context,
-            number,
-            stack.current_traversal,
-            True,
-            {name: stack[name].node_data() for name in ('config', 'server')},
-        )
-        # Its references are weak.
-        self.addCleanup(scope.clear)
-        return found
-
     def test_it_spares_what_replaced_it_on_the_same_server(self):
         self.replaced(self.refused())
         self.assertEqual(['CREATE', 'CREATE'], self.actions())

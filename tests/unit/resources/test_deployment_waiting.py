@@ -429,11 +429,7 @@ class CancelTest(deployments.DeploymentTestCase):
         self.assert_taken_back(stack)
 
     def test_also_before_anybody_has_looked(self):
-        stack = self.heat.stack(deployments.template())
-        self.answer = None
-        task = self.heat.begin(stack, 'CREATE')
-        while not self.deployment_rows():
-            self.step(task)
+        stack, task = self.begun()
         task.cancel()
         self.assert_taken_back(stack)
 
