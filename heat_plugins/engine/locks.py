@@ -17,7 +17,8 @@ from heat.engine import resource
 from heat.engine import stack as parser
 from heat.objects import service as service_objects
 import sqlalchemy
-from sqlalchemy import orm
+
+from heat_plugins.engine import rows
 
 #: Why a resource has failed that was taken away; with the engine's id.
 _REASON = 'Engine %s has died'
@@ -36,7 +37,7 @@ class Held:
     :ivar reason: why it has failed, if it has.
     :ivar has_begun: False if an engine has made it, and it is not known
         whether another one was told to begin with it.
-    :ivar stack_has_failed: so that nothing of it is repeated for now.
+    :ivar stack_has_failed: as it was looked for, which takes a while.
     """
 
     id: int
@@ -81,15 +82,8 @@ def held(context: heat_context.RequestContext) -> list[Held]:
         models.SoftwareDeployment,
     )
     # Of several of a name that a traversal has made, each in the place of one
-    # before. Heat forgets whom one replaces once that has gone.
-    newer = orm.aliased(row)
-    is_last = ~sqlalchemy.exists().where(
-        newer.stack_id == row.stack_id,
-        newer.name == row.name,
-        newer.id > row.id,
-        newer.current_template_id == stack.raw_template_id,
-        newer.action != 'DELETE',
-    )
+    # before.
+    is_last = ~rows.is_made_anew(stack.raw_template_id)
     in_work = sqlalchemy.and_(
         row.status == 'IN_PROGRESS', row.engine_id.is_not(None)
     )

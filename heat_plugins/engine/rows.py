@@ -284,29 +284,42 @@ def data_of_later(
         return set(session.execute(query).scalars())
 
 
-def may_be_replaced(
-    context, stack_id: str, name: str, number: int, template_id: int
-) -> bool:
+def is_made_anew(
+    template_id: object, *, stands: bool = False
+) -> sqlalchemy.Exists:
+    """Return the condition that a template has another one in its place.
+
+    In the place of the resource that a statement asks for. Heat itself forgets
+    whom it was replaced by as soon as a check of it begins, and whom another
+    replaces once that has gone.
+
+    :param template_id: a number, or the column that has it.
+    :param stands: whether one that has failed does not count.
+    """
+    row, newer = models.Resource, orm.aliased(models.Resource)
+    found = sqlalchemy.exists().where(
+        newer.stack_id == row.stack_id,
+        newer.name == row.name,
+        newer.id > row.id,
+        newer.current_template_id == template_id,
+        newer.action != 'DELETE',
+    )
+    return found.where(newer.status != 'FAILED') if stands else found
+
+
+def may_be_replaced(context, number: int, template_id: int) -> bool:
     """Say whether a resource is to be made anew for a template.
 
     Not if an engine works on it, and not if another one stands in its place
-    for that template already. Heat forgets whom it was replaced by as soon as
-    a check of it begins, so that its word on that is not enough.
+    for that template already.
 
     :param number: of the resource, in the database.
     """
     row = models.Resource
-    newer = orm.aliased(row)
-    stands = sqlalchemy.exists().where(
-        newer.stack_id == stack_id,
-        newer.name == name,
-        newer.id > number,
-        newer.current_template_id == template_id,
-        newer.action != 'DELETE',
-        newer.status != 'FAILED',
-    )
     query = sqlalchemy.select(row.id).where(
-        row.id == number, row.engine_id.is_(None), ~stands
+        row.id == number,
+        row.engine_id.is_(None),
+        ~is_made_anew(template_id, stands=True),
     )
     with db_api.context_manager.reader.using(context) as session:
         return session.execute(query).first() is not None

@@ -255,9 +255,7 @@ class DeploymentMixin(
 
         :raises exception.UpdateInProgress: another one has by now.
         """
-        if not rows.may_be_replaced(
-            self.context, self.stack.id, self.name, self.id, new_tmpl_id
-        ):
+        if not rows.may_be_replaced(self.context, self.id, new_tmpl_id):
             # Two checks of it, or a message that was sent twice.
             raise exception.UpdateInProgress(resource_name=self.name)
         has_failed = self.state in (
