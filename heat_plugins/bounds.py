@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits for work on texts and lists that somebody else controls.
+
+heat-engine and Mistral's executors serve every project of a cloud, so no
+input may cost more than a small multiple of its size. Everything here is
+linear in its input up to a named limit, and constant beyond it:
+
+- `cut` a text before a regular expression sees it;
+- `read_json` instead of ``json.loads``;
+- `closest` for "did you mean";
+- `listed` for problems and names in a message.
+"""
+
+from collections.abc import Callable, Iterable, Sized
+import difflib
+import heapq
+import itertools
+import json
+from typing import Any, Final
+
+#: Characters of a text that are matched to make a message from it.
+TEXT: Final = 4096
+
+#: Characters of a name in a message.
+NAME: Final = 100
+
+#: Problems or names that one message lists.
+LISTED: Final = 10
+
+#: Levels of lists and maps. Whoever handles a value later goes through it
+#: by recursion, and Python's limit is shared with the callers of that.
+DEPTH: Final = 64
+
+#: Known names among which `closest` searches.
+CANDIDATES: Final = 1000
+
+# The letters of two names are counted in linear time; to compare their order
+# takes the cube of their length, so that only the best few get that far.
+_COMPARED: Final = 8
+_COMPARED_LENGTH: Final = 64
+
+_Container = dict[Any, Any] | list[Any]
+
+
+def cut(text: str, limit: int = TEXT) -> str:
+    """Return the first characters of a text, to be matched or parsed."""
+    return text[:limit]
+
+
+def shortened(text: str, limit: int = NAME) -> str:
+    """Return a text of at most `limit` characters; a cut one ends in "…"."""
+    return text if len(text) <= limit else f'{text[: limit - 1]}…'
+
+
+def listed(
+    parts: Iterable[str], limit: int = LISTED, *, between: str = ', '
+) -> str:
+    """Join the first parts, and say how many more there are.
+
+    An iterator is not consumed beyond the part after `limit`, so that parts
+    which are not shown cost nothing. Its message then ends in "and more".
+
+    :returns: an empty text if there are no parts.
+    """
+    iterator = iter(parts)
+    shown = list(itertools.islice(iterator, limit))
+    if isinstance(parts, Sized):
+        if more := len(parts) - len(shown):
+            shown.append(f'and {more} more')
+    elif next(iterator, None) is not None:
+        shown.append('and more')
+    return between.join(shown)
+
+
+def closest(
+    name: str, known: Iterable[str], likeness: float = 0.6
+) -> str | None:
+    """Return the known name that is most like one that is unknown.
+
+    :param known: the first `CANDIDATES` names are compared.
+    :param likeness: from 0 to 1; what is less like the name is no answer.
+    :returns: None if no name is like it, or if it is very long.
+    """
+    if len(name) > _COMPARED_LENGTH:
+        return None
+    matcher: difflib.SequenceMatcher[str] = difflib.SequenceMatcher()
+    matcher.set_seq2(name)
+    likely: list[tuple[float, str]] = []
+    for candidate in itertools.islice(known, CANDIDATES):
+        if len(candidate) > _COMPARED_LENGTH:
+            continue
+        matcher.set_seq1(candidate)
+        if matcher.real_quick_ratio() < likeness:
+            continue
+        if (upper := matcher.quick_ratio()) >= likeness:
+            likely.append((upper, candidate))
+    best: tuple[float, str] | None = None
+    for _, candidate in heapq.nlargest(_COMPARED, likely):
+        matcher.set_seq1(candidate)
+        found = matcher.ratio(), candidate
+        if found[0] >= likeness and (best is None or found > best):
+            best = found
+    return None if best is None else best[1]
+
+
+def read_json(
+    text: str | bytes,
+    *,
+    depth: int = DEPTH,
+    parse_constant: Callable[[str], Any] | None = None,
+) -> Any:
+    """Read JSON that is not nested too deeply.
+
+    The text itself has no limit here: whoever fetched it has set one.
+
+    :param depth: the most levels of lists and maps.
+    :param parse_constant: called with ``NaN``, ``Infinity``, ``-Infinity``.
+    :raises ValueError: the text is not JSON, or is nested too deeply, or
+        holds a number of more digits than Python reads.
+    """
+    try:
+        value = json.loads(text, parse_constant=parse_constant)
+    except RecursionError as exc:
+        raise ValueError('JSON is nested too deeply') from exc
+    check_depth(value, depth)
+    return value
+
+
+def check_depth(value: object, depth: int = DEPTH) -> None:
+    """Refuse a value that is nested too deeply.
+
+    :param value: as JSON has them: dicts, lists and scalars, without loops.
+    :raises ValueError: it has more than `depth` levels of lists and maps.
+    """
+    level = _containers([value])
+    for _ in range(depth):
+        if not level:
+            return
+        level = [part for each in level for part in _containers(_parts(each))]
+    if level:
+        raise ValueError(f'JSON is nested more than {depth} levels deep')
+
+
+def _containers(values: Iterable[Any]) -> list[_Container]:
+    return [each for each in values if isinstance(each, (dict, list))]
+
+
+def _parts(container: _Container) -> Iterable[Any]:
+    return container.values() if isinstance(container, dict) else container
