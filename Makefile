@@ -41,7 +41,7 @@ help:
 	@echo 'make demo        watch a real Heat deploy software and run workflows'
 	@echo 'make demo-plan   watch templates become a plan that is deployed'
 	@echo 'make test        lint, docs and all tests'
-	@echo 'make lint        ruff and mypy'
+	@echo 'make lint        ruff, mypy, bandit and pip-audit'
 	@echo 'make unit        the tests that need no cloud; BAD_INPUT=long makes'
 	@echo '                 up more input, for an hour or so'
 	@echo 'make functional  the tests on the mini cloud'
@@ -70,6 +70,9 @@ lint: $(STAMP)
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
+	$(PYTHON) -m bandit --quiet --configfile pyproject.toml \
+	    --recursive heat_plugins contrib
+	.ci/audit $(PYTHON)
 
 unit functional: %: $(STAMP)
 	$(PYTHON) -m pytest tests/$@ $(ARGS)

@@ -334,10 +334,9 @@ class Session:
         self._until = time.monotonic() + 3600
 
     @property
-    def token(self) -> str:
+    def token(self) -> str | None:
         if time.monotonic() > self._until:
             self._log_in()
-        assert self._client.token is not None
         return self._client.token
 
     @property

@@ -12,7 +12,8 @@ from heat_plugins.runs import errors as run_errors
 from heat_plugins.signals import errors as store_errors
 
 # The first that fits counts, so what is more special comes first.
-_CODES: tuple[tuple[str, tuple[type[Exception], ...]], ...] = (
+_Kinds = tuple[type[errors.PlanError], *tuple[type[Exception], ...]]
+_CODES: tuple[tuple[str, _Kinds], ...] = (
     ('invalid', (errors.Invalid,)),
     ('exists', (errors.Exists,)),
     ('in-use', (errors.InUse,)),
@@ -38,7 +39,6 @@ def report(exc: Exception) -> dict[str, str]:
 
 def error(found: abc.Mapping[str, Any]) -> errors.PlanError:
     """Return the error of a map."""
-    kinds = dict(_CODES).get(str(found.get('code')), (errors.ServiceError,))
-    kind = kinds[0]
-    assert issubclass(kind, errors.PlanError)
+    kinds = dict(_CODES)
+    kind, *_ = kinds.get(str(found.get('code')), kinds['error'])
     return kind(str(found.get('message')))

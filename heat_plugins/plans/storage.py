@@ -124,7 +124,8 @@ class Container:
 
     def own(self, prefix: str) -> list[str]:
         """List what is recorded about the plan, below `OWN`."""
-        assert prefix.startswith(OWN)
+        if not prefix.startswith(OWN):
+            raise ValueError(f'{prefix} is not below {OWN}')
         return [entry.name for entry in self._listed(prefix)]
 
     def read(self, path: str) -> bytes:

@@ -3,7 +3,7 @@
 
 from collections import abc
 import dataclasses
-from typing import Any
+from typing import Any, TypeGuard
 
 from heat_plugins.signals import body
 
@@ -38,7 +38,6 @@ def read(
     """
     if not looks_like_one(details) or _is_output(declared):
         return None
-    assert isinstance(details, dict)
     action, inputs = details[TRIGGER], details.get(INPUT_VALUES, {})
     if details.keys() - {TRIGGER, INPUT_VALUES}:
         return None
@@ -47,7 +46,7 @@ def read(
     return Trigger(action=action, inputs=inputs)
 
 
-def looks_like_one(details: object) -> bool:
+def looks_like_one(details: object) -> TypeGuard[dict[str, Any]]:
     """Say whether who sent a signal may have meant a trigger."""
     return isinstance(details, dict) and TRIGGER in details
 

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What CI runs, and what it makes of what goes wrong."""
 
+import http.server
+import json
 import os
 import pathlib
 import shutil
 import subprocess
+import sys
+import threading
 
 import fixtures
 import testtools
@@ -78,3 +82,55 @@ class RunTest(testtools.TestCase):
     def last(self, installed):
         code, output = self.run_ci(installed)
         return code, output.splitlines()[-1]
+
+
+class Advisories(http.server.BaseHTTPRequestHandler):
+    """An index that knows of one vulnerability, in every version of pip."""
+
+    def do_POST(self):
+        asked = json.loads(
+            self.rfile.read(int(self.headers['Content-Length']))
+        )
+        found = (
+            [{'id': 'PYSEC-0-1', 'summary': 'It has a hole', 'affected': []}]
+            if asked['package']['name'] == 'pip'
+            else []
+        )
+        body = json.dumps({'vulns': found} if found else {}).encode()
+        self.send_response(200)
+        self.send_header('Content-Length', str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        """Say nothing."""
+
+
+class AuditTest(testtools.TestCase):
+    def audit(self, index):
+        cache = self.useFixture(fixtures.TempDir()).path
+        done = subprocess.run(
+            [RUN.with_name('audit'), sys.executable],
+            env={**os.environ, 'OSV_URL': index, 'XDG_CACHE_HOME': cache},
+            capture_output=True,
+            text=True,
+        )
+        return done.returncode, done.stdout
+
+    def test_a_known_vulnerability_fails_it(self):
+        server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Advisories)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        code, output = self.audit(f'http://127.0.0.1:{server.server_port}')
+        self.assertEqual(1, code)
+        self.assertIn('PYSEC-0-1', output)
+
+    def test_an_index_that_cannot_be_reached_is_named_in_one_line(self):
+        code, output = self.audit('http://127.0.0.1:9/query')
+        self.assertEqual(
+            'pip-audit: not run, as http://127.0.0.1:9/query cannot be '
+            'reached\n',
+            output,
+        )
+        self.assertEqual(0, code)

@@ -45,7 +45,8 @@ def _pick(taken: Collection[int]) -> int:
     # connections, or one of those could sit on a port of ours at a restart.
     highest = max(_LOWEST + 1000, _ephemeral_start() - 1)
     for _ in range(_TRIES):
-        port = random.randint(_LOWEST, highest)
+        # Not a secret.
+        port = random.randint(_LOWEST, highest)  # noqa: S311 # nosec B311
         if port not in taken and is_free(port):
             return port
     raise errors.MinicloudError(

@@ -16,7 +16,8 @@ CONF = cfg.CONF
 
 def main(conf: str) -> None:
     # Else the periodic tasks do not see the options.
-    assert 'ironic.conductor.manager' not in sys.modules
+    if 'ironic.conductor.manager' in sys.modules:
+        raise RuntimeError('ironic.conductor.manager is imported already')
     common_service.prepare_service('ironic', ['ironic', '--config-file', conf])
     _make_tables()
     sqlite.prepare(CONF.database.connection)

@@ -30,7 +30,8 @@ def prepare(url: str) -> None:
         sqlalchemy.Engine, 'before_cursor_execute', _begin_now, retval=True
     )
     file = sqlalchemy.make_url(url).database
-    assert file is not None
+    if file is None:
+        raise ValueError(f'{url} names no file')
     # oslo.db closes the file after each session, and closing it for the last
     # time folds the write-ahead log into it. One that stays open avoids that.
     connection = sqlite3.connect(file, timeout=60, check_same_thread=False)

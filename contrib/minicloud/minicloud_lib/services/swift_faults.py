@@ -81,7 +81,9 @@ class Faults:
         for number, rule in enumerate(self._load()):
             if not applies(rule, environ, time.time()):
                 continue
-            if random.random() >= rule.get('probability', 1):
+            # Not a secret.
+            drawn = random.random()  # noqa: S311 # nosec B311
+            if drawn >= rule.get('probability', 1):
                 continue
             if 'count' in rule:
                 left = self._left.setdefault(number, rule['count'])
