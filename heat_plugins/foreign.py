@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""Foreign text, made safe to show: for one line, or for a block of lines.
+
+Foreign is what servers, services and users send. A terminal obeys some
+characters (ESC sequences, C1 controls), others forge a line of a log or turn
+round how text reads (bidirectional overrides), and some cannot be written at
+all (half a surrogate pair). Each of them is shown as Python escapes it, such
+as ``\x1b``, ``\n`` or ``\u202e``; all other characters stay. A backslash
+stays too, so the escaped form is for people and not to be parsed.
+"""
+
+import logging
+import textwrap
+import traceback
+import unicodedata
+
+#: The most characters of a line, and what replaces the rest of a text.
+LINE = 2000
+ELLIPSIS = '…'
+
+# The most characters of a line of a log: it may list many names.
+_LOGGED = 8 * LINE
+
+
+def line(text: object, limit: int | None = LINE) -> str:
+    """Return foreign text as one line that only stands there.
+
+    White space at its end is left out.
+
+    :param text: the text, or what `str` makes one of, such as an exception.
+    :param limit: the most characters of the result; None for no limit.
+    """
+    return _shown(str(text).rstrip(), limit, '')
+
+
+def block(text: object, limit: int | None = None) -> str:
+    r"""Return foreign text as lines that only stand there.
+
+    It keeps line feeds and tabs, and writes ``\r\n`` as a line feed.
+
+    :param text: see `line`.
+    :param limit: the most characters of the result; None for no limit.
+    """
+    given = str(text)
+    if limit is not None:
+        # A line feed may take two characters of the text.
+        given = given[: 2 * limit + 1]
+    return _shown(given.replace('\r\n', '\n'), limit, '\n\t')
+
+
+def logger(name: str) -> logging.Logger:
+    """Return the logger of a module; it makes safe what is logged."""
+    found = logging.getLogger(name)
+    guard(found)
+    return found
+
+
+def guard(log: logging.Logger) -> None:
+    """Have a logger make safe all that is logged by it."""
+    log.addFilter(_FILTER)
+
+
+class _Filter(logging.Filter):
+    """Makes each record one line; a traceback follows it, indented."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        said = line(record.getMessage(), _LOGGED)
+        if record.exc_info and record.exc_info[0] is not None:
+            found = ''.join(traceback.format_exception(*record.exc_info))
+            # Indented, none of it can pass for a line of the log.
+            said += '\n' + textwrap.indent(block(found.rstrip()), '    ')
+            record.exc_info = None
+        record.msg, record.args = said, None
+        return True
+
+
+_FILTER = _Filter()
+
+
+def _shown(text: str, limit: int | None, kept: str) -> str:
+    if limit is not None:
+        cut = len(text) > limit
+        text = text[:limit]
+    if not text.isprintable():
+        text = ''.join(
+            each if _is_harmless(each) or each in kept else _escaped(each)
+            for each in text
+        )
+    if limit is not None and (cut or len(text) > limit):
+        return text[: max(limit - len(ELLIPSIS), 0)] + ELLIPSIS
+    return text
+
+
+def _is_harmless(each: str) -> bool:
+    # Of what is not printable only spaces, such as the ideographic one, are.
+    return each.isprintable() or unicodedata.category(each) == 'Zs'
+
+
+def _escaped(each: str) -> str:
+    return each.encode('unicode_escape').decode('ascii')

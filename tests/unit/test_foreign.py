@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import io
+import logging
+
+import pytest
+
+from heat_plugins import foreign
+
+# What a terminal obeys, what turns text round, hides it or breaks a line,
+# and what cannot be written.
+HARMFUL = [
+    *range(0x08),
+    *range(0x0B, 0x20),
+    *range(0x7F, 0xA0),
+    0xAD,
+    0x61C,
+    *range(0x200B, 0x2010),
+    *range(0x2028, 0x202F),
+    *range(0x2066, 0x206A),
+    0xD800,
+    0xDFFF,
+    0xFEFF,
+    0xFFFF,
+    0xE0041,
+]
+
+
+@pytest.mark.parametrize('show', [foreign.line, foreign.block])
+@pytest.mark.parametrize('code', HARMFUL, ids=hex)
+def test_what_does_more_than_stand_there_is_shown_escaped(show, code):
+    shown = show(f'a{chr(code)}b')
+    assert shown == f'a{ascii(chr(code))[1:-1]}b'
+    assert shown.isascii() and shown.isprintable()
+
+
+@pytest.mark.parametrize('show', [foreign.line, foreign.block])
+@pytest.mark.parametrize(
+    'ordinary',
+    ['', r'C:\new', 'Grüße', 'שלום', 'かな\u3000漢字', '12\xa0kg', '👍', 'é'],
+)
+def test_ordinary_text_stays(show, ordinary):
+    assert show(ordinary) == ordinary
+
+
+def test_a_line_is_one_line():
+    assert foreign.line('one\ntwo\tthree\r\n') == r'one\ntwo\tthree'
+
+
+def test_a_block_keeps_its_lines_and_tabs():
+    assert foreign.block('one\r\ntwo\tthree\rfour\n') == (
+        'one\ntwo\tthree\\rfour\n'
+    )
+
+
+def test_what_is_no_text_is_made_one():
+    assert foreign.line(ValueError('a\nb')) == r'a\nb'
+    assert foreign.block(None) == 'None'
+
+
+@pytest.mark.parametrize('show', [foreign.line, foreign.block])
+def test_no_more_is_shown_than_the_limit(show):
+    assert show('x' * 5, limit=5) == 'xxxxx'
+    assert show('x' * 6, limit=5) == 'xxxx…'
+    assert show('\x1b' * 6, limit=5) == r'\x1b…'
+    assert show('xy', limit=0) == '…'
+
+
+def test_a_line_has_a_limit_of_its_own():
+    assert len(foreign.line('x' * 10**6)) == foreign.LINE
+
+
+def test_line_feeds_of_windows_count_as_one_character():
+    assert foreign.block('a\r\nb\r\n', limit=4) == 'a\nb\n'
+
+
+@pytest.fixture
+def logged():
+    log = foreign.logger('heat_plugins.tests.foreign')
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    yield log, stream
+    log.removeHandler(handler)
+
+
+def test_no_log_line_can_be_forged(logged):
+    log, stream = logged
+    log.info('Action %s', 'X\n2026-01-01 INFO all is well\x1b[2J')
+    assert stream.getvalue() == (
+        'Action X\\n2026-01-01 INFO all is well\\x1b[2J\n'
+    )
+
+
+def test_a_traceback_is_made_safe_and_stays_apart_from_other_lines(logged):
+    log, stream = logged
+    try:
+        raise ValueError('bad\nINFO forged\x1b[2J')
+    except ValueError:
+        log.exception('It failed for %s', 'a\nb')
+    head, *rest = stream.getvalue().splitlines()
+    assert head == r'It failed for a\nb'
+    assert rest[0] == '    Traceback (most recent call last):'
+    assert all(each.startswith('    ') for each in rest)
+    assert rest[-1] == r'    INFO forged\x1b[2J'
+
+
+def test_a_logger_is_guarded_once(logged):
+    log, _ = logged
+    foreign.guard(log)
+    assert len(log.filters) == 1
