@@ -85,8 +85,6 @@ class Trigger(common.Report):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        # So that options may stand between the resources and the action.
-        parser.parse_args = parser.parse_intermixed_args
         common.add_stack(parser)
         parser.add_argument(
             'resources',

@@ -2,6 +2,7 @@
 """What the commands share: the way to the core, output and exit codes."""
 
 import argparse
+import functools
 import pathlib
 import sys
 
@@ -84,6 +85,11 @@ class Report(command.Lister):
 
     exit_code = 0
 
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.parse_args = functools.partial(_parse, parser)
+        return parser
+
     def run(self, parsed_args):
         try:
             return super().run(parsed_args) or self.exit_code
@@ -119,6 +125,17 @@ class Report(command.Lister):
             parsed_args,
         )
         return 0
+
+
+def _parse(parser, args=None, namespace=None):
+    """Parse a command line on which options may stand anywhere.
+
+    What follows ``--`` is no option; then options stand in front.
+    """
+    words = sys.argv[1:] if args is None else list(args)
+    if '--' in words:
+        return argparse.ArgumentParser.parse_args(parser, words, namespace)
+    return parser.parse_intermixed_args(words, namespace)
 
 
 def _for_people(row):

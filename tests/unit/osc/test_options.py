@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options may stand anywhere on the line of every command."""
+
+import argparse
+import contextlib
+import importlib
+import io
+
+import pytest
+
+from tests.unit.osc import test_run
+
+COMMANDS = test_run.commands()
+
+# Values that the types of options take.
+_VALUES = ('7', 'name=value', 'chart.svg', '2026-11-20T22:00:00')
+
+
+@pytest.fixture(scope='module', params=COMMANDS)
+def parser(request):
+    module, _, name = COMMANDS[request.param].partition(':')
+    command = getattr(importlib.import_module(module), name)
+    return command(None, None).get_parser('openstack')
+
+
+def value(parser, action):
+    if action.choices:
+        return next(iter(action.choices))
+    for text in _VALUES:
+        with contextlib.suppress(argparse.ArgumentError):
+            parser._get_value(action, text)
+            return text
+    raise AssertionError(f'no value for {action.dest}')
+
+
+def positionals(parser):
+    """Return a value for each argument, two where it takes several."""
+    found = parser._get_positional_actions()
+    return [
+        value(parser, action)
+        for action in found
+        for _ in range(2 if action.nargs in ('*', '+') else 1)
+    ]
+
+
+def option(parser, action):
+    name = action.option_strings[-1]
+    takes = action.nargs != 0
+    return [name, value(parser, action)] if takes else [name]
+
+
+def required(parser, chosen):
+    """Return an option of each group of which one is needed."""
+    return [
+        word
+        for group in parser._mutually_exclusive_groups
+        if group.required and chosen not in group._group_actions
+        for word in option(parser, group._group_actions[0])
+    ]
+
+
+def test_options_may_stand_anywhere(parser):
+    words = positionals(parser)
+    for action in parser._get_optional_actions():
+        if isinstance(action, argparse._HelpAction):
+            continue
+        given = option(parser, action) + required(parser, action)
+        expected = vars(parser.parse_args([*given, *words]))
+        for place in range(1, len(words) + 1):
+            line = [*words[:place], *given, *words[place:]]
+            parsed = vars(parser.parse_args(line))
+            assert str(parsed) == str(expected), line
+
+
+def test_an_unknown_option_is_an_error_with_the_usage(parser):
+    words = [*positionals(parser), *required(parser, None)]
+    stderr = io.StringIO()
+    with contextlib.redirect_stderr(stderr), pytest.raises(SystemExit) as exc:
+        parser.parse_args([*words, '--no-such-option'])
+    assert exc.value.code == 2
+    assert 'unrecognized arguments: --no-such-option' in stderr.getvalue()
+    assert stderr.getvalue().startswith('usage: openstack [-h]')
+
+
+def test_what_follows_two_dashes_is_no_option(parser):
+    words = positionals(parser)
+    if words[-1:] != ['7']:
+        # Of a type of its own.
+        return
+    given = required(parser, None)
+    parsed = parser.parse_args([*given, '--', *words[:-1], '-7'])
+    assert '-7' in str(vars(parsed))
