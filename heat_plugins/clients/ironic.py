@@ -56,6 +56,11 @@ class Baremetal:
             for one in self._all('/ports?fields=node_uuid,address', 'ports')
         ]
 
+    def drivers(self) -> frozenset[str]:
+        return frozenset(
+            one['name'] for one in self._all('/drivers', 'drivers')
+        )
+
     def create_node(self, fields: abc.Mapping[str, Any]) -> None:
         self._call('POST', '/nodes', fields)
 

@@ -27,6 +27,9 @@ class Baremetal(Protocol):
     def ports(self) -> list[node.Port]:
         """Return the network cards of all nodes."""
 
+    def drivers(self) -> frozenset[str]:
+        """Return the names of the hardware types that Ironic has enabled."""
+
     def create_node(self, fields: abc.Mapping[str, Any]) -> None:
         """Create a node.
 

@@ -72,7 +72,7 @@ def read(found: Any) -> list[node.Wanted | node.Flaw]:
     """Return the nodes of a file, in its order.
 
     :param found: what JSON or YAML makes of it.
-    :raises errors.Invalid: it is no list of nodes.
+    :raises errors.Invalid: it is no list of nodes, or an empty one.
     """
     if isinstance(found, dict):
         found = found.get('nodes')
@@ -80,6 +80,10 @@ def read(found: Any) -> list[node.Wanted | node.Flaw]:
         raise errors.Invalid(
             'What is to be registered is neither a list of nodes nor a map '
             'with "nodes", a list'
+        )
+    if not found:
+        raise errors.Invalid(
+            'The file names no nodes; nothing is registered or removed'
         )
     return _once([_entry(one, place) for place, one in enumerate(found, 1)])
 

@@ -38,6 +38,10 @@ class Action(enum.StrEnum):
     FAILED = 'failed'
 
 
+#: Those that change something in Ironic.
+CHANGES = frozenset({Action.CREATED, Action.UPDATED, Action.REMOVED})
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Result:
     """What has become of one node.
@@ -103,7 +107,7 @@ class Registrar:
         """
         nodes = self._insist(self._baremetal.nodes)
         ports = self._insist(self._baremetal.ports)
-        work = _Work(matching.Matcher(nodes, ports))
+        work = _Work(matching.Matcher(nodes, ports), nodes, self._drivers())
         for entry in entries:
             work.add(entry)
 
@@ -118,6 +122,16 @@ class Registrar:
                 lambda found: self._remove(found, broken, dry_run), unlisted
             )
         return results
+
+    def _drivers(self) -> frozenset[str] | None:
+        """Return the enabled drivers; None where policy forbids to list them.
+
+        Ironic itself refuses a driver that is not enabled.
+        """
+        try:
+            return self._insist(self._baremetal.drivers)
+        except errors.Denied:
+            return None
 
     def _do(self, task: '_Task') -> Result:
         if task.change is None:
@@ -225,11 +239,21 @@ class _Task:
 class _Work:
     """All that is to be done.
 
+    It refuses what Ironic would refuse, so that a dry run tells, too.
+
+    :param drivers: the enabled drivers; None if they are not known.
     :ivar means: the nodes of Ironic's that entries mean.
     """
 
-    def __init__(self, matcher: matching.Matcher) -> None:
+    def __init__(
+        self,
+        matcher: matching.Matcher,
+        nodes: abc.Iterable[node.Node],
+        drivers: frozenset[str] | None,
+    ) -> None:
         self._matcher = matcher
+        self._names = {one.name: one.uuid for one in nodes if one.name}
+        self._drivers = drivers
         self.tasks: list[_Task] = []
         self.means: dict[str, str] = {}
 
@@ -248,6 +272,10 @@ class _Work:
             self._refuse(entry, f'It means the same node as {first}')
             return
         self.means[match.uuid] = entry.label
+        reason = self._refusal(entry, match)
+        if reason:
+            self._refuse(entry, reason)
+            return
         change = changes.of(entry, match)
         action = Action.UPDATED if change.shown else Action.UNCHANGED
         if match.found is None:
@@ -265,6 +293,22 @@ class _Work:
                     warnings=entry.warnings,
                 ),
             )
+        )
+
+    def _refusal(self, entry: node.Wanted, match: matching.Match) -> str:
+        """Return why Ironic would refuse an entry; '' if it would not."""
+        owner = self._names.get(entry.name or '', match.uuid)
+        if owner != match.uuid:
+            return (
+                f'Node {owner} has the name {entry.name} already; give this '
+                'entry another name'
+            )
+        present = match.found.text('driver') if match.found else None
+        if self._drivers is None or entry.driver in self._drivers | {present}:
+            return ''
+        enabled = ', '.join(sorted(self._drivers)) or 'no driver'
+        return (
+            f'Ironic has not enabled the driver {entry.driver}, but {enabled}'
         )
 
     def _refuse(self, wanted: node.Wanted, reason: str) -> None:

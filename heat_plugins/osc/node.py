@@ -9,6 +9,7 @@ from osc_lib import exceptions
 
 from heat_plugins.nodes import files
 from heat_plugins.nodes import operations
+from heat_plugins.nodes import registering
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import node_ways
@@ -115,7 +116,7 @@ class RegisterNodes(NodeCommand):
             (
                 one['name'],
                 one['uuid'],
-                one['action'],
+                _action(one, parsed_args.dry_run),
                 columns.Lines(one['changes']),
                 columns.text(
                     one['reason']
@@ -249,6 +250,12 @@ class ProvideNodes(NodeCommand):
             )
             for one in found['nodes']
         ]
+
+
+def _action(one, dry_run):
+    action = registering.Action(one['action'])
+    conditional = dry_run and action in registering.CHANGES
+    return f'would be {action}' if conditional else str(action)
 
 
 def _inspected(one, machine):

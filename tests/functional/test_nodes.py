@@ -218,6 +218,24 @@ def test_what_is_interrupted_is_stopped(machines, commands):
     assert [row['State'] for row in found] == ['aborted']
 
 
+def test_a_dry_run_refuses_what_ironic_has_not_enabled(machines, commands):
+    file = commands.file(
+        [baremetal.entry(0), baremetal.entry(1, pm_type='ipmi')]
+    )
+    found = {}
+    for options in (('--dry-run',), ('--no-manage',)):
+        code, rows = commands.both('register', file, '--local', *options)
+        assert code == 3
+        found[options] = [
+            (row['Action'].removeprefix('would be '), row['Reason'])
+            for row in rows.values()
+        ]
+        assert 'has not enabled the driver ipmi' in rows['node001']['Reason']
+    tried, done = found.values()
+    assert tried == done
+    assert set(machines.states()) == {'node000'}
+
+
 def test_a_node_with_an_instance_is_never_removed(machines, commands):
     commands(
         'register',
@@ -228,11 +246,12 @@ def test_a_node_with_an_instance_is_never_removed(machines, commands):
     machines.use('node001')
     file = commands.file([baremetal.entry(0)])
     wanted = {'node000': 'unchanged', 'node001': 'kept', 'node002': 'removed'}
-    for options in (('--dry-run',), ()):
+    would = wanted | {'node002': 'would be removed'}
+    for options, actions in ((('--dry-run',), would), ((), wanted)):
         code, found = commands.both(
             'register', file, '--local', '--remove', *options
         )
         assert code == 0
-        assert {one: row['Action'] for one, row in found.items()} == wanted
+        assert {one: row['Action'] for one, row in found.items()} == actions
     assert set(machines.states()) == {'node000', 'node001'}
     machines.free('node001')

@@ -81,6 +81,13 @@ class BaremetalTest(testtools.TestCase):
             self.ironic.asked[1],
         )
 
+    def test_drivers_are_those_that_are_enabled(self):
+        self.answer(200, {'drivers': [{'name': 'ipmi'}, {'name': 'snmp'}]})
+        self.assertEqual({'ipmi', 'snmp'}, self.baremetal.drivers())
+        self.assertEqual(
+            ('GET', f'{URL}/v1/drivers', None), self.ironic.asked[0]
+        )
+
     def test_a_version_is_asked_for(self):
         self.answer(200, {'nodes': []})
         self.baremetal.nodes()

@@ -24,14 +24,14 @@ _ENDS = {
 class Ironic:
     """Nodes, as `protocols.Baremetal` has them.
 
-    :ivar drivers: those that are enabled.
+    :ivar enabled: the hardware types that are enabled.
     :ivar failing: method name to errors that it raises, one for each call.
     :ivar sent: (name, verb) of each change of state.
     :ivar writes: how often anything was changed.
     """
 
     def __init__(self):
-        self.drivers = {'fake-hardware', 'ipmi', 'redfish'}
+        self.enabled = {'fake-hardware', 'ipmi', 'redfish'}
         self.failing = {}
         self.sent = []
         self.writes = 0
@@ -94,9 +94,13 @@ class Ironic:
             for mac, uuid in self._ports.items()
         ]
 
+    def drivers(self):
+        self._fail('drivers')
+        return frozenset(self.enabled)
+
     def create_node(self, fields):
         with self._lock:
-            if fields['driver'] not in self.drivers:
+            if fields['driver'] not in self.enabled:
                 raise errors.Refused(
                     f'No conductor for {fields["driver"]}: {fields!r}'
                 )
@@ -111,6 +115,9 @@ class Ironic:
     def update_node(self, uuid, patch, *, reset_interfaces=False):
         self._fail('update_node')
         row = self._rows[uuid]
+        for one in patch:
+            if one['path'] == '/driver' and one['value'] not in self.enabled:
+                raise errors.Refused(f'No conductor for {one["value"]}')
         for one in patch:
             assert one['op'] == 'add', one
             _, *path, last = one['path'].split('/')

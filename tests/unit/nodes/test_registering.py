@@ -125,9 +125,42 @@ class RegisteringTest(RegisteringCase):
             ['created', 'failed', 'failed', 'created'],
             [str(one.action) for one in found],
         )
-        self.assertIn('No conductor for snmp', found[1].reason)
+        self.assertEqual(
+            'Ironic has not enabled the driver snmp, but fake-hardware, '
+            'ipmi, redfish',
+            found[1].reason,
+        )
+
+    def test_a_dry_run_refuses_what_a_registration_would(self):
+        self.ironic.add('id-9', name='node4')
+        entries = [entry(1), entry(2, pm_type='snmp'), entry(4)]
+        tried = self.register(*entries, dry_run=True)
+        self.assertEqual(0, self.ironic.writes)
+        self.assertEqual(tried, self.register(*entries))
+        self.assertEqual(
+            ['created', 'failed', 'failed'],
+            [str(one.action) for one in tried],
+        )
+        self.assertIn('Node id-9 has the name node4', tried[2].reason)
+
+    def test_a_new_driver_must_be_enabled_too(self):
+        self.register(entry())
+        for dry_run in (True, False):
+            found = self.one(entry(pm_type='snmp'), dry_run=dry_run)
+            self.assertEqual(registering.Action.FAILED, found.action)
+            self.assertIn('has not enabled the driver snmp', found.reason)
+
+    def test_a_node_may_keep_a_driver_that_is_no_longer_enabled(self):
+        self.register(entry())
+        self.ironic.enabled.remove('ipmi')
+        self.assertEqual(['unchanged'], self.actions(entry()))
+
+    def test_who_may_not_list_drivers_may_still_register(self):
+        self.ironic.failing['drivers'] = [errors.Denied('403')]
+        self.assertEqual(['created'], self.actions(entry()))
 
     def test_no_message_holds_a_password(self):
+        self.ironic.failing['drivers'] = [errors.Denied('403')]
         found = self.one(entry(pm_type='snmp'))
         self.assertIn('snmp_password', found.reason)
         self.assertNotIn('hunter22', repr(found))
@@ -248,7 +281,7 @@ class BrokenOffTest(RegisteringCase):
         self.assertEqual(
             ['failed', 'created'], [str(one.action) for one in found]
         )
-        self.assertIn('already exists', found[0].reason)
+        self.assertIn('Node id-9 has the name node1', found[0].reason)
 
 
 class RemovingTest(RegisteringCase):

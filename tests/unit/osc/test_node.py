@@ -94,7 +94,20 @@ class RegisterTest(NodeCase):
         code, found = self.register('--dry-run')
         self.assertEqual(0, code)
         self.assertEqual(['port 52:54:00:00:00:01'], found[0]['Changes'])
+        self.assertEqual(
+            ['would be created'] * 2, [one['Action'] for one in found]
+        )
         self.assertEqual({}, self.states())
+
+    def test_a_file_without_nodes_is_an_error_and_removes_nothing(self):
+        self.ironic.add('id-x', name='x')
+        for text in ('[]', '{"nodes": []}'):
+            self.file.write_text(text)
+            error = self.assertRaises(
+                exceptions.CommandError, self.register, '--remove'
+            )
+            self.assertIn('The file names no nodes', str(error))
+        self.assertEqual({'x': 'enroll'}, self.states())
 
     def test_one_that_fails_is_told_with_the_others(self):
         self.wrong['b'] = 'no route to host'
