@@ -16,6 +16,8 @@ from heat_plugins.plans import errors
 # The first that keeps the inventory of an inspection (Ironic 21.4).
 _VERSION = '1.81'
 
+_WRONG_SCOPE = 'requires a scope of'
+
 _STATES = ('uuid', 'name', 'provision_state', 'last_error', 'instance_uuid')
 
 
@@ -127,6 +129,9 @@ class Baremetal:
 
 def _error(exc: rest.Failure) -> errors.PlanError:
     message = failures.message(exc)
+    if _WRONG_SCOPE in message:
+        # Ironic 39 answers 500 then, not 403.
+        return errors.Denied(message, exc.status)
     if exc.kind is rest.Kind.MISSING:
         return errors.NotFound(message)
     if exc.kind is rest.Kind.CONFLICT:

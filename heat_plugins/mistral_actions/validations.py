@@ -117,6 +117,8 @@ class Run(_ValidationAction):
     :param groups: a list of groups.
     :param stack: whose servers are meant; by default the plan's stack, if
         there is one. Empty: the machine of the executor alone.
+    :param host_groups: a map of groups that playbooks name: for each a list
+        of hosts, such as localhost; an empty one means all.
     :param connection: to the servers, ssh or local.
     :param user: to log in as.
     :param variables: a map of variables. Mistral shows them.
@@ -136,6 +138,7 @@ class Run(_ValidationAction):
     validations: list = ()
     groups: list = ()
     stack: str = None
+    host_groups: dict = None
     connection: str = 'ssh'
     user: str = ''
     variables: dict = None

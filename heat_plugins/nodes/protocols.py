@@ -28,7 +28,11 @@ class Baremetal(Protocol):
         """Return the network cards of all nodes."""
 
     def drivers(self) -> frozenset[str]:
-        """Return the names of the hardware types that Ironic has enabled."""
+        """Return the names of the hardware types that Ironic has enabled.
+
+        :raises errors.Denied: by Ironic's policy, which asks for a token with
+            system scope, not one of a project.
+        """
 
     def create_node(self, fields: abc.Mapping[str, Any]) -> None:
         """Create a node.

@@ -103,7 +103,8 @@ class Registrar:
 
         :param remove: whether nodes that are not among them go, if nobody
             uses them. None goes while an entry is wrong: it may mean one.
-        :param dry_run: whether only to say what would be done.
+        :param dry_run: whether only to say what would be done; an entry has
+            a warning where the enabled drivers are not known.
         """
         nodes = self._insist(self._baremetal.nodes)
         ports = self._insist(self._baremetal.ports)
@@ -112,7 +113,7 @@ class Registrar:
             work.add(entry)
 
         def one(task: _Task) -> Result:
-            return task.result if dry_run else self._do(task)
+            return work.tried(task) if dry_run else self._do(task)
 
         results = self._pool.each(one, work.tasks, progress)
         if remove:
@@ -293,6 +294,21 @@ class _Work:
                     warnings=entry.warnings,
                 ),
             )
+        )
+
+    def tried(self, task: _Task) -> Result:
+        """Return what a dry run says of an entry."""
+        change = task.change
+        if change is None or self._drivers is not None:
+            return task.result
+        if change.create is None and not change.new_driver:
+            return task.result
+        warning = (
+            f'Cannot check whether Ironic has enabled {task.wanted.driver}: '
+            'only a token with system scope may list drivers'
+        )
+        return dataclasses.replace(
+            task.result, warnings=(*task.result.warnings, warning)
         )
 
     def _refusal(self, entry: node.Wanted, match: matching.Match) -> str:

@@ -17,6 +17,9 @@ from heat_plugins.validations import running
 _PATIENCE = 90
 _INTERVAL = 1.0
 
+# How many files that are left out have a line each.
+_NAMED = 3
+
 
 class _SourceCommand(plan_common.PlanCommand):
     """A command about the validations of a plan, of files or of a package."""
@@ -76,7 +79,7 @@ class ListValidations(_SourceCommand):
             found = way.packaged(source['package'], groups)
         else:
             found = way.core.list(**source, groups=groups)
-        self.warn(found['warnings'])
+        self._warn(found['warnings'])
         rows = [
             (
                 one['id'],
@@ -88,6 +91,18 @@ class ListValidations(_SourceCommand):
             for one in found['validations']
         ]
         return ('Validation', 'Name', 'Groups', 'Hosts', 'Description'), rows
+
+    def _warn(self, warnings):
+        if len(warnings) <= _NAMED:
+            self.warn(warnings)
+            return
+        for warning in warnings:
+            self.log.info('%s', warning)
+        self.log.warning(
+            '%d files are left out, -v names each. The first: %s',
+            len(warnings),
+            warnings[0],
+        )
 
 
 class RunValidations(_SourceCommand):
@@ -121,6 +136,17 @@ class RunValidations(_SourceCommand):
             action='store_const',
             const='',
             help='The machine alone that runs the playbooks',
+        )
+        parser.add_argument(
+            '--host-group',
+            metavar='<group>[=<host>,...]',
+            dest='host_groups',
+            type=_HostGroup,
+            action='append',
+            default=[],
+            help='Put hosts into a group that playbooks name: servers of the '
+            'stack, or localhost; without hosts, all of them (repeat option '
+            'for several). Example: --localhost --host-group undercloud',
         )
         parser.add_argument(
             '--connection',
@@ -195,6 +221,9 @@ class RunValidations(_SourceCommand):
                 'timeout',
             )
         }
+        options['host_groups'] = {
+            one.group: one.hosts for one in parsed_args.host_groups
+        }
         options['variables'] = {
             one.name: one.value for one in parsed_args.variables
         }
@@ -237,6 +266,14 @@ class StopValidations(common.Report):
                 f'within {_PATIENCE} s; it is LOST when nobody runs it'
             )
         return validation_common.outcomes(run)
+
+
+class _HostGroup:
+    """The value of --host-group."""
+
+    def __init__(self, text):
+        self.group, _, hosts = text.partition('=')
+        self.hosts = [host for host in hosts.split(',') if host]
 
 
 def _secrets(parsed_args):

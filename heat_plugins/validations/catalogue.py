@@ -88,15 +88,13 @@ def read(content: sources.Content) -> Catalogue:
         try:
             one = playbooks.read(content[path], path)
         except errors.Invalid as exc:
-            warnings.append(f'It is left out: {exc}')
+            warnings.append(f'Left out: {exc}')
             continue
         if one is None:
             continue
         first = found.setdefault(one.id, one)
         if content[first.path] != content[path]:
-            warnings.append(
-                f'It is left out: {path} has the name of {first.path}'
-            )
+            warnings.append(f'Left out: {path} has the name of {first.path}')
     return Catalogue(
         validations=tuple(found[name] for name in sorted(found)),
         warnings=tuple(warnings),

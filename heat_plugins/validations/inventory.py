@@ -28,9 +28,15 @@ from heat_plugins.plans import errors
 OUTPUT = 'validation_hosts'
 
 _GROUP = re.compile('[^A-Za-z0-9_]')
+_GROUP_NAME = re.compile('[A-Za-z_][A-Za-z0-9_]{0,99}')
+# Ansible has the first two; the third holds how to log in.
+_RESERVED = ('all', 'ungrouped', 'stack')
 _PLAIN = re.compile('[A-Za-z0-9_.]+')
 _NAME = re.compile('[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}')
 _USER = re.compile('[A-Za-z_][A-Za-z0-9_.-]{0,63}')
+
+# How many hosts a message names.
+_NAMED = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -64,11 +70,18 @@ class Servers(Protocol):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Host:
-    """A host of an inventory."""
+    """A host of an inventory.
+
+    :ivar address: an IP address; '' for the machine that runs the playbooks.
+    """
 
     name: str
-    address: str
+    address: str = ''
     groups: tuple[str, ...] = ()
+
+
+#: The machine that runs the playbooks.
+LOCALHOST = Host(name='localhost')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -119,18 +132,54 @@ def hosts(servers: Servers, stack: str) -> tuple[Host, ...]:
     return tuple(found.values())
 
 
-def write(found: abc.Iterable[Host] | None, login: Login) -> dict[str, Any]:
-    """Return an inventory of hosts; with None it is of this machine."""
+def grouped(found: abc.Sequence[Host], host_groups: Any) -> tuple[Host, ...]:
+    """Return hosts, with more groups.
+
+    :param host_groups: names of hosts by the name of a group: of those that
+        were found, and ``localhost``. Without names all found hosts are meant.
+    :raises errors.Invalid: it is no such map, or names what is no group.
+    :raises errors.NotFound: a host is not there.
+    """
+    if not isinstance(host_groups, abc.Mapping):
+        raise errors.Invalid(
+            'host_groups must be a map: for each group a list of hosts'
+        )
+    hosts = {host.name: host for host in found}
+    for group, names in host_groups.items():
+        if group in _RESERVED or not _GROUP_NAME.fullmatch(str(group)):
+            raise errors.Invalid(
+                f'{str(group)[:100]!r} cannot be a group of hosts: a group '
+                'has letters, digits and underscores, and is none of '
+                f'{", ".join(_RESERVED)}'
+            )
+        if not isinstance(names, list | tuple):
+            raise errors.Invalid(f'host_groups: {group} must list hosts')
+        for name in names or [*hosts]:
+            if name == LOCALHOST.name:
+                hosts.setdefault(LOCALHOST.name, LOCALHOST)
+            if name not in hosts:
+                raise errors.NotFound(
+                    f'Cannot put host {str(name)[:100]!r} into group {group}: '
+                    f'the hosts are {", ".join([*hosts][:_NAMED]) or "none"}'
+                )
+            host = hosts[name]
+            hosts[name] = dataclasses.replace(
+                host, groups=tuple(dict.fromkeys((*host.groups, group)))
+            )
+    return tuple(hosts.values())
+
+
+def write(found: abc.Iterable[Host], login: Login) -> dict[str, Any]:
+    """Return an inventory of hosts, in the form that Ansible reads."""
     here = {
         'ansible_connection': 'local',
         'ansible_python_interpreter': sys.executable,
     }
-    if found is None:
-        return {'all': {'hosts': {'localhost': here}}}
     every: dict[str, Any] = {}
     groups: dict[str, Any] = {}
     for host in found:
-        every[host.name] = {'ansible_host': host.address}
+        remote = {'ansible_host': host.address}
+        every[host.name] = remote if host.address else here
         for group in host.groups:
             groups.setdefault(group, {'hosts': {}})['hosts'][host.name] = {}
     shared: dict[str, Any] = {'ansible_connection': login.connection}
@@ -141,7 +190,10 @@ def write(found: abc.Iterable[Host] | None, login: Login) -> dict[str, Any]:
     if login.key_file:
         shared['ansible_ssh_private_key_file'] = login.key_file
     # As a group of its own they do not change how localhost is come to.
-    groups['stack'] = {'hosts': {name: {} for name in every}, 'vars': shared}
+    servers: dict[str, Any] = {
+        name: {} for name, one in every.items() if one is not here
+    }
+    groups['stack'] = {'hosts': servers, 'vars': shared}
     return {'all': {'hosts': every, 'children': groups}}
 
 
@@ -198,7 +250,6 @@ def _address(value: Any, name: str) -> str:
 
 def _groups(names: abc.Iterable[str]) -> tuple[str, ...]:
     found = (_GROUP.sub('_', name)[:100] for name in names)
-    reserved = ('all', 'ungrouped', 'stack')
     return tuple(
-        dict.fromkeys(one for one in found if one and one not in reserved)
+        dict.fromkeys(one for one in found if one and one not in _RESERVED)
     )

@@ -57,14 +57,14 @@ class Setting:
     """What all playbooks of a run share.
 
     :ivar content: the tree of files that the playbooks are in.
-    :ivar hosts: the servers; None for this machine alone.
+    :ivar hosts: what the playbooks check; by default this machine alone.
     :ivar variables: for the playbooks, over their own.
     :ivar environment: for the playbooks, such as credentials.
     :ivar key: a private key for ssh; '' for none.
     """
 
     content: sources.Content = dataclasses.field(repr=False)
-    hosts: tuple[inventory.Host, ...] | None = None
+    hosts: tuple[inventory.Host, ...] = (inventory.LOCALHOST,)
     login: inventory.Login = dataclasses.field(default_factory=inventory.Login)
     variables: abc.Mapping[str, Any] = dataclasses.field(
         default_factory=dict, repr=False

@@ -111,10 +111,15 @@ class Account:
             if status != 'successful':
                 return runs.State.FAILED, self._why()
         elif status != 'successful':
-            return runs.State.FAILED, f'Ansible has failed: {self._last()}'
+            return (
+                runs.State.FAILED,
+                f'Ansible has failed: {self._complaint()}',
+            )
         if not self._hosts:
+            wanted = self._hosts_wanted or 'the hosts of its plays'
             return runs.State.FAILED, (
-                f'No host was checked: none is {self._hosts_wanted or "meant"}'
+                f'No host was checked: none is in {wanted}; --host-group '
+                '(host_groups) puts hosts into groups'
             )
         return runs.State.PASSED, ''
 
@@ -125,11 +130,22 @@ class Account:
         said = ' '.join(first.message.split())[:300]
         return f'{first.host}: {first.task}: {said or first.state}{others}'
 
-    def _last(self) -> str:
-        """Return the first error that Ansible has printed, or its end."""
-        lines = [line for line in ''.join(self._stdout).splitlines() if line]
-        wrong = [line for line in lines if 'ERROR' in line]
-        return (wrong[:1] or lines[-1:] or ['it does not say why'])[0][:500]
+    def _complaint(self) -> str:
+        """Return the gravest line that Ansible has printed before its recap.
+
+        Banners, such as ``TASK [x] ****``, complain of nothing.
+        """
+        printed, _, _ = ''.join(self._stdout).partition('PLAY RECAP ***')
+        lines = [
+            line
+            for line in printed.splitlines()
+            if line and '****' not in line
+        ]
+        for mark in ('ERROR', 'fatal:', '[WARNING]'):
+            for line in lines:
+                if mark in line:
+                    return line[:500]
+        return lines[-1][:500] if lines else 'it does not say why'
 
     def _result(self, task: runs.Task) -> None:
         counts = self._hosts.setdefault(task.host, {})

@@ -109,6 +109,7 @@ class Operations:
         validations: abc.Collection[str] = (),
         groups: abc.Collection[str] = (),
         stack: str | None = None,
+        host_groups: abc.Mapping[str, abc.Sequence[str]] | None = None,
         connection: str = 'ssh',
         user: str = '',
         variables: abc.Mapping[str, Any] | None = None,
@@ -126,6 +127,8 @@ class Operations:
             it is all.
         :param stack: whose servers are meant: by default the plan's stack,
             if there is one; '' for the machine that runs them alone.
+        :param host_groups: a map of groups that playbooks name: for each a
+            list of hosts, such as ``localhost``; an empty one means all.
         :param connection: to the servers: ``ssh`` or ``local``.
         :param user: to log in as.
         :param variables: for the playbooks; they are on record.
@@ -144,6 +147,7 @@ class Operations:
             validations=validations,
             groups=groups,
             stack=stack,
+            host_groups=host_groups,
             connection=connection,
             user=user,
             variables=variables,
@@ -162,6 +166,7 @@ class Operations:
         validations: abc.Collection[str] = (),
         groups: abc.Collection[str] = (),
         stack: str | None = None,
+        host_groups: abc.Mapping[str, abc.Sequence[str]] | None = None,
         connection: str = 'ssh',
         user: str = '',
         variables: abc.Mapping[str, Any] | None = None,
@@ -189,8 +194,11 @@ class Operations:
             validations=chosen,
             setting=jobs.Setting(
                 content=source.content,
-                hosts=(
-                    inventory.hosts(self._servers, stack) if stack else None
+                hosts=inventory.grouped(
+                    inventory.hosts(self._servers, stack)
+                    if stack
+                    else [inventory.LOCALHOST],
+                    host_groups or {},
                 ),
                 login=inventory.Login(connection=connection, user=user),
                 variables={

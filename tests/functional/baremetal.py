@@ -53,6 +53,20 @@ class Commands(planning.Plan):
         super().__init__(cloud, folder, 'nodes')
         self._env = cloud.env('admin')
 
+    @contextlib.contextmanager
+    def system_scope(self) -> Iterator[None]:
+        """Let commands have a token for the system, not for a project."""
+        before = self._env
+        self._env = {
+            name: value
+            for name, value in before.items()
+            if not name.startswith('OS_PROJECT')
+        } | {'OS_SYSTEM_SCOPE': 'all'}
+        try:
+            yield
+        finally:
+            self._env = before
+
     def file(self, entries: Iterable[base.Template]) -> str:
         """Write a file of nodes; return its path."""
         self.folder.mkdir(parents=True, exist_ok=True)

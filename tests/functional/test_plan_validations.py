@@ -199,6 +199,14 @@ def test_those_of_a_plan_are_run_by_mistral_and_kept(
         ('count', 'changed'),
         ('judge', 'failed'),
     ]
+    # In the group that it names, this machine is checked.
+    code, output, said = plan.run(
+        'validation run',
+        *('--validation', 'lonely', '--secrets', '-', '--localhost'),
+        *('--host-group', 'nobody'),
+        said=f'password: {secret}',
+    )
+    assert (code, outcomes(json.loads(output))) == (0, {'lonely': 'PASSED'})
     # Nothing secret has come out, and nothing has stayed behind.
     session = cloud.session()
     rows = [

@@ -88,6 +88,10 @@ class BaremetalTest(testtools.TestCase):
             ('GET', f'{URL}/v1/drivers', None), self.ironic.asked[0]
         )
 
+    def test_a_token_of_the_wrong_scope_is_denied(self):
+        self.refuse(500, 'x requires a scope of [system], not project scope')
+        self.assertRaises(errors.Denied, self.baremetal.drivers)
+
     def test_a_version_is_asked_for(self):
         self.answer(200, {'nodes': []})
         self.baremetal.nodes()

@@ -157,7 +157,19 @@ class RegisteringTest(RegisteringCase):
 
     def test_who_may_not_list_drivers_may_still_register(self):
         self.ironic.failing['drivers'] = [errors.Denied('403')]
-        self.assertEqual(['created'], self.actions(entry()))
+        found = self.one(entry())
+        self.assertEqual(registering.Action.CREATED, found.action)
+        self.assertEqual((), found.warnings)
+
+    def test_a_dry_run_that_may_not_list_drivers_warns(self):
+        self.register(entry(1))
+        self.ironic.failing['drivers'] = [errors.Denied('403')]
+        found = self.register(entry(1, cpu=9), entry(2), dry_run=True)
+        self.assertEqual((), found[0].warnings)
+        self.assertIn('whether Ironic has enabled ipmi', found[1].warnings[0])
+        self.ironic.failing['drivers'] = [errors.Denied('403')]
+        found = self.one(entry(1, pm_type='redfish'), dry_run=True)
+        self.assertIn('has enabled redfish', found.warnings[0])
 
     def test_no_message_holds_a_password(self):
         self.ironic.failing['drivers'] = [errors.Denied('403')]

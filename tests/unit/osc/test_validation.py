@@ -152,6 +152,22 @@ class ListTest(ValidationCase):
         )
         self.assertEqual(['a'], [one['Validation'] for one in found])
 
+    def test_many_files_that_are_left_out_are_one_warning(self):
+        def listed(count):
+            for number in range(count):
+                self.write(f'x{number}.yaml', '[')
+            with self.assertLogs('', 'INFO') as logs:
+                self.json(
+                    validation.ListValidations, '--from', str(self.folder)
+                )
+            return [one.levelname for one in logs.records], logs.output
+
+        self.assertEqual(['WARNING'] * 3, listed(3)[0])
+        levels, said = listed(45)
+        self.assertEqual(['INFO'] * 45 + ['WARNING'], levels)
+        self.assertIn('45 files are left out', said[-1])
+        self.assertIn('x0.yaml', said[-1])
+
     def test_those_of_a_package_where_it_would_run(self):
         _, found = self.json(validation.ListValidations, '--package', 'p')
         self.assertEqual([], found)
@@ -200,6 +216,19 @@ class RunTest(ValidationCase):
             *('plan', '--local', '--validation', 'ram'),
         )
         self.assertNotIn('\x1b', output + self.stderr.getvalue())
+
+    def test_hosts_are_put_into_groups(self):
+        self.run_here(
+            *('--localhost', '--host-group', 'undercloud'),
+            *('--host-group', 'web=localhost'),
+        )
+        [host] = self.machine.begun[-1].setting.hosts
+        self.assertEqual(('undercloud', 'web'), host.groups)
+        said = self.refused(
+            validation.RunValidations,
+            *('plan', '--local', '--localhost', '--host-group', 'web=a,b'),
+        )
+        self.assertIn("host 'a' into group web", said)
 
     def test_an_interrupt_ends_them(self):
         self.report('ram', {'kind': 'task', 'task': 'wait'})

@@ -112,9 +112,63 @@ class WriteTest(testtools.TestCase):
         )
 
     def test_without_a_stack_it_is_this_machine(self):
-        found = inventory.write(None, inventory.Login())
-        self.assertEqual(['localhost'], list(found['all']['hosts']))
+        found = inventory.write([inventory.LOCALHOST], inventory.Login())
+        here = found['all']['hosts']['localhost']
+        self.assertEqual('local', here['ansible_connection'])
+        self.assertEqual({}, found['all']['children']['stack']['hosts'])
 
     def test_a_stack_without_servers_is_not_this_machine(self):
         found = inventory.write((), inventory.Login())
         self.assertEqual({}, found['all']['hosts'])
+
+
+class GroupedTest(testtools.TestCase):
+    HOSTS = (
+        inventory.Host(name='a', address='10.0.0.1', groups=('web',)),
+        inventory.Host(name='b', address='10.0.0.2'),
+    )
+
+    def groups(self, hosts, **host_groups):
+        return {
+            host.name: host.groups
+            for host in inventory.grouped(hosts, host_groups)
+        }
+
+    def test_this_machine_can_be_in_any_group(self):
+        self.assertEqual(
+            {'localhost': ('undercloud',)},
+            self.groups([inventory.LOCALHOST], undercloud=[]),
+        )
+
+    def test_hosts_are_named_or_all_are_meant(self):
+        self.assertEqual(
+            {'a': ('web', 'first', 'every'), 'b': ('every',)},
+            self.groups(self.HOSTS, first=['a'], every=[]),
+        )
+
+    def test_this_machine_can_join_the_servers_of_a_stack(self):
+        found = inventory.grouped(self.HOSTS, {'undercloud': ['localhost']})
+        self.assertEqual(['a', 'b', 'localhost'], [one.name for one in found])
+        written = inventory.write(found, inventory.Login(user='me'))['all']
+        self.assertEqual(
+            'local', written['hosts']['localhost']['ansible_connection']
+        )
+        self.assertEqual(
+            {'a': {}, 'b': {}}, written['children']['stack']['hosts']
+        )
+
+    def test_a_host_that_is_not_there_is_named_with_those_that_are(self):
+        error = self.assertRaises(
+            errors.NotFound, self.groups, self.HOSTS, first=['a', 'c']
+        )
+        self.assertIn("'c' into group first: the hosts are a, b", str(error))
+
+    def test_what_is_no_group_is_refused(self):
+        for group in ('all', 'stack', '{{ evil }}', '', '1', 'a-b', 'x' * 101):
+            self.assertRaises(
+                errors.Invalid, inventory.grouped, self.HOSTS, {group: []}
+            )
+        for value in ([], 'a', {'web': 'a'}, {'web': None}):
+            self.assertRaises(
+                errors.Invalid, inventory.grouped, self.HOSTS, value
+            )

@@ -54,7 +54,11 @@ class AccountTest(testtools.TestCase):
 
     def test_without_a_host_nothing_has_passed(self):
         self.assertEqual(
-            (State.FAILED, 'No host was checked: none is web'),
+            (
+                State.FAILED,
+                'No host was checked: none is in web; --host-group '
+                '(host_groups) puts hosts into groups',
+            ),
             self.judge({'kind': 'no-hosts'}, fakes.end()),
         )
 
@@ -69,6 +73,25 @@ class AccountTest(testtools.TestCase):
         )
         _, reason = self.judge(fakes.end('failed'))
         self.assertIn('does not say why', reason)
+
+    def test_a_banner_of_ansible_is_no_reason(self):
+        stars = '*' * 60
+        start = f'PLAY [all] {stars}\nTASK [look] {stars}\nskipping: none'
+        end = f'PLAY RECAP {stars}\nweb : ok=0 failed=1'
+        for said, wanted in (
+            (
+                '[WARNING]: No inventory\nfatal: [web]: no\nERROR! x',
+                'ERROR! x',
+            ),
+            ('[WARNING]: No inventory\nfatal: [web]: no', 'fatal: [web]: no'),
+            ('[WARNING]: No inventory', '[WARNING]: No inventory'),
+            ('', 'skipping: none'),
+        ):
+            _, reason = self.judge(
+                {'kind': 'stdout', 'text': f'{start}\n{said}\n{end}'},
+                fakes.end('failed'),
+            )
+            self.assertEqual(f'Ansible has failed: {wanted}', reason)
 
     def test_each_other_end_has_its_state(self):
         for status, state in (

@@ -170,7 +170,22 @@ class RunTest(OperationsTest):
         [host] = self.machine.begun[-1].setting.hosts
         self.assertEqual(('web', '10.0.0.1'), (host.name, host.address))
         self.run_all(validations=['dns'], stack='')
-        self.assertIsNone(self.machine.begun[-1].setting.hosts)
+        self.assertEqual(
+            (inventory.LOCALHOST,), self.machine.begun[-1].setting.hosts
+        )
+
+    def test_hosts_are_put_into_groups_that_playbooks_name(self):
+        self.make()
+        self.run_all(
+            validations=['dns'], stack='', host_groups={'undercloud': []}
+        )
+        [host] = self.machine.begun[-1].setting.hosts
+        self.assertEqual(
+            ('localhost', ('undercloud',)), (host.name, host.groups)
+        )
+        self.assertRaises(
+            errors.NotFound, self.run_all, host_groups={'web': ['nope']}
+        )
 
     def test_a_stack_that_is_not_there_is_an_error(self):
         self.make()
