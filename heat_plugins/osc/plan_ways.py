@@ -34,9 +34,6 @@ from heat_plugins.validations import operations as validations
 
 LOG = logging.getLogger(__name__)
 
-#: Where content lies on its way to Mistral.
-UPLOADS = parcels.UPLOADS
-
 # What no plan has at its top.
 _TOP = '.heat-plugins-upload'
 
@@ -277,7 +274,9 @@ class _ThroughMistral(_Way):
         finally:
             try:
                 pool.Pool().insist(
-                    lambda name: self.store.delete_object(UPLOADS, name),
+                    lambda name: self.store.delete_object(
+                        place['container'], name
+                    ),
                     place['object'],
                 )
             except store_errors.SignalError as exc:
@@ -285,7 +284,7 @@ class _ThroughMistral(_Way):
                 LOG.warning(
                     'Object %s of container %s could not be deleted: %s',
                     place['object'],
-                    UPLOADS,
+                    place['container'],
                     exc,
                 )
 

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """A registry of names in the object store, where there is no Mistral."""
 
+from collections import abc
 import json
+import time
 from typing import Final
 
+from heat_plugins.objectstore import claims
+from heat_plugins.objectstore import containers
 from heat_plugins.plans import errors
 from heat_plugins.plans import pool as pools
 from heat_plugins.plans import protocols
 from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import store as store_module
 
-#: The container with an object of each name.
+#: What the name of the container with an object of each name begins with.
 CONTAINER: Final = 'heat-plugins-plan-names'
 
 _LIMIT = 64 * 1024
@@ -19,8 +23,8 @@ _LIMIT = 64 * 1024
 class Names:
     """Names in a container, as `protocols.Registry` has them.
 
-    It is a best effort: two who take a name at once, at different proxies
-    of a cluster that is out of order, may both be told that they have it.
+    It is a best effort: two who take a name at once may both be told that
+    they have it where listings lag behind; see `objectstore.claims`.
 
     :param store: the project's object store.
     """
@@ -31,25 +35,35 @@ class Names:
         self,
         store: store_module.ObjectStore,
         pool: pools.Pool | None = None,
+        *,
+        sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
         self._store = store
         self._pool = pool or pools.Pool()
+        self._sleep = sleep
+        self._container = containers.Own(store, CONTAINER)
 
     def create(self, record: protocols.Record) -> bool:
         """See `protocols.Registry.create`."""
         body = json.dumps(
             {'description': record.description, 'values': dict(record.values)}
         ).encode()
+        container = self._container.name
         try:
-            return self._store.create_object(CONTAINER, record.name, body)
+            return self._create(container, record.name, body)
         except store_errors.NotFound:
-            self._store.put_container(CONTAINER, {})
-            return self._store.create_object(CONTAINER, record.name, body)
+            self._store.put_container(container, {})
+            return self._create(container, record.name, body)
+
+    def _create(self, container: str, name: str, body: bytes) -> bool:
+        return claims.create(
+            self._store, container, name, body, sleep=self._sleep
+        )
 
     def get(self, name: str) -> protocols.Record | None:
         """See `protocols.Registry.get`."""
         try:
-            body = self._store.get_object(CONTAINER, name, _LIMIT)
+            body = self._store.get_object(self._container.name, name, _LIMIT)
             found = json.loads(body)
             return protocols.Record(
                 name=name,
@@ -65,22 +79,27 @@ class Names:
             TypeError,
         ) as exc:
             raise errors.ServiceError(
-                f'Object {name} of container {CONTAINER} is no record of a '
-                'plan; delete it'
+                f'Object {name} of container {self._container.name} is no '
+                'record of a plan; delete it'
             ) from exc
 
     def find(self) -> list[protocols.Record]:
         """See `protocols.Registry.find`."""
         try:
-            entries = self._store.list_objects(CONTAINER, '')
+            entries = self._store.list_objects(self._container.name, '')
         except store_errors.NotFound:
             return []
-        found = self._pool.each(self.get, [entry.name for entry in entries])
+        names = [
+            entry.name
+            for entry in entries
+            if not entry.name.startswith(claims.FOLDER)
+        ]
+        found = self._pool.each(self.get, names)
         return [record for record in found if record is not None]
 
     def delete(self, name: str) -> bool:
         """See `protocols.Registry.delete`."""
         if self.get(name) is None:
             return False
-        self._store.delete_object(CONTAINER, name)
+        self._store.delete_object(self._container.name, name)
         return True

@@ -16,12 +16,14 @@ import json
 from typing import Any, Final
 import uuid
 
+from heat_plugins.objectstore import containers
 from heat_plugins.plans import pool as pools
 from heat_plugins.plans import storage
 from heat_plugins.signals import store as store_module
 
-#: Where what belongs to no plan lies, and for how many seconds: an execution
-#: may have to wait for Mistral's executors.
+#: What the name of the container begins with where what belongs to no plan
+#: lies, and for how many seconds: an execution may have to wait for Mistral's
+#: executors.
 UPLOADS: Final = 'heat-plugins-uploads'
 LIFETIME: Final = 24 * 3600
 
@@ -65,15 +67,18 @@ def send(store: store_module.ObjectStore, content: bytes) -> dict[str, Any]:
     """
     name = str(uuid.uuid4())
     pool = pools.Pool()
-    pool.insist(lambda name: store.put_container(name, {}), UPLOADS)
-    storage.Container(store, UPLOADS, pool).check_unshared()
+    container = pool.insist(
+        lambda own: own.name, containers.Own(store, UPLOADS)
+    )
+    pool.insist(lambda name: store.put_container(name, {}), container)
+    storage.Container(store, container, pool).check_unshared()
     pool.insist(
         lambda name: store.put_object(
-            UPLOADS, name, content, lifetime=LIFETIME
+            container, name, content, lifetime=LIFETIME
         ),
         name,
     )
-    return reference(UPLOADS, name, content)
+    return reference(container, name, content)
 
 
 def reference(container: str, name: str, content: bytes) -> dict[str, Any]:

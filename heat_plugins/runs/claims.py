@@ -1,40 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run of an action on a deployment at a time.
 
-Swift cannot create an object only if it is not there. So each run announces
-itself under ``runs/open/`` and then reads a fresh listing of that folder:
-
-- If there is a run that is past its beginning, it gives way to that one;
-  and to one whose record cannot be read, for as long as that is there.
-- If there is another that begins at the same time, the one whose name comes
-  first goes on, but not before the other has given way or has gone on
-  itself: that one may have read its listing before we came.
-- Who has not got through within `PATIENCE` seconds gives way, and who has
-  died in there is not waited for any longer than that.
-
-What is left of a window: a listing that does not show an announcement made
-before it (Swift's may lag behind), and a process that stands still for more
-than `PATIENCE` seconds between reading its last listing and writing its
-record. Two runs can then be handed to the server, which runs them one after
-the other.
+Each run announces itself under ``runs/open/`` and wins, or gives way, as
+`objectstore.claims` has it. An announcement stays until the run is over and
+cleaned up, and the run's record says that it has won. Where two win all the
+same, both are handed to the server, which runs them one after the other.
 """
 
 from collections import abc
 
+from heat_plugins.objectstore import claims
 from heat_plugins.runs import errors
 from heat_plugins.runs import names
 from heat_plugins.runs import records
 from heat_plugins.runs import run as runs
-
-#: The most seconds that a run may take to get through; two are as many as
-#: one may stand still in between.
-PATIENCE = 10.0
-
-_PAUSE = 0.25
-
-# By how many seconds, clocks told by, an announcement must be older than
-# ours to be that of somebody who has died.
-_STALE = 120
 
 
 class Claims:
@@ -60,58 +39,62 @@ class Claims:
         :raises errors.AlreadyRunning: another one is there.
         :raises errors.Refused: it cannot be told whether one is.
         """
-        key = run.key
-        begun = self._clock()
-        # Before we may be in the way of somebody.
-        self._refuse(key, self._others(key), begun)
-        try:
-            self._records.open(key)
-            while True:
-                listed = self._clock()
-                rivals = self._refuse(key, self._others(key), begun)
-                if not rivals:
-                    break
-                self._sleep(_PAUSE)
-            if self._clock() - listed > PATIENCE:
-                raise errors.Refused(
-                    f'{run.action} on {run.resource} could not be announced '
-                    f'within {PATIENCE:.0f} s; try again'
-                )
-            self._records.write(run)
-        except BaseException:
-            self._records.close(key)
-            raise
+        contest = _Contest(self._records, run)
+        if not claims.win(contest, clock=self._clock, sleep=self._sleep):
+            raise errors.Refused(
+                f'{run.action} on {run.resource} could not be announced '
+                f'within {claims.PATIENCE:.0f} s; try again'
+            )
 
-    def _others(self, key: names.Key) -> list[names.Key]:
+
+class _Contest:
+    """The contest for an action on a deployment; see `claims.Contest`."""
+
+    def __init__(self, found: records.Records, run: runs.Run) -> None:
+        self._records = found
+        self._run = run
+        self._key = run.key
+        self.ours = run.id
+
+    def others(self) -> abc.Iterable[str]:
+        key = self._key
         prefix = names.open_prefix(key.deployment_id, key.action)
-        return [each for each in self._records.opened(prefix) if each != key]
+        found = self._records.opened(prefix)
+        return sorted(one.run_id for one in found if one != key)
 
-    def _refuse(
-        self, key: names.Key, others: list[names.Key], begun: float
-    ) -> list[names.Key]:
-        """Give way to those who were first; return those to wait for."""
-        rivals = []
-        for other in others:
-            try:
-                found = self._records.read(other)
-            except errors.Unreadable as exc:
-                raise errors.Refused(f'Another may go on. {exc}') from exc
-            if found is not None and found.ended:
-                # Whoever ended it is cleaning up after it.
-                continue
-            if found is None and self._is_dead(other, key, begun):
-                self._records.close(other)
-                continue
-            if found is not None or other.run_id < key.run_id:
-                raise errors.AlreadyRunning(
-                    f'Run {other.run_id} of {key.action} has not ended on '
-                    'this deployment; wait for it or cancel it',
-                    other.run_id,
-                )
-            rivals.append(other)
-        return rivals
+    def is_undecided(self, other: str) -> bool:
+        try:
+            found = self._records.read(self._key_of(other))
+        except errors.Unreadable as exc:
+            raise errors.Refused(f'Another may go on. {exc}') from exc
+        if found is not None and not found.ended:
+            raise self.lost(other)
+        # Whoever has ended a run is cleaning up after it.
+        return found is None
 
-    def _is_dead(self, other: names.Key, key: names.Key, begun: float) -> bool:
-        """Say whether an announcement is nobody's any more."""
-        age = names.started_at(key.run_id) - names.started_at(other.run_id)
-        return age > _STALE or self._clock() - begun > PATIENCE
+    def lost(self, other: str) -> Exception:
+        return errors.AlreadyRunning(
+            f'Run {other} of {self._key.action} has not ended on '
+            'this deployment; wait for it or cancel it',
+            other,
+        )
+
+    def announced_before(self, other: str) -> float:
+        ours = names.started_at(self.ours)
+        return ours - names.started_at(other)
+
+    def announce(self) -> None:
+        self._records.open(self._key)
+
+    def withdraw(self, candidate: str) -> None:
+        self._records.close(self._key_of(candidate))
+
+    def take(self) -> None:
+        self._records.write(self._run)
+
+    def _key_of(self, run_id: str) -> names.Key:
+        return names.Key(
+            run_id=run_id,
+            deployment_id=self._key.deployment_id,
+            action=self._key.action,
+        )

@@ -206,33 +206,39 @@ class ObjectStore:
         entries: list[Entry] = []
         query = {'format': 'json', 'prefix': prefix, 'limit': str(PAGE)}
         while True:
-            page = self._call('GET', container, query=query)
-            try:
-                found = [
-                    Entry(
-                        name=item['name'],
-                        size=int(item['bytes']),
-                        etag=str(item.get('hash', '')),
-                    )
-                    for item in json.loads(page.body or b'[]')
-                    if 'name' in item
-                ]
-            except (ValueError, TypeError, KeyError) as exc:
-                raise errors.Unavailable(
-                    f'The listing of container {container} is garbled: '
-                    f'{type(exc).__name__}',
-                    page.status,
-                ) from exc
+            found = self._entries(container, query)
             if found and found[-1].name == query.get('marker'):
                 raise errors.Unavailable(
                     f'The listing of container {container} does not go on '
                     'after its first page',
-                    page.status,
+                    200,
                 )
             entries += found
             if len(found) < PAGE:
                 return entries
             query['marker'] = found[-1].name
+
+    def _entries(
+        self, container: str, query: abc.Mapping[str, str]
+    ) -> list[Entry]:
+        """Read a page of a container's listing, or of the account's."""
+        page = self._call('GET', container, query=query)
+        try:
+            return [
+                Entry(
+                    name=item['name'],
+                    size=int(item['bytes']),
+                    etag=str(item.get('hash', '')),
+                )
+                for item in json.loads(page.body or b'[]')
+                if 'name' in item
+            ]
+        except (ValueError, TypeError, KeyError) as exc:
+            what = f'container {container}' if container else 'the account'
+            raise errors.Unavailable(
+                f'The listing of {what} is garbled: {type(exc).__name__}',
+                page.status,
+            ) from exc
 
     def get_object(self, container: str, name: str, limit: int) -> bytes:
         """Return the content of an object; see `fetch`."""
@@ -271,24 +277,22 @@ class ObjectStore:
             headers['X-Delete-After'] = str(lifetime)
         self._call('PUT', container, name, headers=headers, body=body)
 
-    def create_object(self, container: str, name: str, body: bytes) -> bool:
-        """Write an object unless one is there; False if so.
-
-        :raises errors.NotFound: there is no such container.
-        """
+    def has_object(self, container: str, name: str) -> bool:
+        """Say whether there is an object of a name."""
         try:
-            self._call(
-                'PUT',
-                container,
-                name,
-                headers={'If-None-Match': '*'},
-                body=body,
-            )
-        except errors.StoreError as exc:
-            if exc.status != 412:
-                raise
+            self._call('HEAD', container, name)
+        except errors.NotFound:
             return False
         return True
+
+    def owned_containers(self, prefix: str) -> list[str]:
+        """List containers of the account itself, a page at the most.
+
+        A HEAD would not tell whose a container is: where all projects share
+        one namespace, another one may let this one read its container.
+        """
+        query = {'format': 'json', 'prefix': prefix, 'limit': str(PAGE)}
+        return [entry.name for entry in self._entries('', query)]
 
     def delete_object(self, container: str, name: str) -> None:
         """Delete an object, if it is there."""

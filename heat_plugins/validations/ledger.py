@@ -15,13 +15,15 @@ import re
 from typing import Any, Final
 import uuid
 
+from heat_plugins.objectstore import claims
+from heat_plugins.objectstore import containers
 from heat_plugins.plans import errors
 from heat_plugins.plans import pool as pools
 from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import store as store_module
 from heat_plugins.validations import runs
 
-#: The container of a project's runs.
+#: What the name of the container of a project's runs begins with.
 CONTAINER: Final = 'heat-plugins-validations'
 
 #: So many runs that have ended are kept.
@@ -52,6 +54,7 @@ class Ledger:
     ) -> None:
         self._store = store
         self._pool = pool or pools.Pool()
+        self._own = containers.Own(store, CONTAINER)
 
     def begin(self, run: runs.Run) -> None:
         """Write a run that begins.
@@ -61,10 +64,11 @@ class Ledger:
         """
         _checked(run.id)
         self._pool.insist(
-            lambda name: self._store.put_container(name, {}), CONTAINER
+            lambda name: self._store.put_container(name, {}), self._container
         )
-        if not self._store.create_object(
-            CONTAINER, f'{run.id}{_RUN}', _packed(dataclasses.asdict(run))
+        content = _packed(dataclasses.asdict(run))
+        if not claims.create(
+            self._store, self._container, f'{run.id}{_RUN}', content
         ):
             raise errors.Exists(f'There is a run {run.id} already')
 
@@ -101,7 +105,7 @@ class Ledger:
             raise errors.NotFound(
                 f'Run {run_id} has no result of a validation {validation}'
             )
-        return runs.Detail.from_dict(_unpacked(found.content))
+        return runs.Detail.from_dict(self._unpacked(found.content))
 
     def every(self) -> list[runs.Run]:
         """Return all runs, the latest first."""
@@ -119,7 +123,7 @@ class Ledger:
         if found.state.ended:
             raise errors.Refused(f'Run {run_id} has ended: {found.state}')
         self._pool.insist(
-            lambda name: self._store.put_object(CONTAINER, name, b''),
+            lambda name: self._store.put_object(self._container, name, b''),
             f'{run_id}{_STOP}',
         )
 
@@ -138,13 +142,17 @@ class Ledger:
             # is done the next time.
             names = objects.get(run.id, [])
             for name in sorted(names, key=lambda name: name.endswith(_RUN)):
-                self._store.delete_object(CONTAINER, name)
+                self._store.delete_object(self._container, name)
+
+    @property
+    def _container(self) -> str:
+        return self._pool.insist(lambda own: own.name, self._own)
 
     def _read(self, run_id: str) -> runs.Run | None:
         found = self._get(f'{run_id}{_RUN}')
         if found is None:
             return None
-        run = runs.Run.from_dict(_unpacked(found.content))
+        run = runs.Run.from_dict(self._unpacked(found.content))
         if not run.state.ended and found.age > _SILENCE:
             return dataclasses.replace(
                 run,
@@ -157,11 +165,13 @@ class Ledger:
     def _objects(self) -> dict[str, list[str]]:
         """Return the names of all objects by the runs that they are of."""
         try:
-            found = self._store.list_objects(CONTAINER, '')
+            found = self._store.list_objects(self._container, '')
         except store_errors.NotFound:
             return {}
         objects: dict[str, list[str]] = {}
         for one in found:
+            if one.name.startswith(claims.FOLDER):
+                continue
             run_id = one.name.partition('/')[0]
             objects.setdefault(run_id, []).append(one.name)
         return objects
@@ -169,17 +179,28 @@ class Ledger:
     def _get(self, name: str) -> store_module.Fetched | None:
         with contextlib.suppress(store_errors.NotFound):
             return self._pool.insist(
-                lambda name: self._store.fetch(CONTAINER, name, _LIMIT), name
+                lambda name: self._store.fetch(self._container, name, _LIMIT),
+                name,
             )
         return None
 
     def _put(self, name: str, value: Any) -> None:
         self._pool.insist(
             lambda name: self._store.put_object(
-                CONTAINER, name, _packed(value)
+                self._container, name, _packed(value)
             ),
             name,
         )
+
+    def _unpacked(self, content: bytes) -> abc.Mapping[str, Any]:
+        try:
+            found: abc.Mapping[str, Any] = json.loads(gzip.decompress(content))
+            return found
+        except (OSError, EOFError, ValueError) as exc:
+            raise errors.ServiceError(
+                f'A record in container {self._container} is garbled; '
+                'delete it'
+            ) from exc
 
 
 def new_id(at: str) -> str:
@@ -203,13 +224,3 @@ def _detail(run_id: str, validation: str) -> str:
 
 def _packed(value: Any) -> bytes:
     return gzip.compress(json.dumps(value).encode(), mtime=0)
-
-
-def _unpacked(content: bytes) -> abc.Mapping[str, Any]:
-    try:
-        found: abc.Mapping[str, Any] = json.loads(gzip.decompress(content))
-        return found
-    except (OSError, EOFError, ValueError) as exc:
-        raise errors.ServiceError(
-            f'A record in container {CONTAINER} is garbled; delete it'
-        ) from exc

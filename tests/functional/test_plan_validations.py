@@ -19,8 +19,6 @@ from tests.functional import planning
 # Each playbook takes seconds before its first task, more on a busy machine.
 pytestmark = pytest.mark.timeout(300)
 
-CONTAINER = 'heat-plugins-validations'
-
 Files = dict[str, Any]
 
 
@@ -105,10 +103,14 @@ def results(cloud: base.minicloud_client.Cloud) -> Iterator[None]:
     session = cloud.session()
 
     def clear() -> None:
-        answer = session.get('object-store', f'/{CONTAINER}?format=json')
-        for one in answer.json() if answer.ok and answer.body else []:
-            session.delete('object-store', f'/{CONTAINER}/{one["name"]}')
-        session.delete('object-store', f'/{CONTAINER}')
+        prefix = 'heat-plugins-validations'
+        found = session.get('object-store', f'?format=json&prefix={prefix}')
+        for container in [one['name'] for one in found.json()]:
+            answer = session.get('object-store', f'/{container}?format=json')
+            listed = answer.json() if answer.ok and answer.body else []
+            for one in listed:
+                session.delete('object-store', f'/{container}/{one["name"]}')
+            session.delete('object-store', f'/{container}')
 
     clear()
     yield
@@ -220,7 +222,10 @@ def test_those_of_a_plan_are_run_by_mistral_and_kept(
     log = cloud.log('mistral').read_text(errors='replace')
     for text in (*rows, plan.said, log):
         assert secret not in text
-    assert not session.get('object-store', '/heat-plugins-uploads').body
+    prefix = 'heat-plugins-uploads'
+    found = session.get('object-store', f'?format=json&prefix={prefix}')
+    [uploads] = [one['name'] for one in found.json()]
+    assert not session.get('object-store', f'/{uploads}').body
 
 
 def test_stopped_in_the_middle_it_leaves_no_process(

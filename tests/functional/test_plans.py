@@ -249,7 +249,8 @@ def test_plans_without_mistral_are_kept_in_swift(user: User) -> None:
     assert [one.name for one in plans.summaries()] == ['plan']
     plans.delete('plan')
     assert plans.summaries() == []
-    user.store.delete_container(local.CONTAINER)
+    container = f'{local.CONTAINER}-{user.store.project_id}'
+    user.store.delete_container(container)
 
 
 @pytest.mark.timeout(600)

@@ -53,9 +53,9 @@ _LENGTHS = {40: 'sha1', 64: 'sha256', 128: 'sha512'}
 _KEYS = ('temp-url-key', 'temp-url-key-2')
 
 _VERBS = {
-    'account': {'HEAD', 'POST'},
+    'account': {'HEAD', 'POST', 'GET'},
     'container': {'HEAD', 'PUT', 'POST', 'DELETE', 'GET'},
-    'object': {'GET', 'DELETE', 'PUT'},
+    'object': {'HEAD', 'GET', 'DELETE', 'PUT'},
     'signed': {'HEAD', 'PUT'},
 }
 _LISTING = {'format', 'prefix', 'limit', 'marker'}
@@ -65,7 +65,6 @@ _META = re.compile(
 )
 _HEADERS = {
     'accept-encoding': None,
-    'if-none-match': '*',
     'accept': 'application/json',
     'content-type': 'text/plain',
     'x-delete-after': None,
@@ -99,6 +98,13 @@ class Container:
     #: The seconds after which they are to be deleted, as it was asked for.
     lifetimes: dict[str, str] = dataclasses.field(default_factory=dict)
 
+    def has(self, name, now):
+        """Say whether an object can be read; expired ones are only listed."""
+        if name not in self.objects:
+            return False
+        lifetime = float(self.lifetimes.get(name, 'inf'))
+        return now < self.times.get(name, now) + lifetime
+
 
 @dataclasses.dataclass(kw_only=True)
 class _Fault:
@@ -113,6 +119,9 @@ class Cluster:
     :param endpoint: the URL in the catalogue, with ``%(project_id)s`` where
         it has an account.
     :param ceph: whether it behaves as Ceph's gateway.
+    :param implicit_tenants: its ``rgw keystone implicit tenants``: each
+        project has containers of its own, and TempURLs work only where the
+        account is part of the endpoint.
     :param digests: what signatures may be made with.
     :param named_digests: what ``/info`` says of them; None: nothing.
     :param methods: what TempURLs may be signed for.
@@ -132,6 +141,7 @@ class Cluster:
         endpoint=SWIFT,
         *,
         ceph=False,
+        implicit_tenants=False,
         digests=('sha1', 'sha256', 'sha512'),
         named_digests=('sha1', 'sha256', 'sha512'),
         methods=('GET', 'HEAD', 'PUT', 'POST', 'DELETE'),
@@ -145,6 +155,7 @@ class Cluster:
     ):
         self.endpoint = endpoint
         self.ceph = ceph
+        self.implicit_tenants = implicit_tenants
         self.digests = digests
         self.named_digests = named_digests
         self.methods = methods
@@ -322,8 +333,9 @@ class Cluster:
             if 'bulk-delete' in query:
                 _check('account', request.method, query, {'bulk-delete'})
                 return self._bulk_delete(project_id, body)
-            _check('account', request.method, query, ())
-            return self._account(project_id, request)
+            allowed = _LISTING if request.method == 'GET' else ()
+            _check('account', request.method, query, allowed)
+            return self._account(project_id, request, query)
         if not name:
             allowed = _LISTING if request.method == 'GET' else ()
             _check('container', request.method, query, allowed)
@@ -357,12 +369,30 @@ class Cluster:
                 about['allowed_digests'] = list(self.named_digests)
         return _status(200, json.dumps(info).encode())
 
-    def _account(self, project_id, request):
+    def _account(self, project_id, request, query):
         headers = self.account(project_id)
+        if request.method == 'GET':
+            return self._containers_of(project_id, query)
         if request.method == 'POST':
             _set_meta(headers, request.headers, 'account')
             return _status(204)
         return _status(204, headers=headers)
+
+    def _containers_of(self, project_id, query):
+        """List the containers that a project owns; nobody else's."""
+        assert query.get('format') == 'json', 'a listing that is not JSON'
+        names = sorted(
+            place if self._shared else place[1]
+            for place, there in self._containers.items()
+            if there.owner == project_id
+        )
+        found = [
+            {'name': name, 'bytes': 0, 'count': 0}
+            for name in names
+            if name.startswith(query.get('prefix', ''))
+        ]
+        limit = min(int(query['limit']), self.listing_limit)
+        return _status(200, json.dumps(found[:limit]).encode())
 
     def _bulk_delete(self, project_id, body):
         paths = body.decode('ascii').split('\n')
@@ -387,9 +417,13 @@ class Cluster:
         }
         return _status(200, json.dumps(report).encode())
 
+    @property
+    def _shared(self):
+        """Whether all projects share one namespace of containers."""
+        return self.ceph and not self.implicit_tenants
+
     def _place(self, project_id, name):
-        # Without accounts in its URLs Ceph has one room for all containers.
-        return name if self.ceph else (project_id, name)
+        return name if self._shared else (project_id, name)
 
     def _container(self, project_id, request, name, query):
         assert 3 <= len(name) <= 254, 'Ceph takes no such container'
@@ -451,21 +485,22 @@ class Cluster:
         there = self._containers.get(self._place(project_id, container))
         if request.method == 'PUT' and there and there.owner == project_id:
             assert request.body is not None, 'an object without content'
-            if 'If-None-Match' in request.headers and name in there.objects:
-                return _status(412)
             there.objects[name] = request.body
             there.times[name] = self.now()
+            there.lifetimes.pop(name, None)
             lifetime = request.headers.get('X-Delete-After')
             if lifetime is not None:
                 there.lifetimes[name] = lifetime
             return _status(201)
-        if there is None or name not in there.objects:
+        if there is None or not there.has(name, self.now()):
             return _status(404)
         if there.owner != project_id:
             return _status(403)
         if request.method == 'DELETE':
             del there.objects[name]
             return _status(204)
+        if request.method == 'HEAD':
+            return _status(200)
         assert query == {'multipart-manifest': 'get'}, 'a manifest is followed'
         content = there.objects[name]
         return store_module.Response(
@@ -483,6 +518,9 @@ class Cluster:
     def _signed(self, request, container, name, query, body):
         if not self.tempurl or request.method not in self.methods:
             return _status(401)
+        if self.implicit_tenants and '%(project_id)s' not in self.endpoint:
+            # It looks for the owner of the account in the URL alone.
+            return _status(403)
         expires = query['temp_url_expires']
         assert re.fullmatch('[0-9]+', expires), 'expires is no time'
         assert int(expires) < 2**31, 'expires after the end of 32-bit time'
@@ -497,7 +535,7 @@ class Cluster:
             there.objects[name] = body
             there.times[name] = self.now()
             return _status(201)
-        return _status(200 if name in there.objects else 404)
+        return _status(200 if there.has(name, self.now()) else 404)
 
     def _owner(self, request, container):
         for project_id in {*self.accounts, *self._owners()}:

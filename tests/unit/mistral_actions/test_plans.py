@@ -21,6 +21,8 @@ from heat_plugins.runs import errors as run_errors
 from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes
 
+UPLOADS = 'heat-plugins-uploads-project-1'
+
 
 def published():
     """Return the actions that Mistral is told of, by their names."""
@@ -129,8 +131,8 @@ class ActionsTest(testtools.TestCase):
     def test_so_is_a_long_list_of_plans_where_nothing_stays(self):
         self.patch(parcels, 'LIMIT', 10)
         found = self.run_action(plans.List())
-        self.assertEqual(parcels.UPLOADS, found['container'])
-        there = self.cloud.swift.container(parcels.UPLOADS)
+        self.assertEqual(UPLOADS, found['container'])
+        there = self.cloud.swift.container(UPLOADS)
         self.assertEqual({found['object']: '86400'}, there.lifetimes)
         [listed] = parcels.unpack(self.cloud.swift.store(), found)
         self.assertEqual('plan', listed['name'])

@@ -14,6 +14,8 @@ from heat_plugins.plans import pool
 from heat_plugins.signals import errors as store_errors
 from tests.unit.plans import fakes
 
+UPLOADS = 'heat-plugins-uploads-project-1'
+
 AWAY = errors.Unavailable('Mistral cannot be reached')
 
 
@@ -86,7 +88,7 @@ class ThroughMistralTest(testtools.TestCase):
         return self.way.create('plan', {'a': b'b'}, lambda done, every: None)
 
     def uploads(self):
-        return self.cloud.swift.container(plan_ways.UPLOADS)
+        return self.cloud.swift.container(UPLOADS)
 
     def test_a_mistral_that_is_away_for_a_while_is_waited_for(self):
         self.looks += ['RUNNING', AWAY, AWAY, ('SUCCESS', {'plan': 'it'})]
@@ -152,7 +154,7 @@ class ThroughMistralTest(testtools.TestCase):
         self.assertNotIn('geheim', json.dumps(self.way.executions.started))
 
     def test_nothing_is_uploaded_where_others_may_read_it(self):
-        self.way.store.put_container(plan_ways.UPLOADS, {})
+        self.way.store.put_container(UPLOADS, {})
         self.uploads().meta['x-container-read'] = '.r:*'
         self.assertRaises(errors.Refused, self.create)
         self.assertEqual({}, self.uploads().objects)

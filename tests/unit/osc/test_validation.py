@@ -25,6 +25,8 @@ from heat_plugins.validations import runs
 from tests.unit.osc import base
 from tests.unit.validations import fakes
 
+UPLOADS = 'heat-plugins-uploads-project-1'
+
 
 class Executions:
     """Mistral, which does at once what it is asked for."""
@@ -294,13 +296,13 @@ class MistralTest(ValidationCase):
         self.assertNotIn('a key', begun)
         process = self.machine.begun[0]
         self.assertEqual('hunter2', process.setting.variables['password'])
-        self.assertEqual({}, self.cloud.objects(plan_ways.UPLOADS))
+        self.assertEqual({}, self.cloud.objects(UPLOADS))
 
     def test_files_are_sent_there(self):
         self.write('a.yaml', fakes.playbook('A').decode())
         code, found = self.run_there('--from', str(self.folder))
         self.assertEqual((0, 'a'), (code, found[0]['Validation']))
-        self.assertEqual({}, self.cloud.objects(plan_ways.UPLOADS))
+        self.assertEqual({}, self.cloud.objects(UPLOADS))
 
     def test_what_mistral_does_not_begin_is_an_error(self):
         self.machine.absent = 'install it'

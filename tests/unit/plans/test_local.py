@@ -5,6 +5,7 @@ import testtools
 
 from heat_plugins.plans import errors
 from heat_plugins.plans import local
+from heat_plugins.plans import locks
 from heat_plugins.plans import pool
 from heat_plugins.plans import protocols
 from heat_plugins.plans import service
@@ -48,9 +49,36 @@ class NamesTest(testtools.TestCase):
     def test_what_is_no_record_is_told(self):
         self.names.create(record('a'))
         for body in (b'', b'[]', b'{"values": 1}', b'x' * 70000):
-            self.store.put_object(local.CONTAINER, 'a', body)
+            container = f'{local.CONTAINER}-project-1'
+            self.store.put_object(container, 'a', body)
             error = self.assertRaises(errors.ServiceError, self.names.get, 'a')
             self.assertIn('delete it', str(error))
+
+    def test_on_ceph_a_plan_that_is_there_keeps_its_record(self):
+        store = fake_swift.ceph().store()
+        names = local.Names(store, pool.Pool(wait=0))
+        plans = service.Plans(store, names, fake_heat.Heat())
+        plans.create('plan', fakes.content())
+        before = names.get('plan')
+        self.assertRaises(errors.Exists, plans.create, 'plan', fakes.content())
+        self.assertEqual(before, names.get('plan'))
+
+    def test_on_ceph_a_lock_keeps_others_out(self):
+        store = fake_swift.ceph().store()
+        slept = []
+        both = [
+            locks.Locks(
+                local.Names(store, pool.Pool(wait=0)),
+                clock=lambda: 1e9 + len(slept),
+                sleep=slept.append,
+            )
+            for _ in range(2)
+        ]
+        with both[0].lock('plan'):
+            second = both[1].lock('plan')
+            self.assertRaises(errors.Busy, second.__enter__)
+        with both[1].lock('plan'):
+            pass
 
     def test_plans_work_with_it(self):
         plans = service.Plans(self.store, self.names, fake_heat.Heat())

@@ -3,7 +3,7 @@
 
 import dataclasses
 
-from heat_plugins.runs import claims
+from heat_plugins.objectstore import claims
 from heat_plugins.runs import errors
 from heat_plugins.runs import names
 from heat_plugins.runs import run as runs

@@ -202,14 +202,19 @@ class StoreTest(testtools.TestCase):
         self.store.delete_object('box', 'a')
         self.store.delete_object('box', 'a')
 
-    def test_an_object_is_created_once(self):
-        self.fill()
-        self.assertTrue(self.store.create_object('box', 'a', b'1'))
-        self.assertFalse(self.store.create_object('box', 'a', b'2'))
-        self.assertEqual(b'1', self.store.get_object('box', 'a', 10))
-        self.assertRaises(
-            errors.NotFound, self.store.create_object, 'nope', 'a', b''
-        )
+    def test_an_object_is_there_or_not(self):
+        self.fill('a')
+        self.assertTrue(self.store.has_object('box', 'a'))
+        self.assertFalse(self.store.has_object('box', 'b'))
+        self.assertFalse(self.store.has_object('nope', 'a'))
+
+    def test_only_the_projects_own_containers_are_listed(self):
+        self.cluster = fake_swift.ceph()
+        for project, name in (('p1', 'box-1'), ('p2', 'box-2')):
+            self.cluster.store(project).put_container(name, {})
+        store = self.cluster.store('p1')
+        self.assertEqual(['box-1'], store.owned_containers('box'))
+        self.assertEqual([], store.owned_containers('other'))
 
     def test_many_objects_are_deleted_at_once(self):
         names = ['a', 'signals/ü %', 'b']

@@ -39,7 +39,7 @@ class OperationsTest(testtools.TestCase):
         }
 
     def objects(self):
-        return self.cloud.objects(ledgers.CONTAINER)
+        return self.cloud.objects(f'{ledgers.CONTAINER}-project-1')
 
     def report(self, name, *news):
         self.machine.reports[f'validations/{name}.yaml'] = list(news)

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One winner, in an object store that cannot create an object exclusively.
+
+Swift honours ``If-None-Match: *`` only by what one of its proxies sees;
+Ceph's gateway ignores it and overwrites. So each candidate announces itself
+with an object of its own and then reads a fresh listing of all announcements:
+
+- If somebody has the thing already, the candidate gives way.
+- If another candidate is undecided too, the one whose name comes first
+  wins, but only after the other has given way or has won: that one may have
+  read its listing before ours was announced.
+- A candidate whose last listing is older than `PATIENCE` seconds reads
+  another. After `_LOOKS` of those it gives way. So nobody waits longer than
+  `PATIENCE` for a candidate that has died.
+
+A window remains: a listing that does not show an announcement made before it
+(Swift's may lag behind), and a process that stands still for more than
+`PATIENCE` seconds between reading its last listing and taking the thing.
+"""
+
+from collections import abc
+import contextlib
+import time
+from typing import Protocol
+from urllib import parse
+import uuid
+
+from heat_plugins.signals import errors
+from heat_plugins.signals import store as store_module
+
+#: Seconds from a candidate's listing within which it takes the thing.
+PATIENCE = 10.0
+
+#: Where `create` keeps announcements, beside what it creates.
+FOLDER = '.heat-plugins/claims/'
+
+_PAUSE = 0.25
+
+# Listings that may come too late, one after another.
+_LOOKS = 3
+
+# Seconds by which an announcement must be older than ours, clocks compared,
+# to be that of a candidate that has died.
+_STALE = 120
+
+
+class Contest(Protocol):
+    """What the candidates compete for. Earlier candidates sort first.
+
+    Each method may raise what its object store raises.
+    """
+
+    @property
+    def ours(self) -> str:
+        """The candidate in whose name this is."""
+
+    def others(self) -> abc.Iterable[str]:
+        """Read a fresh listing; return the other candidates in order.
+
+        :raises Exception: somebody has the thing; the contest is over.
+        """
+
+    def is_undecided(self, other: str) -> bool:
+        """Say whether a candidate has neither won nor given way.
+
+        :raises Exception: it has won; the contest is over.
+        """
+
+    def lost(self, other: str) -> Exception:
+        """Return what to raise because an earlier candidate is undecided."""
+
+    def announced_before(self, other: str) -> float:
+        """Return by how many seconds a candidate is older than ours."""
+
+    def announce(self) -> None:
+        """Announce our candidate."""
+
+    def withdraw(self, candidate: str) -> None:
+        """Delete an announcement, if it is there."""
+
+    def take(self) -> None:
+        """Take the thing."""
+
+
+def win(
+    contest: Contest,
+    *,
+    clock: abc.Callable[[], float] = time.monotonic,
+    sleep: abc.Callable[[float], None] = time.sleep,
+) -> bool:
+    """Take the thing, and leave the announcement; or leave no trace.
+
+    :returns: False if no listing could be read within `PATIENCE`.
+    :raises Exception: somebody else has won; see `Contest`.
+    """
+    # Before our announcement can be in the way of others.
+    _rivals(contest, late=False)
+    try:
+        contest.announce()
+        announced = clock()
+        looks = 0
+        while looks < _LOOKS:
+            listed = clock()
+            if _rivals(contest, late=listed - announced > PATIENCE):
+                sleep(_PAUSE)
+                continue
+            if clock() - listed <= PATIENCE:
+                contest.take()
+                return True
+            looks += 1
+    except BaseException:
+        contest.withdraw(contest.ours)
+        raise
+    contest.withdraw(contest.ours)
+    return False
+
+
+def _rivals(contest: Contest, *, late: bool) -> list[str]:
+    """Give way to earlier candidates; return those to wait for.
+
+    :param late: whether a candidate that was there before our announcement
+        must have decided by now, unless it has died.
+    """
+    rivals = []
+    for other in contest.others():
+        if not contest.is_undecided(other):
+            continue
+        if late or contest.announced_before(other) > _STALE:
+            contest.withdraw(other)
+        elif other < contest.ours:
+            raise contest.lost(other)
+        else:
+            rivals.append(other)
+    return rivals
+
+
+def create(
+    store: store_module.ObjectStore,
+    container: str,
+    name: str,
+    body: bytes,
+    *,
+    now: abc.Callable[[], float] = time.time,
+    clock: abc.Callable[[], float] = time.monotonic,
+    sleep: abc.Callable[[float], None] = time.sleep,
+) -> bool:
+    """Write an object unless there is one, or another caller creates it.
+
+    :param now: seconds since the epoch; all candidates compare it.
+    :returns: whether it was written.
+    :raises errors.NotFound: there is no such container.
+    :raises errors.Unavailable: the store answers too slowly to tell.
+    """
+    contest = _Creation(store, container, name, body, now())
+    try:
+        won = win(contest, clock=clock, sleep=sleep)
+    except _Taken:
+        return False
+    if not won:
+        raise errors.Unavailable(
+            f'Cannot create object {name} of container {container}: the '
+            f'object store needs more than {PATIENCE:.0f} s for a listing. '
+            'Try again later'
+        )
+    # The object is there; the announcement of a candidate that has ended
+    # stands in nobody's way for long.
+    with contextlib.suppress(errors.StoreError):
+        contest.withdraw(contest.ours)
+    return True
+
+
+class _Taken(Exception):
+    """There is such an object, or another candidate creates it."""
+
+
+class _Creation:
+    """The contest for an object of a name."""
+
+    def __init__(
+        self,
+        store: store_module.ObjectStore,
+        container: str,
+        name: str,
+        body: bytes,
+        now: float,
+    ) -> None:
+        self._store = store
+        self._container = container
+        self._name = name
+        self._body = body
+        self._folder = f'{FOLDER}{parse.quote(name, safe="")}/'
+        self.ours = f'{now:017.6f}-{uuid.uuid4().hex}'
+
+    def others(self) -> abc.Iterable[str]:
+        entries = self._store.list_objects(self._container, self._folder)
+        # After the listing: who has won deletes its announcement last.
+        if self._store.has_object(self._container, self._name):
+            raise _Taken
+        found = [entry.name.removeprefix(self._folder) for entry in entries]
+        return sorted(one for one in found if one != self.ours)
+
+    def is_undecided(self, other: str) -> bool:
+        return True
+
+    def lost(self, other: str) -> Exception:
+        return _Taken()
+
+    def announced_before(self, other: str) -> float:
+        return _announced(self.ours) - _announced(other)
+
+    def announce(self) -> None:
+        self._store.put_object(
+            self._container, self._folder + self.ours, b'{}'
+        )
+
+    def withdraw(self, candidate: str) -> None:
+        self._store.delete_object(self._container, self._folder + candidate)
+
+    def take(self) -> None:
+        self._store.put_object(self._container, self._name, self._body)
+
+
+def _announced(candidate: str) -> float:
+    """Return when a candidate announced itself; 0 if its name is no such."""
+    try:
+        return float(candidate.partition('-')[0])
+    except ValueError:
+        return 0.0

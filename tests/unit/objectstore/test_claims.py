@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Of those who create an object at the same time, one does."""
+
+import threading
+
+import testtools
+
+from heat_plugins.objectstore import claims
+from heat_plugins.signals import errors
+from tests.unit import fake_swift
+
+
+class CreateTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        # It overwrites, whatever it is told of If-None-Match.
+        self.cluster = fake_swift.ceph()
+        self.store = self.cluster.store()
+        self.store.put_container('box', {})
+        self.now = 1_800_000_000.0
+        self.slept = []
+
+    def create(self, name='a', body=b'1', store=None, sleep=None):
+        return claims.create(
+            store or self.store,
+            'box',
+            name,
+            body,
+            now=lambda: self.now,
+            sleep=sleep or self.slept.append,
+        )
+
+    def objects(self):
+        return self.cluster.container('box').objects
+
+    def announce(self, started, name='a', token='00'):
+        place = f'{claims.FOLDER}{name}/{started:017.6f}-{token}'
+        self.store.put_object('box', place, b'{}')
+        return place
+
+    def test_an_object_is_created_once_and_nothing_else_is_left(self):
+        self.assertTrue(self.create(body=b'1'))
+        self.assertFalse(self.create(body=b'2'))
+        self.assertEqual({'a': b'1'}, self.objects())
+
+    def test_what_is_there_is_never_written_over(self):
+        self.store.put_object('box', 'a', b'mine')
+        self.assertFalse(self.create())
+        self.assertEqual({'a': b'mine'}, self.objects())
+
+    def test_without_a_container_nothing_is_made(self):
+        self.store.delete_container('box')
+        self.assertRaises(errors.NotFound, self.create)
+        self.assertIsNone(self.cluster.container('box'))
+
+    def test_a_name_may_hold_anything_that_a_name_may_hold(self):
+        for name in ('a/b', 'a', 'plan-lock:ü %', 'a/b/c'):
+            self.assertTrue(self.create(name))
+            self.assertFalse(self.create(name))
+        self.assertEqual(4, len(self.objects()))
+
+    def test_of_two_at_once_the_earlier_one_wins(self):
+        came = self.announce(self.now - 1)
+        self.assertFalse(self.create())
+        self.assertEqual([came], list(self.objects()))
+
+    def test_the_earlier_one_waits_until_the_other_has_given_way(self):
+        came = self.announce(self.now + 1)
+
+        def sleep(seconds):
+            self.store.delete_object('box', came)
+
+        self.assertTrue(self.create(sleep=sleep))
+        self.assertEqual({'a': b'1'}, self.objects())
+
+    def test_the_earlier_one_gives_way_to_one_that_has_won(self):
+        came = self.announce(self.now + 1)
+
+        def sleep(seconds):
+            # It had read its listing before ours was announced.
+            self.store.put_object('box', 'a', b'theirs')
+            self.store.delete_object('box', came)
+
+        self.assertFalse(self.create(sleep=sleep))
+        self.assertEqual({'a': b'theirs'}, self.objects())
+
+    def test_a_candidate_that_has_died_is_not_in_the_way(self):
+        self.announce(self.now - 3600)
+        self.announce(self.now - 3600, token='01')
+        self.assertTrue(self.create())
+        self.assertEqual({'a': b'1'}, self.objects())
+
+    def test_what_is_no_announcement_is_not_in_the_way(self):
+        self.store.put_object('box', f'{claims.FOLDER}a/x', b'')
+        self.assertTrue(self.create())
+
+    def test_a_later_candidate_that_has_died_is_waited_for_for_a_while(self):
+        self.announce(self.now + 5)
+        ticks = iter(range(1000))
+        made = claims.create(
+            self.store,
+            'box',
+            'a',
+            b'1',
+            now=lambda: self.now,
+            clock=lambda: float(next(ticks)),
+            sleep=self.slept.append,
+        )
+        self.assertTrue(made)
+        self.assertEqual({'a': b'1'}, self.objects())
+
+    def test_a_store_too_slow_to_tell_is_told_and_nothing_is_left(self):
+        self.patch(claims, 'PATIENCE', -1.0)
+        error = self.assertRaises(errors.Unavailable, self.create)
+        self.assertIn('Cannot create object a', str(error))
+        self.assertEqual({}, self.objects())
+
+    def test_a_slow_listing_is_read_again(self):
+        times = iter([0.0, 0.0, 60.0, 60.0, 61.0])
+        made = claims.create(
+            self.store,
+            'box',
+            'a',
+            b'1',
+            now=lambda: self.now,
+            clock=lambda: next(times),
+        )
+        self.assertTrue(made)
+
+    def test_whatever_fails_leaves_no_announcement(self):
+        for method, number in (('PUT', 1), ('GET', 2), ('PUT', 2)):
+            count = 0
+
+            def before(request, method=method, number=number):
+                nonlocal count
+                count += request.method == method
+                if count == number and request.method == method:
+                    self.cluster.cut()
+
+            self.cluster.before = before
+            self.assertRaises(errors.Unavailable, self.create)
+            self.cluster.before = lambda request: None
+            self.assertEqual({}, self.objects())
+
+    def test_of_many_at_once_exactly_one_wins(self):
+        for store in (fake_swift.ceph(), fake_swift.Cluster()):
+            self.cluster = store
+            self.store = store.store()
+            self.store.put_container('box', {})
+            start = threading.Barrier(12)
+            won = []
+
+            def race(number, start=start, won=won, store=store):
+                start.wait()
+                body = str(number).encode()
+                if claims.create(store.store(), 'box', 'a', body):
+                    won.append(body)
+
+            racers = [
+                threading.Thread(target=race, args=(number,))
+                for number in range(12)
+            ]
+            for one in racers:
+                one.start()
+            for one in racers:
+                one.join()
+            self.assertEqual([self.objects()['a']], won)
+            self.assertEqual(['a'], list(self.objects()))
