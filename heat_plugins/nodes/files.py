@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loading files of nodes, JSON or YAML."""
 
-import json
 from typing import Any
 
-import yaml
-
+from heat_plugins import bounds
+from heat_plugins import yaml_reading
 from heat_plugins.plans import errors
 
 _NULL = 'tag:yaml.org,2002:null'
@@ -13,39 +12,46 @@ _BOOL = 'tag:yaml.org,2002:bool'
 _MERGE = 'tag:yaml.org,2002:merge'
 
 
-class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """Leaves numbers as text.
-
-    YAML has sixty as a base, so to it ``52:54:00:12:34:56`` is a number; and
-    0123, as a password, one of base eight.
-    """
-
-
-_Loader.yaml_implicit_resolvers = {
+# Numbers stay text. YAML has sixty as a base, so to it 52:54:00:12:34:56 is a
+# number; and 0123, as a password, one of base eight.
+_RESOLVERS = {
     first: [
         (tag, pattern)
         for tag, pattern in resolvers
         # Nor is yes, no, on or off anything but a word.
         if tag in (_NULL, _MERGE) or (tag == _BOOL and first in 'tTfF')
     ]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    for first, resolvers in yaml_reading.Loader.yaml_implicit_resolvers.items()
 }
+
+
+class _PureLoader(yaml_reading.PureLoader):
+    yaml_implicit_resolvers = _RESOLVERS
+
+
+class _Loader(yaml_reading.Loader):
+    yaml_implicit_resolvers = _RESOLVERS
+    pure = _PureLoader
 
 
 def load(text: str) -> Any:
     """Return what a file holds.
 
-    :raises errors.Invalid: it is neither JSON nor YAML; passwords in it are
-        not quoted.
+    :raises errors.Invalid: it is neither JSON nor YAML, or more than is
+        read; passwords in it are not quoted.
     """
+    if len(text) > yaml_reading.LARGEST:
+        raise errors.Invalid(
+            f'The file of nodes has more than {yaml_reading.LARGEST} '
+            'characters; register the nodes in several parts'
+        )
     try:
-        return json.loads(text)
+        return bounds.read_json(text)
     except ValueError:
         pass
     try:
-        # A subclass of SafeLoader: makes nothing but plain values.
-        return yaml.load(text, _Loader)  # noqa: S506 # nosec B506
-    except yaml.YAMLError:
+        return yaml_reading.load(text, _Loader)
+    except yaml_reading.Unreadable as exc:
         raise errors.Invalid(
-            'The file of nodes is neither JSON nor YAML'
+            f'The file of nodes is not JSON, and it {exc}'
         ) from None

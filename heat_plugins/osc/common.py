@@ -9,8 +9,8 @@ import sys
 from cliff import columns
 from osc_lib import exceptions
 from osc_lib.command import command
-import yaml
 
+from heat_plugins import yaml_reading
 from heat_plugins.clients import heat
 from heat_plugins.clients import swift
 from heat_plugins.plans import errors as plan_errors
@@ -202,12 +202,9 @@ def read_text(path):
 def read_map(path):
     """Read values from a map in a file; - for standard input."""
     try:
-        found = yaml.safe_load(read_text(path))
-    except yaml.YAMLError as exc:
-        # What it says quotes the place, secrets and all.
-        raise exceptions.CommandError(
-            f'{path} is neither YAML nor JSON'
-        ) from exc
+        found = yaml_reading.load(read_text(path))
+    except yaml_reading.Unreadable as exc:
+        raise exceptions.CommandError(f'{path} {exc}') from exc
     if found is None:
         return {}
     if not isinstance(found, dict):

@@ -14,6 +14,7 @@ import re
 
 import yaml
 
+from heat_plugins import yaml_reading
 from heat_plugins.plans import errors
 from heat_plugins.plans import texts
 
@@ -102,11 +103,9 @@ def spell(text: str, links: abc.Iterable[Link]) -> str:
 
 def _composed(text: str, path: str) -> yaml.Node | None:
     try:
-        return yaml.compose(text, texts.Loader)
-    except (yaml.YAMLError, ValueError, RecursionError) as exc:
-        mark = getattr(exc, 'problem_mark', None)
-        line = f' at line {mark.line + 1}' if mark else ''
-        raise errors.Invalid(f'{path} is not YAML{line}') from exc
+        return yaml_reading.compose(text)
+    except yaml_reading.Unreadable as exc:
+        raise errors.Invalid(f'{path} {exc}') from exc
 
 
 class _Finder:

@@ -8,70 +8,13 @@ from typing import Any
 
 import yaml
 
+from heat_plugins import yaml_reading
 from heat_plugins.plans import errors
-
-# Besides what is no YAML, PyYAML raises these of "!!bool x" and the like.
-_UNREADABLE = (
-    yaml.YAMLError,
-    ValueError,
-    RecursionError,
-    AttributeError,
-    LookupError,
-)
 
 # A container's and an object's name are one URL; Swift allows 1024 bytes.
 _LONGEST = 900
 # Half characters are none in UTF-8.
 _CONTROLS = re.compile('[\x00-\x1f\x7f\ud800-\udfff]')
-
-
-# PyYAML's C code calls itself for each level, and some ten thousands of them
-# take the whole process down.
-_DEEPEST = 5000
-_DEEP = re.compile(rf'^[ \t?:-]{{{_DEEPEST}}}', re.MULTILINE)
-
-
-# Characters and values of a file whose aliases are written out.
-_LARGEST = 16 * 1024 * 1024
-
-
-class Loader(yaml.CSafeLoader):  # type: ignore[misc]
-    """Reads dates as text, as Heat does, and nothing that is too deep."""
-
-    def __init__(self, stream: str) -> None:
-        _check_depth(stream)
-        super().__init__(stream)
-
-
-Loader.add_constructor(
-    'tag:yaml.org,2002:timestamp',
-    lambda loader, node: loader.construct_scalar(node),
-)
-
-
-def _check_depth(text: str) -> None:
-    """Raise a YAMLError if a text is nested too deeply to be read."""
-    flow = text.count('[') + text.count('{')
-    if flow < _DEEPEST and not _DEEP.search(text):
-        return
-    depth = 0
-    for event in yaml.parse(text, yaml.CSafeLoader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > _DEEPEST:
-                raise yaml.YAMLError('It is nested too deeply')
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-
-
-def _whole_number(loader: yaml.SafeLoader, node: yaml.Node) -> int:
-    value: int = loader.construct_yaml_int(node)
-    # A ValueError where it has more digits than Python writes.
-    str(value)
-    return value
-
-
-Loader.add_constructor('tag:yaml.org,2002:int', _whole_number)
 
 
 class _Dumper(yaml.CSafeDumper):  # type: ignore[misc]
@@ -89,46 +32,22 @@ def _text(dumper: yaml.Dumper, data: str) -> yaml.Node:
 _Dumper.add_representer(str, _text)
 
 
-def load(text: str, where: str, loader: type[Loader] = Loader) -> Any:
+def load(
+    text: str,
+    where: str,
+    loader: type[yaml_reading.Loader] = yaml_reading.Loader,
+) -> Any:
     """Read YAML.
 
     :param where: the file, for the error.
     :param loader: for files with tags of their own.
-    :raises errors.Invalid: it is none; what it holds is not told.
+    :raises errors.Invalid: it is none, or more than is read; says which and
+        where, and quotes nothing.
     """
     try:
-        # A subclass of CSafeLoader: makes nothing but plain values.
-        found = yaml.load(text, loader)  # noqa: S506 # nosec B506
-        if '&' in text and '*' in text:
-            _expanded(found, {})
-        return found
-    except _UNREADABLE as exc:
-        mark = getattr(exc, 'problem_mark', None)
-        line = f' at line {mark.line + 1}' if mark else ''
-        raise errors.Invalid(f'{where} is not YAML{line}') from exc
-
-
-def _expanded(value: Any, known: dict[int, int | None]) -> int:
-    """Return how large a value is if each alias is written out.
-
-    A few lines of them can stand for more than any memory holds.
-
-    :param known: of what has been seen; None while it is being looked into.
-    :raises yaml.YAMLError: it is too large, or has no end.
-    """
-    if not isinstance(value, dict | list):
-        return len(value) if isinstance(value, str) else 1
-    if id(value) not in known:
-        known[id(value)] = None
-        parts = value if isinstance(value, list) else [*value, *value.values()]
-        size = 1 + sum(_expanded(one, known) for one in parts)
-        if size > _LARGEST:
-            raise yaml.YAMLError('Its aliases stand for too much')
-        known[id(value)] = size
-    found = known[id(value)]
-    if found is None:
-        raise yaml.YAMLError('It holds itself')
-    return found
+        return yaml_reading.load(text, loader)
+    except yaml_reading.Unreadable as exc:
+        raise errors.Invalid(f'{where} {exc}') from exc
 
 
 def mapping(text: str, where: str) -> abc.Mapping[str, Any]:

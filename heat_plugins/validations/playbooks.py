@@ -17,6 +17,7 @@ import dataclasses
 import pathlib
 from typing import Any
 
+from heat_plugins import yaml_reading
 from heat_plugins.plans import errors
 from heat_plugins.plans import texts
 
@@ -45,8 +46,10 @@ class Validation:
     hosts: tuple[str, ...] = ()
 
 
-class _Loader(texts.Loader):
+class _Loader(yaml_reading.Loader):
     """Lets Ansible's own tags, such as ``!vault``, pass."""
+
+    pure = None
 
 
 _Loader.add_multi_constructor('!', lambda loader, suffix, node: None)

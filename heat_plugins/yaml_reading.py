@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reader of YAML that users wrote: it reads what Heat reads.
+
+Executors and engines serve every project of a cloud, so reading must cost no
+more than a small multiple of the text. The parser's events are counted before
+anything is built; then the nodes, with what aliases and merge keys (``<<``)
+stand for; only then values are made of them.
+
+Heat reads with PyYAML's C loader, and what that refuses with the pure one,
+which takes, for example, ``{get_attr:[a, b]}``. So does this reader.
+"""
+
+from collections import abc
+import contextlib
+import re
+from typing import Any, Final
+
+import yaml
+
+#: Characters of a text.
+LARGEST: Final = 16 * 1024 * 1024
+
+#: Values of a text: keys, items, lists and maps, each alias written out.
+VALUES: Final = 200_000
+
+#: Characters of all values, each alias written out.
+CHARACTERS: Final = 16 * 1024 * 1024
+
+#: Levels of lists and maps.
+DEPTH: Final = 100
+
+#: Characters of a number.
+NUMBER: Final = 1000
+
+#: Numbers beyond 2^61 in a text: Python's maps slow down for such keys.
+GREAT_NUMBERS: Final = 2000
+
+#: Characters of a text that the pure loader may try: it is slow.
+LARGEST_PURE: Final = 128 * 1024
+
+# The parser compares each of them with all others.
+_DIRECTIVES: Final = 100
+
+_MERGE: Final = 'tag:yaml.org,2002:merge'
+_GREAT: Final = 2**61 - 1
+
+
+class Unreadable(ValueError):
+    """A text is not YAML, or is more than is read.
+
+    The message continues a sentence that begins with the file's name, and
+    quotes nothing of the text.
+
+    :ivar line: of the place, from 1; None where no place is known.
+    """
+
+    def __init__(
+        self, what: str, mark: yaml.Mark | None = None, why: str = ''
+    ) -> None:
+        self.line = None if mark is None else int(mark.line) + 1
+        place = ''
+        if mark is not None:
+            place = f' at line {self.line}, column {mark.column + 1}'
+        super().__init__(what + place + (f': {why}' if why else ''))
+
+
+class _Numbers:
+    """Makes numbers at a cost that is bounded."""
+
+    great_numbers = 0
+
+    def number(self, node: yaml.Node, build: abc.Callable[..., Any]) -> Any:
+        """Make a number.
+
+        :raises Unreadable: it is none, or too long.
+        """
+        try:
+            if len(node.value) <= NUMBER:
+                value = build(self, node)
+                if isinstance(value, int) and abs(value) >= _GREAT:
+                    self.great_numbers += 1
+                if self.great_numbers <= GREAT_NUMBERS:
+                    return value
+        except (ValueError, OverflowError, LookupError, TypeError) as exc:
+            raise Unreadable(
+                'holds a number that cannot be read', node.start_mark
+            ) from exc
+        if self.great_numbers > GREAT_NUMBERS:
+            raise Unreadable(
+                f'holds more than {GREAT_NUMBERS} numbers beyond 2^61',
+                node.start_mark,
+                'put them in quotes',
+            )
+        raise Unreadable(
+            f'holds a number of more than {NUMBER} characters',
+            node.start_mark,
+            'put it in quotes',
+        )
+
+
+class PureLoader(_Numbers, yaml.SafeLoader):  # type: ignore[misc]
+    """`Loader` by PyYAML's own parser."""
+
+
+class Loader(_Numbers, yaml.CSafeLoader):  # type: ignore[misc]
+    """Makes values of YAML; timestamps stay text, as Heat has them.
+
+    :cvar pure: reads what this refuses; None for nothing.
+    """
+
+    pure: type[PureLoader] | None = PureLoader
+
+
+for _loader in (Loader, PureLoader):
+    _loader.add_constructor(
+        'tag:yaml.org,2002:timestamp',
+        lambda loader, node: loader.construct_scalar(node),
+    )
+    _loader.add_constructor(
+        'tag:yaml.org,2002:int',
+        lambda loader, node: loader.number(
+            node, yaml.constructor.SafeConstructor.construct_yaml_int
+        ),
+    )
+    _loader.add_constructor(
+        'tag:yaml.org,2002:float',
+        lambda loader, node: loader.number(
+            node, yaml.constructor.SafeConstructor.construct_yaml_float
+        ),
+    )
+
+
+def load(text: str, loader: type[Loader] = Loader) -> Any:
+    """Return what a text holds; None if it is empty.
+
+    :param loader: `Loader`, or a subclass of it for other tags and values.
+    :raises Unreadable: it is not YAML, or exceeds a limit of this module.
+    """
+    return _read(text, loader, _constructed)
+
+
+def compose(text: str) -> yaml.Node | None:
+    """Return the nodes of a text, with their places; see `load`."""
+    return _read(text, Loader, lambda _, node: node)
+
+
+def _read(
+    text: str,
+    loader: type[Loader],
+    make: abc.Callable[[Any, yaml.Node | None], Any],
+) -> Any:
+    if len(text) > LARGEST:
+        raise Unreadable(f'has more than {LARGEST} characters')
+    if text.count('%TAG') > _DIRECTIVES:
+        raise Unreadable(f'has more than {_DIRECTIVES} %TAG directives')
+    try:
+        return _read_by(text, loader, make)
+    except yaml.YAMLError as exc:
+        if loader.pure is not None and len(text) <= LARGEST_PURE:
+            with contextlib.suppress(yaml.YAMLError):
+                return _read_by(text, loader.pure, make)
+        raise _refusal(exc) from exc
+
+
+def _read_by(
+    text: str,
+    loader: type[Loader] | type[PureLoader],
+    make: abc.Callable[[Any, yaml.Node | None], Any],
+) -> Any:
+    reader = None
+    try:
+        _count_events(text, loader)
+        reader = loader(text)
+        node = reader.get_single_node()
+        if node is not None and ('*' in text or '<<' in text):
+            _count_written_out(node)
+        return make(reader, node)
+    except yaml.YAMLError:
+        raise
+    except UnicodeEncodeError as exc:
+        raise Unreadable('holds half a character') from exc
+    except RecursionError as exc:
+        raise Unreadable('is nested too deeply') from exc
+    # What PyYAML makes of "!!bool x" and its like.
+    except (AttributeError, LookupError, TypeError, OverflowError) as exc:
+        raise Unreadable('holds a value that is not what its tag says') from (
+            exc
+        )
+    finally:
+        if reader is not None:
+            reader.dispose()
+
+
+def _constructed(reader: Any, node: yaml.Node | None) -> Any:
+    return None if node is None else reader.construct_document(node)
+
+
+def _refusal(exc: yaml.YAMLError) -> Unreadable:
+    """Say what PyYAML says, but for what it quotes."""
+    mark = getattr(exc, 'problem_mark', None)
+    problem = getattr(exc, 'problem', None) or 'a control character'
+    if isinstance(
+        exc, yaml.composer.ComposerError | yaml.constructor.ConstructorError
+    ):
+        # It quotes tags and the names of aliases, which may be a password
+        # that lacks its quotes.
+        problem = re.split(r'\s+b?[\'"]', problem, maxsplit=1)[0]
+    context = getattr(exc, 'context', None)
+    said = f'{context}, {problem}' if context else problem
+    return Unreadable('is not YAML', mark, said)
+
+
+def _count_events(text: str, loader: type[Loader] | type[PureLoader]) -> None:
+    """Refuse what is too large or too deep, before anything is built."""
+    values = depth = 0
+    for event in yaml.parse(text, loader):
+        if isinstance(event, yaml.NodeEvent):
+            values += 1
+            if values > VALUES:
+                raise Unreadable(
+                    f'holds more than {VALUES} values', event.start_mark
+                )
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > DEPTH:
+                raise Unreadable(
+                    f'is nested more than {DEPTH} levels deep',
+                    event.start_mark,
+                )
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def _count_written_out(root: yaml.Node) -> None:
+    """Refuse aliases and merge keys that stand for too much, or for no end.
+
+    Each node is counted once, from the leaves up.
+    """
+    # By node: values, characters; None while it is being counted.
+    known: dict[int, tuple[int, int] | None] = {}
+    waiting = [root]
+    while waiting:
+        node = waiting[-1]
+        if isinstance(node, yaml.ScalarNode):
+            known[id(node)] = 1, len(node.value)
+            waiting.pop()
+            continue
+        parts = _parts(node)
+        if id(node) not in known:
+            known[id(node)] = None
+            for part in parts:
+                if id(part) not in known:
+                    waiting.append(part)
+                elif known[id(part)] is None:
+                    raise Unreadable(
+                        'has an alias for what it stands in', part.start_mark
+                    )
+            continue
+        waiting.pop()
+        if known[id(node)] is not None:
+            continue
+        values, characters = 1, 0
+        for part in parts:
+            # All of them have been counted.
+            more_values, more_characters = known[id(part)] or (0, 0)
+            values += more_values
+            characters += more_characters
+        if values > VALUES or characters > CHARACTERS:
+            raise Unreadable(
+                f'has aliases that stand for more than {VALUES} values or '
+                f'{CHARACTERS} characters',
+                node.start_mark,
+            )
+        known[id(node)] = values, characters
+
+
+def _parts(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [part for pair in node.value for part in pair]
+    return list(node.value)

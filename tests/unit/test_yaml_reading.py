@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""YAML is read at a cost that its size bounds."""
+
+import contextlib
+import itertools
+
+from heat.common import template_format
+import pytest
+import yaml
+
+from heat_plugins import yaml_reading
+from tests.unit import growth
+
+HALF = yaml_reading.VALUES // 2
+
+
+def bomb(reference):
+    """Return a few lines that stand for billions of values."""
+    lines = ['a0: &a0 {k: 1}']
+    for number in range(1, 12):
+        parts = ','.join([f'*a{number - 1}'] * 9)
+        lines.append(f'a{number}: &a{number} {reference.format(parts)}')
+    return '\n'.join(lines)
+
+
+REFUSED = [
+    # What is written out is counted, and not built.
+    (bomb('[{}]'), 'has aliases that stand for more than 200000 values'),
+    (bomb('{{<<: [{}]}}'), 'has aliases that stand for more than 200000'),
+    ('a: &a ' + 'x' * 2**20 + '\nb: [' + '*a,' * 17 + ']', 'characters at'),
+    ('a: &a {' + ','.join(f'{n}: 1' for n in range(1000)) + '}\n'
+     + ''.join(f'm{n}: {{<<: *a}}\n' for n in range(1000)),
+     'has aliases that stand for'),
+    ('a: &a [*a]', 'has an alias for what it stands in at line 1, column 4'),
+    ('&a {<<: *a}', 'has an alias for what it stands in'),
+    ('a: !!str &a {=: *a}', 'has an alias for what it stands in'),
+    ('- a\n' * (yaml_reading.VALUES + 1),
+     'holds more than 200000 values at line 200000, column 3'),
+    ('a' * (yaml_reading.LARGEST + 1), 'has more than 16777216 characters'),
+    (''.join(f'%TAG !a{n}! tag:x\n' for n in range(101)) + '--- a',
+     'has more than 100 %TAG directives'),
+    ('[' * 101, 'is nested more than 100 levels deep at line 1, column 101'),
+    ('? ' * 101 + 'a', 'is nested more than 100 levels deep'),
+    # Numbers
+    ('a: 59' + ':59' * 300 + '.5',
+     'holds a number that cannot be read at line 1, column 4'),
+    ('a: ' + '9' * 5000,
+     'holds a number of more than 1000 characters at line 1, column 4: put'),
+    ('a: 0x' + 'f' * 5000, 'holds a number of more than 1000 characters'),
+    ('a: !!int "' + '1:' * 10**6 + '1"', 'holds a number of more than'),
+    ('a: !!int ""', 'holds a number that cannot be read'),
+    ('a: !!float x', 'holds a number that cannot be read'),
+    ('{' + ','.join(f'{n * (2**61 - 1)}: 0' for n in range(1, 2003)) + '}',
+     'holds more than 2000 numbers beyond 2^61'),
+    # Tags
+    ('a: !!bool x', 'holds a value that is not what its tag says'),
+    ('a: !!timestamp {b: c}', 'is not YAML at line 1, column 4: expected a'),
+    # Syntax
+    ('a: [b\nc: d',
+     'is not YAML at line 2, column 2: while parsing a flow sequence, did not '
+     "find expected ',' or ']'"),
+    ('a: \x01', 'is not YAML: a control character'),
+    ('a: \ud800', 'holds half a character'),
+    ('a\n---\nb', 'is not YAML at line 2, column 1: expected a single'),
+    ('? [a]\n: b', 'unhashable key'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(('text', 'reason'), REFUSED)
+def test_what_is_refused_is_told_with_its_place(text, reason):
+    for read in (yaml_reading.load, yaml_reading.compose):
+        # Values are none of the composer's business.
+        if read is yaml_reading.compose and not reason.startswith(
+            ('has', 'is nested', 'is not YAML: ')
+        ):
+            continue
+        with pytest.raises(yaml_reading.Unreadable) as caught:
+            read(text)
+        assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize('text', ['a: *hunter2', 'a: !hunter2 x'])
+def test_a_password_that_lacks_its_quotes_is_not_quoted(text):
+    with pytest.raises(yaml_reading.Unreadable) as caught:
+        yaml_reading.load(text)
+    assert 'hunter2' not in str(caught.value)
+    assert str(caught.value).startswith('is not YAML at line 1, column 4: ')
+
+
+ACCEPTED = [
+    ('', None),
+    ('a: &a [1]\nb: [*a, {c: *a}]', {'a': [1], 'b': [[1], {'c': [1]}]}),
+    ('a: &a {b: 1}\nc: {<<: *a, d: 2}',
+     {'a': {'b': 1}, 'c': {'b': 1, 'd': 2}}),
+    ('a: 2017-02-24', {'a': '2017-02-24'}),
+    ('a: 1:30', {'a': 90}),
+    # The C loader refuses this one; Heat reads it all the same.
+    ('a: {get_attr:[b, c]}', {'a': {'get_attr': ['b', 'c']}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(('text', 'value'), ACCEPTED)
+def test_it_reads_what_heat_reads(text, value):
+    assert yaml_reading.load(text) == value
+    node = yaml_reading.compose(text)
+    assert (node is None) == (value is None)
+    if value is not None:
+        assert template_format.simple_parse(text) == value
+
+
+def test_what_is_at_the_limits_is_read():
+    text = '- 1\n' * (yaml_reading.VALUES - 1)
+    assert len(yaml_reading.load(text)) == yaml_reading.VALUES - 1
+    deepest = '[' * yaml_reading.DEPTH + ']' * yaml_reading.DEPTH
+    assert yaml_reading.load(deepest)
+
+
+def test_the_slow_loader_reads_no_long_text():
+    text = 'a: {b:[1]}\n' + '#' * yaml_reading.LARGEST_PURE
+    with pytest.raises(yaml_reading.Unreadable, match='is not YAML at line 1'):
+        yaml_reading.load(text)
+
+
+def read(text):
+    with contextlib.suppress(yaml_reading.Unreadable):
+        yaml_reading.load(text)
+
+
+def many(part, start='', end=''):
+    """Return what makes a text of a size by repeating a part."""
+    return lambda size: start + part * size + end
+
+
+def numbered(part, start='', end=''):
+    return lambda size: start + ''.join(map(part.format, range(size))) + end
+
+
+def merging(size):
+    keys = ','.join(f'k{number}: 1' for number in range(size // 2))
+    return f'a: &a {{{keys}}}\n' + ''.join(
+        f'm{number}: {{<<: *a}}\n' for number in range(size // 2)
+    )
+
+
+@pytest.mark.parametrize(
+    'made',
+    [
+        many('- a\n'),
+        many('['),
+        many('{a: '),
+        many('? '),
+        many('- '),
+        many('a,', '[' * 99, ']' * 99),
+        many('*a,', 'a: &a [1]\nb: [', ']'),
+        many('"', '"'),
+        many(' ', 'a:'),
+        many('\n', 'a:', 'b'),
+        many(':59', 'a: 59'),
+        many('9', 'a: '),
+        many('!', 'a: '),
+        many('a,', 'a: {b:[', ']}'),
+        many('{<<: '),
+        numbered('%TAG !a{}! tag:x\n', end='--- a'),
+        numbered('a{}: &a{} x\n'.replace('{}', '{0}')),
+        numbered('? {0}\n'),
+        merging,
+        lambda size: (
+            '{' + ','.join(f'{n * (2**61 - 1)}: 0' for n in range(size)) + '}'
+        ),
+    ],
+)
+def test_reading_grows_no_faster_than_the_text(made):
+    growth.check(read, made)
+
+
+def test_nothing_is_built_of_what_stands_for_too_much(monkeypatch):
+    built = itertools.count()
+    whole = yaml.constructor.BaseConstructor.construct_object
+
+    def construct_object(self, node, deep=False):
+        next(built)
+        return whole(self, node, deep)
+
+    monkeypatch.setattr(
+        yaml.constructor.BaseConstructor, 'construct_object', construct_object
+    )
+    read(bomb('{{<<: [{}]}}'))
+    assert next(built) == 0
