@@ -10,6 +10,7 @@ stays too, so the escaped form is for people and not to be parsed.
 """
 
 import logging
+import re
 import textwrap
 import traceback
 import unicodedata
@@ -20,6 +21,8 @@ ELLIPSIS = '…'
 
 # The most characters of a line of a log: it may list many names.
 _LOGGED = 8 * LINE
+
+_BEYOND = re.compile('[\U00010000-\U0010ffff]')
 
 
 def line(text: object, limit: int | None = LINE) -> str:
@@ -46,6 +49,20 @@ def block(text: object, limit: int | None = None) -> str:
         # A line feed may take two characters of the text.
         given = given[: 2 * limit + 1]
     return _shown(given.replace('\r\n', '\n'), limit, '\n\t')
+
+
+def stored(text: object, limit: int | None = LINE) -> str:
+    """Return foreign text as a line that any database of Heat stores.
+
+    MySQL's `utf8`, which many of them use, ends at U+FFFF.
+
+    :param text: see `line`.
+    :param limit: the most characters of the result; None for no limit.
+    """
+    given = str(text)
+    if limit is not None:
+        given = given[: limit + 1]
+    return line(_BEYOND.sub(lambda one: _escaped(one[0]), given), limit)
 
 
 def logger(name: str) -> logging.Logger:

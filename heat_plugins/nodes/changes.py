@@ -5,6 +5,7 @@ from collections import abc
 import dataclasses
 from typing import Any
 
+from heat_plugins import masking
 from heat_plugins.nodes import matching
 from heat_plugins.nodes import node
 
@@ -124,7 +125,7 @@ def _set(
         before = '' if now is _MISSING else f'{now} -> '
         shown.append(f'{name}: {before}{value}')
     elif now is _MISSING:
-        shown.append(f'{name}: {node.HIDDEN}')
+        shown.append(f'{name}: {masking.MASK}')
 
 
 def _escaped(name: str) -> str:

@@ -6,11 +6,6 @@ import dataclasses
 import re
 from typing import Any
 
-#: What is shown in place of a password.
-HIDDEN = '******'
-
-_SHORTEST = 4
-
 # Of IPMI and SNMP, keys and communities are passwords by another name.
 _SECRET = re.compile(
     'password|secret|token|community|(auth|kg|priv|protocol)_key',
@@ -61,8 +56,7 @@ class Wanted:
         return frozenset(
             str(value)
             for name, value in self.driver_info.items()
-            # Shorter ones are found in many a word.
-            if is_secret(name) and len(str(value)) >= _SHORTEST
+            if is_secret(name)
         )
 
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import tenacity
 
+from heat_plugins import masking
 from heat_plugins.nodes import changes
 from heat_plugins.nodes import matching
 from heat_plugins.nodes import moves
@@ -19,7 +20,6 @@ from heat_plugins.nodes import node
 from heat_plugins.nodes import protocols
 from heat_plugins.plans import errors
 from heat_plugins.plans import pool as pools
-from heat_plugins.plans import secrecy
 
 _Result = TypeVar('_Result')
 
@@ -141,7 +141,7 @@ class Registrar:
             self._apply(task.change)
         except errors.PlanError as exc:
             # Ironic quotes what it refuses.
-            reason = secrecy.masked(str(exc), task.wanted.secrets)
+            reason = masking.Mask(task.wanted.secrets).text(str(exc))
             return dataclasses.replace(
                 task.result, action=Action.FAILED, reason=reason
             )

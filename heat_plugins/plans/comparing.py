@@ -12,6 +12,7 @@ import enum
 import json
 from typing import Any
 
+from heat_plugins import masking
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
 from heat_plugins.plans import orchestration
@@ -115,15 +116,15 @@ class _Hiding:
         former = _values(actual)
         secrets = {
             *validation.secrets(answer, plan.environment),
-            *secrecy.texts([former.get(name) for name in self._hidden]),
+            *masking.texts([former.get(name) for name in self._hidden]),
         }
-        self.mask = secrecy.Mask(secrets)
+        self.mask = masking.Mask(secrets)
 
     def shown(self, name: str, value: Any) -> str:
         # Of what the templates know no more nobody can say that it may be
         # seen.
         if name in self._hidden or name not in self._known:
-            return parameters.MASK
+            return masking.MASK
         return json.dumps(
             self.mask.value(value), sort_keys=True, ensure_ascii=False
         )
@@ -170,7 +171,7 @@ def _parameters(
         if before.get(name) == after.get(name) or name in encrypted:
             continue
         # Nor can anybody compare what Heat has masked itself.
-        if name in after and before.get(name) == parameters.MASK:
+        if name in after and before.get(name) == masking.MASK:
             continue
         sides = [
             hiding.shown(name, side[name])

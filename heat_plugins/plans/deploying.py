@@ -13,6 +13,7 @@ import re
 import time
 from typing import Any
 
+from heat_plugins import masking
 from heat_plugins.plans import annex as annexes
 from heat_plugins.plans import errors
 from heat_plugins.plans import following
@@ -266,8 +267,8 @@ class Deployer:
         """
 
         @functools.cache
-        def made() -> secrecy.Mask:
-            return secrecy.Mask(self._secrets(name))
+        def made() -> masking.Mask:
+            return masking.Mask(self._secrets(name))
 
         def masked(said: str) -> str:
             if _QUOTES_NOTHING.fullmatch(said):

@@ -9,9 +9,6 @@ from typing import Any, Self
 from heat_plugins.plans import errors
 from heat_plugins.plans import texts
 
-#: Stands for every value that is not to be seen.
-MASK = '******'
-
 
 class Origin(enum.StrEnum):
     """Where the value of a parameter comes from."""

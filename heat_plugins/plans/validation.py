@@ -10,6 +10,7 @@ from collections import abc
 import functools
 from typing import Any
 
+from heat_plugins import masking
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import parameters
 from heat_plugins.plans import references
@@ -54,7 +55,7 @@ def secrets(
     found = set(secrecy.values(environment, hidden))
     for name, value in _merged(answer).items():
         if name in hidden:
-            found.update(secrecy.texts(value))
+            found.update(masking.texts(value))
     return frozenset(found.union(*_handed_down(answer, hidden)))
 
 
@@ -64,7 +65,7 @@ def _handed_down(
     for one in (answer.get('NestedParameters') or {}).values():
         for name, found in (one.get('Parameters') or {}).items():
             if name in hidden and 'Value' in found:
-                yield secrecy.texts(found['Value'])
+                yield masking.texts(found['Value'])
         yield from _handed_down(one, hidden)
 
 
@@ -88,7 +89,7 @@ class _Reader:
         self._resolved = resolved
         self._environment = environment
         self._hidden = hidden_names(answer) | environment.passwords.keys()
-        self._mask = secrecy.Mask(secrets(answer, environment))
+        self._mask = masking.Mask(secrets(answer, environment))
         self._set = _merged(answer)
         merged = answer.get('Environment') or {}
         self._registry = merged.get('resource_registry') or {}
@@ -217,4 +218,4 @@ def _is_hidden(found: abc.Mapping[str, Any]) -> bool:
 
 
 def _masked(value: Any) -> Any:
-    return value if value in (None, '') else parameters.MASK
+    return value if value in (None, '') else masking.MASK

@@ -5,9 +5,10 @@ from collections import abc
 import contextlib
 from typing import Any
 
+from heat_plugins import foreign
+from heat_plugins import masking
 from heat_plugins.runs import errors
 from heat_plugins.runs import names
-from heat_plugins.runs import reports
 from heat_plugins.runs import run as runs
 from heat_plugins.signals import body
 from heat_plugins.signals import errors as store_errors
@@ -100,7 +101,7 @@ class Records:
         except (ValueError, store_errors.BadSignal) as exc:
             # What it says may quote the record, in any length; an event of
             # Heat has room for what comes first.
-            reason = reports.line(str(exc))
+            reason = foreign.line(masking.signatures(str(exc)), 200)
             raise errors.Unreadable(
                 f'Run {key.run_id} of {key.action} has an unreadable record; '
                 '"openstack software deployment run delete" takes it from '

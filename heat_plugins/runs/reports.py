@@ -9,13 +9,16 @@ often as it likes::
 
 import dataclasses
 
+from heat_plugins import foreign
+from heat_plugins import masking
 from heat_plugins.signals import body
-from heat_plugins.signals import tempurl
 
 #: The most bytes of a report.
 LIMIT = 16 * 1024
 
 _MESSAGE = 200
+
+_SIGNATURES = masking.Mask()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -30,15 +33,17 @@ class Report:
     message: str | None = None
 
 
-def parse(content: bytes) -> Report:
+def parse(content: bytes, mask: masking.Mask = _SIGNATURES) -> Report:
     """Read a report; what cannot be used of it is left out.
+
+    :param mask: masks secrets in its message.
 
     :raises errors.BadSignal: it is no JSON map.
     """
     details = body.parse(content)
     return Report(
         progress=_percent(details.get('progress')),
-        message=line(details.get('message')),
+        message=_line(details.get('message'), mask),
     )
 
 
@@ -49,10 +54,9 @@ def _percent(value: object) -> float | None:
     return float(min(100, max(0, value)))
 
 
-def line(value: object) -> str | None:
+def _line(value: object, mask: masking.Mask) -> str | None:
     """Return a text as one line of limited length; None if it is none."""
     if not isinstance(value, str):
         return None
-    # It is shown on a terminal, which control characters would command.
-    text = ''.join(c if c.isprintable() else ' ' for c in value)
-    return tempurl.redact(' '.join(text.split()))[:_MESSAGE] or None
+    said = ' '.join(mask.text(value).split())
+    return foreign.line(said, _MESSAGE) or None

@@ -7,10 +7,10 @@ import enum
 import json
 from typing import Any, TypeVar
 
+from heat_plugins import masking
 from heat_plugins.runs import names
 from heat_plugins.signals import body
 from heat_plugins.signals import names as signal_names
-from heat_plugins.signals import tempurl
 
 #: How much of an output a record holds: its end, where errors are told.
 TAIL = 4096
@@ -199,14 +199,8 @@ class Kept:
 
 
 def keep(outcome: body.Outcome) -> Kept:
-    """Divide the outputs of a run.
-
-    A hook that crashes may send back all that it was given, the URL of its
-    own signal too; its signature is blotted out.
-    """
-    outputs: dict[str, Any] = {
-        name: _redacted(value) for name, value in outcome.outputs.items()
-    }
+    """Divide the outputs of a run, without the signatures in them."""
+    outputs = masking.Mask().output(dict(outcome.outputs))
     text = json.dumps(outputs)
     cut: dict[str, int] = {}
     for name, value in outputs.items():
@@ -215,16 +209,3 @@ def keep(outcome: body.Outcome) -> Kept:
             outputs[name] = shown[-TAIL:]
             cut[name] = len(shown)
     return Kept(outputs=outputs, cut=cut, whole=text.encode() if cut else None)
-
-
-def _redacted(value: Any) -> Any:
-    """Return a value of JSON without the signatures in its texts."""
-    if isinstance(value, str):
-        return tempurl.redact(value)
-    if isinstance(value, list):
-        return [_redacted(one) for one in value]
-    if isinstance(value, dict):
-        return {
-            tempurl.redact(name): _redacted(one) for name, one in value.items()
-        }
-    return value

@@ -7,6 +7,8 @@ import json
 import re
 from typing import Any, NoReturn
 
+from heat_plugins import foreign
+from heat_plugins import masking
 from heat_plugins.signals import errors
 
 STDOUT = 'deploy_stdout'
@@ -26,6 +28,10 @@ _MAX_DEPTH = 64
 # a template declares has no limits, and an event of Heat has 255 characters.
 _TOLD = 3
 _NAME = 40
+
+# A hook that crashes may send all that it was given, the URL of its own signal
+# too.
+_SIGNATURES = masking.Mask()
 
 _WHOLE_NUMBER = re.compile(r'([+-]?[0-9]{1,8})(?:\.0+)?')
 
@@ -113,6 +119,7 @@ def _parts(value: object) -> abc.Iterable[object]:
 def outcome(
     details: abc.Mapping[str, Any],
     declared: abc.Iterable[abc.Mapping[str, Any]],
+    mask: masking.Mask = _SIGNATURES,
 ) -> Outcome:
     """Say how a deployment ended, by the rules of Heat's deployments.
 
@@ -124,9 +131,11 @@ def outcome(
     :param details: the signal.
     :param declared: the outputs of the config, maps with ``name`` and,
         perhaps, ``error_output``.
+    :param mask: masks secrets in the outputs that are not declared, and
+        signatures.
     """
     outputs: dict[str, Any] = {
-        name: details.get(name) for name in STANDARD_OUTPUTS
+        name: mask.output(details.get(name)) for name in STANDARD_OUTPUTS
     }
     causes = []
     if outputs[STATUS_CODE]:
@@ -139,9 +148,11 @@ def outcome(
         name = output['name']
         if name not in details:
             continue
+        # What the config's author has asked for is nobody's else to mask.
         outputs[name] = details[name]
         if output.get('error_output') and _has_value(details[name]):
-            causes.append(f'error output "{_shown(name)}" has a value')
+            shown = foreign.stored(name, _NAME)
+            causes.append(f'error output "{shown}" has a value')
     if causes:
         if len(causes) > _TOLD:
             causes[_TOLD:] = [f'and {len(causes) - _TOLD} more']
@@ -173,18 +184,6 @@ def _json_type(value: object) -> str:
 def _exit_status(code: object) -> int | None:
     match = _WHOLE_NUMBER.fullmatch(str(code).strip())
     return None if match is None else int(match[1])
-
-
-def _shown(name: str) -> str:
-    """Return a name as a reason may hold it.
-
-    MySQL's `utf8`, which many a database of Heat is in, ends at U+FFFF.
-    """
-    text = ''.join(
-        each if each.isprintable() and each <= '\uffff' else '?'
-        for each in name
-    )
-    return text if len(text) <= _NAME else f'{text[: _NAME - 1]}…'
 
 
 def _has_value(value: object) -> bool:

@@ -3,14 +3,11 @@
 
 from collections import abc
 import dataclasses
-import json
 import re
 from typing import Any, Self
 
+from heat_plugins import masking
 from heat_plugins.plans import errors
-
-# Shorter ones are found in many a word.
-_SHORTEST = 4
 
 _NAME = re.compile('[A-Za-z_][A-Za-z0-9_]*')
 
@@ -45,13 +42,8 @@ class Secrets:
         )
 
     def texts(self) -> tuple[str, ...]:
-        """Return the texts to be masked, in each form that they come in."""
-        found = set()
-        for text in [*_leaves(self.variables), self.key]:
-            for line in {text, *text.splitlines()}:
-                # Ansible prints results as JSON.
-                found |= {line, json.dumps(line)[1:-1]}
-        return tuple(sorted(one for one in found if len(one) >= _SHORTEST))
+        """Return the texts to be masked."""
+        return tuple(sorted({*masking.texts([self.variables, self.key])}))
 
 
 def variables_of(found: Any) -> abc.Mapping[str, Any]:
@@ -67,14 +59,3 @@ def variables_of(found: Any) -> abc.Mapping[str, Any]:
                 f'{str(name)[:100]!r} cannot be the name of a variable'
             )
     return found
-
-
-def _leaves(value: Any) -> abc.Iterator[str]:
-    if isinstance(value, abc.Mapping):
-        for one in value.values():
-            yield from _leaves(one)
-    elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _leaves(one)
-    elif value is not None and not isinstance(value, bool):
-        yield str(value)

@@ -15,7 +15,7 @@ import json
 import pathlib
 from typing import Any, Self
 
-from heat_plugins.plans import secrecy
+from heat_plugins import masking
 from heat_plugins.validations import jobs
 
 # The most characters of one message.
@@ -38,7 +38,7 @@ class Reporter:
     def __init__(self, folder: pathlib.Path, job: jobs.Job) -> None:
         self._path = folder / jobs.EVENTS
         self._left = job.output
-        self._mask = secrecy.Mask(job.secrets)
+        self._mask = masking.Mask(job.secrets)
         self.overflown = False
 
     def __enter__(self) -> Self:

@@ -8,6 +8,7 @@ import re
 import hypothesis
 from hypothesis import strategies as st
 
+from heat_plugins import masking
 from heat_plugins.plans import capabilities
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
@@ -88,7 +89,7 @@ def test_no_plan_shows_its_passwords_by_accident(passwords):
         template='a', passwords=passwords, parameter_defaults=passwords
     )
     assert 'hunter2' not in repr(found)
-    mask = secrecy.Mask(secrecy.values(found, passwords))
+    mask = masking.Mask(secrecy.values(found, passwords))
     said = ' '.join([*passwords.values(), *map(repr, passwords.values())])
     for value in passwords.values():
         assert value not in mask.text(said)

@@ -3,6 +3,7 @@
 
 import testtools
 
+from heat_plugins import masking
 from heat_plugins.plans import errors
 from heat_plugins.plans import parameters
 from heat_plugins.plans import settings
@@ -82,7 +83,7 @@ class ShowTest(SettingsCase):
     def test_no_hidden_value_is_kept_or_shown(self):
         password = self.plans.load('plan').environment.passwords['secret']
         self.settings.show('plan')
-        self.assertEqual(parameters.MASK, self.value('secret'))
+        self.assertEqual(masking.MASK, self.value('secret'))
         kept = self.settings.kept(self.plans.load('plan'))
         self.assertIsNotNone(kept)
         self.assertNotIn(password, repr(kept.root.parameters[2].value))

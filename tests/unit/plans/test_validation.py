@@ -6,6 +6,7 @@ import json
 
 import testtools
 
+from heat_plugins import masking
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import parameters
 from heat_plugins.plans import references
@@ -129,7 +130,7 @@ class ReadTest(testtools.TestCase):
 
     def test_what_one_template_hides_is_hidden_everywhere(self):
         self.assertNotIn('secret', json.dumps(dataclasses.asdict(read())))
-        self.assertEqual(parameters.MASK, self.named('Password', 'tier').value)
+        self.assertEqual(masking.MASK, self.named('Password', 'tier').value)
 
     def handed_down(self, **values):
         """Read an answer in which a nested template is given values."""

@@ -151,7 +151,7 @@ class SettleTest(base.RunsTestCase):
         run = self.show(self.run_)
         self.assertEqual(State.RUNNING, run.state)
         self.assertEqual(40, run.progress)
-        self.assertEqual('table 4 [2J of 10', run.message)
+        self.assertEqual(r'table 4\x1b[2J of 10', run.message)
         self.assertEqual(int(self.now), run.reported_at)
         self.put(url, b'not a map'.decode())
         self.assertEqual(State.RUNNING, self.show(self.run_).state)

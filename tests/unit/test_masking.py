@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import json
+import shlex
+from urllib import parse
+
+import pytest
+
+from heat_plugins import masking
+
+SECRET = 'hunter2 it\'s "so" $afe\\ é'
+
+FORMS = {
+    'as it is': SECRET,
+    'JSON': json.dumps(SECRET),
+    'JSON without escapes': json.dumps(SECRET, ensure_ascii=False),
+    'JSON in JSON': json.dumps({'body': json.dumps({'a': SECRET})}),
+    'repr': repr(SECRET),
+    'repr of a map': repr({'a': SECRET}),
+    'ascii': ascii(SECRET),
+    'shell': shlex.quote(SECRET),
+    "a shell's trace": "'" + SECRET.replace("'", r"'\''") + "'",
+    'URL': f'https://u:{parse.quote(SECRET, safe="")}@h/',
+    'form': parse.urlencode({'password': SECRET}),
+}
+
+
+@pytest.mark.parametrize('text', FORMS.values(), ids=FORMS)
+def test_a_secret_is_masked_in_the_forms_that_programs_write(text):
+    shown = masking.Mask([SECRET]).text(f'before {text} after')
+    assert 'hunter2' not in shown
+    assert 'afe' not in shown
+    assert shown.startswith('before ') and shown.endswith(' after')
+    assert masking.MASK in shown
+
+
+def test_a_secret_of_many_lines_is_masked_line_by_line():
+    mask = masking.Mask(['-----BEGIN KEY-----\nc2VjcmV0\n}\n'])
+    assert mask.text('> c2VjcmV0\n> }') == '> ******\n> }'
+
+
+def test_secrets_that_overlap_are_masked_as_one():
+    mask = masking.Mask(['abcdef', 'defghi', 'cdef'])
+    assert mask.text('-abcdefghi-abcdef') == '-******-******'
+
+
+def test_asterisks_can_be_a_secret():
+    assert masking.Mask(['****']).text('a ****') == 'a ******'
+
+
+def test_what_is_shorter_than_four_characters_stays():
+    mask = masking.Mask(masking.texts(['abc', 123, True, None, '']))
+    assert mask.text('abc 123 True None') == 'abc 123 True None'
+
+
+def test_too_many_secrets_hide_the_whole_text():
+    mask = masking.Mask(f'secret-{i}' for i in range(masking.MOST_FORMS + 1))
+    assert mask.text('harmless') == masking.MASK
+    assert mask.value({'a': ['harmless', 1]}) == {'a': [masking.MASK, 1]}
+
+
+def test_a_text_that_is_too_long_is_hidden_if_there_are_secrets():
+    text = 'x' * (masking.LONGEST + 1)
+    assert masking.Mask(['secret']).text(text) == masking.MASK
+    assert masking.Mask().text(text) == text
+
+
+def test_short_secrets_are_masked_in_values_only_where_they_are_all():
+    mask = masking.Mask(['admin', 'hunter2-long'])
+    assert mask.value(
+        {'user': 'admin', 'path': '/home/admin', 'url': 'x:hunter2-long@h'}
+    ) == {
+        'user': masking.MASK,
+        'path': '/home/admin',
+        'url': f'x:{masking.MASK}@h',
+    }
+
+
+def test_outputs_are_masked_with_their_names_and_numbers():
+    mask = masking.Mask(['hunter2', '123456'])
+    assert mask.output({'hunter2': ['a hunter2', 123456, 7, None, True]}) == {
+        masking.MASK: [f'a {masking.MASK}', masking.MASK, 7, None, True]
+    }
+
+
+@pytest.mark.parametrize(
+    'url',
+    [
+        'https://h/v1/AUTH_x/c/o?temp_url_sig=SIG&temp_url_expires=1',
+        'https://h/v1/AUTH_x/c/o?temp_url_expires=1&TEMP_URL_SIG=SIG',
+        'https://h/v1/signal/arn?Signature=SIG&AWSAccessKeyId=abc',
+        'https://h/v1/signal/arn?a=1&amp;Signature=SIG&amp;b=2',
+        r'https://h/v1/signal/arn?a=1\u0026Signature=SIG\u0026b=2',
+        'https://h/b/k?X-Amz-Signature=SIG',
+        'https://h/?next=http%3A%2F%2Fh%3Ftemp_url_sig%3DSIG%26b%3D2',
+        'https://h/?next=http%3A%2F%2Fh%3Fa%3D1%26Signature%3DSIG',
+    ],
+)
+def test_the_signature_of_a_url_is_masked_and_the_rest_stays(url):
+    for signature in ('0123456789abcdef', 'ab%2Fc%3D', 'ab/c+d='):
+        for quote in ('{}', '"{}"', "curl '{}' failed", '<{}>\n'):
+            text = quote.format(url.replace('=SIG', f'={signature}'))
+            shown = quote.format(url.replace('=SIG', '=***'))
+            text = text.replace('3DSIG', f'3D{signature}')
+            shown = shown.replace('3DSIG', '3D***')
+            assert masking.signatures(text) == shown
+
+
+@pytest.mark.parametrize(
+    'text', ['nothing=here&', 'Signature=valid', 'temp_url_sig', '?signature']
+)
+def test_other_text_stays(text):
+    assert masking.signatures(text) == text
+
+
+def test_masking_looks_once_for_each_form(monkeypatch):
+    """The work is the length of the text times the forms, never more."""
+    looked = 0
+
+    class Counted(str):
+        def find(self, form, start=0):
+            nonlocal looked
+            found = super().find(form, start)
+            looked += (len(self) if found < 0 else found + 1) - start
+            return found
+
+    text = Counted('aaab' * 1000)
+    mask = masking.Mask(['aaab', 'baaa', 'abaaab', 'zzzz'])
+    mask._without(text, mask._forms)
+    assert looked <= len(text) * len(mask._forms)
