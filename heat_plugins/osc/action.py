@@ -125,7 +125,7 @@ class Trigger(common.Report):
             found,
             order,
             concurrent=parsed_args.max_concurrent,
-            started=follower.progress.started,
+            started=follower.shown.started,
         )
         batch.check()
         if parsed_args.wait:

@@ -67,7 +67,7 @@ class Apply(common.Report):
         target = service.server(parsed_args.stack, parsed_args.server, config)
         follower = following.Follower(self, service, parsed_args.stack)
         run = service.start(target, order)
-        follower.progress.started(run)
+        follower.shown.started(run)
         if parsed_args.wait:
             (run,) = follower.wait([run])
         return columns.one(run)

@@ -2,6 +2,7 @@
 """What the commands share: the way to the core, output and exit codes."""
 
 import argparse
+import contextlib
 import functools
 import pathlib
 import sys
@@ -13,6 +14,7 @@ from osc_lib.command import command
 from heat_plugins import yaml_reading
 from heat_plugins.clients import heat
 from heat_plugins.clients import swift
+from heat_plugins.osc import progress
 from heat_plugins.plans import errors as plan_errors
 from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
@@ -81,6 +83,7 @@ class Report(command.Lister):
     columns, and rows or a `One`.
 
     :ivar exit_code: what the command ends with if all goes well.
+    :ivar progress: shows that the command works, until it prints.
     """
 
     exit_code = 0
@@ -91,8 +94,13 @@ class Report(command.Lister):
         return parser
 
     def run(self, parsed_args):
+        self.progress = progress.Display(self.cmd_name or '')
+        with contextlib.suppress(AttributeError):
+            # What it cannot print must not end a command that did its work.
+            self.app.stdout.reconfigure(errors='backslashreplace')
         try:
-            return super().run(parsed_args) or self.exit_code
+            with self.progress:
+                return super().run(parsed_args) or self.exit_code
         except (
             errors.RunError,
             plan_errors.PlanError,
@@ -101,6 +109,7 @@ class Report(command.Lister):
             raise exceptions.CommandError(str(exc)) from exc
 
     def produce_output(self, parsed_args, column_names, data):
+        self.progress.stop()
         if not isinstance(data, One):
             if parsed_args.formatter == 'table':
                 data = [_for_people(row) for row in data]

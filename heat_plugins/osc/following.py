@@ -3,7 +3,6 @@
 
 import contextlib
 import shlex
-import sys
 import time
 
 from heat_plugins.osc import common
@@ -21,12 +20,12 @@ class Follower:
     :param stack: the stack as the user has named it, to name it again.
     """
 
-    def __init__(self, command, service, stack, *, limit=None, stream=None):
+    def __init__(self, command, service, stack, *, limit=None):
         self._command = command
         self._service = service
         self._stack = stack
         self._until = None if limit is None else time.monotonic() + limit
-        self.progress = progress.Progress(stream or sys.stderr)
+        self.shown = progress.Runs(command.progress)
 
     def batch(self, batch, root_stack_id):
         """Start a batch and wait for all of it; return the runs."""
@@ -42,7 +41,7 @@ class Follower:
         waiter = self._waiter(found[0].stack_id)
         for run in found:
             waiter.add(run)
-            self.progress.changed(run)
+            self.shown.changed(run)
         with self._patience(lambda: waiter.all):
             while waiter.pending:
                 waiter.step()
@@ -50,11 +49,11 @@ class Follower:
 
     def _waiter(self, root_stack_id):
         return self._service.waiter(
-            root_stack_id, self.progress.changed, self._tick
+            root_stack_id, self.shown.changed, self._tick
         )
 
     def _tick(self):
-        self.progress.tick()
+        self.shown.tick()
         if self._until is not None and time.monotonic() > self._until:
             raise _TooLong
 
@@ -68,8 +67,6 @@ class Follower:
             code = common.INTERRUPTED
         except _TooLong:
             code = common.STILL_RUNNING
-        finally:
-            self.progress.end()
         pending = [run for run in current() if not run.ended]
         if code is not None and pending:
             self._say_how_to_come_back(pending)
@@ -82,7 +79,7 @@ class Follower:
         ids = ' '.join(run.id for run in pending)
         stack = shlex.quote(self._stack)
         prefix = 'openstack software deployment run'
-        self.progress.say(
+        self._command.progress.say(
             f'Stopped waiting; the {noun} on. Wait again, or cancel:\n'
             f'  {prefix} wait {stack} {ids}\n'
             f'  {prefix} cancel {stack} {ids}'

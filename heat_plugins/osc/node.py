@@ -3,7 +3,6 @@
 
 import json
 import pathlib
-import sys
 
 from osc_lib import exceptions
 
@@ -42,7 +41,7 @@ class NodeCommand(plan_common.PlanCommand):
 
     def _show(self, report):
         if execution_id := report.get('execution'):
-            print(f'Execution {execution_id}', file=sys.stderr)
+            self.progress.say(f'Execution {execution_id}')
             return
         phases = [one['phase'] for one in report['convoy']['members']]
         counted = ', '.join(
@@ -50,8 +49,9 @@ class NodeCommand(plan_common.PlanCommand):
             for phase in dict.fromkeys(sorted(phases))
         )
         line = f'{report["convoy"]["verb"]}: {counted or "no nodes"}'
-        if line != self._shown:
-            print(line, file=sys.stderr)
+        self.progress.show(line)
+        if line != self._shown and not self.progress.live:
+            self.progress.say(line)
         self._shown = line
 
 

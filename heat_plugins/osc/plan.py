@@ -9,7 +9,6 @@ from osc_lib import exceptions
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import plan_common
-from heat_plugins.osc import plan_progress
 
 
 def _shown(found):
@@ -69,9 +68,8 @@ class CreatePlan(plan_common.PlanCommand):
         make, source = way.create, found
         if found is None:
             make, source = way.create_from_container, parsed_args.container
-        with plan_progress.files(f'Making {parsed_args.plan}') as progress:
-            made = make(parsed_args.plan, source, progress, **options)
-        return _shown(made)
+        told = self.files(f'Making {parsed_args.plan}')
+        return _shown(make(parsed_args.plan, source, told, **options))
 
 
 class SetPlan(plan_common.PlanCommand):
@@ -108,14 +106,13 @@ class SetPlan(plan_common.PlanCommand):
             )
         folders = way.core.plans.load(parsed_args.plan).folders
         found = plan_common.content(parsed_args, folders)
-        with plan_progress.files(f'Changing {parsed_args.plan}') as progress:
-            changed = way.update(
-                parsed_args.plan,
-                found or {},
-                progress,
-                delete=parsed_args.remove,
-                prune=parsed_args.prune,
-            )
+        changed = way.update(
+            parsed_args.plan,
+            found or {},
+            self.files(f'Changing {parsed_args.plan}'),
+            delete=parsed_args.remove,
+            prune=parsed_args.prune,
+        )
         return _shown(changed)
 
 
@@ -144,9 +141,8 @@ class DeletePlan(plan_common.PlanCommand):
     """Delete a plan that has no stack, with all its files."""
 
     def take_action(self, parsed_args):
-        way = self.way(parsed_args)
-        with plan_progress.files(f'Deleting {parsed_args.plan}') as progress:
-            way.delete(parsed_args.plan, progress)
+        plan = parsed_args.plan
+        self.way(parsed_args).delete(plan, self.files(f'Deleting {plan}'))
         return (), []
 
     def produce_output(self, parsed_args, column_names, data):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the commands for plans share."""
 
+import functools
 import pathlib
 
 from osc_lib import exceptions
@@ -31,6 +32,10 @@ class PlanCommand(common.Report):
 
     def way(self, parsed_args):
         return plan_ways.way(self.app.client_manager, parsed_args.local)
+
+    def files(self, what):
+        """Return what is told how many files are done, and of how many."""
+        return functools.partial(self.progress.show, what)
 
     def warn(self, warnings):
         for warning in warnings:

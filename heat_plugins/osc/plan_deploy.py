@@ -4,7 +4,7 @@
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import plan_common
-from heat_plugins.osc import plan_progress
+from heat_plugins.osc import progress
 from heat_plugins.plans import errors
 
 _SHOWN = (
@@ -67,25 +67,25 @@ class DeployPlan(plan_common.PlanCommand):
             return _status(way.call('cancel', plan=plan))
         if parsed_args.validate_only:
             return self._preview(way, parsed_args)
-        with plan_progress.Deployment(plan) as show:
-            try:
-                way.deploy(
-                    plan,
-                    show,
-                    wait=not parsed_args.no_wait,
-                    timeout=parsed_args.timeout,
-                    take_over=parsed_args.take_over,
-                )
-            except errors.Failed as exc:
-                self.log.error('%s', exc)
-                self.exit_code = common.FAILED
-            except KeyboardInterrupt:
-                show.step(
-                    'Stopped waiting; Heat goes on. Look, or cancel:\n'
-                    f'  openstack deployment plan status {plan} --wait\n'
-                    f'  openstack deployment plan deploy {plan} --cancel'
-                )
-                self.exit_code = common.INTERRUPTED
+        show = progress.Deployment(self.progress, plan)
+        try:
+            way.deploy(
+                plan,
+                show,
+                wait=not parsed_args.no_wait,
+                timeout=parsed_args.timeout,
+                take_over=parsed_args.take_over,
+            )
+        except errors.Failed as exc:
+            self.log.error('%s', exc)
+            self.exit_code = common.FAILED
+        except KeyboardInterrupt:
+            show.step(
+                'Stopped waiting; Heat goes on. Look, or cancel:\n'
+                f'  openstack deployment plan status {plan} --wait\n'
+                f'  openstack deployment plan deploy {plan} --cancel'
+            )
+            self.exit_code = common.INTERRUPTED
         return _status(way.call('status', plan=plan))
 
     def _preview(self, way, parsed_args):
@@ -125,11 +125,11 @@ class ShowStatus(plan_common.PlanCommand):
         return _status(found)
 
     def _wait(self, way, found):
-        with plan_progress.Deployment(found['plan']) as show:
-            try:
-                way.follow(found['plan'], found['stack_id'], show)
-            except KeyboardInterrupt:
-                self.exit_code = common.INTERRUPTED
+        show = progress.Deployment(self.progress, found['plan'])
+        try:
+            way.follow(found['plan'], found['stack_id'], show)
+        except KeyboardInterrupt:
+            self.exit_code = common.INTERRUPTED
 
 
 class ShowDiff(plan_common.PlanCommand):

@@ -139,7 +139,7 @@ class _FromHere(_Way):
     def deploy(self, plan, show, *, wait, **options):
         """Deploy a plan.
 
-        :param show: what shows the progress; see `plan_progress.Deployment`.
+        :param show: what shows the progress; see `progress.Deployment`.
         :raises errors.Failed: the deployment did not succeed.
         """
         self._validate(plan, show)

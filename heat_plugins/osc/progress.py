@@ -1,12 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting, as it shows on a terminal and in a log."""
+"""How a command gets on: a line on a terminal, lines in a log.
 
+`Display` is the only one that writes; the other classes say in its terms
+what becomes of runs, of a plan's stack and of validations.
+"""
+
+import contextlib
+import os
+import sys
+import threading
 import time
 
+from rich import console
+from rich import progress
+from rich import table
+
+from heat_plugins import foreign
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import summary
 
-_CLEAR = '\r\x1b[K'
+# Terminals that cannot move the cursor.
+_DUMB = ('dumb', 'unknown')
 
 _WORDS = {
     runs.State.STARTING: 'starting',
@@ -15,67 +29,243 @@ _WORDS = {
 }
 
 
-class Progress:
-    """One line on a terminal; elsewhere a line for each change.
+class Display:
+    """Shows on standard error that a command works; a context.
 
-    :param stream: the standard error, so that the output stays clean.
+    A terminal has a line that goes when the command ends, as wide as the
+    terminal is. Where lines stay, one is printed every `interval` seconds.
+
+    :param what: the command.
+    :param stream: a text stream; None for standard error.
+    :ivar live: whether there is such a terminal.
+    :cvar delay: seconds until the line appears: most commands are quicker.
     """
 
-    def __init__(self, stream, clock=time.time, width=79):
-        self._stream = stream
-        self._clock = clock
-        self._width = width
-        self._live = stream.isatty()
-        self._runs = {}
+    delay = 1.0
+    interval = 30.0
 
-    def say(self, line):
-        """Print a line that stays."""
-        self._stream.write(f'{_CLEAR if self._live else ""}{line}\n')
-        self._stream.flush()
+    def __init__(self, what, stream=None):
+        stream = stream or sys.stderr
+        dumb = os.environ.get('TERM', '').lower() in _DUMB
+        self.live = stream.isatty() and not dumb
+        self._console = console.Console(
+            file=stream,
+            force_terminal=self.live,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            soft_wrap=True,
+        )
+        rest = table.Column(ratio=1, no_wrap=True, overflow='crop')
+        self._bar = progress.Progress(
+            progress.TimeElapsedColumn(),
+            progress.BarColumn(bar_width=10),
+            progress.TextColumn('{task.fields[counted]}', markup=False),
+            progress.TextColumn(
+                '{task.description}', markup=False, table_column=rest
+            ),
+            console=self._console,
+            transient=True,
+            expand=True,
+            # What a command prints there does not belong into this line.
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        task_id = self._bar.add_task(what, total=None, counted='')
+        self._task = self._bar.tasks[task_id]
+        self._over = threading.Event()
+        self._keeper = threading.Thread(target=self._keep_up, daemon=True)
+
+    def __enter__(self):
+        self._keeper.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def stop(self):
+        """Show nothing any longer."""
+        self._over.set()
+        self._keeper.join()
+
+    def say(self, text):
+        """Print lines that stay."""
+        self._console.print(foreign.block(text))
+
+    def show(self, what, done=None, total=None, *, counted=None, since=None):
+        """Change what the line says.
+
+        :param done: how much of `total` is done; None if that is unknown.
+        :param counted: both in words, unless "<done> of <total>" does.
+        :param since: when it started, in seconds since the epoch; None for
+            the start of the command.
+        """
+        if counted is None:
+            counted = '' if total is None else f'{done} of {total}'
+        self._bar.update(
+            self._task.id,
+            description=foreign.line(what),
+            completed=done or 0,
+            total=total,
+            counted=counted,
+        )
+        if since is not None:
+            age = max(0, time.time() - since)
+            self._task.start_time = self._bar.get_time() - age
+
+    def _keep_up(self):
+        """Let the line appear, or print one from time to time."""
+        if self.live:
+            if not self._over.wait(self.delay):
+                with self._bar:
+                    self._over.wait()
+            return
+        # Whoever read it may be gone; the command is not.
+        with contextlib.suppress(OSError, ValueError):
+            while not self._over.wait(self.interval):
+                counted = self._task.fields['counted']
+                taken = summary.spell(int(self._task.elapsed or 0))
+                parts = (self._task.description, counted, taken)
+                self.say(': '.join(part for part in parts if part))
+
+
+class Runs:
+    """Shows runs of actions."""
+
+    def __init__(self, display):
+        self._display = display
+        self._runs = {}
 
     def started(self, run):
         """Say that a run is on its way."""
         self._runs[run.id] = run
-        self.say(f'Run {run.id}: {run.action} on {run.resource}')
+        self._display.say(f'Run {run.id}: {run.action} on {run.resource}')
 
     def changed(self, run):
         """Show that a run has changed."""
         before = self._runs.get(run.id)
         self._runs[run.id] = run
-        if self._live and not run.ended:
+        self.tick()
+        if self._display.live and not run.ended:
             return
         if run.ended or before is None or _line(before) != _line(run):
-            self.say(f'Run {run.id}: {_line(run)}')
+            self._display.say(f'Run {run.id}: {_line(run)}')
 
     def tick(self):
-        """Show that time goes by."""
+        """Show how the runs stand now."""
         pending = [run for run in self._runs.values() if not run.ended]
-        if not self._live or not pending:
+        if not pending:
             return
-        if len(pending) == 1:
-            (run,) = pending
-            what = f'{run.action} on {run.resource}: {_line(run)}'
-        else:
-            ended = len(self._runs) - len(pending)
-            what = f'{ended} of {len(self._runs)} runs have ended'
         since = min(run.started_at for run in pending)
-        elapsed = max(0, int(self._clock() - since))
-        line = f'{elapsed // 60:d}:{elapsed % 60:02d}  {what}'
-        self._stream.write(_CLEAR + line[: self._width])
-        self._stream.flush()
-
-    def end(self):
-        """Leave the line."""
-        if self._live:
-            self._stream.write(_CLEAR)
-            self._stream.flush()
+        if len(self._runs) == 1:
+            (run,) = pending
+            self._display.show(
+                f'{run.action} on {run.resource}: {_line(run)}',
+                run.progress,
+                None if run.progress is None else 100,
+                counted='',
+                since=since,
+            )
+            return
+        ended = len(self._runs) - len(pending)
+        self._display.show(
+            'runs have ended', ended, len(self._runs), since=since
+        )
 
 
 def _line(run):
     if run.ended:
-        taken = summary.duration(run)
-        return f'{run.state.value} after {taken} s. {run.reason}'
+        taken = summary.spell(summary.duration(run))
+        return f'{run.state.value} after {taken}. {run.reason}'
     said = _WORDS[run.state]
     if run.progress is not None:
         said += f' {run.progress:.0f}%'
     return f'{said} {run.message}' if run.message else said
+
+
+class Deployment:
+    """Shows how the stack of a plan gets on.
+
+    A log has a line when the status changes, and one for each failure.
+    """
+
+    def __init__(self, display, plan):
+        self._display = display
+        self._plan = plan
+        self._status = None
+        self._failures = 0
+
+    def begun(self, what, warnings):
+        """Say that it has started."""
+        self.warn(warnings)
+        self.step(what)
+
+    def warn(self, warnings):
+        """Say what is no error."""
+        for warning in warnings:
+            self._display.say(f'Warning: {foreign.line(warning)}')
+
+    def changed(self, found):
+        """Show a `following.Progress`."""
+        for failure in found.failures[self._failures :]:
+            self._display.say(foreign.line(failure))
+        self._failures = len(found.failures)
+        if found.status != self._status:
+            self._status = found.status
+            if not self._display.live:
+                self._display.say(f'Stack {self._plan}: {found.status}')
+        of = '' if found.total is None else f' of {found.total}'
+        self._display.show(
+            f'{self._plan} {found.status}  {found.under_way}',
+            found.done,
+            found.total,
+            counted=f'{found.done}{of} resources',
+        )
+
+    def step(self, what):
+        """Say that a step of it starts."""
+        self._display.say(f'Plan {self._plan}: {what}')
+
+
+class Validations:
+    """Shows a run of validations."""
+
+    def __init__(self, display):
+        self._display = display
+        self._states = {}
+        self.run_id = None
+
+    def begun(self, run_id):
+        """Say which run it is."""
+        if self.run_id is None:
+            self.run_id = run_id
+            self._display.say(f'Run {run_id}')
+
+    def changed(self, run):
+        """Show how a run stands; see `operations.report`."""
+        self.begun(run['id'])
+        for one in run['outcomes']:
+            self._changed(one)
+        under_way = [
+            f'{one["validation"]} {one["under_way"]}'.strip()
+            for one in run['outcomes']
+            if one['state'] == 'RUNNING'
+        ]
+        waiting = ('WAITING', 'RUNNING')
+        self._display.show(
+            ', '.join(under_way),
+            sum(one['state'] not in waiting for one in run['outcomes']),
+            len(run['outcomes']),
+        )
+
+    def _changed(self, one):
+        name, state = one['validation'], one['state']
+        if self._states.get(name, 'WAITING') == state:
+            return
+        self._states[name] = state
+        if state == 'RUNNING':
+            self._display.say(f'{name}: started')
+            return
+        reason = f': {foreign.line(one["reason"])}' if one['reason'] else ''
+        taken = summary.spell(one['seconds'])
+        self._display.say(f'{name}: {state} after {taken}{reason}')

@@ -226,7 +226,7 @@ class RepeatRun(_RunCommand):
         order = ordering.order(parsed_args, former.action, former)
         follower = following.Follower(self, service, parsed_args.stack)
         run = service.repeat(former, order)
-        follower.progress.started(run)
+        follower.shown.started(run)
         if parsed_args.wait:
             (run,) = follower.wait([run])
         return columns.one(run)

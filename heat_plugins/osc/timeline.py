@@ -95,6 +95,7 @@ class ShowTimeline(common.Report):
         return _HEADERS, Bars(found)
 
     def produce_output(self, parsed_args, column_names, data):
+        self.progress.stop()
         if parsed_args.formatter != 'table' or parsed_args.columns:
             for note in data.chart.notes:
                 self.log.warning('%s', note)

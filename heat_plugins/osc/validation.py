@@ -8,8 +8,8 @@ from osc_lib import exceptions
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import plan_common
+from heat_plugins.osc import progress
 from heat_plugins.osc import validation_common
-from heat_plugins.osc import validation_progress
 from heat_plugins.osc import validation_ways
 from heat_plugins.validations import running
 
@@ -227,20 +227,20 @@ class RunValidations(_SourceCommand):
         options['variables'] = {
             one.name: one.value for one in parsed_args.variables
         }
-        with validation_progress.Validations() as show:
-            try:
-                run = way.run(
-                    source,
-                    content,
-                    show,
-                    wait=not parsed_args.no_wait,
-                    secrets=_secrets(parsed_args),
-                    **options,
-                )
-            except KeyboardInterrupt:
-                self.exit_code = common.INTERRUPTED
-                show.say(_interrupted(parsed_args.local, show.run_id))
-                return (), []
+        show = progress.Validations(self.progress)
+        try:
+            run = way.run(
+                source,
+                content,
+                show,
+                wait=not parsed_args.no_wait,
+                secrets=_secrets(parsed_args),
+                **options,
+            )
+        except KeyboardInterrupt:
+            self.exit_code = common.INTERRUPTED
+            self.progress.say(_interrupted(parsed_args.local, show.run_id))
+            return (), []
         self.exit_code = validation_common.exit_code(run)
         return validation_common.outcomes(run)
 

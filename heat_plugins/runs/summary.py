@@ -6,6 +6,15 @@ from typing import Any
 
 from heat_plugins.runs import run as runs
 
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+# Each unit with the next smaller one; two of them are precise enough.
+_UNITS = (
+    ('d', 'h', _DAY, _HOUR),
+    ('h', 'min', _HOUR, _MINUTE),
+    ('min', 's', _MINUTE, 1),
+)
+
 
 def of(run: runs.Run) -> dict[str, Any]:
     """Return all that may be shown of a run, in JSON's types.
@@ -48,6 +57,21 @@ def of(run: runs.Run) -> dict[str, Any]:
 def duration(run: runs.Run) -> int | None:
     """Return how many seconds a run has taken; None if it goes on."""
     return None if run.ended_at is None else run.ended_at - run.started_at
+
+
+def spell(seconds: float | None) -> str:
+    """Return a duration as people read it, such as ``1 h 5 min``.
+
+    :param seconds: how long it is; None, for unknown, has no text.
+    """
+    if seconds is None:
+        return ''
+    if seconds < _MINUTE:
+        return f'{seconds:.1f} s' if seconds % 1 else f'{seconds:.0f} s'
+    whole = round(seconds)
+    name, smaller, unit, part = next(one for one in _UNITS if whole >= one[2])
+    rest = whole % unit // part
+    return f'{whole // unit} {name}' + (f' {rest} {smaller}' if rest else '')
 
 
 def time(seconds: int | None) -> str | None:

@@ -4,10 +4,25 @@
 import contextlib
 import io
 import json
+import time
 import types
 
 from heat_plugins.osc import common
 from tests.unit.runs import base
+
+#: Seconds for which another thread is waited for.
+PATIENCE = 60
+
+
+def until(text, what):
+    """Wait until a text, which another thread writes, has something in it.
+
+    :param text: returns it.
+    """
+    end = time.monotonic() + PATIENCE
+    while what not in text():
+        assert time.monotonic() < end, text()
+        time.sleep(0.01)
 
 
 class Terminal(io.StringIO):
@@ -25,13 +40,14 @@ class CommandTestCase(base.RunsTestCase):
             common, 'service', lambda manager, **more: self.service(**more)
         )
 
-    def run_command(self, command, *arguments, encoding='utf-8'):
+    def run_command(self, command, *arguments, encoding='utf-8', name=None):
         """Run a command; return its exit code and what it printed."""
         stdout = io.TextIOWrapper(
             io.BytesIO(), encoding=encoding, write_through=True
         )
         app = types.SimpleNamespace(client_manager=None, stdout=stdout)
         made = command(app, None)
+        made.cmd_name = name
         with contextlib.redirect_stderr(self.stderr):
             parsed = made.get_parser('openstack').parse_args(list(arguments))
             code = made.run(parsed)

@@ -17,9 +17,7 @@ from heat_plugins.osc import common
 from heat_plugins.osc import plan
 from heat_plugins.osc import plan_choose
 from heat_plugins.osc import plan_deploy
-from heat_plugins.osc import plan_progress
 from heat_plugins.osc import plan_ways
-from heat_plugins.plans import following
 from heat_plugins.plans import operations
 from heat_plugins.plans import steps
 from heat_plugins.plans import tarballs
@@ -359,53 +357,3 @@ class DeployTest(PlanCase):
         )
         _, found = self.json(plan_deploy.ShowDiff, 'plan', '--names-only')
         self.assertEqual({'Kind', 'Change', 'Name'}, set(found[0]))
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-class ProgressTest(testtools.TestCase):
-    def test_a_bar_on_a_terminal(self):
-        stream = Terminal()
-        with plan_progress.Deployment('shop', stream) as show:
-            show.begun('CREATE', ())
-            show.changed(
-                following.Progress(
-                    status='CREATE_IN_PROGRESS', done=3, total=7
-                )
-            )
-        self.assertIn('3 of 7 resources', stream.getvalue())
-
-    def test_lines_elsewhere_each_failure_once(self):
-        stream = io.StringIO()
-        found = following.Progress(
-            status='CREATE_IN_PROGRESS', failures=('a FAILED: [b]no[/b]',)
-        )
-        with plan_progress.Deployment('shop', stream) as show:
-            show.changed(found)
-            show.changed(found)
-        self.assertEqual(
-            'a FAILED: [b]no[/b]\nStack shop: CREATE_IN_PROGRESS\n',
-            stream.getvalue(),
-        )
-
-    def test_what_servers_and_templates_say_is_harmless_for_a_terminal(self):
-        stream = Terminal()
-        found = following.Progress(
-            status='CREATE_FAILED',
-            under_way='a\x1b]0;b',
-            failures=('a\x1b[2Jb [red]c',),
-        )
-        with plan_progress.Deployment('shop', stream) as show:
-            show.changed(found)
-        self.assertNotIn('\x1b[2J', stream.getvalue())
-        self.assertNotIn('\x1b]0', stream.getvalue())
-        self.assertIn('b [red]c', stream.getvalue())
-
-    def test_files_are_counted_on_a_terminal_alone(self):
-        for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
-            with plan_progress.files('Making shop', stream) as progress:
-                progress(3, 9)
-            self.assertEqual(shown, '3/9' in stream.getvalue())

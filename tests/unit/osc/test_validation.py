@@ -16,13 +16,11 @@ from heat_plugins.osc import common
 from heat_plugins.osc import plan_deploy
 from heat_plugins.osc import plan_ways
 from heat_plugins.osc import validation
-from heat_plugins.osc import validation_progress
 from heat_plugins.osc import validation_result
 from heat_plugins.osc import validation_ways
 from heat_plugins.plans import errors
 from heat_plugins.plans import operations
 from heat_plugins.validations import runs
-from tests.unit.osc import base
 from tests.unit.validations import fakes
 
 UPLOADS = 'heat-plugins-uploads-project-1'
@@ -454,39 +452,3 @@ class DeployTest(ValidationCase):
         )
         self.assertIn('ram: localhost: look: bad', said)
         self.assertEqual({}, self.cloud.heat.stacks)
-
-
-class ProgressTest(testtools.TestCase):
-    def run_of(self, **states):
-        return {
-            'id': 'my-run-1',
-            'outcomes': [
-                {
-                    'validation': name,
-                    'state': state,
-                    'seconds': 2.0,
-                    'reason': '',
-                    'under_way': 'ask',
-                }
-                for name, state in states.items()
-            ],
-        }
-
-    def test_each_change_is_a_line(self):
-        stream = io.StringIO()
-        with validation_progress.Validations(stream) as show:
-            show.changed(self.run_of(a='RUNNING', b='WAITING'))
-            show.changed(self.run_of(a='RUNNING', b='WAITING'))
-            show.changed(self.run_of(a='PASSED', b='RUNNING'))
-        self.assertEqual(
-            ['Run my-run-1', 'a: begun', 'a: PASSED after 2 s', 'b: begun'],
-            stream.getvalue().splitlines(),
-        )
-
-    def test_on_a_terminal_it_is_live(self):
-        stream = base.Terminal()
-        with validation_progress.Validations(stream) as show:
-            show.changed(self.run_of(a='RUNNING', b='PASSED'))
-            show._bar.refresh()
-        self.assertIn('a ask', stream.getvalue())
-        self.assertIn('1/2', stream.getvalue())

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a command gets on, on terminals of all kinds and in logs."""
+
+import contextlib
+import io
+import re
+import time
+
+import fixtures
+import testtools
+
+from heat_plugins.osc import progress
+from heat_plugins.plans import following
+from heat_plugins.runs import summary
+from tests.unit.osc import base
+
+
+class DisplayTestCase(testtools.TestCase):
+    """What a display writes to a stream as soon as it writes anything."""
+
+    terminal = 'xterm'
+    encoding = 'utf-8'
+    columns = '100'
+
+    def setUp(self):
+        super().setUp()
+        for name, value in (
+            ('TERM', self.terminal),
+            ('COLUMNS', self.columns),
+            ('NO_COLOR', '1'),
+        ):
+            self.useFixture(fixtures.EnvironmentVariable(name, value))
+        self.patch(progress.Display, 'delay', 0.0)
+        self.patch(progress.Display, 'interval', 0.01)
+        self.log = self.stream(False)
+        self.screen = self.stream(True)
+
+    def stream(self, terminal):
+        found = io.TextIOWrapper(
+            io.BytesIO(), self.encoding, 'strict', write_through=True
+        )
+        found.isatty = lambda: terminal
+        return found
+
+    @staticmethod
+    def text(stream):
+        return stream.buffer.getvalue().decode(stream.encoding)
+
+    def appears(self, stream, what):
+        base.until(lambda: self.text(stream), what)
+
+
+class DisplayTest(DisplayTestCase):
+    def test_a_terminal_has_a_line_that_goes_again(self):
+        with progress.Display('plan create', self.screen) as display:
+            self.appears(self.screen, 'plan create')
+            display.show('Making shop', 3, 9)
+            self.appears(self.screen, '3 of 9 Making shop')
+        self.assertIn('0:00:00', self.text(self.screen))
+        self.assertTrue(self.text(self.screen).endswith('\x1b[2K'))
+        self.assertNotIn('\n3 of 9', self.text(self.screen))
+
+    def test_a_quick_command_shows_none(self):
+        self.patch(progress.Display, 'delay', 3600)
+        with progress.Display('plan create', self.screen) as display:
+            display.show('Making shop', 3, 9)
+        self.assertEqual('', self.text(self.screen))
+
+    def test_a_log_has_a_line_from_time_to_time(self):
+        with progress.Display('plan create', self.log) as display:
+            self.appears(self.log, 'plan create: 0 s\n')
+            display.show('Making shop', 3, 9)
+            self.appears(self.log, 'Making shop: 3 of 9: 0 s')
+        self.assertNotIn('\x1b', self.text(self.log))
+
+    def test_a_log_that_nobody_takes_does_not_stop_the_command(self):
+        with progress.Display('plan create', self.log) as display:
+            self.appears(self.log, 'plan create')
+            self.log.close()
+            display.show('Making shop', 3, 9)
+
+    def test_time_counts_from_when_it_started(self):
+        with progress.Display('run wait', self.screen) as display:
+            display.show('BACKUP on db', since=time.time() - 3700)
+            self.appears(self.screen, '1:01:40')
+
+    def test_what_others_say_is_harmless_for_a_terminal(self):
+        with progress.Display('run wait', self.screen) as display:
+            display.show('a\x1b]0;b [red]c')
+            display.say('a\x1b[2Jb [red]c :smile:')
+            self.appears(self.screen, ']0;b [red]c')
+        self.assertIn('[2Jb [red]c :smile:\n', self.text(self.screen))
+        for sequence in ('\x1b[2J', '\x1b]0'):
+            self.assertNotIn(sequence, self.text(self.screen))
+
+
+class WidthTest(DisplayTestCase):
+    columns = '137'
+
+    def test_the_line_is_as_wide_as_the_terminal(self):
+        with progress.Display('x' * 500, self.screen):
+            self.appears(self.screen, 'xxx')
+        shown = re.sub('\x1b\\[[0-9;?]*[a-zA-Z]', '', self.text(self.screen))
+        lines = [line for line in re.split('[\r\n]', shown) if line]
+        self.assertEqual({137}, {len(line) for line in lines})
+
+
+class NarrowTest(WidthTest):
+    columns = '40'
+
+    def test_the_line_is_as_wide_as_the_terminal(self):
+        with progress.Display('x' * 500, self.screen):
+            self.appears(self.screen, 'x')
+        shown = re.sub('\x1b\\[[0-9;?]*[a-zA-Z]', '', self.text(self.screen))
+        lines = [line for line in re.split('[\r\n]', shown) if line]
+        self.assertEqual({40}, {len(line) for line in lines})
+
+
+class DumbTest(DisplayTestCase):
+    terminal = 'dumb'
+
+    def test_a_terminal_that_cannot_move_its_cursor_has_lines(self):
+        with progress.Display('plan create', self.screen) as display:
+            display.say('Execution 5')
+            self.appears(self.screen, 'plan create: 0 s\n')
+        self.assertNotIn('\x1b', self.text(self.screen))
+
+
+class AsciiTest(DisplayTestCase):
+    encoding = 'ascii'
+
+    def stream(self, terminal):
+        found = super().stream(terminal)
+        # As Python makes its standard error.
+        found.reconfigure(errors='backslashreplace')
+        return found
+
+    def test_nothing_raises_and_a_bar_is_ascii(self):
+        for stream in (self.screen, self.log):
+            with progress.Display('pläne … ━', stream) as display:
+                display.say('größer')
+                display.show('pläne … ━', 1, 2)
+                self.appears(stream, '1 of 2')
+            self.assertIn('gr\\xf6\\xdfer\n', self.text(stream))
+        bar = self.text(self.screen).replace('pl\\xe4ne \\u2026 \\u2501', '')
+        self.assertNotIn('\\u', bar)
+
+
+class DeploymentTest(DisplayTestCase):
+    def test_counts_on_a_terminal(self):
+        with progress.Display('deploy', self.screen) as display:
+            show = progress.Deployment(display, 'shop')
+            show.begun('CREATE', ())
+            show.changed(
+                following.Progress(
+                    status='CREATE_IN_PROGRESS', done=3, total=7
+                )
+            )
+            self.appears(self.screen, '3 of 7 resources')
+
+    def test_lines_elsewhere_each_failure_once(self):
+        self.patch(progress.Display, 'interval', 3600)
+        found = following.Progress(
+            status='CREATE_IN_PROGRESS', failures=('a FAILED: [b]no[/b]',)
+        )
+        with progress.Display('deploy', self.log) as display:
+            show = progress.Deployment(display, 'shop')
+            show.changed(found)
+            show.changed(found)
+        self.assertEqual(
+            'a FAILED: [b]no[/b]\nStack shop: CREATE_IN_PROGRESS\n',
+            self.text(self.log),
+        )
+
+
+class ValidationsTest(DisplayTestCase):
+    def run_of(self, **states):
+        return {
+            'id': 'my-run-1',
+            'outcomes': [
+                {
+                    'validation': name,
+                    'state': state,
+                    'seconds': 2.0,
+                    'reason': '',
+                    'under_way': 'ask',
+                }
+                for name, state in states.items()
+            ],
+        }
+
+    def test_each_change_is_a_line(self):
+        self.patch(progress.Display, 'interval', 3600)
+        with progress.Display('run', self.log) as display:
+            show = progress.Validations(display)
+            show.changed(self.run_of(a='RUNNING', b='WAITING'))
+            show.changed(self.run_of(a='RUNNING', b='WAITING'))
+            show.changed(self.run_of(a='PASSED', b='RUNNING'))
+        self.assertEqual(
+            [
+                'Run my-run-1',
+                'a: started',
+                'a: PASSED after 2 s',
+                'b: started',
+            ],
+            self.text(self.log).splitlines(),
+        )
+
+    def test_on_a_terminal_it_is_live(self):
+        with progress.Display('run', self.screen) as display:
+            show = progress.Validations(display)
+            show.changed(self.run_of(a='RUNNING', b='PASSED'))
+            self.appears(self.screen, '1 of 2 a ask')
+
+
+class SilenceTest(base.CommandTestCase):
+    """Every command shows that it works, and nothing of that in its output."""
+
+    def test_a_command_that_takes_long_says_so(self):
+        self.patch(progress.Display, 'interval', 0.01)
+        stderr = self.stderr
+
+        class Slow(base.common.Report):
+            """Take long."""
+
+            def take_action(self, parsed_args):
+                base.until(stderr.getvalue, 'parameter list: 0')
+                return ('a',), [(1,)]
+
+        _, output = self.run_command(
+            Slow, '-f', 'value', name='parameter list'
+        )
+        self.assertEqual('1\n', output)
+
+    def test_the_line_goes_before_the_output_comes(self):
+        order = []
+        self.patch(
+            progress.Display,
+            'stop',
+            lambda display: order.append('stop'),
+        )
+
+        class Quick(base.common.Report):
+            """Take no time."""
+
+            def take_action(self, parsed_args):
+                return ('a',), map(order.append, ['print'])
+
+        with contextlib.suppress(TypeError):
+            self.run_command(Quick, '-f', 'value')
+        self.assertEqual('stop', order[0])
+
+
+class SpellTest(testtools.TestCase):
+    def test_two_units_at_most(self):
+        for seconds, spelled in (
+            (None, ''),
+            (0, '0 s'),
+            (2.0, '2 s'),
+            (0.25, '0.2 s'),
+            (59, '59 s'),
+            (60, '1 min'),
+            (61.7, '1 min 2 s'),
+            (3600, '1 h'),
+            (3661, '1 h 1 min'),
+            (90000, '1 d 1 h'),
+        ):
+            self.assertEqual(spelled, summary.spell(seconds))
