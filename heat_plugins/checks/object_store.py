@@ -48,6 +48,7 @@ def temp_urls(way: store_module.Transport) -> upgradecheck.Result:
     container = names.container(f'check-{uuid.uuid4().hex}')
     try:
         found.good(f'The object store is at {store.url}.')
+        _check_account(found, store)
         _check_clock(found, way, store)
         try:
             _use(found, way, store, container)
@@ -60,6 +61,20 @@ def temp_urls(way: store_module.Transport) -> upgradecheck.Result:
             'for its interface and certificates.'
         )
     return found.result()
+
+
+def _check_account(
+    found: report.Report, store: store_module.ObjectStore
+) -> None:
+    """Warn of a storage URL that names no account, whatever works now."""
+    if not store.names_account:
+        found.warn(
+            f'The storage URL {store.url} names no account. With "rgw '
+            'keystone implicit tenants = true" Ceph RGW then refuses all '
+            'TempURLs, and without it all projects share one namespace of '
+            'containers. Set "rgw swift account in url = true" and let the '
+            'endpoint in Keystone end in AUTH_%(project_id)s.'
+        )
 
 
 def _check_clock(

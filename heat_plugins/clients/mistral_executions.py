@@ -192,9 +192,5 @@ class Executions:
                 method, path, f'an execution of {what}', json=body
             )
         except rest.Failure as exc:
-            if exc.kind is rest.Kind.ABSENT:
-                raise errors.ServiceError(
-                    f'{exc}; with --local plans work without it'
-                ) from exc
             raise failures.error(exc) from exc
         return found

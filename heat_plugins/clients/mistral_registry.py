@@ -27,8 +27,6 @@ class Registry:
     :param region_name: the region; None for the only one.
     """
 
-    atomic = True
-
     def __init__(
         self,
         session: ks_session.Session,

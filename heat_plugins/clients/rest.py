@@ -93,16 +93,35 @@ class Service:
 
     :ivar words: finds what the service says itself in the answer to a
         request that it refuses.
+    :ivar remedy: what to do where the catalogue does not have it.
     """
 
     name: str
     type: str
     words: abc.Callable[[Any], Any]
+    remedy: str
 
 
-HEAT = Service(name='Heat', type='orchestration', words=_of_heat)
-MISTRAL = Service(name='Mistral', type='workflowv2', words=_of_mistral)
-IRONIC = Service(name='Ironic', type='baremetal', words=_of_ironic)
+_REGION = 'name the region that has it (--os-region-name)'
+
+HEAT = Service(
+    name='Heat',
+    type='orchestration',
+    words=_of_heat,
+    remedy=f'Stacks need it; {_REGION}',
+)
+MISTRAL = Service(
+    name='Mistral',
+    type='workflowv2',
+    words=_of_mistral,
+    remedy=f'Add --local to do it without Mistral, or {_REGION}',
+)
+IRONIC = Service(
+    name='Ironic',
+    type='baremetal',
+    words=_of_ironic,
+    remedy=f'Nodes need it; {_REGION}',
+)
 
 
 class Rest:
@@ -191,6 +210,8 @@ class Rest:
         """
         try:
             return str(self._adapter.get_endpoint() or '')
+        except exceptions.EndpointNotFound:
+            return ''
         except exceptions.ClientException as exc:
             raise self._unanswered(exc) from exc
 
@@ -219,7 +240,7 @@ class Rest:
             return Failure(
                 Kind.ABSENT,
                 f'The catalogue has no {service.name} (service type '
-                f'"{service.type}") in this region',
+                f'"{service.type}") in this region. {service.remedy}',
             )
         if isinstance(exc, keystone.REFUSALS):
             return Failure(

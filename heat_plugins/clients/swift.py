@@ -138,7 +138,9 @@ def _check_whole(answer: requests.Response, size: int) -> None:
 def _no_endpoint() -> errors.TempURLUnusable:
     return errors.TempURLUnusable(
         'The catalogue has no object store (service type "object-store") in '
-        'this region'
+        'this region. Runs, plans and TEMP_URL_POLL need Swift, or Ceph RGW '
+        'with its Swift API; name the region that has one, or have its '
+        'endpoint registered in Keystone'
     )
 
 

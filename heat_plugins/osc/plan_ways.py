@@ -12,6 +12,7 @@ import time
 
 from osc_lib import exceptions
 
+from heat_plugins.clients import failures
 from heat_plugins.clients import heat_servers
 from heat_plugins.clients import heat_stacks
 from heat_plugins.clients import mistral_executions
@@ -188,15 +189,16 @@ class _FromHere(_Way):
             )
 
     def _registry(self):
-        """Return Mistral's environments, or the next best."""
-        found = self._session.get_endpoint(
-            service_type=rest.MISTRAL.type, **self._options
-        )
-        if found:
-            return super()._registry()
-        LOG.warning(
-            'This cloud has no Mistral: of two who make a plan of one name '
-            'at the same time, both may be told that it is theirs'
+        """Return Mistral's environments, or names in the object store."""
+        mistral = rest.Rest(rest.MISTRAL, self._session, **self._options)
+        try:
+            if mistral.endpoint():
+                return super()._registry()
+        except rest.Failure as exc:
+            raise failures.error(exc) from exc
+        LOG.info(
+            'The catalogue has no Mistral; names and locks of plans are kept '
+            'in the object store'
         )
         return local.Names(self.store)
 

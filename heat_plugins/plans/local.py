@@ -29,8 +29,6 @@ class Names:
     :param store: the project's object store.
     """
 
-    atomic = False
-
     def __init__(
         self,
         store: store_module.ObjectStore,

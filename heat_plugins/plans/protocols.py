@@ -24,14 +24,10 @@ class Record:
 
 
 class Registry(Protocol):
-    """Names, each of which one at most can take: Mistral's environments.
+    """Names, each of which one at most can take.
 
-    :ivar atomic: whether of two who create at once one is told; False
-        where there is no Mistral, and the best effort has to do.
+    They are Mistral's environments, or objects where there is no Mistral.
     """
-
-    @property
-    def atomic(self) -> bool: ...
 
     def create(self, record: Record) -> bool:
         """Take a name; False where it is taken."""

@@ -335,8 +335,22 @@ class KeyKeeper:
                 )
         raise errors.TempURLUnusable(
             'The object store accepts no TempURL, neither under a key of '
-            f'the container nor of the account ({", ".join(digests)}); its '
-            'tempurl middleware has to come before what authenticates'
+            f'the container nor of the account ({", ".join(digests)}). '
+            + self._remedy()
+        )
+
+    def _remedy(self) -> str:
+        """Return what makes an object store accept TempURLs."""
+        if self._store.names_account:
+            return (
+                'In Swift, its tempurl middleware must come before the '
+                'middleware that authenticates'
+            )
+        return (
+            f'The storage URL {self._store.url} names no account. Ceph RGW '
+            'with "rgw keystone implicit tenants" needs it there: set "rgw '
+            'swift account in url = true", and let the endpoint in Keystone '
+            'end in AUTH_%(project_id)s'
         )
 
     def _usable_digests(

@@ -150,6 +150,17 @@ class ObjectStore:
         path = '/'.join(segments[:version])
         return parse.urlunsplit((parts.scheme, parts.netloc, path, '', ''))
 
+    @property
+    def names_account(self) -> bool:
+        """Whether the storage URL has an account after its version.
+
+        Ceph's gateway has none there unless it is told to. Then it cannot
+        tell whose key has signed a TempURL where each project has containers
+        of its own (``rgw keystone implicit tenants``).
+        """
+        path = parse.urlsplit(self.url).path
+        return not _VERSION.fullmatch(path.rpartition('/')[2])
+
     def info(self) -> abc.Mapping[str, Any] | None:
         """Return what ``/info`` says, or None where it says nothing."""
         response = self._transport.send(

@@ -48,6 +48,7 @@ from heat_plugins.signals import store as store_module
 
 SWIFT = 'http://swift.example.com:8080/v1/AUTH_%(project_id)s'
 CEPH = 'http://rgw.example.com:7480/swift/v1'
+CEPH_ACCOUNT = f'{CEPH}/AUTH_%(project_id)s'
 
 _LENGTHS = {40: 'sha1', 64: 'sha256', 128: 'sha512'}
 _KEYS = ('temp-url-key', 'temp-url-key-2')

@@ -63,10 +63,31 @@ class TempURLsTest(testtools.TestCase):
         self.assert_nothing_left()
 
     def test_on_ceph_the_key_of_the_account_serves(self):
-        self.cluster = fake_swift.ceph()
+        self.cluster = fake_swift.ceph(fake_swift.CEPH_ACCOUNT)
         said = self.check(Code.SUCCESS)
         self.assertIn('signed with sha1 and the key of the account', said)
         self.assert_nothing_left()
+
+    def test_a_storage_url_without_an_account_is_a_warning(self):
+        self.cluster = fake_swift.ceph()
+        said = self.check(Code.WARNING)
+        self.assertIn('/swift/v1 names no account', said)
+        self.assertIn('rgw swift account in url = true', said)
+        self.assertIn('AUTH_%(project_id)s', said)
+        self.assertIn('signed with sha1 and the key of the account', said)
+
+    def test_on_ceph_with_implicit_tenants_the_url_needs_the_account(self):
+        self.cluster = fake_swift.ceph(implicit_tenants=True)
+        said = self.check(Code.FAILURE)
+        self.assertIn('accepts no TempURL', said)
+        self.assertIn('rgw swift account in url = true', said)
+        self.assertIn('AUTH_%(project_id)s', said)
+        self.assertNotIn('middleware', said)
+        self.assert_nothing_left()
+        self.cluster = fake_swift.ceph(
+            fake_swift.CEPH_ACCOUNT, implicit_tenants=True
+        )
+        self.check(Code.SUCCESS)
 
     def test_no_signature_is_told(self):
         self.assertNotIn('temp_url_sig', self.check(Code.SUCCESS))

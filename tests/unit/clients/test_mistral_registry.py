@@ -125,9 +125,6 @@ class RegistryTest(testtools.TestCase):
         self.assertFalse(self.registry.delete('plan-lock:a/b'))
         self.assertIsNone(self.registry.get('plan-lock:a/b'))
 
-    def test_it_says_that_of_two_at_once_one_is_told(self):
-        self.assertTrue(self.registry.atomic)
-
     def test_what_others_have_made_public_is_not_ours(self):
         self.mistral.add('a', project='other')
         self.assertIsNone(self.registry.get('a'))

@@ -88,8 +88,6 @@ class Registry:
     :ivar before: called with the method and the name before anything is done.
     """
 
-    atomic = True
-
     def __init__(self):
         self.records = {}
         self.failing = {}

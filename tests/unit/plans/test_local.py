@@ -43,9 +43,6 @@ class NamesTest(testtools.TestCase):
             ['a', 'b', 'plan-lock:a'], [one.name for one in self.names.find()]
         )
 
-    def test_it_says_that_it_is_a_best_effort(self):
-        self.assertFalse(self.names.atomic)
-
     def test_what_is_no_record_is_told(self):
         self.names.create(record('a'))
         for body in (b'', b'[]', b'{"values": 1}', b'x' * 70000):

@@ -345,6 +345,16 @@ class ClusterURLTest(testtools.TestCase):
             store = store_module.ObjectStore(Canned(url=url))
             self.assertEqual(cluster, store.cluster_url)
 
+    def test_a_storage_url_names_an_account_or_not(self):
+        for url, names in (
+            ('http://s/v1/AUTH_x', True),
+            ('http://s/swift/v1/AUTH_x', True),
+            ('http://s/v1', False),
+            ('http://s/swift/v1/', False),
+        ):
+            store = store_module.ObjectStore(Canned(url=url))
+            self.assertEqual(names, store.names_account, url)
+
     def test_info_lies_there(self):
         for endpoint in (
             fake_swift.SWIFT,
