@@ -44,6 +44,7 @@ class Ledger:
         keep: retention.Retention | None = None,
         sign: starting.Sign | None = None,
         clock: abc.Callable[[], float] = time.time,
+        monotonic: abc.Callable[[], float] = time.monotonic,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
         self._deploying = heat
@@ -51,6 +52,7 @@ class Ledger:
         self._who = who
         self._keep = keep or retention.Retention()
         self._clock = clock
+        self._monotonic = monotonic
         self._sleep = sleep
         self._starter = starting.Starter(
             heat, store, who=who, sign=sign, clock=clock, sleep=sleep
@@ -108,6 +110,7 @@ class Ledger:
             tick=tick,
             pace=pace,
             everything=everything,
+            clock=self._monotonic,
             sleep=self._sleep,
         )
 

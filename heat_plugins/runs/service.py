@@ -65,10 +65,17 @@ class Runs(ledger.Ledger):
         who: str,
         keep: retention.Retention | None = None,
         clock: abc.Callable[[], float] = time.time,
+        monotonic: abc.Callable[[], float] = time.monotonic,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
         super().__init__(
-            heat, store, who=who, keep=keep, clock=clock, sleep=sleep
+            heat,
+            store,
+            who=who,
+            keep=keep,
+            clock=clock,
+            monotonic=monotonic,
+            sleep=sleep,
         )
         self._heat = heat
         self._finder = targets.Finder(heat)

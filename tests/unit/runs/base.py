@@ -35,6 +35,7 @@ class RunsTestCase(testtools.TestCase):
             self.cluster.store(),
             who=who,
             clock=lambda: self.now,
+            monotonic=lambda: self.now,
             sleep=self.sleep,
             **more,
         )
