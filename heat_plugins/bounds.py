@@ -11,7 +11,7 @@ linear in its input up to a named limit, and constant beyond it:
 - `listed` for problems and names in a message.
 """
 
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 import difflib
 import heapq
 import itertools
@@ -26,6 +26,9 @@ NAME: Final = 100
 
 #: Problems or names that one message lists.
 LISTED: Final = 10
+
+#: Warnings, a sentence each, of one result.
+PROBLEMS: Final = 100
 
 #: Levels of lists and maps. Whoever handles a value later goes through it
 #: by recursion, and Python's limit is shared with the callers of that.
@@ -70,6 +73,13 @@ def listed(
     elif next(iterator, None) is not None:
         shown.append('and more')
     return between.join(shown)
+
+
+def few(parts: Sequence[str], limit: int = PROBLEMS) -> tuple[str, ...]:
+    """Return the first parts, and one more that says how many are left out."""
+    if len(parts) <= limit:
+        return tuple(parts)
+    return (*parts[:limit], f'… and {len(parts) - limit} more')
 
 
 def closest(

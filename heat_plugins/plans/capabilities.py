@@ -6,6 +6,7 @@ import dataclasses
 import functools
 from typing import Any, Final
 
+from heat_plugins import bounds
 from heat_plugins.plans import errors
 from heat_plugins.plans import texts
 
@@ -82,16 +83,17 @@ class Capabilities:
         One that comes several times requires what it does anywhere.
         """
         found: dict[str, Environment] = {}
+        requires: dict[str, dict[str, None]] = {}
         for group in self.groups:
             for one in group.environments:
-                if one.path in found:
-                    requires = (*found[one.path].requires, *one.requires)
-                    one = dataclasses.replace(
-                        found[one.path],
-                        requires=tuple(dict.fromkeys(requires)),
-                    )
-                found[one.path] = one
-        return found
+                found.setdefault(one.path, one)
+                requires.setdefault(one.path, {}).update(
+                    dict.fromkeys(one.requires)
+                )
+        return {
+            path: dataclasses.replace(one, requires=tuple(requires[path]))
+            for path, one in found.items()
+        }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -140,7 +142,8 @@ def read(
         reader.topic(topic) for topic in _maps(found, 'topics', PATH)
     )
     return Capabilities(
-        topics=topics + reader.rest(), warnings=tuple(reader.warnings())
+        topics=topics + reader.rest(),
+        warnings=bounds.few(list(reader.warnings())),
     )
 
 
@@ -155,7 +158,7 @@ class _Reader:
         exclusive: bool,
     ) -> None:
         self._paths = set(paths)
-        self._enabled = enabled
+        self._enabled = set(enabled)
         self._exclusive = exclusive
         self._met: dict[str, list[Environment]] = {}
 
@@ -175,7 +178,7 @@ class _Reader:
     def rest(self) -> tuple[Topic, ...]:
         """Return a topic of what was not met, if there is any."""
         others = {path for path in self._paths if _may_be_enabled(path)}
-        others = (others | set(self._enabled)) - set(self._met)
+        others = (others | self._enabled) - set(self._met)
         if not others:
             return ()
         group = Group(

@@ -10,7 +10,7 @@ import dataclasses
 import difflib
 import enum
 import json
-from typing import Any
+from typing import Any, Final
 
 from heat_plugins import masking
 from heat_plugins.plans import environment as environments
@@ -23,6 +23,9 @@ from heat_plugins.plans import secrecy
 from heat_plugins.plans import service
 from heat_plugins.plans import texts
 from heat_plugins.plans import validation
+
+#: Lines that one comparison compares one by one.
+LINES: Final = 20_000
 
 
 class Kind(enum.StrEnum):
@@ -85,9 +88,10 @@ class Comparer:
             answer = self._stacks.validate(wanted)
         template, environment, files = self._stacks.content(stack)
         hiding = _Hiding(plan, answer, wanted, environment)
+        compared = _Texts()
         found = [
-            *_template(template, wanted),
-            *_files(files, wanted),
+            *_template(template, wanted, compared),
+            *_files(files, wanted, compared),
             *_parameters(environment, answer.get('Environment') or {}, hiding),
             *_registry(environment, answer.get('Environment') or {}),
         ]
@@ -131,7 +135,9 @@ class _Hiding:
 
 
 def _template(
-    actual: abc.Mapping[str, Any], wanted: references.Resolved
+    actual: abc.Mapping[str, Any],
+    wanted: references.Resolved,
+    compared: '_Texts',
 ) -> abc.Iterator[Difference]:
     template = texts.mapping(wanted.template, 'the root template')
     if template != actual:
@@ -139,12 +145,14 @@ def _template(
             kind=Kind.TEMPLATE,
             change=Change.CHANGED,
             name='',
-            detail=_unified(_canonical(actual), _canonical(template)),
+            detail=compared.unified(_canonical(actual), _canonical(template)),
         )
 
 
 def _files(
-    actual: abc.Mapping[str, str], wanted: references.Resolved
+    actual: abc.Mapping[str, str],
+    wanted: references.Resolved,
+    compared: '_Texts',
 ) -> abc.Iterator[Difference]:
     for name in sorted(actual.keys() | wanted.files.keys()):
         before, after = actual.get(name), wanted.files.get(name)
@@ -153,7 +161,7 @@ def _files(
             continue
         change, detail = _change(before, after), ''
         if change is Change.CHANGED and name not in wanted.environments:
-            detail = _unified(str(before), str(after))
+            detail = compared.unified(str(before), str(after))
         yield Difference(
             kind=Kind.FILE, change=change, name=name, detail=detail
         )
@@ -222,12 +230,23 @@ def _canonical(value: abc.Mapping[str, Any]) -> str:
     return texts.dump(json.loads(json.dumps(value, sort_keys=True)))
 
 
-def _unified(before: str, after: str) -> str:
-    lines = difflib.unified_diff(
-        before.splitlines(),
-        after.splitlines(),
-        'stack',
-        'plan',
-        lineterm='',
-    )
-    return '\n'.join(lines)
+class _Texts:
+    """Compares texts, up to a number of lines in all.
+
+    Python's difflib takes the square of their number.
+    """
+
+    def __init__(self, lines: int = LINES) -> None:
+        self._left = lines
+
+    def unified(self, before: str, after: str) -> str:
+        """Return a unified diff, or why there is none."""
+        sides = before.splitlines(), after.splitlines()
+        self._left -= sum(map(len, sides))
+        if self._left < 0:
+            return (
+                f'{len(sides[0])} and {len(sides[1])} lines; only the first '
+                f'{LINES} lines are compared one by one'
+            )
+        lines = difflib.unified_diff(*sides, 'stack', 'plan', lineterm='')
+        return '\n'.join(lines)

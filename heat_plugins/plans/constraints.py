@@ -11,6 +11,7 @@ import decimal
 import json
 from typing import Any, NoReturn
 
+from heat_plugins import bounds
 from heat_plugins.plans import errors
 from heat_plugins.plans import parameters
 from heat_plugins.plans import patterns
@@ -24,16 +25,19 @@ _FALSE = ('f', 'false', 'off', 'n', 'no', '0')
 _DIGITS = 308
 
 
-def fitted(value: Any, wanted: parameters.Effective) -> Any:
+def fitted(
+    value: Any, wanted: parameters.Effective, tries: patterns.Tries
+) -> Any:
     """Return a value as its parameter's type has it, if it fits.
 
     :param value: the value, or a text that stands for it.
+    :param tries: what tries patterns.
     :raises errors.Invalid: it does not; says why, and names a value only if
         it is not hidden.
     """
     value = _converted(value, wanted.parameter)
     for parameter in (wanted.parameter, *wanted.others):
-        wrong = _wrong(value, parameter)
+        wrong = _wrong(value, parameter, tries)
         if wrong:
             said = parameter.constraints.get('ConstraintDescription')
             _refuse(value, parameter, f'{wrong} ({said})' if said else wrong)
@@ -113,7 +117,9 @@ _CONVERTERS: dict[str, abc.Callable[[Any], Any]] = {
 }
 
 
-def _wrong(value: Any, parameter: parameters.Parameter) -> str | None:
+def _wrong(
+    value: Any, parameter: parameters.Parameter, tries: patterns.Tries
+) -> str | None:
     """Say what is wrong with a value, if anything is."""
     limits = parameter.constraints
     if parameter.type == 'number':
@@ -124,11 +130,11 @@ def _wrong(value: Any, parameter: parameters.Parameter) -> str | None:
     if 'AllowedValues' in limits:
         allowed = limits['AllowedValues']
         each = members if isinstance(members, list) else [members]
-        if any(str(one) not in map(str, allowed) for one in each):
-            return f'allowed is {", ".join(map(str, allowed))}'
+        if not set(map(str, each)) <= set(map(str, allowed)):
+            return f'allowed is {_listed(allowed)}'
     pattern = limits.get('AllowedPattern')
     # All of it has to match, as Heat has it.
-    if pattern and not patterns.matches(str(pattern), str(value)):
+    if pattern and not tries.matches(str(pattern), str(value)):
         return f'it does not match {pattern}'
     if 'MinLength' in limits and len(members) < int(limits['MinLength']):
         return f'its length is below {limits["MinLength"]}'
@@ -149,5 +155,9 @@ def _wrong_number(value: Any, limits: abc.Mapping[str, Any]) -> str | None:
     if 'AllowedValues' in limits:
         allowed = limits['AllowedValues']
         if value not in [_number(one) for one in allowed]:
-            return f'allowed is {", ".join(map(str, allowed))}'
+            return f'allowed is {_listed(allowed)}'
     return None
+
+
+def _listed(allowed: abc.Collection[Any]) -> str:
+    return bounds.listed([bounds.shortened(str(one)) for one in allowed])

@@ -13,6 +13,7 @@ import jinja2
 from jinja2 import exceptions
 from jinja2 import sandbox
 
+from heat_plugins import bounds
 from heat_plugins.plans import errors
 from heat_plugins.plans import roles as roles_module
 from heat_plugins.plans import texts
@@ -25,6 +26,12 @@ EXCLUDES: Final = 'j2_excludes.yaml'
 SUFFIX: Final = '.j2.yaml'
 _ROLE: Final = '.role.j2.yaml'
 _NETWORK: Final = '.network.j2.yaml'
+
+# Characters of what Jinja says, which quotes the template.
+_LONGEST_REASON = 500
+
+# Files that are made in all, as `sources.Limits` has it.
+_FILES = 50_000
 
 # Of what one multiplication, power or file may make.
 _LARGEST = 1024 * 1024
@@ -68,13 +75,17 @@ def _renderings(
     """Return, by target, the template and its values."""
     data = _Data(content)
     excluded = data.excluded()
-    return {
-        texts.path(target, 'name of a rendered file'): (path, values)
-        for path in sorted(content)
-        if path.endswith(SUFFIX)
-        for target, values in data.renderings(path)
-        if target not in excluded
-    }
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    for path in sorted(content):
+        for target, values in data.renderings(path):
+            if target not in excluded:
+                target = texts.path(target, 'name of a rendered file')
+                found[target] = path, values
+            if len(found) > _FILES:
+                raise errors.Invalid(
+                    f'The Jinja templates make more than {_FILES} files'
+                )
+    return found
 
 
 class _Data:
@@ -98,7 +109,9 @@ class _Data:
     def renderings(
         self, path: str
     ) -> abc.Iterator[tuple[str, dict[str, Any]]]:
-        """Give the paths that a template is rendered to, with the values."""
+        """Give the paths that a file is rendered to, with the values."""
+        if not path.endswith(SUFFIX):
+            return
         folder, name = posixpath.split(path)
         if path.endswith(_ROLE):
             name = name.removesuffix(_ROLE)
@@ -187,20 +200,16 @@ class _Sandbox(sandbox.SandboxedEnvironment):
         """
         try:
             return self._rendered(path, values)
-        except (
-            jinja2.TemplateError,
-            ArithmeticError,
-            AttributeError,
-            LookupError,
-            TypeError,
-            ValueError,
-            RecursionError,
-        ) as exc:
+        except (errors.Invalid, MemoryError):
+            raise
+        # Whatever a template brings about, in Jinja or in Python's compiler.
+        except Exception as exc:
             line = getattr(exc, 'lineno', None)
             place = f' (line {line})' if line else ''
+            said = bounds.shortened(str(exc), _LONGEST_REASON)
             raise errors.Invalid(
                 f'{path}{place} cannot be rendered: {type(exc).__name__}: '
-                f'{exc}'
+                f'{said}'
             ) from exc
 
     def _rendered(self, path: str, values: abc.Mapping[str, Any]) -> str:

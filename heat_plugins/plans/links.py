@@ -91,14 +91,14 @@ def find(text: str, path: str, kind: Kind) -> list[Link]:
 
 def spell(text: str, links: abc.Iterable[Link]) -> str:
     """Return a text with its references spelled as paths from the root."""
-    for link in sorted(links, key=lambda link: link.start, reverse=True):
+    parts = []
+    end = 0
+    for link in sorted(links, key=lambda link: link.start):
         if link.written != link.path:
-            text = (
-                text[: link.start]
-                + json.dumps(link.path, ensure_ascii=False)
-                + text[link.end :]
-            )
-    return text
+            parts.append(text[end : link.start])
+            parts.append(json.dumps(link.path, ensure_ascii=False))
+            end = link.end
+    return ''.join([*parts, text[end:]])
 
 
 def _composed(text: str, path: str) -> yaml.Node | None:

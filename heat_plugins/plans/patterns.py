@@ -11,6 +11,9 @@ from typing import Final
 from heat_plugins.plans import confinement
 from heat_plugins.plans import errors
 
+#: Patterns that one operation tries in a process each.
+TRIED: Final = 100
+
 # One kind of character, again and again: nothing to go back and forth in.
 _PLAIN: Final = re.compile(
     r'\^?(\[(\\.|[^][\\])+\]|\\[dswDSW]|[\w.-])([*+?]|\{\d*,?\d*\})?\$?'
@@ -22,27 +25,43 @@ _MEMORY: Final = 256 * 1024 * 1024
 _OUTPUT: Final = 1024
 
 
-def matches(pattern: str, text: str) -> bool:
-    """Say whether all of a text matches, as Heat has it.
+class Tries:
+    """Tries the patterns of one operation.
 
-    :raises errors.Invalid: that cannot be found out in time.
+    :param limit: of those that take a process.
     """
-    if _PLAIN.fullmatch(pattern):
-        return matches_here(pattern, text)
-    _, found = confinement.run(
-        _PROCESS,
-        [pattern, text],
-        seconds=_SECONDS,
-        memory=_MEMORY,
-        output=_OUTPUT,
-    )
-    if 'matches' not in found:
-        raise errors.Invalid(
-            f'Whether a value matches {pattern:.200} cannot be found out '
-            f'within {_SECONDS} seconds; write the pattern without '
-            'repetitions in repetitions'
+
+    def __init__(self, limit: int = TRIED) -> None:
+        self._limit = limit
+        self._tried = 0
+
+    def matches(self, pattern: str, text: str) -> bool:
+        """Say whether all of a text matches, as Heat has it.
+
+        :raises errors.Invalid: that cannot be found out in time.
+        """
+        if _PLAIN.fullmatch(pattern):
+            return matches_here(pattern, text)
+        self._tried += 1
+        if self._tried > self._limit:
+            raise errors.Invalid(
+                f'More than {self._limit} patterns are to be tried at once; '
+                'set fewer parameters at a time'
+            )
+        _, found = confinement.run(
+            _PROCESS,
+            [pattern, text],
+            seconds=_SECONDS,
+            memory=_MEMORY,
+            output=_OUTPUT,
         )
-    return bool(found['matches'])
+        if 'matches' not in found:
+            raise errors.Invalid(
+                f'Whether a value matches {pattern:.200} cannot be found out '
+                f'within {_SECONDS} seconds; write the pattern without '
+                'repetitions in repetitions'
+            )
+        return bool(found['matches'])
 
 
 def matches_here(pattern: str, text: str) -> bool:

@@ -3,6 +3,7 @@
 
 import dataclasses
 
+from heat_plugins import bounds
 from heat_plugins.plans import capabilities
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
@@ -57,7 +58,7 @@ def prepare(
             else ''
         )
         raise errors.Invalid(
-            f'{", ".join(lacking)} is the root template, or enabled by '
+            f'{bounds.listed(lacking)} is the root template, or enabled by '
             f'{environments.PATH}, and is not there{remedy}'
         )
     root = texts.decode(files[environment.template], environment.template)

@@ -14,6 +14,7 @@ from typing import Final
 
 import yaml
 
+from heat_plugins import bounds
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
 from heat_plugins.plans import links
@@ -93,7 +94,7 @@ def resolve(plan: environments.PlanEnvironment, fetch: Fetch) -> Resolved:
     lacking = sorted({plan.template, *keys} - set(walk.files))
     if lacking:
         raise errors.NotFound(
-            f'The plan has no file {", ".join(lacking)}; it is its root '
+            f'The plan has no file {bounds.listed(lacking)}; it is its root '
             'template, or an environment that is enabled'
         )
     files = dict(walk.files)

@@ -13,18 +13,17 @@ They may include and import files of the plan, and nothing else. The names of
 roles and networks are in lower case there, and what j2_excludes.yaml names
 is not made.
 
-They run in Jinja's sandbox, which keeps them from Python and from the
-machine, and in a process of their own, which keeps them from taking long and
-from making large things.
+They are parsed and run in Jinja's sandbox, which keeps them from Python and
+from the machine, and in a process of their own, which keeps them from taking
+long and from making large things. Here only the names of what they include
+are searched for.
 """
 
 from collections import abc
 import dataclasses
 import posixpath
+import re
 from typing import Final
-
-import jinja2
-from jinja2 import meta
 
 from heat_plugins.plans import confinement
 from heat_plugins.plans import errors
@@ -39,6 +38,15 @@ Fetch = abc.Callable[[abc.Collection[str]], abc.Mapping[str, bytes]]
 _DATA: Final = frozenset({roles_module.PATH, jinja.NETWORKS, jinja.EXCLUDES})
 _PROCESS: Final = 'heat_plugins.plans.rendering_process'
 
+# What names other files, the constants in it, and what else may stand there
+# beside those.
+_STATEMENT: Final = re.compile(r'\{%[-+]?\s*(?:include|import|extends|from)\b')
+_CONSTANT: Final = re.compile(r'"[^"\\]*"|\'[^\'\\]*\'')
+_REST: Final = re.compile(
+    r'[\s\[\](),+-]*(?:(?:ignore|with|without|as|import)\b.*)?', re.DOTALL
+)
+_LONGEST_STATEMENT: Final = 2000
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Limits:
@@ -46,11 +54,14 @@ class Limits:
 
     :ivar seconds: of processor time.
     :ivar memory: bytes of address space.
+    :ivar source: characters of the templates, their data, and what they
+        include.
     :ivar output: bytes of all that is rendered.
     """
 
     seconds: int = 60
     memory: int = 512 * 1024 * 1024
+    source: int = 32 * 1024 * 1024
     output: int = 64 * 1024 * 1024
 
 
@@ -89,11 +100,8 @@ def outputs(
     """
     if not is_due(paths):
         return {}
-    needed = _needed(frozenset(paths), fetch)
-    made = _render(
-        {path: texts.decode(file, path) for path, file in needed.items()},
-        limits,
-    )
+    needed = _needed(frozenset(paths), fetch, limits)
+    made = _render(needed, limits)
     found = sources.Gathering()
     for path, text in made.items():
         found.add(path, text.encode())
@@ -111,37 +119,54 @@ def targets(paths: abc.Collection[str], fetch: Fetch) -> set[str]:
     )
 
 
-def _needed(paths: frozenset[str], fetch: Fetch) -> dict[str, bytes]:
+def _needed(
+    paths: frozenset[str], fetch: Fetch, limits: Limits
+) -> dict[str, str]:
     """Return templates, their data, and all that is included anywhere."""
-    found: dict[str, bytes] = {}
-    wanted = {
+    found: dict[str, str] = {}
+    size = 0
+    wanted: abc.Set[str] = {
         path
         for path in paths
         if path in _DATA or '.j2' in posixpath.basename(path)
     }
     while wanted:
-        fetched = fetch(sorted(wanted))
-        found.update(fetched)
-        wanted = set()
-        for path, file in fetched.items():
-            for name in () if path in _DATA else _included(file):
-                # What is only known when it is rendered may be any of them.
-                wanted |= (
-                    paths if name is None else {jinja.join(name, path, paths)}
-                )
-        wanted = (wanted & paths) - found.keys()
+        fetched = {
+            path: texts.decode(file, path)
+            for path, file in fetch(sorted(wanted)).items()
+        }
+        found |= fetched
+        size += sum(map(len, fetched.values()))
+        if size > limits.source:
+            raise errors.Invalid(
+                'The Jinja templates and what they include have more than '
+                f'{limits.source} characters'
+            )
+        named = {
+            jinja.join(name, path, paths) if name else ''
+            for path, text in fetched.items()
+            if path not in _DATA
+            for name in _included(text)
+        }
+        # What is only known when it is rendered may be any of them.
+        wanted = (paths if '' in named else named & paths) - found.keys()
     return found
 
 
-def _included(file: bytes) -> list[str | None]:
-    """Return what a template names; nothing where it cannot be read."""
-    try:
-        # Templates become YAML, not HTML, so there is nothing to escape.
-        environment = jinja2.Environment()  # noqa: S701 # nosec B701
-        parsed = environment.parse(file.decode())
-        return list(meta.find_referenced_templates(parsed))
-    except (jinja2.TemplateError, UnicodeDecodeError, RecursionError):
-        return []
+def _included(text: str) -> abc.Iterator[str]:
+    """Give what a template names; '' for what no constant names.
+
+    It need not be Jinja: what is named in a comment is only fetched in vain.
+    """
+    for statement in _STATEMENT.finditer(text):
+        start = statement.end()
+        said, end, _ = text[start : start + _LONGEST_STATEMENT].partition('%}')
+        constants = _CONSTANT.findall(said)
+        if not (
+            end and constants and _REST.fullmatch(_CONSTANT.sub('', said))
+        ):
+            yield ''
+        yield from (constant[1:-1] for constant in constants)
 
 
 def _render(content: abc.Mapping[str, str], limits: Limits) -> dict[str, str]:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The roles that servers of a plan play."""
 
+import collections
 from collections import abc
 import dataclasses
 from typing import Any, Final, Self
 
+from heat_plugins import bounds
 from heat_plugins.plans import errors
 from heat_plugins.plans import texts
 
@@ -63,10 +65,10 @@ def from_roles_data(text: str) -> tuple[Role, ...]:
     for one in found:
         if not isinstance(one, dict) or not isinstance(one.get('name'), str):
             raise errors.Invalid(f'Each role of {PATH} is a map with a name')
-    names = [one['name'] for one in found]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise errors.Invalid(f'{PATH} has {", ".join(twice)} twice')
+    counts = collections.Counter(one['name'] for one in found)
+    if len(counts) < len(found):
+        twice = sorted(name for name, count in counts.items() if count > 1)
+        raise errors.Invalid(f'{PATH} has {bounds.listed(twice)} twice')
     return tuple(Role._from_dict(one) for one in found)
 
 

@@ -33,6 +33,7 @@ def wanted(template: str, where: str) -> tuple[str, ...]:
     """
     found = dict(texts.mapping(template, where))
     parameters = texts.section(found, 'parameters', where)
+    tries = patterns.Tries()
     return tuple(
         str(name)
         for name, parameter in parameters.items()
@@ -40,11 +41,11 @@ def wanted(template: str, where: str) -> tuple[str, ...]:
         and parameter.get('type') == 'string'
         and parameter.get('hidden') in (True, 'true')
         and 'default' not in parameter
-        and _takes_any(parameter.get('constraints') or ())
+        and _takes_any(parameter.get('constraints') or (), tries)
     )
 
 
-def _takes_any(constraints: Any) -> bool:
+def _takes_any(constraints: Any, tries: patterns.Tries) -> bool:
     """Say whether a password of ours is allowed, as far as can be told."""
     try:
         for one in constraints:
@@ -54,7 +55,7 @@ def _takes_any(constraints: Any) -> bool:
                 or 'custom_constraint' in one
                 or int(length.get('max', _LENGTH)) < _LENGTH
                 or int(length.get('min', _LENGTH)) > _LENGTH
-                or not _matches(one.get('allowed_pattern', '.*'))
+                or not _matches(one.get('allowed_pattern', '.*'), tries)
             ):
                 return False
     except (TypeError, ValueError, AttributeError):
@@ -62,9 +63,9 @@ def _takes_any(constraints: Any) -> bool:
     return True
 
 
-def _matches(pattern: Any) -> bool:
+def _matches(pattern: Any, tries: patterns.Tries) -> bool:
     try:
-        return patterns.matches(str(pattern), _generate())
+        return tries.matches(str(pattern), _generate())
     except errors.Invalid:
         return False
 

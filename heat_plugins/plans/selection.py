@@ -6,6 +6,7 @@ import dataclasses
 import graphlib
 import heapq
 
+from heat_plugins import bounds
 from heat_plugins.plans import capabilities as capabilities_module
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
@@ -32,6 +33,7 @@ def select(
     if requirements:
         choices = _with_requirements(choices, known)
     before = plan.enabled
+    present = set(before)
     for path, wanted in choices.items():
         if not (path in known and (known[path].present or not wanted)):
             raise errors.Invalid(
@@ -41,12 +43,12 @@ def select(
     after += [
         path
         for path in _in_order(choices, known)
-        if choices[path] and path not in before
+        if choices[path] and path not in present
     ]
     allowed = set(_violations(before, offered))
     wrong = [one for one in _violations(after, offered) if one not in allowed]
     if wrong:
-        raise errors.Invalid('; '.join(wrong))
+        raise errors.Invalid(bounds.listed(wrong, between='; '))
     return _arranged(plan, after, known)
 
 
@@ -99,6 +101,8 @@ def _violations(
     offered: capabilities_module.Capabilities,
 ) -> abc.Iterator[str]:
     known = offered.environments
+    # A list has to be searched for each of them.
+    enabled = dict.fromkeys(enabled)
     for path in enabled:
         for required in known[path].requires if path in known else ():
             if required not in enabled and _enforced(required, known):
@@ -109,7 +113,7 @@ def _violations(
         )
         if group.mutually_exclusive and len(both) > 1:
             yield (
-                f'{" and ".join(both)} exclude each other '
+                f'{bounds.listed(both, between=" and ")} exclude each other '
                 f'({group.title or group.name or "a group without a title"})'
             )
 
@@ -161,5 +165,5 @@ def _sorted(
 
 def _circle(exc: graphlib.CycleError) -> str:
     # Each is required by the next one.
-    names = ' requires '.join(reversed(exc.args[1]))
+    names = bounds.listed(exc.args[1][::-1], between=' requires ')
     return f'Requirements go in a circle: {names}'

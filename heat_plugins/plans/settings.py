@@ -5,15 +5,16 @@ from collections import abc
 import contextlib
 import copy
 import dataclasses
-import difflib
 from typing import Any, Self
 
+from heat_plugins import bounds
 from heat_plugins.plans import annex as annexes
 from heat_plugins.plans import constraints
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
 from heat_plugins.plans import orchestration
 from heat_plugins.plans import parameters
+from heat_plugins.plans import patterns
 from heat_plugins.plans import plan as plans
 from heat_plugins.plans import references
 from heat_plugins.plans import secrecy
@@ -125,8 +126,7 @@ class Settings:
                 _take_out(defaults, one, role)
             if values:
                 known = parameters.effective(self.of(plan).root)
-                for one, value in values.items():
-                    _put_in(defaults, known, one, value, role)
+                _put_in(defaults, known, values, role)
             found = dataclasses.replace(
                 environment, parameter_defaults=defaults
             )
@@ -171,9 +171,11 @@ def warnings(
 
 
 def _missing(resolved: references.Resolved) -> tuple[str, ...]:
-    return tuple(
-        f'{one.by} refers to {one.path}, which the plan does not have'
-        for one in resolved.missing
+    return bounds.few(
+        [
+            f'{one.by} refers to {one.path}, which the plan does not have'
+            for one in resolved.missing
+        ]
     )
 
 
@@ -189,15 +191,24 @@ def _shared(plan: plans.Plan) -> tuple[str, ...]:
 def _put_in(
     defaults: dict[str, Any],
     known: abc.Mapping[str, parameters.Effective],
-    given: str,
-    value: Any,
+    values: abc.Mapping[str, Any],
     role: str | None,
 ) -> None:
-    name, key = _place(known, given, role)
-    if key is not None:
-        current = defaults.get(name)
-        value = {**(current if isinstance(current, dict) else {}), key: value}
-    defaults[name] = constraints.fitted(value, known[name])
+    """Set values; each parameter has to fit with all that is set in it."""
+    tries = patterns.Tries()
+    maps: dict[str, dict[str, Any]] = {}
+    for given, value in values.items():
+        name, key = _place(known, given, role)
+        if key is None:
+            maps.pop(name, None)
+            defaults[name] = constraints.fitted(value, known[name], tries)
+            continue
+        if name not in maps:
+            current = defaults.get(name)
+            maps[name] = dict(current) if isinstance(current, dict) else {}
+        maps[name][key] = value
+    for name, value in maps.items():
+        defaults[name] = constraints.fitted(value, known[name], tries)
 
 
 def _place(
@@ -220,9 +231,11 @@ def _place(
     head, dot, key = given.partition('.')
     if dot and _is_map(known, head):
         return head, key
-    close = difflib.get_close_matches(given, known, 1)
-    hint = f'; did you mean {close[0]}?' if close else ''
-    raise errors.Invalid(f'The plan has no parameter {given}{hint}')
+    close = bounds.closest(given, known)
+    hint = f'; did you mean {close}?' if close else ''
+    raise errors.Invalid(
+        f'The plan has no parameter {bounds.shortened(given)}{hint}'
+    )
 
 
 def _is_map(known: abc.Mapping[str, parameters.Effective], name: str) -> bool:

@@ -22,6 +22,9 @@ _COMPRESSED: abc.Mapping[bytes, abc.Callable[[Any], Any]] = {
     b'\xfd7zXZ\x00': lzma.open,
 }
 
+# Links to links that lead to one file, as Linux has it.
+_LINKS = 40
+
 # What a tarball of files within the limits holds beside them, at the most.
 _HEADERS = 16 * 1024 * 1024
 
@@ -99,7 +102,12 @@ def _read(file: _Limited, limits: sources.Limits) -> dict[str, bytes]:
     links: dict[str, str] = {}
     # As a stream: it may not go back and forth in what it inflates.
     with tarfile.open(fileobj=file, mode='r|') as tarball:
-        for member in tarball:
+        for count, member in enumerate(tarball, 1):
+            if count > 2 * limits.files:
+                raise errors.Invalid(
+                    f'The tarball has more than {2 * limits.files} entries, '
+                    'directories included'
+                )
             if member.isdir():
                 continue
             name = texts.path(member.name, 'name of a file in the tarball')
@@ -132,6 +140,11 @@ def _target(
         if path in seen:
             break
         seen.add(path)
+        if len(seen) > _LINKS:
+            raise errors.Invalid(
+                f'{name} in the tarball is a link to a link, more than '
+                f'{_LINKS} times'
+            )
     if path not in files:
         raise errors.Invalid(
             f'{name} in the tarball links to {path}, which is no file in it'

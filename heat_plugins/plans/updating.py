@@ -4,6 +4,7 @@
 from collections import abc
 import dataclasses
 
+from heat_plugins import bounds
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
 from heat_plugins.plans import plan as plans
@@ -57,7 +58,7 @@ def difference(
     unknown = sorted(gone - set(plan.entries))
     if unknown:
         raise errors.Invalid(
-            f'Plan {plan.name} has no {", ".join(unknown)} to delete'
+            f'Plan {plan.name} has no {bounds.listed(unknown)} to delete'
         )
     files = dict(order.content)
     if plan.rendered:
@@ -71,8 +72,8 @@ def difference(
     staying = sorted(gone & set(files))
     if staying:
         raise errors.Invalid(
-            f'{", ".join(staying)} cannot be deleted: the new files have it, '
-            'or a template is rendered to it; take it out of those'
+            f'{bounds.listed(staying)} cannot be deleted: the new files have '
+            'it, or a template is rendered to it; take it out of those'
         )
     if order.prune:
         gone |= set(plan.entries) - set(files)
@@ -80,8 +81,8 @@ def difference(
     needed = {plan.environment.template, *plan.environment.enabled}
     if gone & needed:
         raise errors.Invalid(
-            f'{", ".join(sorted(gone & needed))} cannot go: it is the root '
-            'template, or enabled; disable it first'
+            f'{bounds.listed(sorted(gone & needed))} cannot go: it is the '
+            'root template, or enabled; disable it first'
         )
     return Difference(
         write=storage.changed(files, plan.entries),

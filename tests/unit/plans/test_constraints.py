@@ -25,13 +25,17 @@ def wanted(type_, *others, hidden=False, **limits):
 
 class FittedTest(testtools.TestCase):
     def fits(self, value, parameter, as_=None):
-        found = constraints.fitted(value, parameter)
+        found = constraints.fitted(value, parameter, patterns.Tries())
         self.assertEqual(value if as_ is None else as_, found)
         self.assertIs(type(value if as_ is None else as_), type(found))
 
     def refused(self, value, parameter):
         exc = self.assertRaises(
-            errors.Invalid, constraints.fitted, value, parameter
+            errors.Invalid,
+            constraints.fitted,
+            value,
+            parameter,
+            patterns.Tries(),
         )
         return str(exc)
 
@@ -138,22 +142,22 @@ class PatternTest(testtools.TestCase):
 
     def test_all_of_a_text_has_to_match(self):
         for pattern in ('[a-z]+', '^[a-z]+$', '.*', r'(a|b)+c?', r'\w{1,3}'):
-            self.assertTrue(patterns.matches(pattern, 'ab'), pattern)
+            self.assertTrue(patterns.Tries().matches(pattern, 'ab'), pattern)
         for pattern in ('a', '[b]*', '(a)', 'c', r'(?=ab)'):
-            self.assertFalse(patterns.matches(pattern, 'ab'), pattern)
+            self.assertFalse(patterns.Tries().matches(pattern, 'ab'), pattern)
 
     def test_one_that_takes_for_ever_is_refused(self):
         for pattern in ('(a+)+$', '(a|aa)+$', '.*.*.*.*.*.*.*.*.*.*=b'):
             text = 'a' * 400 + '!'
             error = self.assertRaises(
-                errors.Invalid, patterns.matches, pattern, text
+                errors.Invalid, patterns.Tries().matches, pattern, text
             )
             self.assertIn(pattern, str(error))
             self.assertNotIn(text, str(error))
 
     def test_one_that_is_none_matches_nothing(self):
         for pattern in ('(', '[z-a]+', 'a{9999999999}'):
-            self.assertFalse(patterns.matches(pattern, 'a'))
+            self.assertFalse(patterns.Tries().matches(pattern, 'a'))
 
     def test_nothing_is_generated_that_may_not_fit(self):
         template = (

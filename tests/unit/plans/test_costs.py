@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What plans are made of costs no more than a multiple of its size."""
+
+import contextlib
+import io
+import tarfile
+
+import pytest
+
+from heat_plugins.plans import capabilities
+from heat_plugins.plans import comparing
+from heat_plugins.plans import constraints
+from heat_plugins.plans import environment as environments
+from heat_plugins.plans import errors
+from heat_plugins.plans import jinja
+from heat_plugins.plans import links
+from heat_plugins.plans import parameters
+from heat_plugins.plans import patterns
+from heat_plugins.plans import rendering
+from heat_plugins.plans import roles
+from heat_plugins.plans import secrets
+from heat_plugins.plans import selection
+from heat_plugins.plans import tarballs
+from heat_plugins.plans import texts
+from tests.unit import growth
+
+
+def refused(read):
+    """Return a reader that may refuse."""
+
+    def reader(value):
+        with contextlib.suppress(errors.PlanError):
+            read(value)
+
+    return reader
+
+
+def template(size):
+    """Return a template with many references."""
+    names = ''.join(f'  a{n}: {{get_file: x{n}}}\n' for n in range(size))
+    return f'heat_template_version: rocky\nresources:\n{names}'
+
+
+def spelled(text):
+    return links.spell(
+        text, links.find(text, 'deep/a.yaml', links.Kind.TEMPLATE)
+    )
+
+
+def linked(size):
+    """Return a tarball of a chain of links."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode='w') as tarball:
+        for number in range(size):
+            member = tarfile.TarInfo(f'a{number}')
+            member.type = tarfile.SYMTYPE
+            member.linkname = f'a{number + 1}'
+            tarball.addfile(member)
+        tarball.addfile(tarfile.TarInfo(f'a{size}'))
+    return stream.getvalue()
+
+
+def choices(size):
+    """Return a map of many environments, each of which requires the next."""
+    return texts.dump(
+        {
+            'topics': [
+                {
+                    'environment_groups': [
+                        {
+                            'environments': [
+                                {'file': f'e/{n}', 'requires': [f'e/{n + 1}']}
+                                for n in range(size)
+                            ]
+                        }
+                    ]
+                }
+            ]
+        }
+    )
+
+
+def repeated(size):
+    """Return a map that names one environment again and again."""
+    return choices(size).replace('file: e/', 'file: same # ')
+
+
+def select(text):
+    paths = [f'e/{number}' for number in range(text.count('file: ') + 1)]
+    offered = capabilities.read(text, paths, paths)
+    plan = environments.PlanEnvironment(
+        template='a',
+        environments=tuple(environments.Entry(path=path) for path in paths),
+    )
+    selection.select(plan, offered, dict.fromkeys(paths, True))
+
+
+def offered(text):
+    found = capabilities.read(text, ['same'], ['same'])
+    return found.environments
+
+
+def limited(size):
+    return parameters.Effective(
+        parameter=parameters.Parameter(
+            name='a',
+            type='comma_delimited_list',
+            constraints={'AllowedValues': [f'v{n}' for n in range(size)]},
+        )
+    )
+
+
+def fit(wanted):
+    value = ','.join(wanted.parameter.constraints['AllowedValues'])
+    constraints.fitted(value, wanted, patterns.Tries())
+
+
+@pytest.mark.parametrize(
+    ('read', 'made'),
+    [
+        (spelled, template),
+        (lambda packed: tarballs.read(io.BytesIO(packed)), linked),
+        (
+            roles.from_roles_data,
+            lambda size: ''.join(f'- name: r{n // 2}\n' for n in range(size)),
+        ),
+        (select, choices),
+        (offered, repeated),
+        (fit, limited),
+        (
+            lambda text: list(rendering._included(text)),
+            lambda size: '{% include ' * size,
+        ),
+        (
+            lambda text: list(rendering._included(text)),
+            lambda size: '{%' + ' ' * size + '"a"' * size,
+        ),
+        (
+            lambda text: links.find(text, 'a', links.Kind.ENVIRONMENT),
+            lambda size: 'resource_registry: {a: ' + '!a ' * size + 'b}',
+        ),
+        (links.is_template, lambda size: '"{' * size + '\n"{' * size),
+        (
+            lambda paths: jinja.targets(dict.fromkeys(paths, '')),
+            lambda size: [f'a{n}.j2.yaml' for n in range(size)],
+        ),
+        (
+            lambda lines: comparing._Texts().unified(
+                '\n'.join(lines), '\n'.join(lines[::-1])
+            ),
+            lambda size: [f'{n}' for n in range(size)],
+        ),
+    ],
+)
+def test_it_grows_no_faster_than_its_input(read, made):
+    growth.check(refused(read), made)
+
+
+def test_links_to_links_have_an_end():
+    with pytest.raises(errors.Invalid, match='more than 40 times'):
+        tarballs.read(io.BytesIO(linked(100)))
+    assert len(tarballs.read(io.BytesIO(linked(39)))) == 40
+
+
+def test_a_tarball_of_directories_has_an_end(monkeypatch):
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode='w') as tarball:
+        for number in range(7):
+            member = tarfile.TarInfo(f'a{number}')
+            member.type = tarfile.DIRTYPE
+            tarball.addfile(member)
+    limits = tarballs.sources.Limits(files=3)
+    stream.seek(0)
+    with pytest.raises(errors.Invalid, match='more than 6 entries'):
+        tarballs.read(stream, limits)
+
+
+def test_roles_times_templates_have_an_end(monkeypatch):
+    monkeypatch.setattr(jinja, '_FILES', 100)
+    content = {f'{n}.role.j2.yaml': '' for n in range(11)}
+    content['roles_data.yaml'] = '[{name: a}, {name: b}]'
+    assert len(jinja.targets(content)) == 22
+    content['roles_data.yaml'] = ''.join(f'- name: r{n}\n' for n in range(10))
+    with pytest.raises(errors.Invalid, match='more than 100 files'):
+        jinja.targets(content)
+
+
+def test_few_patterns_are_tried_at_once(monkeypatch):
+    tried = []
+
+    def run(process, given, **limits):
+        tried.append(given)
+        return 0, {'matches': True}
+
+    monkeypatch.setattr(patterns.confinement, 'run', run)
+    pattern = '(a|b)*'
+    many = {
+        f'p{n}': {
+            'type': 'string',
+            'hidden': True,
+            'constraints': [{'allowed_pattern': pattern}],
+        }
+        for n in range(patterns.TRIED + 50)
+    }
+    wanted = secrets.wanted(texts.dump({'parameters': many}), 'a.yaml')
+    assert len(tried) == patterns.TRIED
+    # The others are left to the user.
+    assert len(wanted) == patterns.TRIED
+    tries = patterns.Tries(0)
+    assert tries.matches('[a-z]+', 'abc')
+    with pytest.raises(errors.Invalid, match='More than 0 patterns'):
+        tries.matches(pattern, 'ab')
+
+
+def test_what_jinja_includes_is_found_without_jinja():
+    for text, names in (
+        ('{% include "a" %}', ['a']),
+        ("{%- import 'b' as c -%}", ['b']),
+        ('{% from "x" import a, b as c %}', ['x']),
+        ('{% include ["a","b"] ignore missing with context %}', ['a', 'b']),
+        ('{%+ extends  "a" %}', ['a']),
+        ('{# {% include "a" %} #}', ['a']),
+        ('{{ include }} {% if include %}', []),
+        # The empty name stands for any.
+        ('{% include x %}', ['']),
+        ('{% include "a" if b else "c" %}', ['', 'a', 'c']),
+        ('{% include "a" ~ b %}', ['', 'a']),
+        ('{% include "a%}b" %}', ['']),
+        (r'{% include "a\x62" %}', ['']),
+        ('{% include "a"', ['', 'a']),
+    ):
+        assert list(rendering._included(text)) == names
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        '{{ ' + '1' * 5000 + ' }}',
+        '{{ a' + '|b' * 20000 + ' }}',
+        '{{ ' + '(' * 20000 + ' }}',
+        '{% if a %}' * 200 + '{% endif %}' * 200,
+        '{{ ' + '-' * 5000 + '1 }}',
+        '{% set a = ' + '[' * 500 + ']' * 500 + ' %}',
+    ],
+)
+def test_a_template_that_jinja_or_python_chokes_on_is_told(text):
+    with pytest.raises(errors.Invalid) as caught:
+        rendering.render({'x.j2.yaml': text.encode()})
+    said = str(caught.value)
+    assert said.startswith('x.j2.yaml')
+    assert 'cannot be rendered: ' in said
+    assert len(said) < 1000
+
+
+def test_no_more_is_sent_to_jinja_than_its_limit():
+    limits = rendering.Limits(source=100)
+    with pytest.raises(errors.Invalid, match='more than 100 characters'):
+        rendering.render({'x.j2.yaml': b'x' * 101}, limits)
