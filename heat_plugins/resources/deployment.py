@@ -4,8 +4,9 @@
 `DeploymentMixin` goes before one of Heat's two deployment classes. It keeps
 their properties, attributes and inputs, and replaces how an action is handed
 to the server (``deployment_handover``), how its beginning and its end are
-noticed (``deployment_beginning``, ``deployment_waiting``), how it is taken
-back, and how all goes in the end (``deployment_deletion``).
+noticed (``deployment_beginning``, ``deployment_waiting``,
+``deployment_answers``), how it is taken back, and how all goes in the end
+(``deployment_deletion``).
 ``deployment_triggers`` starts other actions.
 """
 
@@ -20,6 +21,7 @@ from heat.rpc import api as rpc_api
 
 from heat_plugins.engine import rescue
 from heat_plugins.engine import rows
+from heat_plugins.resources import deployment_answers
 from heat_plugins.resources import deployment_beginning
 from heat_plugins.resources import deployment_deletion
 from heat_plugins.resources import deployment_handover
@@ -35,6 +37,7 @@ from heat_plugins.signals import errors
 
 class DeploymentMixin(
     deployment_triggers.Triggers,
+    deployment_answers.Answers,
     deployment_handover.HandOver,
     deployment_waiting.Waiting,
     deployment_beginning.Beginning,

@@ -6,6 +6,7 @@ from heat.common.i18n import _
 from heat.engine import rsrc_defn
 
 from heat_plugins.resources import signal_events
+from heat_plugins.resources import signallers
 from heat_plugins.runs import errors
 from heat_plugins.runs import triggers
 
@@ -14,7 +15,7 @@ _FIRST = 'before_all_members'
 _LAST = 'after_all_members'
 
 
-class GroupMixin:
+class GroupMixin(signallers.Signalled):
     """Goes before one of Heat's deployment groups."""
 
     def _assemble_nested(self, names, *args, **kwargs):
@@ -71,8 +72,14 @@ class GroupMixin:
                     _('a group takes no other signals than triggers')
                 ),
             )
+        try:
+            self._check_may_trigger()
+        except errors.Refused as exc:
+            raise signal_events.not_triggered(self, exc) from exc
         nested = self.nested()
         members = [] if nested is None else self._members(nested)
+        for member in members:
+            member.signaller = self._signaller()
         failed = [one.name for one in members if not _triggered(one, details)]
         begun = _('%(action)s has begun on %(number)d of %(all)d members') % {
             'action': wanted.action,

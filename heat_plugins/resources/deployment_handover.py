@@ -304,7 +304,7 @@ class HandOver:
         if self._must_replace(config):
             raise resource.UpdateReplace(self.name)
         self._offer_trigger_url()
-        if self._is_done_but_for_the_url(prop_diff):
+        if self._is_done_but_for_triggers(prop_diff):
             return None
         return self._handle_action(self.UPDATE, config=config)
 

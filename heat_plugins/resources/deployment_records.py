@@ -35,6 +35,10 @@ GIVEN_WAY_KEY = 'heat_plugins_given_way'
 #: in the place of another one.
 TAKEN_OVER_KEY = 'heat_plugins_taken_over'
 
+#: The key in a resource's data for the server whose agent has named the config
+#: that it answers, in a signal through Heat's APIs.
+NAMING_KEY = 'heat_plugins_naming'
+
 
 class Records:
     """The part of a deployment that keeps its records."""
@@ -134,6 +138,8 @@ class Records:
         self._keep_inputs(row)
         self._delete_row()
         self._note_configs(self._delete_configs(self._made_configs(row)))
+        # Unanswered, perhaps as a new image has an agent that names none.
+        self.data_delete(NAMING_KEY)
 
     def _delete_row(self):
         with self.rpc_client().ignore_error_by_name('NotFound'):

@@ -19,6 +19,10 @@ TRANSPORT_ATTR = 'signal_transport'
 RUNS_ATTR = 'runs'
 #: A property that asks for it, and an attribute.
 TRIGGER_URL = 'trigger_url'
+TRIGGER_BY_SERVERS = 'trigger_by_servers'
+#: The properties with which a template lets others than users of the project
+#: start actions.
+CONSENTS = (TRIGGER_URL, TRIGGER_BY_SERVERS)
 
 
 def properties_schema(heats):
@@ -80,6 +84,16 @@ def properties_schema(heats):
             'Whether to make a URL that starts an action of the config, such '
             'as BACKUP, on the server: the attribute of the same name. '
             'Whoever has it needs no other credentials.'
+        ),
+        default=False,
+        update_allowed=True,
+    )
+    schema[TRIGGER_BY_SERVERS] = properties.Schema(
+        properties.Schema.BOOLEAN,
+        _(
+            'Whether a signal that was sent with credentials of the stack, '
+            'which its servers hold, may start an action. Users of the '
+            'project may in any case; "trigger_url" implies it.'
         ),
         default=False,
         update_allowed=True,

@@ -14,6 +14,7 @@ from heat_plugins.engine import runs as engine_runs
 from heat_plugins.resources import deployment_records
 from heat_plugins.resources import deployment_schema
 from heat_plugins.resources import signal_events
+from heat_plugins.resources import signallers
 from heat_plugins.resources import transports
 from heat_plugins.runs import errors as run_errors
 from heat_plugins.runs import names as run_names
@@ -33,7 +34,7 @@ URL_KEY = 'heat_plugins_trigger_url'
 SHOWN = 10
 
 
-class Triggers:
+class Triggers(signallers.Signalled):
     """The part of a deployment that starts runs."""
 
     # Signals
@@ -79,6 +80,7 @@ class Triggers:
         return f'run {run.id} of {run.action} has begun'
 
     def _start(self, wanted, row):
+        self._check_may_trigger()
         if self.status == self.IN_PROGRESS:
             raise run_errors.Refused(
                 f'the deployment is {self.action}_{self.status}; send it '
@@ -244,9 +246,9 @@ class Triggers:
                 self._delete_user()
             self.data_delete(URL_KEY)
 
-    def _is_done_but_for_the_url(self, prop_diff):
+    def _is_done_but_for_triggers(self, prop_diff):
         """Say whether an update has nothing to do with the server."""
-        if set(prop_diff) != {deployment_schema.TRIGGER_URL}:
+        if not prop_diff.keys() <= set(deployment_schema.CONSENTS):
             return False
         row = self._row()
         return row is not None and row.status == self.COMPLETE

@@ -18,9 +18,7 @@ from oslo_log import log as logging
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
 from heat_plugins.engine import servers
-from heat_plugins.resources import deployment_records
 from heat_plugins.resources import transports
-from heat_plugins.signals import beginning
 from heat_plugins.signals import body
 from heat_plugins.signals import errors
 from heat_plugins.signals import watcher
@@ -339,35 +337,6 @@ class Waiting:
         if wait.ticket.object_name is not None:
             outcome = self._take_signal(wait)
         return self._is_complete(outcome or self._settled(wait))
-
-    def handle_signal(self, details):
-        """Take a signal that came through Heat's APIs."""
-        row = self._row()
-        if row is None or row.status != self.IN_PROGRESS:
-            # Nobody waits for it, or not any more.
-            return None
-        if not beginning.is_for(details, row.config_id):
-            LOG.info(
-                '%(deployment)s has gone on to %(action)s, and a signal of '
-                'what came before is dropped',
-                {'deployment': self._label, 'action': row.action},
-            )
-            return None
-        if beginning.is_report(details):
-            return self._take_report(row)
-        try:
-            outcome = body.outcome(
-                body.as_map(details),
-                deployment_records.declared_outputs(row.config),
-            )
-        except errors.BadSignal as exc:
-            outcome = body.failure(str(exc))
-        if not rows.settle(
-            self.context, self.resource_id, row.config_id, outcome
-        ):
-            return None
-        verb = 'succeeded' if outcome.status == body.COMPLETE else 'failed'
-        return f'deployment {self.resource_id} {verb}'
 
     def action_handler_task(self, action, args=None, action_prefix=None):
         """Run an action; if it ends before its signal, take it back.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The event of a trigger that has come to nothing.
+"""The event of a signal that has come to nothing.
 
 Heat answers whoever sends a signal before it looks at it, and writes no event
 when that fails.
@@ -21,10 +21,17 @@ _TOLD = (run_errors.RunError, errors.SignalError, exception.HeatException)
 
 
 def not_triggered(resource, exc):
-    """Write the event; return what is to be raised."""
+    """Write the event of a trigger; return the exception to raise."""
     said = str(exc) if isinstance(exc, _TOLD) else type(exc).__name__
-    reason = textwrap.shorten(
-        _('Not triggered: %s') % said, _REASON, placeholder='…'
-    )
+    return _write(resource, _('Not triggered: %s'), said)
+
+
+def refused(resource, why):
+    """Write the event of a result; return the exception to raise."""
+    return _write(resource, _('Result refused: %s'), why)
+
+
+def _write(resource, event, said):
+    reason = textwrap.shorten(event % said, _REASON, placeholder='…')
     resource._add_event('SIGNAL', resource.FAILED, reason)
     return exception.Error(said)

@@ -11,6 +11,7 @@ import dataclasses
 import time
 
 from heat.common import exception
+from heat.common import password_gen
 from heat.common.i18n import _
 from keystoneauth1 import exceptions as ks_exceptions
 from oslo_config import cfg
@@ -52,6 +53,9 @@ NAMES = (
 #: What AUTO tries, in this order.
 AUTOMATIC = (TEMP_URL_POLL, ZAQAR_SIGNAL, CFN_SIGNAL, HEAT_SIGNAL)
 
+#: Those by which results, and reports, are signals of the resource.
+BY_SIGNAL = (CFN_SIGNAL, HEAT_SIGNAL)
+
 
 class Unusable(Exception):
     """A transport cannot be used here; the message says why."""
@@ -87,7 +91,7 @@ class Signalling:
     @property
     def takes_reports(self) -> bool:
         """Whether a report may come as a signal of the resource."""
-        return self.transport in (CFN_SIGNAL, HEAT_SIGNAL)
+        return self.transport in BY_SIGNAL
 
     @property
     def brings_reports(self) -> bool:
@@ -214,6 +218,7 @@ class _HeatSignal(_Transport):
 
     def make(self):
         with _unusable_if_fails():
+            _give_password(self.deployment)
             self.deployment._get_heat_signal_credentials()
 
 
@@ -227,6 +232,7 @@ class _ZaqarSignal(_Transport):
         with _unusable_if_fails():
             if not zaqar.does_endpoint_exist('messaging', 'zaqar'):
                 raise Unusable(_('the catalogue has no messaging service'))
+            _give_password(self.deployment)
             self.deployment._get_zaqar_signal_queue_id()
         return Signalling(transport=self.name, watched=False)
 
@@ -304,6 +310,24 @@ class _TempURLPoll(_Transport):
             asked = min(asked or 0, options.temp_url_lifetime_max)
         needed = self.time_limit() + options.temp_url_margin
         return max(needed, asked or 0)
+
+
+def _give_password(deployment):
+    """Let the deployment's user log in.
+
+    Heat makes a password only together with the user. A user that was made
+    for a key pair, as `trigger_url` and CFN_SIGNAL need one, has none.
+    """
+    user_id = deployment._get_user_id()
+    if user_id is None or deployment.password is not None:
+        return
+    keystone = deployment.keystone()
+    password = password_gen.generate_openstack_password()
+    # Without a domain of their own, users of stacks are the owner's.
+    has_domain = keystone.stack_domain
+    client = keystone.domain_admin_client if has_domain else keystone.client
+    client.users.update(user_id, password=password)
+    deployment.password = password
 
 
 def _is_forbidden(exc):

@@ -53,6 +53,11 @@ def is_for(details: object, config_id: str) -> bool:
     )
 
 
+def names_config(details: object) -> bool:
+    """Say whether a signal says for which config it is."""
+    return isinstance(details, abc.Mapping) and CONFIG_ID in details
+
+
 def is_report(details: object) -> bool:
     """Say whether a signal is no result, but says that one is to come."""
     return isinstance(details, abc.Mapping) and details.keys() == {

@@ -13,7 +13,8 @@ def _chosen(stack, name='deployment'):
     return shown['signal_transport']
 
 
-def test_agent_signals_by_each_transport(cloud, stacks):
+@pytest.mark.parametrize('trigger_url', [False, True])
+def test_agent_signals_by_each_transport(cloud, stacks, trigger_url):
     transports = {
         'TEMP_URL_SIGNAL': 'TEMP_URL_POLL',
         'CFN_SIGNAL': 'CFN_SIGNAL',
@@ -22,7 +23,9 @@ def test_agent_signals_by_each_transport(cloud, stacks):
     if conftest.PROFILE == 'small':
         # See `conftest.trusted`.
         transports['HEAT_SIGNAL'] = 'HEAT_SIGNAL'
-    template = base.software(deployments=len(transports))
+    template = base.software(
+        deployments=len(transports), trigger_url=trigger_url
+    )
     for number, asked in enumerate(transports):
         deployment = template['resources'][f'deployment{number}']
         deployment['properties']['signal_transport'] = asked

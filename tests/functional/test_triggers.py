@@ -125,39 +125,49 @@ def test_what_cannot_be_run_leaves_an_event(stack: base.Stack) -> None:
     assert 'no action BAKCUP; it offers BACKUP' in said
 
 
+class Server:
+    """Whoever has the credentials with which a server polls."""
+
+    def __init__(
+        self, cloud: base.minicloud_client.Cloud, stack: base.Stack
+    ) -> None:
+        shown = stack.resource('server', 'os_collect_config')
+        login = shown['attributes']['os_collect_config']['heat']
+        user = {'id': login['user_id'], 'password': login['password']}
+        body = {
+            'auth': {
+                'identity': {
+                    'methods': ['password'],
+                    'password': {'user': user},
+                },
+                'scope': {'project': {'id': login['project_id']}},
+            }
+        }
+        keystone = login['auth_url'].rstrip('/').removesuffix('/v3')
+        answer = base.rest.send(
+            'POST', f'{keystone}/v3/auth/tokens', body=body
+        )
+        self._token = answer.headers['X-Subject-Token']
+        session = cloud.session()
+        endpoint = session.endpoint('orchestration').replace(
+            session.project_id, login['project_id']
+        )
+        self._url = f'{endpoint}/stacks/{stack.name}/{stack.id}/resources'
+
+    def signal(self, details: Any, name: str = 'deployment') -> None:
+        """Signal a resource of the stack."""
+        url = f'{self._url}/{name}/signal'
+        status = post(url, details, **{'X-Auth-Token': self._token})
+        assert status == 200
+
+
 @conftest.trusted
-def test_a_server_with_credentials_of_the_stack_can_start_runs(
+def test_a_url_lets_servers_with_credentials_start_runs_too(
     cloud: base.minicloud_client.Cloud, stack: base.Stack
 ) -> None:
-    shown = stack.resource('server', 'os_collect_config')
-    login = shown['attributes']['os_collect_config']['heat']
-    body = {
-        'auth': {
-            'identity': {
-                'methods': ['password'],
-                'password': {
-                    'user': {
-                        'id': login['user_id'],
-                        'password': login['password'],
-                    }
-                },
-            },
-            'scope': {'project': {'id': login['project_id']}},
-        }
-    }
-    keystone = login['auth_url'].rstrip('/').removesuffix('/v3')
-    answer = base.rest.send('POST', f'{keystone}/v3/auth/tokens', body=body)
-    token = answer.headers['X-Subject-Token']
-    session = cloud.session()
-    endpoint = session.endpoint('orchestration').replace(
-        session.project_id, login['project_id']
+    Server(cloud, stack).signal(
+        {'trigger': 'BACKUP', 'input_values': {'level': 'high'}}
     )
-    url = (
-        f'{endpoint}/stacks/{stack.name}/{stack.id}/resources/deployment'
-        '/signal'
-    )
-    details = {'trigger': 'BACKUP', 'input_values': {'level': 'high'}}
-    assert post(url, details, **{'X-Auth-Token': token}) == 200
     # It gets as far as the inputs.
     base.until(
         lambda: any(
@@ -165,6 +175,90 @@ def test_a_server_with_credentials_of_the_stack_can_start_runs(
             for one in stack.events('deployment')
         )
     )
+
+
+@conftest.trusted
+def test_a_server_starts_nothing_unless_the_template_lets_it(
+    cloud: base.minicloud_client.Cloud, stacks: Any
+) -> None:
+    stack = stacks(template(), name='ordered')
+    stack.wait('CREATE_COMPLETE')
+    server = Server(cloud, stack)
+    server.signal({'trigger': 'BACKUP'})
+    said = told(stack, 'Not triggered: ')
+    assert 'property "trigger_by_servers"' in said
+    assert not test_runs.given(stack)
+    stack.update(template(trigger_by_servers=True))
+    stack.wait('UPDATE_COMPLETE')
+    server.signal({'trigger': 'BACKUP'})
+    told(stack, 'Signal: run ')
+    assert test_runs.given(stack) == ['deployment-BACKUP']
+
+
+@conftest.trusted
+def test_nor_does_it_on_a_group(
+    cloud: base.minicloud_client.Cloud, stacks: Any
+) -> None:
+    whole = fleet()
+    whole['resources']['server'] = whole['resources']['server0']
+    stack = stacks(whole, name='ordered')
+    stack.wait('CREATE_COMPLETE')
+    server = Server(cloud, stack)
+    server.signal({'trigger': 'BACKUP'}, 'fleet')
+    said = told(stack, 'Not triggered: ', 'fleet')
+    assert 'property "trigger_by_servers"' in said
+    group = whole['resources']['fleet']['properties']
+    group['trigger_by_servers'] = True
+    stack.update(whole)
+    stack.wait('UPDATE_COMPLETE')
+    server.signal({'trigger': 'BACKUP'}, 'fleet')
+    said = told(stack, 'Signal: BACKUP has begun', 'fleet')
+    assert said.endswith('on 5 of 5 members')
+
+
+def test_a_signed_url_of_an_answer_starts_nothing(stacks: Any) -> None:
+    whole = template()
+    deployment = whole['resources']['deployment']
+    deployment['properties']['signal_transport'] = 'CFN_SIGNAL'
+    stack = stacks(whole, name='signed')
+    url = stack.waiting().signal_url
+    assert post(url, {}) == 200
+    stack.wait('CREATE_COMPLETE')
+    assert post(url, {'trigger': 'BACKUP'}) == 200
+    said = told(stack, 'Not triggered: ')
+    assert 'property "trigger_by_servers"' in said
+
+
+@conftest.trusted
+def test_a_server_answers_for_no_other(
+    cloud: base.minicloud_client.Cloud, stacks: Any
+) -> None:
+    server = {'software_config_transport': 'POLL_SERVER_HEAT'}
+    whole = base.software(server=server, signal_transport='CFN_SIGNAL')
+    stack = stacks(whole, name='another')
+    waiting = stack.waiting()
+    Server(cloud, stack).signal({'greeting': 'a lie'})
+    said = told(stack, 'Result refused: ')
+    assert 'other credentials' in said
+    assert post(waiting.signal_url, {'greeting': 'hello'}) == 200
+    stack.wait('CREATE_COMPLETE')
+    assert stack.outputs['deployment_greeting'] == 'hello'
+
+
+def test_once_the_agent_names_the_config_other_results_are_refused(
+    stacks: Any,
+) -> None:
+    stack = stacks(base.software(signal_transport='CFN_SIGNAL'), name='named')
+    waiting = stack.waiting()
+    name = {'deploy_config_id': waiting.config['id']}
+    assert post(waiting.signal_url, {'deploy_progress': {}, **name}) == 200
+    told(stack, 'Signal: server ')
+    assert post(waiting.signal_url, {'greeting': 'a lie'}) == 200
+    assert waiting.config['id'] in told(stack, 'Result refused: ')
+    result = {'greeting': 'hello', **name}
+    assert post(waiting.signal_url, result) == 200
+    stack.wait('CREATE_COMPLETE')
+    assert stack.outputs['deployment_greeting'] == 'hello'
 
 
 def test_the_url_is_dead_once_the_template_asks_no_more(

@@ -34,6 +34,7 @@ class SchemaTest(deployments.DeploymentTestCase):
                     'delivery_timeout',
                     'signal_url_lifetime',
                     'timeout',
+                    'trigger_by_servers',
                     'trigger_url',
                 },
                 set(ours) - set(heats.properties_schema),

@@ -5,6 +5,7 @@ import time
 from unittest import mock
 from urllib import parse
 
+from heat.engine.clients.os.keystone import fake_keystoneclient
 from heat.objects import stack as stack_objects
 from keystoneauth1 import exceptions as ks_exceptions
 from oslo_config import cfg
@@ -13,6 +14,7 @@ from heat_plugins.engine import rows
 from heat_plugins.resources import transports
 from tests.unit import fake_swift
 from tests.unit.resources import deployments
+from tests.unit.resources import stack_domain
 
 CFN = 'http://cfn.invalid/v1'
 
@@ -45,6 +47,7 @@ class Case(deployments.DeploymentTestCase):
     def setUp(self):
         super().setUp()
         self.now_names = []
+        self.domain = self.enterContext(stack_domain.Domain().installed())
 
     def done(self):
         self.stack['deployment'].signal({})
@@ -366,6 +369,62 @@ class OthersTest(Case):
         self.assertIn('access_key', resource.data())
         self.finish(self.heat.start(resource.delete))
         self.assertEqual({}, resource.data())
+
+
+class LogInTest(Case):
+    """The user that a URL was made for first can log in, too."""
+
+    def setUp(self):
+        super().setUp()
+        self.heat.auth.endpoints['cloudformation'] = CFN
+        self.enterContext(stack_domain.with_zaqar(self.heat))
+        # Heat's own show reads the queue.
+        self.heat.rpc.stubs['show_software_deployment'] = lambda *_, **more: {
+            'status': self.deployment_rows()[0].status,
+            'status_reason': None,
+        }
+
+    def assert_logs_in(self, given):
+        self.domain.stack_domain_user_token(
+            given['deploy_user_id'], 'any', given['deploy_password']
+        )
+
+    def test_beside_a_trigger_url(self):
+        for transport in ('HEAT_SIGNAL', 'ZAQAR_SIGNAL'):
+            given = self.given(signal_transport=transport, trigger_url=True)
+            self.assert_logs_in(given)
+            self.done()
+            self.finish(self.heat.start(self.stack['deployment'].delete))
+            self.assertNotIn(given['deploy_user_id'], self.domain.passwords)
+
+    def test_where_auto_falls_to_it(self):
+        self.swift.denied.add(deployments.PROJECT)
+        given = self.given(signal_transport='AUTO', trigger_url=True)
+        self.assertEqual('ZAQAR_SIGNAL', given['deploy_signal_transport'])
+        self.assert_logs_in(given)
+
+    def test_where_auto_has_tried_to_make_a_key_pair_first(self):
+        self.swift.denied.add(deployments.PROJECT)
+        del self.heat.auth.endpoints['messaging']
+        self.patch(
+            fake_keystoneclient.FakeKeystoneClient,
+            'create_stack_domain_user_keypair',
+            mock.Mock(side_effect=ks_exceptions.Forbidden()),
+        )
+        given = self.given(signal_transport='AUTO')
+        self.assertEqual('HEAT_SIGNAL', given['deploy_signal_transport'])
+        self.assert_logs_in(given)
+
+    def test_where_the_action_before_used_a_key_pair(self):
+        self.given(signal_transport='CFN_SIGNAL')
+        self.done()
+        self.stack.persist_state_and_release_lock('engine')
+        self.waiting(
+            deployments.template(signal_transport='HEAT_SIGNAL'),
+            'UPDATE',
+            self.heat.load(self.stack),
+        )
+        self.assert_logs_in(deployments.inputs(self.handed[-1]))
 
 
 class ZaqarTest(Case):

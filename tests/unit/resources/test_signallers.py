@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What signals do depends on whose credentials they are sent with."""
+
+import collections
+import contextlib
+
+from heat.common import context as heat_context
+from heat.common import exception
+from heat.common import messaging
+from oslo_config import cfg
+
+from heat_plugins.resources import signallers
+from heat_plugins.signals import beginning
+from tests.unit import heat_fixture
+from tests.unit.resources import deployments
+from tests.unit.resources import stack_domain
+from tests.unit.resources import test_deployment_triggers
+
+BACKUP = test_deployment_triggers.BACKUP
+CFN = 'http://cfn.invalid/v1'
+
+
+class _Threads:
+    """Runs at once what Heat's engine would run in a thread."""
+
+    @staticmethod
+    def start(stack_id, function, *args):
+        # Nobody hears of it but by the event.
+        with contextlib.suppress(exception.ResourceFailure):
+            function(*args)
+
+
+class SignallerTestCase(test_deployment_triggers.TriggerTestCase):
+    def setUp(self):
+        super().setUp()
+        self.domain = self.enterContext(stack_domain.Domain().installed())
+        self.heat.auth.endpoints['cloudformation'] = CFN
+        self.heat.rpc.engine.thread_group_mgr = _Threads()
+        # What Heat ships in place of Keystone knows of no project in trusts.
+        cfg.CONF.set_override('deferred_auth_method', 'password')
+
+    def send_as(self, stack, context, details, name='deployment'):
+        """Signal a resource over RPC; return the event of that."""
+        before = collections.Counter(deployments.events(stack))
+        serializer = messaging.RequestContextSerializer
+        self.heat.rpc.engine.resource_signal(
+            serializer.deserialize_context(context.to_dict()),
+            dict(stack.identifier()),
+            name,
+            details,
+        )
+        after = collections.Counter(deployments.events(stack))
+        return '; '.join(after - before)
+
+    def server(self, stack, user_id='of another server', **values):
+        """Return the context of who has credentials of a stack."""
+        again = self.heat.load(stack)
+        return heat_fixture.new_context(
+            user_id=user_id,
+            project_id=again.stack_user_project_id,
+            tenant='of stack users',
+            user_domain_id='users',
+            user_domain='users',
+            roles=['heat_stack_user'],
+            **values,
+        )
+
+    def own(self, stack):
+        """Return the context of who has what the server was given."""
+        data = self.heat.load(stack)['deployment'].data()
+        return self.server(stack, data['user_id'])
+
+
+class TriggerTest(SignallerTestCase):
+    def stack(self, **properties):
+        # With a user, so that there are credentials of the stack.
+        properties.setdefault('signal_transport', 'CFN_SIGNAL')
+        whole = self.template(**properties)
+        stack, task = self.waiting(whole)
+        stack['deployment'].signal({})
+        self.finish(task)
+        stack.persist_state_and_release_lock('engine')
+        self.assertEqual('COMPLETE', stack.status)
+        return stack
+
+    def test_a_server_starts_nothing(self):
+        stack = self.stack()
+        for context in (self.server(stack), self.own(stack)):
+            said = self.send_as(stack, context, BACKUP)
+            self.assertEqual(
+                "Not triggered: it was sent with credentials of the stack's "
+                'servers. To permit that, set property "trigger_by_servers"',
+                said,
+            )
+        self.assertEqual([], self.given(stack))
+
+    def test_a_user_of_the_project_does(self):
+        stack = self.stack()
+        said = self.send_as(stack, self.heat.context, BACKUP)
+        self.assertIn('of BACKUP has begun', said)
+
+    def test_an_administrator_does(self):
+        stack = self.stack()
+        context = heat_fixture.new_context(
+            project_id='another', is_admin=True, roles=['admin']
+        )
+        said = self.send_as(stack, context, BACKUP)
+        self.assertIn('of BACKUP has begun', said)
+
+    def test_a_template_may_permit_it(self):
+        for name in ('trigger_by_servers', 'trigger_url'):
+            stack = self.stack(**{name: True})
+            said = self.send_as(stack, self.server(stack), BACKUP)
+            self.assertIn('of BACKUP has begun', said)
+            self.delete(stack)
+
+    def test_permitting_it_is_nothing_to_the_server(self):
+        stack = self.stack()
+        handed = len(self.handed)
+        whole = self.template(
+            signal_transport='CFN_SIGNAL', trigger_by_servers=True
+        )
+        self.update(stack, whole)
+        self.assertEqual(handed, len(self.handed))
+        said = self.send_as(stack, self.server(stack), BACKUP)
+        self.assertIn('of BACKUP has begun', said)
+
+    def test_users_of_stacks_may_be_of_the_project_itself(self):
+        stack = self.stack()
+        context = heat_fixture.new_context(roles=['heat_stack_user'])
+        self.assertIn(
+            '"trigger_by_servers"', self.send_as(stack, context, BACKUP)
+        )
+
+    def test_where_it_cannot_be_known_the_template_decides(self):
+        stack = self.stack()
+        stored = heat_context.StoredContext.from_dict(
+            self.heat.context.to_dict()
+        )
+        nobody = heat_context.get_admin_context()
+        for context in (stored, nobody, None):
+            self.assertEqual(
+                signallers.UNKNOWN, signallers.of(_Loaded(stack, context))
+            )
+        self.patch(signallers, 'of', lambda stack: signallers.UNKNOWN)
+        said = self.send_as(stack, self.heat.context, BACKUP)
+        self.assertIn('cannot tell whose credentials', said)
+        self.assertIn('"trigger_by_servers"', said)
+
+
+class ResultTest(SignallerTestCase):
+    """Results, and reports, of actions that are waited for."""
+
+    def waiting_for(self, transport='CFN_SIGNAL', **properties):
+        return self.waiting(
+            self.template(signal_transport=transport, **properties)
+        )
+
+    def assert_refused(self, stack, context, details, why):
+        said = self.send_as(stack, context, details)
+        self.assertIn('Result refused: ', said)
+        self.assertIn(why, said)
+        (row,) = self.deployment_rows()
+        self.assertEqual('IN_PROGRESS', row.status)
+
+    def test_a_server_answers_for_itself(self):
+        for transport in ('CFN_SIGNAL', 'HEAT_SIGNAL'):
+            stack, task = self.waiting_for(transport)
+            self.send_as(stack, self.own(stack), {})
+            self.finish(task)
+            self.assertEqual('COMPLETE', stack.status)
+            self.delete(stack)
+
+    def test_another_server_does_not(self):
+        for transport in ('CFN_SIGNAL', 'HEAT_SIGNAL'):
+            stack, task = self.waiting_for(transport)
+            (row,) = self.deployment_rows()
+            for details in ({}, {beginning.CONFIG_ID: row.config_id}):
+                self.assert_refused(
+                    stack, self.server(stack), details, 'other credentials'
+                )
+            self.send_as(stack, self.own(stack), {})
+            self.finish(task)
+            self.assertEqual('COMPLETE', stack.status)
+            self.delete(stack)
+
+    def test_who_has_the_url_for_triggers_answers_to_no_temp_url(self):
+        stack, task = self.waiting_for('TEMP_URL_POLL', trigger_url=True)
+        self.assert_refused(stack, self.own(stack), {}, 'other credentials')
+        self.send(self.handed[-1])
+        self.finish(task)
+
+    def test_a_user_of_the_project_answers_for_any(self):
+        stack, task = self.waiting_for()
+        self.send_as(stack, self.heat.context, {})
+        self.finish(task)
+        self.assertEqual('COMPLETE', stack.status)
+
+    def named(self, **details):
+        return {beginning.CONFIG_ID: self.handed[-1]['id'], **details}
+
+    def test_where_the_agent_names_the_config_no_other_result_counts(self):
+        stack, task = self.waiting_for('HEAT_SIGNAL')
+        own = self.own(stack)
+        report = self.named(**{beginning.REPORT: {}})
+        self.assertIn('has begun', self.send_as(stack, own, report))
+        for context in (own, self.heat.context):
+            self.assert_refused(
+                stack, context, {'deploy_status_code': 0}, 'names none'
+            )
+        self.send_as(stack, own, self.named())
+        self.finish(task)
+        self.assertEqual('COMPLETE', stack.status)
+
+    def test_nor_does_it_in_the_next_action(self):
+        stack, task = self.waiting_for()
+        self.send_as(stack, self.own(stack), self.named())
+        self.finish(task)
+        stack.persist_state_and_release_lock('engine')
+        again = self.heat.load(stack)
+        _, task = self.waiting(
+            self.template(signal_transport='CFN_SIGNAL', timeout=60),
+            'UPDATE',
+            again,
+        )
+        self.assert_refused(stack, self.own(stack), {}, 'names none')
+        # What the event says to do.
+        self.send_as(stack, self.heat.context, self.named())
+        self.finish(task)
+        self.assertEqual('COMPLETE', again.status)
+
+    def test_an_agent_that_names_none_any_more_is_heard_after_a_failure(self):
+        stack, task = self.waiting_for(timeout=60)
+        own = self.own(stack)
+        self.send_as(stack, own, self.named(**{beginning.REPORT: {}}))
+        self.assert_refused(stack, own, {}, 'names none')
+        self.assertIn('within 60 s', self.failed(task, stack))
+        self.assertNotIn(
+            'heat_plugins_naming', self.heat.load(stack)['deployment'].data()
+        )
+
+    def test_a_name_by_hand_obliges_no_agent(self):
+        stack, task = self.waiting_for('HEAT_SIGNAL')
+        report = self.named(**{beginning.REPORT: {}})
+        self.send_as(stack, self.heat.context, report)
+        self.send_as(stack, self.own(stack), {})
+        self.finish(task)
+        self.assertEqual('COMPLETE', stack.status)
+
+
+class _Loaded:
+    """A stack that was loaded with some context."""
+
+    def __init__(self, stack, context):
+        self.tenant_id = stack.tenant_id
+        self.defn = type('Definition', (), {'_context': context})
