@@ -30,6 +30,9 @@ LISTED: Final = 10
 #: Warnings, a sentence each, of one result.
 PROBLEMS: Final = 100
 
+#: Characters of a problem or name in such a list.
+PART: Final = 1000
+
 #: Levels of lists and maps. Whoever handles a value later goes through it
 #: by recursion, and Python's limit is shared with the callers of that.
 DEPTH: Final = 64
@@ -56,9 +59,9 @@ def shortened(text: str, limit: int = NAME) -> str:
 
 
 def listed(
-    parts: Iterable[str], limit: int = LISTED, *, between: str = ', '
+    parts: Iterable[object], limit: int = LISTED, *, between: str = ', '
 ) -> str:
-    """Join the first parts, and say how many more there are.
+    """Join the first parts, each shortened, and say how many more there are.
 
     An iterator is not consumed beyond the part after `limit`, so that parts
     which are not shown cost nothing. Its message then ends in "and more".
@@ -66,7 +69,10 @@ def listed(
     :returns: an empty text if there are no parts.
     """
     iterator = iter(parts)
-    shown = list(itertools.islice(iterator, limit))
+    shown = [
+        shortened(str(part), PART)
+        for part in itertools.islice(iterator, limit)
+    ]
     if isinstance(parts, Sized):
         if more := len(parts) - len(shown):
             shown.append(f'and {more} more')

@@ -11,6 +11,7 @@ from heat.engine.resources.openstack.mistral import workflow
 from heat.objects import resource as resource_objects
 from oslo_log import log as logging
 
+from heat_plugins import bounds
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import mistral_workflows
 from heat_plugins.resources import mistral_calls
@@ -164,9 +165,9 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         said = (
             'Dropped, but still in use by executions or cron triggers; '
             'check or update the stack later to remove: '
-            f'{", ".join(record.left)}'
+            f'{bounds.listed(record.left)}'
         )
-        reason = log.shortened(said, workflow_signals.REASON)
+        reason = bounds.shortened(said, workflow_signals.REASON)
         self._add_event(self.action, self.status, reason)
 
     @staticmethod

@@ -11,6 +11,7 @@ from heat.engine import rsrc_defn
 from heat.engine.resources.openstack.mistral import workflow
 from oslo_log import log as logging
 
+from heat_plugins import bounds
 from heat_plugins.resources import workflow_schema as schema
 from heat_plugins.workflows import checking
 from heat_plugins.workflows import findings
@@ -66,7 +67,7 @@ class Checks(workflow.Workflow):
         form = props[schema.DEFINITION]
         if form is None:
             if twice := structured.doubles(props):
-                raise _problem(f'there are two tasks {", ".join(twice)}')
+                raise _problem(f'there are two tasks {bounds.listed(twice)}')
         elif not form.strip():
             raise _problem('"definition" is empty')
         definition = self._definition(props)
@@ -80,7 +81,8 @@ class Checks(workflow.Workflow):
                     dataclasses.replace(one, workflow=None, line=None)
                     for one in problems
                 ]
-            raise findings.DefinitionError(problems)
+            # Not all of them have been looked for, so none are counted.
+            raise findings.DefinitionError(iter(problems))
         self._check_use(definition, props)
         if form is not None:
             return
@@ -93,7 +95,7 @@ class Checks(workflow.Workflow):
         if default is not None and default not in names:
             raise _problem(
                 f'"default_workflow" is "{default}", and there is only '
-                f'{", ".join(names)}'
+                f'{bounds.listed(names)}'
             )
         if len(names) > 1:
             if props[self.USE_REQUEST_BODY_AS_INPUT] and default is None:
@@ -112,7 +114,7 @@ class Checks(workflow.Workflow):
             declared.update(one.inputs)
         if unknown := (props[self.INPUT] or {}).keys() - declared:
             raise _problem(
-                f'"input" has {", ".join(sorted(unknown))}, which no '
+                f'"input" has {bounds.listed(sorted(unknown))}, which no '
                 'workflow of the definition declares'
             )
         written = self._wanted(props)

@@ -5,6 +5,7 @@ from heat.common import exception
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
+from heat_plugins import bounds
 from heat_plugins.resources import workflow_schema as schema
 from heat_plugins.workflows import findings
 from heat_plugins.workflows import log
@@ -39,12 +40,12 @@ class Signals:
             entry['error'] = str(error)
             self._remember(entry)
             # Heat writes no event when a signal fails.
-            reason = log.shortened(f'Signal failed: {error}', REASON)
+            reason = bounds.shortened(f'Signal failed: {error}', REASON)
             self._add_event('SIGNAL', self.FAILED, reason)
             raise exception.Error(str(error)) from error
         self._remember(entry)
         # Heat puts a word before it.
-        return log.shortened(said, REASON - len('Signal: '))
+        return bounds.shortened(said, REASON - len('Signal: '))
 
     def _run(self, body, entry):
         record = self._record()
@@ -78,7 +79,7 @@ class Signals:
         said = f'execution {execution_id} of {name} has begun'
         LOG.info('%s: %s, by a signal', self, said)
         if run.ignored:
-            said += f'; ignored: {", ".join(run.ignored)}'
+            said += f'; ignored: {bounds.listed(run.ignored)}'
         return said
 
     def _remember(self, entry):

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import re
 from typing import Any, Final
 
+from heat_plugins import bounds
 from heat_plugins.workflows import findings
 from heat_plugins.workflows import reading
 from heat_plugins.workflows import renaming
@@ -50,8 +51,8 @@ def read(text: str) -> dict[str, Any]:
     unknown = sorted(str(key) for key in spec.keys() - {*KEYS, 'name'})
     if unknown:
         raise AdhocError(
-            f'an ad-hoc action has no "{unknown[0]}"; there are: '
-            f'{", ".join(KEYS)}.'
+            f'an ad-hoc action has no "{bounds.shortened(unknown[0])}"; '
+            f'there are: {", ".join(KEYS)}.'
         )
     if not spec.get('base'):
         raise AdhocError('the action in the definition has no "base".')

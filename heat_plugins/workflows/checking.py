@@ -7,10 +7,11 @@ are looked for here. Everything else is left to Mistral.
 """
 
 from collections.abc import Collection, Iterator
-import difflib
+import itertools
 import re
 from typing import Any, Final
 
+from heat_plugins import bounds
 from heat_plugins.workflows import findings
 from heat_plugins.workflows import reading
 
@@ -79,11 +80,18 @@ _MOVED: Final = {
 
 
 def check(definition: reading.Definition) -> list[findings.Problem]:
-    """Return what keeps a definition from working, in its order."""
-    found = list(_version(definition))
-    for workflow in definition.workflows.values():
-        found += _Checker(definition, workflow).check()
-    return found
+    """Return what keeps a definition from working, in its order.
+
+    It stops at one problem more than an error lists.
+    """
+    found = itertools.chain(
+        _version(definition),
+        *(
+            _Checker(definition, workflow).check()
+            for workflow in definition.workflows.values()
+        ),
+    )
+    return list(itertools.islice(found, bounds.LISTED + 1))
 
 
 def _version(definition: reading.Definition) -> Iterator[findings.Problem]:
@@ -95,7 +103,7 @@ def _version(definition: reading.Definition) -> Iterator[findings.Problem]:
     if not known:
         yield findings.Problem(
             message=f'Mistral knows version 2.0 of its language, and not '
-            f'"{version}"',
+            f'"{bounds.shortened(str(version))}"',
             line=definition.line(('version',)),
         )
 
@@ -126,7 +134,7 @@ class _Checker:
         if self._workflow.type not in TYPED_KEYS:
             yield self._problem(
                 f'its type is "direct" or "reverse", and not '
-                f'"{self._workflow.type}"',
+                f'"{bounds.shortened(self._workflow.type)}"',
                 'type',
             )
             return
@@ -181,7 +189,7 @@ class _Checker:
         if join not in ('all', 'one') and not (number and join > 0):
             yield self._problem(
                 f'join is "all", "one" or the number of tasks to wait for, '
-                f'and not {join!r}',
+                f'and not {bounds.shortened(repr(join))}',
                 *('tasks', task, 'join'),
                 task=task,
             )
@@ -199,8 +207,9 @@ class _Checker:
             for target, where in reading.targets(content.get(clause)):
                 if target not in tasks:
                     yield self._problem(
-                        f'{clause} names the task "{target}", and there is '
-                        f'no such{_perhaps(target, tasks)}',
+                        f'{clause} names the task '
+                        f'"{bounds.shortened(target)}", and there is no '
+                        f'such{_perhaps(target, tasks)}',
                         *(*path, clause, *where),
                         task=task,
                     )
@@ -219,7 +228,8 @@ class _Checker:
             if key in _MOVED:
                 hint = f': {_MOVED[key]}'
             yield self._problem(
-                f'Mistral does not know "{key}" here{hint}',
+                f'Mistral does not know "{bounds.shortened(str(key))}" '
+                f'here{hint}',
                 *(*path, key),
                 task=task,
             )
@@ -237,6 +247,6 @@ class _Checker:
 
 def _perhaps(name: str, known: Collection[str]) -> str:
     texts = [one for one in known if isinstance(one, str)]
-    near = difflib.get_close_matches(name.replace('_', '-'), texts, 1)
-    near = near or difflib.get_close_matches(name, texts, 1)
-    return f'; is "{near[0]}" meant?' if near else ''
+    near = bounds.closest(name.replace('_', '-'), texts)
+    near = near or bounds.closest(name, texts)
+    return f'; is "{near}" meant?' if near else ''

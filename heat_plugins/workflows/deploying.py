@@ -12,6 +12,7 @@ from typing import Any
 from oslo_log import log as logging
 import tenacity
 
+from heat_plugins import bounds
 from heat_plugins.workflows import records
 from heat_plugins.workflows import service as service_module
 from heat_plugins.workflows import using
@@ -167,7 +168,7 @@ class Deployer:
         except service_module.MistralError as error:
             LOG.info(
                 'Workflows %s are to go from Mistral later: %s',
-                ', '.join(new.left),
+                bounds.listed(new.left),
                 error,
             )
         self._save(
@@ -224,7 +225,7 @@ class Deployer:
         except service_module.MistralError as error:
             LOG.info(
                 'Workflows %s are to go from Mistral later: %s',
-                ', '.join(record.left),
+                bounds.listed(record.left),
                 error,
             )
             return record

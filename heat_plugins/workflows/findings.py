@@ -4,6 +4,8 @@
 from collections.abc import Iterable
 import dataclasses
 
+from heat_plugins import bounds
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Problem:
@@ -21,9 +23,9 @@ class Problem:
     def __str__(self) -> str:
         places = []
         if self.workflow is not None:
-            places.append(f'workflow "{self.workflow}"')
+            places.append(f'workflow "{bounds.shortened(self.workflow)}"')
         if self.task is not None:
-            places.append(f'task "{self.task}"')
+            places.append(f'task "{bounds.shortened(self.task)}"')
         if self.line is not None:
             places.append(f'line {self.line}')
         if not places:
@@ -34,15 +36,8 @@ class Problem:
 class DefinitionError(ValueError):
     """A definition cannot be used.
 
-    :ivar problems: why, in the order of the text.
+    :param problems: why, in the order of the text.
     """
 
-    #: So many are told; the rest tends to follow from them.
-    TOLD = 10
-
     def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(problems)
-        told = [str(problem) for problem in self.problems[: self.TOLD]]
-        if left := len(self.problems) - len(told):
-            told.append(f'and {left} more')
-        super().__init__('; '.join(told))
+        super().__init__(bounds.listed(problems, between='; '))

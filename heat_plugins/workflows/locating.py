@@ -8,9 +8,11 @@ found; the line is then known.
 
 from collections.abc import Callable, Iterable
 import dataclasses
+import itertools
 import re
 from typing import Any, Final
 
+from heat_plugins import bounds
 from heat_plugins.workflows import checking
 from heat_plugins.workflows import findings
 from heat_plugins.workflows import reading
@@ -21,7 +23,7 @@ from heat_plugins.workflows import renaming
 Ask = Callable[[str, bool], str | None]
 
 _INSTANCE: Final = re.compile(r'^On instance((?:\[[^\]\n]+\])+):', re.M)
-_STEP: Final = re.compile(r"\[(?:'([^']*)'|(\d+))\]")
+_STEP: Final = re.compile(r"\[(?:'([^']*)'|(\d{1,9}))\]")
 _TASK: Final = re.compile(r'\btask_name=(\w+)')
 
 #: A task that a part of a workflow leads to, and that is not in it.
@@ -32,13 +34,20 @@ _MADE_OF: Final = ('action', 'workflow', 'with-items')
 
 _LENGTH: Final = 300
 
+# Steps of a path that Mistral names.
+_STEPS: Final = bounds.DEPTH
+
+# Requests to Mistral to find the workflow that it refuses.
+_ASKED: Final = 50
+
 
 def locate(definition: reading.Definition, ask: Ask) -> list[findings.Problem]:
     """Return what Mistral has against a definition, with its place."""
     said = ask(_whole(definition), definition.workbook)
     if said is None:
         return []
-    for workflow in definition.workflows.values():
+    workflows = itertools.islice(definition.workflows.values(), _ASKED)
+    for workflow in workflows:
         if found := ask(_text({workflow.name: workflow.data}), False):
             return [_in_workflow(definition, workflow, found, ask)]
     return [_problem(definition, said, ())]
@@ -120,14 +129,14 @@ def _problem(
 ) -> findings.Problem:
     within: list[str | int] = [] if key is None else [key]
     if match := _INSTANCE.search(said):
-        for name, number in _STEP.findall(match.group(1)):
-            within.append(int(number) if number else name)
-    message = said.partition('\n\nFailed validating')[0]
+        steps = itertools.islice(_STEP.finditer(match[1]), _STEPS)
+        within += [int(one[2]) if one[2] else one[1] for one in steps]
+    message = bounds.cut(said).partition('\n\nFailed validating')[0]
     message = ' '.join(message.removeprefix('Invalid DSL: ').split())
-    if len(message) > _LENGTH:
-        message = f'{message[: _LENGTH - 1]}…'
+    message = bounds.shortened(message, _LENGTH)
     if within:
-        message = f'{".".join(str(step) for step in within)}: {message}'
+        place = '.'.join(str(step) for step in within)
+        message = f'{bounds.shortened(place)}: {message}'
     return findings.Problem(
         message=f'Mistral says: {message}',
         workflow=workflow,

@@ -11,6 +11,8 @@ import secrets
 import time
 from typing import Any, Final
 
+from heat_plugins import bounds
+
 #: So many signals are remembered.
 SIGNALS: Final = 10
 
@@ -48,20 +50,15 @@ def surplus(data: Iterable[str]) -> list[str]:
     return _newest(data)[SIGNALS:]
 
 
-def shortened(text: str, length: int) -> str:
-    """Return a text that is no longer than that; one cut off ends in …."""
-    return text if len(text) <= length else f'{text[: length - 1]}…'
-
-
 def _kept(text: str, size: int) -> str:
     """Return what of a text takes no more than that as JSON.
 
     There a character may take as many as twelve.
     """
-    short, length = shortened(text, size), size
+    short, length = bounds.shortened(text, size), size
     while (taken := len(json.dumps(short)) - 2) > size and length > 1:
         length = min(length - 1, length * size // taken)
-        short = shortened(text, length)
+        short = bounds.shortened(text, length)
     return short
 
 

@@ -2,9 +2,10 @@
 """What came of an execution: its results, or why there are none."""
 
 from collections.abc import Iterable, Mapping
-import json
 import re
 from typing import Any, Final
+
+from heat_plugins import bounds
 
 #: An execution in one of these states will not go on.
 FINISHED: Final = frozenset({'SUCCESS', 'ERROR', 'CANCELLED'})
@@ -12,16 +13,15 @@ FINISHED: Final = frozenset({'SUCCESS', 'ERROR', 'CANCELLED'})
 #: Heat keeps 255 characters of a reason, and puts some words before it.
 REASON_LIMIT: Final = 180
 
-_LEAD: Final = re.compile(r'^Failure caused by error in tasks: [^\n]*\n+\s*')
-# What follows was said above, or is for those who debug Mistral.
-_MORE: Final = re.compile(r'\n\s+\[|Traceback \(most recent call last\)')
-_IDS: Final = re.compile(r'\w+_ex_id=[0-9a-f-]{36}(, )?')
-_RAISED: Final = re.compile(
-    r"The action raised an exception \[.*?msg='(.*?)'(?:, [^']*)?\]", re.DOTALL
-)
-_NOT_RUN: Final = re.compile(
-    r'Failed to run task \[error=(.*), wf=[^,]*, task=([^\]]*)\]:?', re.DOTALL
-)
+_LEAD: Final = 'Failure caused by error in tasks: '
+_TRACE: Final = 'Traceback (most recent call last)'
+_RAISED: Final = 'The action raised an exception ['
+_MESSAGE: Final = "msg='"
+_NOT_RUN: Final = 'Failed to run task [error='
+# The expressions below take at most the square of bounds.TEXT.
+_RAISED_END: Final = re.compile(r"'(?:, [^']{0,200})?\]")
+_NOT_RUN_END: Final = re.compile(r', wf=[^,]{0,255}, task=([^\]]{0,255})\]:?')
+_IDS: Final = re.compile(r'\b\w{1,40}_ex_id=[0-9a-f-]{36}(?:, )?')
 _EMPTY: Final = re.compile(r'\[[\s,]*\]\s*')
 
 
@@ -31,10 +31,11 @@ def reason(state: str, info: str | None, limit: int = REASON_LIMIT) -> str:
     :param state: of the execution.
     :param info: its ``state_info``: lines on lines, the first task first.
     """
-    text = _LEAD.sub('', info or '')
-    text = _MORE.split(text, maxsplit=1)[0]
-    text = _RAISED.sub(r'\1', text)
-    text = _NOT_RUN.sub(r'\2 -> \1', text)
+    text = info or ''
+    if text.startswith(_LEAD):
+        text = text.partition('\n')[2].lstrip() or text
+    text = _first_part(bounds.cut(text))
+    text = _not_run(_raised(text))
     text = _EMPTY.sub('', _IDS.sub('', text))
     text = ' '.join(text.split()).rstrip(':')
     if not text:
@@ -44,11 +45,46 @@ def reason(state: str, info: str | None, limit: int = REASON_LIMIT) -> str:
     return f'{state}: {text}'
 
 
+def _first_part(text: str) -> str:
+    """Leave out what was said above, or is for those who debug Mistral."""
+    lines = text.partition(_TRACE)[0].split('\n')
+    for number, line in enumerate(lines[1:], 1):
+        if line.lstrip().startswith('[') and (
+            line[:1].isspace() or not lines[number - 1].strip()
+        ):
+            return '\n'.join(lines[:number])
+    return '\n'.join(lines)
+
+
+def _raised(text: str) -> str:
+    """Put the message of each action in the place of its exception."""
+    first, *others = text.split(_RAISED)
+    pieces = [first]
+    for said in others:
+        message = said.partition(_MESSAGE)[2]
+        if end := _RAISED_END.search(message):
+            said = message[: end.start()] + message[end.end() :]
+        else:
+            said = _RAISED + said
+        pieces.append(said)
+    return ''.join(pieces)
+
+
+def _not_run(text: str) -> str:
+    """Name a task that could not be run, and why."""
+    before, _, said = text.partition(_NOT_RUN)
+    ends = [*_NOT_RUN_END.finditer(said)]
+    if not ends:
+        return text
+    end = ends[-1]
+    return f'{before}{end[1]} -> {said[: end.start()]}{said[end.end() :]}'
+
+
 def mapping(value: Any) -> dict[str, Any]:
     """Read a map that Mistral sends as a text of JSON."""
     if isinstance(value, str):
         try:
-            value = json.loads(value) if value else {}
+            value = bounds.read_json(value) if value else {}
         except ValueError:
             return {}
     return dict(value) if isinstance(value, Mapping) else {}

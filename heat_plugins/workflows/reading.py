@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read a definition the way Mistral does, and keep the line numbers."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
+import itertools
 import re
 from typing import Any, Final
 
 import yaml
 
+from heat_plugins import bounds
 from heat_plugins.workflows import findings
 
 #: What stands for the value of an input that has no default.
@@ -16,10 +18,28 @@ REQUIRED: Final = object()
 #: The words that Mistral takes for a task in on-success and its like.
 COMMANDS: Final = frozenset({'noop', 'fail', 'succeed', 'pause'})
 
-_EXPRESSION: Final = re.compile(r'<%.*?%>|\{\{.*?\}\}|\{%.*?%\}', re.DOTALL)
+#: Characters of a definition; Heat takes a template of half a megabyte.
+CHARACTERS: Final = 512 * 1024
+
+#: Keys and values of a definition. They, and not the characters, are what
+#: takes time: each is read, checked, copied and written several times.
+NODES: Final = 20_000
+
+# Characters of what PyYAML says, which may quote the text.
+_SAID: Final = 300
+
+#: Digits of a whole number; Python writes no more.
+_DIGITS: Final = 4300
+
+#: Levels of an ``on-…`` clause in which tasks are looked for.
+_CLAUSE_DEPTH: Final = 5
+
+_EXPRESSIONS: Final = (('<%', '%>'), ('{{', '}}'), ('{%', '%}'))
 _COMMAND: Final = re.compile(r'^[\w.]+[^=(\s"]*')
 
 Path = tuple[str | int, ...]
+
+_Pair = tuple[yaml.Node, yaml.Node]
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
@@ -27,7 +47,36 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
 
     So no text can blow up by way of its anchors, and none is read here
     with an alias in it that would be plain text there.
+
+    It counts what it reads, and stops at a limit.
     """
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._nodes = itertools.count(1)
+        self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node:
+        if next(self._nodes) > NODES:
+            raise yaml.YAMLError(
+                f'the definition has more than {NODES} keys and values'
+            )
+        self._depth += 1
+        try:
+            self._check_depth(self._depth)
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1
+
+    def fetch_flow_collection_start(self, token: Any) -> None:
+        # The scanner looks at all open brackets for each token.
+        self._check_depth(self.flow_level + 1)
+        super().fetch_flow_collection_start(token)
+
+    def _check_depth(self, depth: int) -> None:
+        # The outermost value is no level of its own.
+        if depth > bounds.DEPTH + 1:
+            raise RecursionError
 
     def fetch_anchor(self) -> None:
         self.fetch_plain()
@@ -40,6 +89,8 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
 
 
 def _whole_number(loader: yaml.SafeLoader, node: yaml.Node) -> int:
+    if len(node.value) > _DIGITS:
+        raise ValueError(f'a number has more than {_DIGITS} digits')
     value: int = loader.construct_yaml_int(node)
     # A ValueError where it has more digits than Python writes.
     str(value)
@@ -90,11 +141,10 @@ class Definition:
 
     def line(self, path: Path) -> int | None:
         """Return the line of what a path leads to, or of what is nearest."""
-        while path:
-            if found := self.pair(path):
-                return int(found[0].start_mark.line) + 1
-            path = path[:-1]
-        return None
+        *_, nearest = self._along(path)
+        if nearest[0] is self.root:
+            return None
+        return int(nearest[0].start_mark.line) + 1
 
     def workflow_path(self, workflow: str) -> Path:
         return ('workflows', workflow) if self.workbook else (workflow,)
@@ -102,25 +152,36 @@ class Definition:
     def task_path(self, workflow: str, task: str) -> Path:
         return (*self.workflow_path(workflow), 'tasks', task)
 
-    def pair(self, path: Path) -> tuple[yaml.Node, yaml.Node] | None:
+    def pair(self, path: Path) -> _Pair | None:
         """Return the nodes of the key and the value at a path."""
+        found = list(self._along(path))
+        return found[-1] if len(found) == len(path) + 1 else None
+
+    def _along(self, path: Path) -> Iterator[_Pair]:
+        """Yield the root and what the steps lead to, as far as they do."""
         found = (self.root, self.root)
+        yield found
         for step in path:
-            node = found[1]
-            if isinstance(node, yaml.MappingNode):
-                for key, value in node.value:
-                    if key.value == step:
-                        found = (key, value)
-                        break
-                else:
-                    return None
-            elif isinstance(node, yaml.SequenceNode):
-                if not isinstance(step, int) or step >= len(node.value):
-                    return None
-                found = (node.value[step], node.value[step])
-            else:
-                return None
-        return found
+            below = child(found[1], step)
+            if below is None:
+                return
+            found = below
+            yield found
+
+
+def child(node: yaml.Node, step: str | int) -> _Pair | None:
+    """Return the nodes of the key and the value below a node.
+
+    An item of a list stands for both.
+    """
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if key.value == step:
+                return key, value
+    elif isinstance(node, yaml.SequenceNode) and isinstance(step, int):
+        for item in node.value[step : step + 1]:
+            return item, item
+    return None
 
 
 def read(text: str) -> Definition:
@@ -141,8 +202,8 @@ def read(text: str) -> Definition:
         if not isinstance(data, dict) or key[0].tag.endswith(':str'):
             continue
         raise _error(
-            f'"{key[0].value}" is no text to YAML, so it cannot be a name; '
-            'put it in quotes',
+            f'"{bounds.shortened(str(key[0].value))}" is no text to YAML, so '
+            'it cannot be a name; put it in quotes',
             key[0],
         )
     workbook = _is_workbook(data)
@@ -181,6 +242,11 @@ def load(text: str) -> tuple[yaml.Node, Any]:
 
     :raises DefinitionError: if it is not YAML.
     """
+    if len(text) > CHARACTERS:
+        raise _error(
+            f'the definition has {len(text)} characters, and at most '
+            f'{CHARACTERS} are read; divide it among several resources'
+        )
     loader: Any = None
     try:
         # It looks for characters that YAML does not know.
@@ -189,9 +255,8 @@ def load(text: str) -> tuple[yaml.Node, Any]:
         data = None if node is None else loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        said = ', '.join(
-            part for part in (error.context, error.problem) if part
-        )
+        parts = (error.context, error.problem)
+        said = bounds.shortened(', '.join(filter(None, parts)), _SAID)
         raise findings.DefinitionError(
             [
                 findings.Problem(
@@ -201,11 +266,14 @@ def load(text: str) -> tuple[yaml.Node, Any]:
             ]
         ) from error
     except RecursionError as error:
-        raise _error('the definition is nested too deeply') from error
+        raise _error(
+            'the definition is nested too deeply: at most '
+            f'{bounds.DEPTH} levels are read'
+        ) from error
     # Such as the 31st of February: a ValueError. A tab is no character for
     # YAML: a YAMLError without a mark.
-    except (yaml.YAMLError, ValueError) as error:
-        said = ' '.join(str(error).split())
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        said = bounds.shortened(' '.join(str(error).split()), _SAID)
         raise _error(f'this is not valid YAML: {said}') from error
     # What comes of "!!bool x" and "!!timestamp x".
     except (AttributeError, LookupError) as error:
@@ -238,32 +306,39 @@ def called(command: object) -> str | None:
 
 def is_expression(text: object) -> bool:
     """Return whether there is YAQL or Jinja in a text."""
-    return isinstance(text, str) and bool(_EXPRESSION.search(text))
+    return isinstance(text, str) and any(
+        (start := text.find(begin)) >= 0 and text.find(end, start + 2) >= 0
+        for begin, end in _EXPRESSIONS
+    )
 
 
-def targets(clause: object) -> Iterator[tuple[str, Path]]:
+def targets(
+    clause: object, depth: int = _CLAUSE_DEPTH
+) -> Iterator[tuple[str, Path]]:
     """Return the tasks that an ``on-…`` clause leads to, and where.
 
     The path is from the clause on. Engine commands are left out, and so is
     what has no form that Mistral knows.
+
+    :param depth: the levels of lists and maps that are looked into.
     """
     if isinstance(clause, str):
         match = _COMMAND.match(clause)
         name = match.group() if match else clause
         if name not in COMMANDS and not is_expression(clause):
             yield name, ()
-    elif isinstance(clause, Mapping):
+        return
+    inner: Iterable[tuple[str | int, object]] = ()
+    if depth and isinstance(clause, Mapping):
         if clause.keys() & {'publish', 'next'}:
-            for name, path in targets(clause.get('next')):
-                yield name, ('next', *path)
+            inner = [('next', clause.get('next'))]
         else:
-            for key in clause:
-                for name, path in targets(key):
-                    yield name, (key, *path)
-    elif isinstance(clause, Sequence):
-        for number, one in enumerate(clause):
-            for name, path in targets(one):
-                yield name, (number, *path)
+            inner = ((key, key) for key in clause)
+    elif depth and isinstance(clause, Sequence):
+        inner = enumerate(clause)
+    for step, one in inner:
+        for name, path in targets(one, depth - 1):
+            yield name, (step, *path)
 
 
 def _is_workbook(data: Mapping[str, Any]) -> bool:
@@ -300,7 +375,8 @@ def _doubles(node: yaml.Node, path: Path = ()) -> Iterator[findings.Problem]:
                 line = int(key.start_mark.line) + 1
                 if key.value in lines:
                     yield findings.Problem(
-                        message=f'{_kind(path)} "{key.value}" is there '
+                        message=f'{_kind(path)} '
+                        f'"{bounds.shortened(key.value)}" is there '
                         f'twice, also on line {lines[key.value]}',
                         line=line,
                     )

@@ -35,9 +35,8 @@ def render(
     :param only: the workflows to take, by name in the definition.
     :param defaults: of inputs, for the workflows that declare them.
     """
-    taken = [
-        name for name in definition.workflows if only is None or name in only
-    ]
+    chosen = set(definition.workflows if only is None else only)
+    taken = [name for name in definition.workflows if name in chosen]
     wanted: dict[str, Any] = {'version': VERSION}
     for name in taken:
         data = copy.deepcopy(definition.workflows[name].data)
@@ -48,10 +47,12 @@ def render(
         wanted[names[name]] = data
     pieces = [f"version: '{VERSION}'\n"]
     for key, value in definition.root.value:
-        if key.value in taken:
+        if key.value in chosen and key.value in definition.workflows:
             edits = [_replace(key, names[key.value])]
-            edits += _call_edits(definition, key.value, names)
-            edits += _input_edits(definition, key.value, defaults)
+            edits += _call_edits(value, names)
+            edits += _input_edits(
+                value, definition.workflows[key.value].data, defaults
+            )
             piece = _edited(
                 definition.text,
                 key.start_mark.index,
@@ -137,17 +138,19 @@ def _rename_call(
 
 
 def _call_edits(
-    definition: reading.Definition, workflow: str, names: Mapping[str, str]
+    workflow: yaml.Node, names: Mapping[str, str]
 ) -> Iterator[_Edit]:
-    data = definition.workflows[workflow].data
-    tasks = data.get('tasks') if isinstance(data, dict) else None
-    for task in tasks if isinstance(tasks, dict) else ():
-        path = (*definition.task_path(workflow, str(task)), 'workflow')
-        node = definition.node(path)
-        if isinstance(node, yaml.ScalarNode) and (
-            new := _renamed(node.value, names)
+    tasks = reading.child(workflow, 'tasks')
+    if tasks is None or not isinstance(tasks[1], yaml.MappingNode):
+        return
+    for _, task in tasks[1].value:
+        call = reading.child(task, 'workflow')
+        if (
+            call is not None
+            and isinstance(call[1], yaml.ScalarNode)
+            and (new := _renamed(call[1].value, names))
         ):
-            yield _replace(node, new)
+            yield _replace(call[1], new)
 
 
 def _inputs(data: object, defaults: Mapping[str, Any]) -> list[Any] | None:
@@ -163,11 +166,10 @@ def _inputs(data: object, defaults: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _input_edits(
-    definition: reading.Definition, workflow: str, defaults: Mapping[str, Any]
+    workflow: yaml.Node, data: object, defaults: Mapping[str, Any]
 ) -> Iterator[_Edit]:
-    inputs = _inputs(definition.workflows[workflow].data, defaults)
-    path = (*definition.workflow_path(workflow), 'input')
-    if inputs and (pair := definition.pair(path)):
+    inputs = _inputs(data, defaults)
+    if inputs and (pair := reading.child(workflow, 'input')):
         text = json.dumps(inputs, ensure_ascii=False)
         yield pair[0].end_mark.index, _end(pair[1]), f': {text}'
 

@@ -11,6 +11,7 @@ import dataclasses
 import json
 from typing import Any, Final
 
+from heat_plugins import bounds
 from heat_plugins.workflows import reading
 
 KEYS: Final = ('workflow', 'input', 'params', 'description')
@@ -96,14 +97,15 @@ def _chosen(name: str | None, offer: Offer) -> reading.Workflow:
         if len(workflows) > 1:
             raise RunError(
                 'there are several workflows, so "workflow" must name one '
-                f'of {", ".join(workflows)}'
+                f'of {bounds.listed(workflows)}'
             )
         return next(iter(workflows.values()))
     for short, full in offer.names.items():
         if name in (short, full):
             return workflows[short]
     raise RunError(
-        f'there is no workflow "{name}", only {", ".join(workflows)}'
+        f'there is no workflow "{bounds.shortened(name)}", only '
+        f'{bounds.listed(workflows)}'
     )
 
 
@@ -113,9 +115,9 @@ def _input(
     given: Mapping[str, Any],
 ) -> dict[str, Any]:
     if unknown := sorted(str(key) for key in given.keys() - workflow.inputs):
-        known = ', '.join(workflow.inputs) or 'none'
+        known = bounds.listed(workflow.inputs) or 'none'
         raise RunError(
-            f'unknown input {", ".join(unknown)}: the workflow '
+            f'unknown input {bounds.listed(unknown)}: the workflow '
             f'"{workflow.name}" takes {known}'
         )
     merged = {
@@ -129,7 +131,7 @@ def _input(
     ]:
         raise RunError(
             f'the workflow "{workflow.name}" needs the input '
-            f'{", ".join(missing)}'
+            f'{bounds.listed(missing)}'
         )
     return merged
 

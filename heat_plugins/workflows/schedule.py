@@ -13,6 +13,8 @@ from typing import Final
 
 import croniter
 
+from heat_plugins import bounds
+
 #: How Mistral wants to be told a first time.
 FIRST_TIME_FORMAT: Final = '%Y-%m-%d %H:%M'
 
@@ -24,6 +26,9 @@ EARLY: Final = datetime.timedelta(seconds=3)
 
 # Beyond so many times of a pattern nobody wants to wait for the counting.
 _COUNTED: Final = 10000
+
+# Characters of a pattern; Mistral's database holds no more.
+_LONGEST: Final = 100
 
 
 class ScheduleError(ValueError):
@@ -48,6 +53,12 @@ def upcoming(
 def _times(
     pattern: str, after: datetime.datetime
 ) -> Iterable[datetime.datetime]:
+    if len(pattern) > _LONGEST:
+        raise ScheduleError(
+            f'the pattern "{bounds.shortened(pattern, 40)}" has '
+            f'{len(pattern)} characters, and Mistral keeps {_LONGEST}; '
+            'divide it among several triggers.'
+        )
     try:
         found = croniter.croniter(pattern, after)
     # What it raises differs between its releases.
@@ -80,8 +91,8 @@ def first_time(text: str) -> datetime.datetime:
         return datetime.datetime.strptime(text.strip(), FIRST_TIME_FORMAT)
     except ValueError as exc:
         raise ScheduleError(
-            f'the first time "{text}" cannot be read; it is a date and a '
-            f'time in UTC, such as "2030-12-31 23:59".'
+            f'the first time "{bounds.shortened(text)}" cannot be read; '
+            'it is a date and a time in UTC, such as "2030-12-31 23:59".'
         ) from exc
 
 

@@ -5,6 +5,7 @@ They have Mistral's words with underscores, and values that Heat has made
 plain: a number may come as a text.
 """
 
+import collections
 from collections.abc import Mapping
 import re
 from typing import Any, Final
@@ -51,8 +52,9 @@ def definition(name: str, properties: Mapping[str, Any]) -> str:
 
 def doubles(properties: Mapping[str, Any]) -> list[str]:
     """Return the names of tasks that are there more than once."""
-    names = [task.get('name') for task in properties.get('tasks') or ()]
-    return sorted({str(name) for name in names if names.count(name) > 1})
+    tasks = properties.get('tasks') or ()
+    counted = collections.Counter(str(task.get('name')) for task in tasks)
+    return sorted(name for name, count in counted.items() if count > 1)
 
 
 def _policies(said: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import dataclasses
 import datetime
 from typing import Any, Final
 
+from heat_plugins import bounds
 from heat_plugins.workflows import schedule
 from heat_plugins.workflows import triggers
 
@@ -191,4 +192,4 @@ def check_input(
 
 
 def _quoted(names: list[str]) -> str:
-    return ', '.join(f'"{name}"' for name in names)
+    return bounds.listed([f'"{bounds.shortened(name)}"' for name in names])

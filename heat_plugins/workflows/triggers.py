@@ -9,6 +9,8 @@ import json
 from typing import Any, Final
 import zlib
 
+from heat_plugins import bounds
+from heat_plugins.workflows import outcome
 from heat_plugins.workflows import schedule
 
 #: Between two requests some time passes, also on a busy cloud.
@@ -37,8 +39,8 @@ def called(value: object) -> tuple[str, dict[str, Any], dict[str, Any]]:
     unknown = sorted(str(key) for key in value.keys() - set(_CALLED))
     if unknown:
         raise Refused(
-            f'the workflow has no "{unknown[0]}"; there are: '
-            f'{", ".join(_CALLED)}.'
+            f'the workflow has no "{bounds.shortened(unknown[0])}"; '
+            f'there are: {", ".join(_CALLED)}.'
         )
     name = value.get('name')
     if not isinstance(name, str) or not name:
@@ -80,8 +82,8 @@ class Trigger:
             name=row['name'],
             workflow_name=row.get('workflow_name') or '',
             workflow_id=row.get('workflow_id') or '',
-            input=_map(row.get('workflow_input')),
-            params=_map(row.get('workflow_params')),
+            input=outcome.mapping(row.get('workflow_input')),
+            params=outcome.mapping(row.get('workflow_params')),
             pattern=row.get('pattern') or None,
             first_time=row.get('first_execution_time') or None,
             next_time=row.get('next_execution_time') or None,
@@ -255,12 +257,6 @@ def read_note(text: str) -> Note:
         wanted=Order(**found['wanted']),
         old=Trigger(**old) if old else None,
     )
-
-
-def _map(value: Any) -> Mapping[str, Any]:
-    if isinstance(value, str):
-        value = json.loads(value) if value else {}
-    return value if isinstance(value, Mapping) else {}
 
 
 def _time(text: str | None) -> datetime.datetime | None:

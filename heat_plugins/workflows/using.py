@@ -9,6 +9,7 @@ workflow.
 
 from collections.abc import Callable, Collection, Mapping
 
+from heat_plugins import bounds
 from heat_plugins.workflows import service as service_module
 
 #: Given names of cron triggers, returns those that the same stack has made.
@@ -38,8 +39,8 @@ def explained(triggers: Mapping[str, str]) -> str:
 
     :param triggers: the workflow for each trigger.
     """
-    told = ', '.join(
-        f'"{name}" ({workflow})' for name, workflow in triggers.items()
+    told = bounds.listed(
+        [f'"{name}" ({workflow})' for name, workflow in triggers.items()]
     )
     return (
         'Mistral deletes no workflow that a cron trigger runs. Delete these '

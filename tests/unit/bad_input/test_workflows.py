@@ -8,6 +8,7 @@ import hypothesis
 from hypothesis import strategies as st
 import yaml
 
+from heat_plugins import bounds
 from heat_plugins.workflows import adhoc
 from heat_plugins.workflows import checking
 from heat_plugins.workflows import findings
@@ -289,7 +290,7 @@ def test_a_signal_runs_a_workflow_or_is_refused(body, offer):
     # What is remembered of it fits a row of Heat's database.
     assert len(log.write(entry).encode()) < 20000
     assert log.read({'signal.1': log.write(entry)})
-    said = log.shortened(f'Signal failed: {entry["error"]}', 255)
+    said = bounds.shortened(f'Signal failed: {entry["error"]}', 255)
     assert len(said) <= 255
 
 

@@ -38,6 +38,10 @@ def test_of_many_parts_the_rest_is_counted():
     assert bounds.listed({'a': 1, 'b': 2}, 1) == 'a, and 1 more'
 
 
+def test_a_part_is_shortened():
+    assert len(bounds.listed(['a' * 10**6] * 99)) < 11000
+
+
 def test_parts_that_are_not_shown_are_not_made():
     endless = (str(number) for number in itertools.count())
     assert bounds.listed(endless, 2, between='; ') == '0; 1; and more'

@@ -35,8 +35,3 @@ def test_entry_fits_a_column_of_a_database():
         entry = log.read({log.key(): text})[0]
         assert entry['error'].endswith(f'{letter}…')
         assert len(entry['error']) > log.ERROR / 13
-
-
-def test_short_texts_stay():
-    assert log.shortened('abc', 3) == 'abc'
-    assert log.shortened('abcd', 3) == 'ab…'
