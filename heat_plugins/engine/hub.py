@@ -27,6 +27,7 @@ from heat_plugins import config
 from heat_plugins.engine import account
 from heat_plugins.engine import cancellation
 from heat_plugins.engine import rows
+from heat_plugins.signals import arrivals
 from heat_plugins.signals import cleaning
 from heat_plugins.signals import errors
 from heat_plugins.signals import keys
@@ -122,6 +123,7 @@ class Hub(account.Account):
             ),
             stack_id=root_stack_id,
         )
+        self._poller = arrivals.Poller(self.container)
         self.cancellation = cancellation.Cancellation()
         # Heat's database asks nobody who they are.
         self._database = heat_context.get_admin_context()
@@ -138,6 +140,8 @@ class Hub(account.Account):
         self._bin = cleaning.Bin()
         # All that lay in the container, and when that was listed.
         self._listed: tuple[float, abc.Collection[str]] = (-math.inf, ())
+        # When there was too much for that, and what was said of it.
+        self._overfull: tuple[float, errors.TooMany | None] = -math.inf, None
         self._listings: sharing.Rounds[abc.Collection[str]] = sharing.Rounds()
         # When there was none to be had.
         self._shut_at = -math.inf
@@ -267,12 +271,10 @@ class Hub(account.Account):
 
     # watcher.Source
 
-    def names(self) -> abc.Collection[str]:
+    def names(self, wanted: abc.Collection[str]) -> abc.Collection[str]:
         """List the signals; a container that is gone is made again."""
         try:
-            found = self._try(
-                lambda: self.store.list_objects(self.container, names.SIGNALS)
-            )
+            found = self._try(lambda: self._poller.poll(self.store, wanted))
         except errors.NotFound:
             self._forget_signer()
             self.signer()
@@ -284,7 +286,7 @@ class Hub(account.Account):
             return ()
         self._seen_at = time.monotonic()
         self._empty_bin(is_last=False)
-        return {entry.name for entry in found}
+        return found
 
     def rows(self, ids: abc.Collection[str]) -> abc.Mapping[str, watcher.Row]:
         """Read deployments; see `watcher.Source`."""
@@ -295,22 +297,37 @@ class Hub(account.Account):
 
     # Going
 
-    def everything(self, container: str) -> abc.Collection[str]:
-        """List all objects of a container; none if there is none.
+    def below(self, container: str, *folders: str) -> abc.Collection[str]:
+        """List the objects in folders of a container; none if there is none.
 
         Those who go within a second share a listing. What arrives in that
         second goes with the container, like all that arrives later.
         """
-        if container != self.container:
-            return cleaning.everything(self.store, container)
-        return self._listings.share(self._everything)
+        try:
+            if container != self.container:
+                there = cleaning.everything(self.store, container)
+            else:
+                there = self._listings.share(self._everything)
+        except errors.TooMany:
+            there = [
+                name
+                for folder in folders
+                for name in cleaning.everything(self.store, container, folder)
+            ]
+        return [name for name in there if name.startswith(folders)]
 
     def _everything(self) -> abc.Collection[str]:
+        too_many_at, too_many = self._overfull
+        if time.monotonic() - too_many_at <= arrivals.OVERFULL_SECONDS:
+            raise errors.TooMany(str(too_many))
         listed_at, found = self._listed
         if time.monotonic() - listed_at > _LISTING_SECONDS:
             listed_at = time.monotonic()
             try:
                 found = cleaning.everything(self.store, self.container)
+            except errors.TooMany as exc:
+                self._overfull = listed_at, exc
+                raise
             except (errors.Denied, errors.TempURLUnusable) as exc:
                 if not exc.may_pass:
                     self._shut_at = listed_at

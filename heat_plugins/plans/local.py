@@ -19,6 +19,9 @@ CONTAINER: Final = 'heat-plugins-plan-names'
 
 _LIMIT = 64 * 1024
 
+# The most names of a project, each of which takes a request.
+_NAMES = 2000
+
 
 class Names:
     """Names in a container, as `protocols.Registry` has them.
@@ -84,7 +87,9 @@ class Names:
     def find(self) -> list[protocols.Record]:
         """See `protocols.Registry.find`."""
         try:
-            entries = self._store.list_objects(self._container.name, '')
+            entries = self._store.list_objects(
+                self._container.name, '', _NAMES
+            )
         except store_errors.NotFound:
             return []
         names = [

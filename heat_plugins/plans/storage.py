@@ -9,6 +9,7 @@ from collections import abc
 import contextlib
 import dataclasses
 import hashlib
+import itertools
 from typing import Final
 
 from heat_plugins.plans import errors
@@ -194,8 +195,8 @@ class Container:
     def remove(self, progress: pools.Progress | None = None) -> None:
         """Delete it with all that is in it; it may be gone already."""
         for sweep in range(_SWEEPS):
-            with contextlib.suppress(errors.NotFound):
-                self.delete([entry.name for entry in self._listed()], progress)
+            with contextlib.suppress(store_errors.NotFound):
+                self.delete(self._some(), progress)
             try:
                 self._pool.insist(self._store.delete_container, self._name)
             except store_errors.NotFound:
@@ -212,6 +213,18 @@ class Container:
             return self._pool.insist(self._store.head_container, self._name)
         except store_errors.NotFound:
             return None
+
+    def _some(self) -> list[str]:
+        """List objects, as many as a listing collects."""
+        return self._pool.insist(
+            lambda name: [
+                entry.name
+                for entry in itertools.islice(
+                    self._store.iterate(name, ''), store_module.MOST
+                )
+            ],
+            self._name,
+        )
 
     def _listed(self, prefix: str = '') -> list[store_module.Entry]:
         try:

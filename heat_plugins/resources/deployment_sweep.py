@@ -46,14 +46,11 @@ class Sweep:
         has_runs = True
         if deployment.data().get(rows.CONTAINER_KEY) is not None:
             hub.watcher.forget(deployment.resource_id)
-            there = hub.everything(self.container)
-            has_runs = any(name.startswith(runs_open) for name in there)
             signals = names.folder(deployment.resource_id)
-            cleaning.delete(
-                hub.store,
-                self.container,
-                [name for name in there if name.startswith(signals)],
-            )
+            there = hub.below(self.container, runs_open, signals)
+            mine = [name for name in there if name.startswith(signals)]
+            has_runs = len(mine) < len(there)
+            cleaning.delete(hub.store, self.container, mine)
             # Before asking for others, so that of two that go at the same
             # time at least one finds itself the last.
             deployment.data_delete(rows.CONTAINER_KEY)

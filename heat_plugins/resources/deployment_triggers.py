@@ -292,13 +292,13 @@ class Triggers(signallers.Signalled):
                 self.context, hub.root_stack_id, hub.container
             )
         )
-        there = hub.everything(hub.container)
+        mine = run_names.open_folder(self.resource_id)
+        has_runs = hub.below(hub.container, mine)
         if is_last:
             engine_runs.withdraw(self, hub.store, hub.container)
             hub.drop_container(hub.container)
             return
-        mine = run_names.open_folder(self.resource_id)
-        if any(name.startswith(mine) for name in there):
+        if has_runs:
             engine_runs.withdraw(
                 self, hub.store, hub.container, of=self.resource_id
             )

@@ -127,7 +127,7 @@ class Ledger:
         prefix = names.open_prefix(target.deployment.id, action)
         try:
             opened = found.opened(prefix)
-            arrivals = found.arrivals() if opened else set()
+            arrivals = found.arrivals() if opened else ()
         except store_errors.NotFound:
             return
         settler = self._settler(found)
@@ -147,7 +147,7 @@ class Ledger:
         )
 
 
-def news(found: records.Records) -> tuple[set[str], set[str]]:
+def news(found: records.Records) -> tuple[set[str], abc.Collection[str]]:
     """Return the ids of the runs that are not over, and what has arrived."""
     try:
         opened = {key.run_id for key in found.opened()}

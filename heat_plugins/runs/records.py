@@ -10,6 +10,7 @@ from heat_plugins import masking
 from heat_plugins.runs import errors
 from heat_plugins.runs import names
 from heat_plugins.runs import run as runs
+from heat_plugins.signals import arrivals
 from heat_plugins.signals import body
 from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import names as signal_names
@@ -42,13 +43,12 @@ class Records:
         found = self.store.list_objects(self.container, prefix)
         return _parsed(names.parse_open(entry.name) for entry in found)
 
-    def arrivals(self) -> set[str]:
-        """List what servers have sent.
+    def arrivals(self) -> abc.Collection[str]:
+        """List what servers have sent; see `arrivals.Listed`.
 
         :raises store_errors.NotFound: there is no container.
         """
-        found = self.store.list_objects(self.container, signal_names.SIGNALS)
-        return {entry.name for entry in found}
+        return arrivals.Listed(self.store, self.container)
 
     def keys(self, run_id: str = '') -> list[names.Key]:
         """List the runs there are, the oldest first.

@@ -2,6 +2,7 @@
 """How objects go from the object store, with as few requests as can be."""
 
 from collections import abc
+import itertools
 import threading
 import time
 
@@ -11,17 +12,23 @@ from heat_plugins.signals import store as store_module
 
 _DROP_ATTEMPTS = 3
 
+# Objects that one attempt deletes.
+_DROPPED = 10000
+
 # How many objects, or for how many seconds, to let lie before they go.
 _BATCH = 50
 _SECONDS = 1
 
 
 def everything(
-    store: store_module.ObjectStore, container: str
+    store: store_module.ObjectStore, container: str, prefix: str = ''
 ) -> abc.Collection[str]:
-    """List all objects of a container; none if there is none."""
+    """List all objects of a container; none if there is none.
+
+    :raises errors.TooMany: there are too many for that.
+    """
     try:
-        found = store.list_objects(container, '')
+        found = store.list_objects(container, prefix)
     except errors.NotFound:
         return ()
     return [entry.name for entry in found]
@@ -68,13 +75,18 @@ def drop(store: store_module.ObjectStore, container: str) -> None:
     What arrives meanwhile makes it not empty again, hence the attempts,
     and an end to all URLs if the first fails.
 
-    :raises errors.Conflict: something kept arriving.
+    :raises errors.Conflict: something kept arriving, or there is more than
+        `_DROP_ATTEMPTS` times `_DROPPED` objects; it can be called again.
     """
     for attempt in range(_DROP_ATTEMPTS):
         try:
             if attempt:
                 keys.withdraw(store, container)
-            delete(store, container, everything(store, container))
+            entries = store.iterate(container, '')
+            there = [
+                entry.name for entry in itertools.islice(entries, _DROPPED)
+            ]
+            delete(store, container, there)
             store.delete_container(container)
         except errors.NotFound:
             return

@@ -8,6 +8,7 @@
       x StoreError           the object store did not do what we asked
           . NotFound         404
           . Conflict         409
+          . TooMany          a listing is longer than we read
           . Denied           401, 403, or Keystone refused us a token
           . Unavailable      it may pass: 5xx, 429, a broken connection
               - NotLetIn     401 to a new token, before anything was made
@@ -46,6 +47,10 @@ class NotFound(StoreError):
 
 class Conflict(StoreError):
     """A container is not empty, or belongs to somebody else."""
+
+
+class TooMany(StoreError):
+    """A container holds more objects than we list."""
 
 
 class Denied(StoreError):

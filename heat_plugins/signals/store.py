@@ -10,6 +10,7 @@ from collections import abc
 import contextlib
 import dataclasses
 from email import utils as email_utils
+import itertools
 import json
 import re
 from typing import Any, Protocol
@@ -22,6 +23,10 @@ from heat_plugins.signals import errors
 # without a word, where rgw_max_listing_results (1000 or 5000) says so, and
 # then a page that is not full does not mean that it is the last.
 PAGE = 1000
+
+#: The most entries that a listing collects, unless its caller says otherwise:
+#: 50 requests, and some 25 MB of memory.
+MOST = 50000
 
 _VERSION = re.compile(r'v[0-9]+(\.[0-9]+)?')
 
@@ -87,7 +92,7 @@ class Transport(Protocol):
         """
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
     """An object in a listing.
 
@@ -212,9 +217,29 @@ class ObjectStore:
         """
         self._call('DELETE', container)
 
-    def list_objects(self, container: str, prefix: str) -> list[Entry]:
-        """List all objects whose names begin with `prefix`, page by page."""
-        entries: list[Entry] = []
+    def list_objects(
+        self, container: str, prefix: str, most: int = MOST
+    ) -> list[Entry]:
+        """List all objects whose names begin with `prefix`.
+
+        :raises errors.TooMany: there are more than `most`.
+        """
+        entries = self.iterate(container, prefix)
+        found = list(itertools.islice(entries, most + 1))
+        if len(found) > most:
+            where = f' under {prefix}' if prefix else ''
+            raise errors.TooMany(
+                f'Container {container} holds more than {most} '
+                f'objects{where}, which is the limit. Delete those that '
+                'nothing needs'
+            )
+        return found
+
+    def iterate(self, container: str, prefix: str) -> abc.Iterator[Entry]:
+        """List objects whose names begin with `prefix`, page by page.
+
+        A page is read when its first entry is asked for.
+        """
         query = {'format': 'json', 'prefix': prefix, 'limit': str(PAGE)}
         while True:
             found = self._entries(container, query)
@@ -224,9 +249,9 @@ class ObjectStore:
                     'after its first page',
                     200,
                 )
-            entries += found
+            yield from found
             if len(found) < PAGE:
-                return entries
+                return
             query['marker'] = found[-1].name
 
     def _entries(

@@ -25,6 +25,10 @@ LOG = logging.getLogger(__name__)
 # first second would be two.
 _PATIENCE = 30
 
+#: Looks past the listing in a second, for all that wait for one root stack.
+#: They began together, so all would come at once.
+PEEKS = 10
+
 
 class Sight(enum.Enum):
     """What is to be seen of a deployment."""
@@ -89,9 +93,10 @@ class Pace:
 class Source(Protocol):
     """Where to look."""
 
-    def names(self) -> abc.Collection[str]:
+    def names(self, wanted: abc.Collection[str]) -> abc.Collection[str]:
         """List the signals that lie in the object store.
 
+        :param wanted: the names that matter.
         :raises errors.SignalError: that was not possible.
         """
 
@@ -170,6 +175,9 @@ class Watcher:
         self._quiet_since = 0.0
         self._next_look = 0.0
         self._next_rows = 0.0
+        # The looks past the listing in the present second, and its end.
+        self._peeks = 0
+        self._peeks_until = 0.0
         #: Since when the listing fails; None if it does not.
         self.trouble: Trouble | None = None
 
@@ -228,11 +236,19 @@ class Watcher:
                 and now >= wait.believe_from
             ):
                 return Sight.ARRIVED
-            if now < wait.next_peek:
+            if now < wait.next_peek or not self._may_peek(now):
                 return Sight.WAITING
             wait.peek_after *= 2
             wait.next_peek = now + wait.peek_after
             return Sight.PEEK
+
+    def _may_peek(self, now: float) -> bool:
+        """Say whether another look past the listing is due this second."""
+        if now >= self._peeks_until:
+            self._peeks_until = now + 1
+            self._peeks = 0
+        self._peeks += 1
+        return self._peeks <= PEEKS
 
     def has_begun(self, ticket: Ticket) -> bool:
         """Say whether the last look has seen a report of the server."""
@@ -309,7 +325,7 @@ class Watcher:
                 settled = not all(row.in_progress for row in rows.values())
                 self._next_rows = self._clock() + self._pace.rows
             if wanted:
-                listed = wanted & set(self._source.names())
+                listed = wanted & set(self._source.names(wanted))
                 arrived = bool(listed - names)
                 names = listed
         except errors.SignalError as exc:

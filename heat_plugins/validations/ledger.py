@@ -35,6 +35,9 @@ BEAT: Final = 20.0
 # Seconds of silence after which nobody runs it any more.
 _SILENCE = 5 * BEAT
 
+# The most runs that are read for one listing; each takes a request.
+_READ = 500
+
 _LIMIT = 64 * 1024 * 1024
 _ID = re.compile('[A-Za-z0-9][A-Za-z0-9-]{7,63}')
 _RUN = '/run.json'
@@ -109,8 +112,10 @@ class Ledger:
 
     def every(self) -> list[runs.Run]:
         """Return all runs, the latest first."""
-        ids = sorted(self._objects(), reverse=True)
-        found = self._pool.each(self._read, ids)
+        objects = self._objects()
+        ids = [one for one, names in objects.items() if one + _RUN in names]
+        newest = sorted(ids, reverse=True)[:_READ]
+        found = self._pool.each(self._read, newest)
         every = [one for one in found if one is not None]
         return sorted(every, key=lambda one: one.started_at, reverse=True)
 

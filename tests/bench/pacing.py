@@ -141,7 +141,7 @@ class _Store:
         self.listings = 0
         self._arrival = arrival
 
-    def names(self) -> list[str]:
+    def names(self, wanted: object) -> list[str]:
         self.listings += 1
         return ['signal'] if self.now >= self._arrival else []
 

@@ -12,6 +12,7 @@ from oslo_config import cfg
 from heat_plugins.engine import hub as hubs
 from heat_plugins.signals import errors
 from heat_plugins.signals import keys
+from heat_plugins.signals import store
 from heat_plugins.signals import watcher
 from tests.unit import heat_fixture
 from tests.unit.resources import deployments
@@ -77,7 +78,7 @@ class CredentialsTest(Case):
     def test_they_are_taken_once(self):
         hub = self.hub()
         hub.signer()
-        hub.names()
+        hub.names(())
         self.hub().signer()
         self.assertEqual(1, len(self.made))
 
@@ -87,11 +88,11 @@ class CredentialsTest(Case):
         old = hub.store._transport
         self.patch(old, '_project_id', 'revoked')
         self.swift.locked_out.add('revoked')
-        self.assertRaises(errors.Denied, hub.names)
-        self.assertRaises(errors.Denied, hub.names)
+        self.assertRaises(errors.Denied, hub.names, ())
+        self.assertRaises(errors.Denied, hub.names, ())
         self.assertEqual(1, len(self.made))
         hub.adopt(self.stack)
-        hub.names()
+        hub.names(())
         self.assertEqual(2, len(self.made))
 
     def test_they_are_those_that_the_stack_has_by_now(self):
@@ -122,7 +123,9 @@ class CredentialsTest(Case):
         old = hub.store._transport
         self.patch(old, '_project_id', 'revoked')
         self.swift.locked_out.add('revoked')
-        self.assertEqual((), tuple(hub.call(self.stack, hub.names)))
+        self.assertEqual(
+            (), tuple(hub.call(self.stack, lambda: hub.names(())))
+        )
         self.assertEqual(2, len(self.made))
 
     def test_what_never_worked_is_not(self):
@@ -138,7 +141,9 @@ class CredentialsTest(Case):
         hub = self.hub()
         hub.signer()
         self.swift.fail(1, 503)
-        self.assertRaises(errors.Unavailable, hub.call, self.stack, hub.names)
+        self.assertRaises(
+            errors.Unavailable, hub.call, self.stack, lambda: hub.names(())
+        )
         hub.adopt(self.stack)
         self.assertEqual(1, len(self.made))
 
@@ -243,7 +248,7 @@ class SignerTest(Case):
         hub = self.hub()
         hub.signer()
         self.now += 3600
-        hub.names()
+        hub.names(())
         seen = len(self.swift.seen)
         hub.signer(certain=True)
         self.assertEqual(seen, len(self.swift.seen))
@@ -260,8 +265,8 @@ class SignerTest(Case):
         signer = hub.signer()
         hub.store.delete_container(hub.container)
         with self.assertLogs('heat_plugins.engine', 'WARNING'):
-            self.assertEqual((), tuple(hub.names()))
-        self.assertEqual((), tuple(hub.names()))
+            self.assertEqual((), tuple(hub.names(())))
+        self.assertEqual((), tuple(hub.names(())))
         self.assertEqual(signer.key, hub.signer().key)
 
     def test_the_published_secret_is_none(self):
@@ -284,6 +289,43 @@ class SignerTest(Case):
         )
         self.configure(temp_url_lifetime_max=10**6)
         self.assertEqual(10**6, hub._keeper()._overlap)
+
+
+class OverfullTest(Case):
+    """A container with more in it than is listed."""
+
+    def setUp(self):
+        super().setUp()
+        self.patch(store.ObjectStore.list_objects, '__defaults__', (20,))
+        self.stored = self.hub()
+        self.stored.signer()
+        there = self.swift.container(
+            self.stored.container, deployments.PROJECT
+        )
+        for number in range(30):
+            there.objects[f'signals/junk/{number}'] = b''
+        there.objects['signals/d1/c'] = b''
+        there.objects['runs/open/d1/BACKUP/x'] = b''
+        there.objects['runs/open/d2/BACKUP/x'] = b''
+
+    def test_what_goes_is_listed_by_its_folders(self):
+        found = self.stored.below(
+            self.stored.container, 'runs/open/d1/', 'signals/d1/'
+        )
+        self.assertEqual(
+            ['runs/open/d1/BACKUP/x', 'signals/d1/c'], sorted(found)
+        )
+
+    def test_the_whole_is_not_listed_again_for_a_while(self):
+        for _ in range(5):
+            self.now += 2
+            self.stored.below(self.stored.container, 'signals/d1/')
+        whole = [
+            each
+            for each in self.swift.seen
+            if each.method == 'GET' and each.query.get('prefix') == ''
+        ]
+        self.assertEqual(1, len(whole))
 
 
 class DropTest(Case):
@@ -325,7 +367,7 @@ class RefusalTest(Case):
         hub = self.hub(f'root{status}')
         self.swift.fail(2, status)
         self.assertRaises(errors.SignalError, hub.signer)
-        self.assertRaises(errors.SignalError, hub.everything, hub.container)
+        self.assertRaises(errors.SignalError, hub.below, hub.container, '')
         return hub
 
     def test_who_is_not_let_in_is_not_let_in_for_a_while(self):

@@ -202,6 +202,25 @@ class StoreTest(testtools.TestCase):
         self.store.delete_object('box', 'a')
         self.store.delete_object('box', 'a')
 
+    def test_a_listing_beyond_its_limit_is_refused_after_a_few_pages(self):
+        self.fill(*(f'signals/{number:05}' for number in range(5000)))
+        del self.cluster.seen[:]
+        error = self.assertRaises(
+            errors.TooMany, self.store.list_objects, 'box', 'signals/', 2000
+        )
+        self.assertIn('more than 2000 objects under signals/', str(error))
+        self.assertEqual(3, len(self.cluster.seen))
+
+    def test_a_page_is_read_when_it_is_wanted(self):
+        self.fill(*(f'{number:05}' for number in range(3000)))
+        del self.cluster.seen[:]
+        entries = self.store.iterate('box', '')
+        for _ in range(1000):
+            next(entries)
+        self.assertEqual(1, len(self.cluster.seen))
+        next(entries)
+        self.assertEqual(2, len(self.cluster.seen))
+
     def test_an_object_is_there_or_not(self):
         self.fill('a')
         self.assertTrue(self.store.has_object('box', 'a'))

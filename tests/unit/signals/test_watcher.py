@@ -44,7 +44,7 @@ class Source:
         self.row_reads.append(set(ids))
         return {each: self.table[each] for each in ids if each in self.table}
 
-    def names(self):
+    def names(self, wanted):
         self.before_names()
         self.listings += 1
         if self.error is not None:
@@ -515,6 +515,19 @@ class PeekTest(Case):
         self.assertIs(WAITING, self.look(second))
         self.assertIs(PEEK, self.look(second, after=30))
         self.assertIs(WAITING, self.look(first))
+
+    def test_those_that_began_together_do_not_all_ask_at_once(self):
+        waiting = [self.join(number) for number in range(100)]
+        asked = []
+        begun = self.clock.now
+        for second in range(120):
+            self.clock.now = begun + second
+            sights = [self.watcher.look(one) for one in waiting]
+            asked.append(sights.count(PEEK))
+        self.assertEqual([0] * 60, asked[:60])
+        self.assertEqual(watcher.PEEKS, max(asked))
+        # Each has had its turn before any has its second.
+        self.assertEqual(100, sum(asked[:70]))
 
     def test_a_new_action_begins_anew(self):
         self.peeks(self.join(config='c1'), 300)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which signals lie in a container, at a bounded cost.
+
+A member of the project can put any number of objects into the container. So
+a listing is read up to a limit; beyond that each awaited name is asked for by
+itself, a few at each poll, in turn.
+"""
+
+import bisect
+from collections import abc
+import itertools
+import logging
+import time
+
+from heat_plugins.signals import beginning
+from heat_plugins.signals import names
+from heat_plugins.signals import store as store_module
+
+LOG = logging.getLogger(__name__)
+
+#: Entries that one poll reads beyond those that the awaited signals and
+#: their reports can be.
+SPARE = 4000
+
+#: Signals that one poll asks for by themselves.
+ONE_BY_ONE = 50
+
+#: Seconds until the listing of an overfull container is tried again.
+OVERFULL_SECONDS = 60
+
+#: Entries that a look at runs reads before it asks for names.
+MOST = 10000
+
+
+class Poller:
+    """Polls one container for signals.
+
+    :param clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self, container: str, clock: abc.Callable[[], float] = time.monotonic
+    ) -> None:
+        self._container = container
+        self._clock = clock
+        self._overfull_until = float('-inf')
+        # The signal asked for last, and what was found of those awaited.
+        self._last = ''
+        self._found: set[str] = set()
+
+    def poll(
+        self, store: store_module.ObjectStore, wanted: abc.Collection[str]
+    ) -> abc.Collection[str]:
+        """Return the awaited names that are there, as far as is known.
+
+        :param wanted: the names of signals and of reports.
+        :raises errors.StoreError: it cannot be told.
+        """
+        if self._clock() >= self._overfull_until:
+            limit = SPARE + len(wanted)
+            listed = store.iterate(self._container, names.SIGNALS)
+            found = {
+                entry.name for entry in itertools.islice(listed, limit + 1)
+            }
+            if len(found) <= limit:
+                self._found.clear()
+                return found
+            self._tell_overfull(limit)
+            self._overfull_until = self._clock() + OVERFULL_SECONDS
+            self._found |= found
+        self._ask(store, wanted)
+        self._found &= set(wanted)
+        return frozenset(self._found)
+
+    def _ask(
+        self, store: store_module.ObjectStore, wanted: abc.Collection[str]
+    ) -> None:
+        """Ask for the next few signals, each with its report."""
+        signals = sorted({beginning.signal_name(name) for name in wanted})
+        start = bisect.bisect_right(signals, self._last)
+        for signal in (signals[start:] + signals[:start])[:ONE_BY_ONE]:
+            page = store.iterate(self._container, signal)
+            there = {
+                entry.name
+                for entry in itertools.islice(page, store_module.PAGE)
+            }
+            report = beginning.object_name(signal)
+            self._found -= {signal, report}
+            self._found |= there & {signal, report}
+            self._last = signal
+
+    def _tell_overfull(self, limit: int) -> None:
+        LOG.warning(
+            'Container %(container)s holds more than %(limit)d objects under '
+            '%(folder)s. Polling at most %(names)d awaited signals each time; '
+            'delete the objects that no deployment has made',
+            {
+                'container': self._container,
+                'limit': limit,
+                'folder': names.SIGNALS,
+                'names': ONE_BY_ONE,
+            },
+        )
+
+
+class Listed(abc.Collection[str]):
+    """The signals in a container; a look at it may ask for a name.
+
+    :raises errors.NotFound: there is no such container.
+    """
+
+    def __init__(
+        self, store: store_module.ObjectStore, container: str
+    ) -> None:
+        self._store = store
+        self._container = container
+        listed = store.iterate(container, names.SIGNALS)
+        self._known = {
+            entry.name: True for entry in itertools.islice(listed, MOST)
+        }
+        self._is_whole = len(self._known) < MOST
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, str):
+            return False
+        if name not in self._known and not self._is_whole:
+            self._known[name] = self._store.has_object(self._container, name)
+        return self._known.get(name, False)
+
+    def __iter__(self) -> abc.Iterator[str]:
+        return iter([name for name, there in self._known.items() if there])
+
+    def __len__(self) -> int:
+        return sum(self._known.values())

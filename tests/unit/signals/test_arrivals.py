@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Awaited signals are found whatever else lies there, at a bounded cost."""
+
+import testtools
+
+from heat_plugins.signals import arrivals
+from heat_plugins.signals import beginning
+from heat_plugins.signals import errors
+from heat_plugins.signals import names
+from tests.unit import fake_swift
+
+
+class Case(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.now = 1000.0
+        self.patch(arrivals, 'SPARE', 2000)
+        self.cluster = fake_swift.ceph()
+        self.store = self.cluster.store()
+        self.store.put_container('box', {})
+        self.poller = arrivals.Poller('box', lambda: self.now)
+
+    def fill(self, *found):
+        objects = self.cluster.container('box').objects
+        objects.update(dict.fromkeys(found, b''))
+
+    def junk(self, count):
+        self.fill(*(f'signals/!{number:06}' for number in range(count)))
+
+    def signals(self, count):
+        return [names.signal(f'd{number:04}', 'c') for number in range(count)]
+
+    def poll(self, wanted):
+        """Poll; return what was found, and by how many requests."""
+        before = len(self.cluster.seen)
+        self.now += 1
+        found = set(self.poller.poll(self.store, wanted)) & set(wanted)
+        return found, len(self.cluster.seen) - before
+
+
+class PollerTest(Case):
+    def test_a_container_as_it_should_be_is_listed(self):
+        wanted = self.signals(3)
+        self.fill(wanted[1])
+        self.assertEqual(({wanted[1]}, 1), self.poll(wanted))
+
+    def test_an_overfull_one_is_asked_for_what_is_awaited(self):
+        self.junk(5000)
+        wanted = [*self.signals(2), beginning.object_name(self.signals(1)[0])]
+        with self.assertLogs('heat_plugins.signals', 'WARNING') as log:
+            self.assertEqual((set(), 5), self.poll(wanted))
+        self.assertIn('more than 2003 objects', log.output[0])
+        self.fill(wanted[2])
+        self.assertEqual(({wanted[2]}, 2), self.poll(wanted))
+        self.fill(wanted[1])
+        self.assertEqual(({wanted[1], wanted[2]}, 2), self.poll(wanted))
+
+    def test_what_a_poll_costs_does_not_grow_with_what_lies_there(self):
+        costs = []
+        for count in (3500, 35000):
+            self.junk(count)
+            costs.append([self.poll(self.signals(1000))[1] for _ in range(9)])
+            self.now += arrivals.OVERFULL_SECONDS
+        self.assertEqual(costs[0], costs[1])
+        self.assertEqual([arrivals.ONE_BY_ONE] * 8, costs[0][1:])
+        self.assertLessEqual(costs[0][0], arrivals.ONE_BY_ONE + 5)
+
+    def test_all_are_asked_for_in_turn_and_stay_found(self):
+        self.junk(5000)
+        wanted = self.signals(120)
+        self.fill(*wanted)
+        found = [len(self.poll(wanted)[0]) for _ in range(4)]
+        self.assertEqual([50, 100, 120, 120], found)
+
+    def test_what_is_gone_is_found_no_more_at_its_next_turn(self):
+        self.junk(5000)
+        wanted = self.signals(2)
+        self.fill(*wanted)
+        self.assertEqual(set(wanted), self.poll(wanted)[0])
+        self.store.delete_object('box', wanted[0])
+        self.assertEqual({wanted[1]}, self.poll(wanted)[0])
+
+    def test_it_is_listed_again_when_it_has_been_emptied(self):
+        self.junk(5000)
+        wanted = self.signals(10)
+        self.poll(wanted)
+        self.cluster.container('box').objects.clear()
+        self.fill(wanted[3])
+        self.assertEqual(10, self.poll(wanted)[1])
+        self.now += arrivals.OVERFULL_SECONDS
+        self.assertEqual(({wanted[3]}, 1), self.poll(wanted))
+
+    def test_many_that_wait_may_have_their_signals_listed(self):
+        wanted = self.signals(3000)
+        self.fill(*wanted)
+        self.assertEqual(set(wanted), self.poll(wanted)[0])
+
+    def test_names_that_begin_like_a_signal_hide_none(self):
+        [signal] = wanted = self.signals(1)
+        self.junk(5000)
+        self.fill(*(f'{signal}{number:05}' for number in range(3000)), signal)
+        self.assertEqual({signal}, self.poll(wanted)[0])
+
+    def test_a_container_that_is_gone_is_told(self):
+        self.store.delete_container('box')
+        self.assertRaises(errors.NotFound, self.poll, self.signals(1))
+
+
+class ListedTest(Case):
+    def test_what_is_listed_is_known_without_another_request(self):
+        wanted = self.signals(2)
+        self.fill(wanted[0])
+        found = arrivals.Listed(self.store, 'box')
+        before = len(self.cluster.seen)
+        self.assertIn(wanted[0], found)
+        self.assertNotIn(wanted[1], found)
+        self.assertEqual(([wanted[0]], 1), (list(found), len(found)))
+        self.assertEqual(before, len(self.cluster.seen))
+
+    def test_beyond_the_limit_a_name_is_asked_for_once(self):
+        self.patch(arrivals, 'MOST', 1000)
+        self.junk(5000)
+        wanted = self.signals(2)
+        self.fill(wanted[0])
+        del self.cluster.seen[:]
+        found = arrivals.Listed(self.store, 'box')
+        for _ in range(3):
+            self.assertIn(wanted[0], found)
+            self.assertNotIn(wanted[1], found)
+        self.assertEqual(
+            ['GET', 'HEAD', 'HEAD'],
+            [each.method for each in self.cluster.seen],
+        )
+
+    def test_a_container_that_is_gone_is_told(self):
+        self.assertRaises(errors.NotFound, arrivals.Listed, self.store, 'nope')
