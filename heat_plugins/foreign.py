@@ -9,6 +9,8 @@ as ``\x1b``, ``\n`` or ``\u202e``; all other characters stay. A backslash
 stays too, so the escaped form is for people and not to be parsed.
 """
 
+from collections import abc
+import contextlib
 import logging
 import re
 import textwrap
@@ -63,6 +65,26 @@ def stored(text: object, limit: int | None = LINE) -> str:
     if limit is not None:
         given = given[: limit + 1]
     return line(_BEYOND.sub(lambda one: _escaped(one[0]), given), limit)
+
+
+@contextlib.contextmanager
+def errors(
+    show: abc.Callable[[str], str] = block,
+) -> abc.Iterator[None]:
+    """Make safe what the exceptions say that pass; their types stay.
+
+    :param show: makes it safe.
+    """
+    try:
+        yield
+    except Exception as exc:
+        said = str(exc)
+        safe = show(said)
+        if safe != said:
+            exc.args = (safe,)
+            if hasattr(exc, 'message'):
+                exc.message = safe
+        raise
 
 
 def logger(name: str) -> logging.Logger:

@@ -12,11 +12,11 @@ from importlib import metadata
 from typing import Any
 
 from oslo_config import cfg
-from oslo_log import log as logging
 
 from heat_plugins import config
+from heat_plugins import foreign
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 ENTRY_POINT_GROUP = 'heat_plugins.resources'
 

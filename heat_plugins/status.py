@@ -17,6 +17,8 @@ import warnings
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
+from heat_plugins import foreign
+
 if typing.TYPE_CHECKING:
     from keystoneauth1 import session as ks_session
 
@@ -123,7 +125,7 @@ class Checks(upgradecheck.UpgradeCommands):
         session = self._session
         if isinstance(session, Exception):
             code = upgradecheck.Code.FAILURE
-            return upgradecheck.Result(code, str(session))
+            return upgradecheck.Result(code, foreign.line(session))
         if session is not None:
             return check(session)
         if without is not None:

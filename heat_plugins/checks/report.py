@@ -3,6 +3,8 @@
 
 from oslo_upgradecheck import upgradecheck
 
+from heat_plugins import foreign
+
 
 class Report:
     """Collects what a check finds; the worst of it decides."""
@@ -24,7 +26,7 @@ class Report:
 
     def _say(self, code: upgradecheck.Code, sentence: str) -> None:
         self._code = max(self._code, code)
-        self._said.append(sentence)
+        self._said.append(foreign.line(sentence))
 
     def result(self) -> upgradecheck.Result:
         return upgradecheck.Result(self._code, ' '.join(self._said))

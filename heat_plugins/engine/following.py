@@ -11,13 +11,12 @@ the thread; whoever looks next settles the runs then.
 
 import threading
 
-from oslo_log import log as logging
-
+from heat_plugins import foreign
 from heat_plugins.runs import ledger as ledgers
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import waiting
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 #: Agents ask for their configs every 30 s.
 PACE = waiting.Pace(first=2.0, most=30.0, nap=30.0)

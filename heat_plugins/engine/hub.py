@@ -21,9 +21,9 @@ from heat.common import context as heat_context
 from heat.common import crypt
 from oslo_config import cfg
 from oslo_db import exception as db_exception
-from oslo_log import log as logging
 
 from heat_plugins import config
+from heat_plugins import foreign
 from heat_plugins.engine import account
 from heat_plugins.engine import cancellation
 from heat_plugins.engine import rows
@@ -35,7 +35,7 @@ from heat_plugins.signals import names
 from heat_plugins.signals import sharing
 from heat_plugins.signals import watcher
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 config.register_opts(cfg.CONF)
 

@@ -42,13 +42,13 @@ from heat.engine import stack as parser
 from heat.engine import sync_point
 from heat.rpc import worker_client
 from oslo_config import cfg
-from oslo_log import log as logging
 
 from heat_plugins import config
+from heat_plugins import foreign
 from heat_plugins import registry
 from heat_plugins.engine import locks
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 config.register_opts(cfg.CONF)
 

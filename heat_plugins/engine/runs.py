@@ -2,8 +2,8 @@
 """Runs of actions, as far as an engine has to do with them."""
 
 from oslo_config import cfg
-from oslo_log import log as logging
 
+from heat_plugins import foreign
 from heat_plugins.engine import deploying
 from heat_plugins.runs import ledger
 from heat_plugins.runs import names as run_names
@@ -14,7 +14,7 @@ from heat_plugins.signals import errors
 from heat_plugins.signals import names
 from heat_plugins.signals import store as store_module
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 #: Whose name is in the record of a run that a signal has started: Heat does
 #: not tell a resource who has sent it.

@@ -3,14 +3,13 @@
 
 import time
 
-from oslo_log import log as logging
-
+from heat_plugins import foreign
 from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import summary
 from heat_plugins.signals import errors as store_errors
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 # Seconds until the next look at a run: a part of its age, within limits. An
 # agent asks for its work every 30 s, and each look is a row in Mistral's
@@ -87,7 +86,7 @@ def unexpected(action, context, exc):
 def _error(code, message):
     return {
         'code': code,
-        'message': message,
+        'message': foreign.block(message),
         'next_look': _OUT_OF_ORDER if code == 'unavailable' else 0,
     }
 

@@ -5,6 +5,7 @@ import json
 
 from cliff import columns
 
+from heat_plugins import foreign
 from heat_plugins.osc import common
 from heat_plugins.runs import summary
 
@@ -24,7 +25,7 @@ class Outputs(columns.FormattableColumn):
 
     def human_readable(self):
         return '\n'.join(
-            f'{name}: {text(value)}'
+            f'{foreign.line(name)}: {text(value)}'
             for name, value in (self._value or {}).items()
             if value not in (None, '')
         )
@@ -33,11 +34,21 @@ class Outputs(columns.FormattableColumn):
         return None if self._value is None else dict(self._value)
 
 
+class Value(columns.FormattableColumn):
+    """Any value; a text as it is, and others in JSON, for people."""
+
+    def human_readable(self):
+        return '' if self._value is None else text(self._value)
+
+    def machine_readable(self):
+        return self._value
+
+
 class Names(columns.FormattableColumn):
     """A list of names."""
 
     def human_readable(self):
-        return ', '.join(self._value)
+        return ', '.join(map(foreign.line, self._value))
 
     def machine_readable(self):
         return list(self._value)
@@ -53,9 +64,7 @@ class Lines(Names):
 def text(value):
     """Return a value as people read it, and harmless for a terminal."""
     shown = value if isinstance(value, str) else json.dumps(value)
-    return ''.join(
-        c if c.isprintable() or c in '\n\t' else '?' for c in shown.rstrip()
-    )
+    return foreign.block(shown.rstrip())
 
 
 def many(found):

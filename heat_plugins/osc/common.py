@@ -11,6 +11,7 @@ from cliff import columns
 from osc_lib import exceptions
 from osc_lib.command import command
 
+from heat_plugins import foreign
 from heat_plugins import yaml_reading
 from heat_plugins.clients import heat
 from heat_plugins.clients import swift
@@ -28,6 +29,9 @@ TIMED_OUT = 4
 CANCELLED = 5
 STILL_RUNNING = 6
 INTERRUPTED = 130
+
+# Formats that escape what a terminal would obey.
+_ESCAPED = ('json', 'yaml')
 
 _CODES = {
     runs.State.COMPLETE: 0,
@@ -94,12 +98,13 @@ class Report(command.Lister):
         return parser
 
     def run(self, parsed_args):
+        foreign.guard(self.log)
         self.progress = progress.Display(self.cmd_name or '')
         with contextlib.suppress(AttributeError):
             # What it cannot print must not end a command that did its work.
             self.app.stdout.reconfigure(errors='backslashreplace')
         try:
-            with self.progress:
+            with self.progress, foreign.errors():
                 return super().run(parsed_args) or self.exit_code
         except (
             errors.RunError,
@@ -108,12 +113,28 @@ class Report(command.Lister):
         ) as exc:
             raise exceptions.CommandError(str(exc)) from exc
 
+    def _shows(self, parsed_args):
+        """Return what makes a value as the format has it, and safe.
+
+        A table is for people. Others get the values as they are, but where a
+        terminal is the reader of a format that does not escape them itself.
+        """
+        if parsed_args.formatter == 'table':
+            return _for_people
+        if parsed_args.formatter in _ESCAPED or not self.app.stdout.isatty():
+            return lambda value, show: value
+        return _for_terminal
+
     def produce_output(self, parsed_args, column_names, data):
         self.progress.stop()
+        show = self._shows(parsed_args)
         if not isinstance(data, One):
-            if parsed_args.formatter == 'table':
-                data = [_for_people(row) for row in data]
-            return super().produce_output(parsed_args, column_names, data)
+            rows = [
+                tuple(show(each, foreign.line) for each in row) for row in data
+            ]
+            return super().produce_output(parsed_args, column_names, rows)
+        column_names = [show(each, foreign.line) for each in column_names]
+        data = [show(each, foreign.block) for each in data]
         if not hasattr(self.formatter, 'emit_one'):
             return super().produce_output(
                 parsed_args, column_names, [tuple(data)]
@@ -126,7 +147,7 @@ class Report(command.Lister):
         shown = list(zip(names, data, strict=True))
         if parsed_args.formatter == 'table' and not selector:
             # What there is nothing to say about is for scripts only.
-            shown = [(name, value) for name, value in shown if _says(value)]
+            shown = [(name, value) for name, value in shown if value != '']
         self.formatter.emit_one(
             [name for name, _ in shown],
             [value for _, value in shown],
@@ -147,14 +168,18 @@ def _parse(parser, args=None, namespace=None):
     return parser.parse_intermixed_args(words, namespace)
 
 
-def _for_people(row):
-    return tuple('' if value is None else value for value in row)
-
-
-def _says(value):
+def _for_people(value, show):
     if isinstance(value, columns.FormattableColumn):
-        value = value.human_readable()
-    return value not in (None, '')
+        # The lines in there are meant to be lines.
+        value, show = value.human_readable(), foreign.block
+    return _for_terminal('' if value is None else value, show)
+
+
+def _for_terminal(value, show):
+    if isinstance(value, columns.FormattableColumn):
+        value = value.machine_readable()
+    # What is none is written as Python's repr, which escapes.
+    return show(value) if isinstance(value, str) else value
 
 
 class One(tuple):

@@ -80,7 +80,7 @@ class Follower:
         stack = shlex.quote(self._stack)
         prefix = 'openstack software deployment run'
         self._command.progress.say(
-            f'Stopped waiting; the {noun} on. Wait again, or cancel:\n'
-            f'  {prefix} wait {stack} {ids}\n'
-            f'  {prefix} cancel {stack} {ids}'
+            f'Stopped waiting; the {noun} on. Wait again, or cancel:',
+            f'  {prefix} wait {stack} {ids}',
+            f'  {prefix} cancel {stack} {ids}',
         )

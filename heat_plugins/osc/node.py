@@ -118,7 +118,7 @@ class RegisterNodes(NodeCommand):
                 one['uuid'],
                 _action(one, parsed_args.dry_run),
                 columns.Lines(one['changes']),
-                columns.text(
+                columns.Value(
                     one['reason']
                     or moved.get(one['uuid'], {}).get('reason')
                     or ''
@@ -246,7 +246,7 @@ class ProvideNodes(NodeCommand):
                 one['name'],
                 one['uuid'],
                 one['phase'],
-                columns.text(one['reason']),
+                columns.Value(one['reason']),
             )
             for one in found['nodes']
         ]
@@ -268,7 +268,7 @@ def _inspected(one, machine):
         machine.get('memory_mb'),
         columns.Names(str(size) for size in machine.get('disks_gb', ())),
         columns.Names(machine.get('macs', ())),
-        columns.text(one['reason']),
+        columns.Value(one['reason']),
     )
 
 

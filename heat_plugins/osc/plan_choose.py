@@ -1,24 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """``openstack deployment plan capability|parameter|role …``."""
 
-from cliff import columns as cliff_columns
 from osc_lib import exceptions
 
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import plan_common
 from heat_plugins.plans import parameters
-
-
-class Value(cliff_columns.FormattableColumn):
-    """Any value; a text as it is, and others in JSON, for people."""
-
-    def human_readable(self):
-        return '' if self._value is None else columns.text(self._value)
-
-    def machine_readable(self):
-        return self._value
-
 
 # Capabilities
 
@@ -180,12 +168,12 @@ def _parameter(parameter, paths):
     return (
         parameter.name,
         parameter.type,
-        Value(parameter.value),
+        columns.Value(parameter.value),
         parameter.origin.value,
-        columns.text(parameter.description),
+        columns.Value(parameter.description),
         columns.Names(path or '.' for path in paths),
-        Value(parameter.default),
-        Value(dict(parameter.constraints) or None),
+        columns.Value(parameter.default),
+        columns.Value(dict(parameter.constraints) or None),
         parameter.hidden,
     )
 

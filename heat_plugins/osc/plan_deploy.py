@@ -163,7 +163,7 @@ class ShowDiff(plan_common.PlanCommand):
         if not parsed_args.names_only:
             shown += ('detail',)
         rows = [
-            tuple(columns.text(one[name]) for name in shown) for one in found
+            tuple(columns.Value(one[name]) for name in shown) for one in found
         ]
         return tuple(name.capitalize() for name in shown), rows
 

@@ -7,11 +7,11 @@ Both call the same operations of the core, and have the same results.
 import contextlib
 import io
 import json
-import logging
 import time
 
 from osc_lib import exceptions
 
+from heat_plugins import foreign
 from heat_plugins.clients import failures
 from heat_plugins.clients import heat_servers
 from heat_plugins.clients import heat_stacks
@@ -33,7 +33,7 @@ from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import store as store_module
 from heat_plugins.validations import operations as validations
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 # What no plan has at its top.
 _TOP = '.heat-plugins-upload'

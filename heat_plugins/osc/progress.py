@@ -88,9 +88,10 @@ class Display:
         self._over.set()
         self._keeper.join()
 
-    def say(self, text):
+    def say(self, *lines):
         """Print lines that stay."""
-        self._console.print(foreign.block(text))
+        for each in lines:
+            self._console.print(foreign.line(each))
 
     def show(self, what, done=None, total=None, *, counted=None, since=None):
         """Change what the line says.
@@ -203,12 +204,12 @@ class Deployment:
     def warn(self, warnings):
         """Say what is no error."""
         for warning in warnings:
-            self._display.say(f'Warning: {foreign.line(warning)}')
+            self._display.say(f'Warning: {warning}')
 
     def changed(self, found):
         """Show a `following.Progress`."""
         for failure in found.failures[self._failures :]:
-            self._display.say(foreign.line(failure))
+            self._display.say(failure)
         self._failures = len(found.failures)
         if found.status != self._status:
             self._status = found.status
@@ -266,6 +267,6 @@ class Validations:
         if state == 'RUNNING':
             self._display.say(f'{name}: started')
             return
-        reason = f': {foreign.line(one["reason"])}' if one['reason'] else ''
+        reason = f': {one["reason"]}' if one['reason'] else ''
         taken = summary.spell(one['seconds'])
         self._display.say(f'{name}: {state} after {taken}{reason}')

@@ -83,10 +83,10 @@ class ListValidations(_SourceCommand):
         rows = [
             (
                 one['id'],
-                columns.text(one['name']),
+                columns.Value(one['name']),
                 columns.Names(one['groups']),
                 columns.Names(one['hosts']),
-                columns.text(one['description']),
+                columns.Value(one['description']),
             )
             for one in found['validations']
         ]
@@ -239,7 +239,7 @@ class RunValidations(_SourceCommand):
             )
         except KeyboardInterrupt:
             self.exit_code = common.INTERRUPTED
-            self.progress.say(_interrupted(parsed_args.local, show.run_id))
+            self.progress.say(*_interrupted(parsed_args.local, show.run_id))
             return (), []
         self.exit_code = validation_common.exit_code(run)
         return validation_common.outcomes(run)
@@ -288,9 +288,9 @@ def _secrets(parsed_args):
 
 def _interrupted(local, run_id):
     if local:
-        return 'Interrupted; the playbooks have been ended'
+        return ('Interrupted; the playbooks have been ended',)
     return (
-        'Stopped waiting; the run goes on. Look, or stop it:\n'
-        f'  openstack deployment plan validation result show {run_id}\n'
-        f'  openstack deployment plan validation stop {run_id}'
+        'Stopped waiting; the run goes on. Look, or stop it:',
+        f'  openstack deployment plan validation result show {run_id}',
+        f'  openstack deployment plan validation stop {run_id}',
     )

@@ -24,13 +24,13 @@ def outcomes(run):
     rows = [
         (
             one['validation'],
-            columns.text(one['name']),
+            columns.Value(one['name']),
             str(one['state']),
             one['seconds'],
             columns.Outputs(
                 {host: counted(one) for host, one in one['hosts'].items()}
             ),
-            columns.text(one['reason']),
+            columns.Value(one['reason']),
         )
         for one in run['outcomes']
     ]

@@ -72,17 +72,17 @@ class ShowResult(common.Report):
             run = core.result(parsed_args.run)
             self.exit_code = validation_common.exit_code(run)
             if run['reason']:
-                self.log.warning('%s', columns.text(run['reason']))
+                self.log.warning('%s', run['reason'])
             return validation_common.outcomes(run)
         found = core.result(parsed_args.run, parsed_args.validation)
         if found['cut']:
             self.log.warning('There was more than is kept')
         if parsed_args.stdout:
-            return ('stdout',), common.One((columns.text(found['stdout']),))
+            return ('stdout',), common.One((found['stdout'].rstrip(),))
         names = ('host', 'play', 'task', 'state', 'seconds', 'message')
         rows = [
             tuple(
-                one[name] if name == 'seconds' else columns.text(one[name])
+                one[name] if name == 'seconds' else columns.Value(one[name])
                 for name in names
             )
             for one in found['tasks']

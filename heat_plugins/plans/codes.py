@@ -7,6 +7,7 @@ Mistral hands on what JSON can say; who reads it has the same error again.
 from collections import abc
 from typing import Any
 
+from heat_plugins import foreign
 from heat_plugins.plans import errors
 from heat_plugins.runs import errors as run_errors
 from heat_plugins.signals import errors as store_errors
@@ -34,7 +35,7 @@ _CODES: tuple[tuple[str, _Kinds], ...] = (
 def report(exc: Exception) -> dict[str, str]:
     """Return an error as a map."""
     code = next(code for code, kinds in _CODES if isinstance(exc, kinds))
-    return {'code': code, 'message': str(exc)}
+    return {'code': code, 'message': foreign.block(exc)}
 
 
 def error(found: abc.Mapping[str, Any]) -> errors.PlanError:

@@ -14,18 +14,18 @@ from collections import abc
 import contextlib
 import dataclasses
 import datetime
-import logging
 import time
 from typing import Any, Final
 import uuid
 
 import tenacity
 
+from heat_plugins import foreign
 from heat_plugins.plans import errors
 from heat_plugins.plans import protocols
 from heat_plugins.signals import errors as store_errors
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 # What says that a record is one of ours: environments serve others, too.
 _LOCK: Final = 'heat_plugins_plan_lock'

@@ -6,14 +6,14 @@ from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import constraints
 from heat.engine import properties
-from oslo_log import log as logging
 
+from heat_plugins import foreign
 from heat_plugins.clients import mistral_errors
 from heat_plugins.resources import mistral_named
 from heat_plugins.workflows import adhoc
 from heat_plugins.workflows import service
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 
 class Action(mistral_named.MistralNamed):

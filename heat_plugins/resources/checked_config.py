@@ -8,12 +8,12 @@ from heat.common import exception
 from heat.engine import function
 from heat.engine import resource
 from heat.engine import rsrc_defn
-from oslo_log import log as logging
 
+from heat_plugins import foreign
 from heat_plugins.configs import checking
 from heat_plugins.configs import findings
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 _LOGGED = {
     findings.Severity.WARNING: LOG.warning,

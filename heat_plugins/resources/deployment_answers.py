@@ -2,8 +2,8 @@
 """How a deployment takes results and reports that come as its signals."""
 
 from heat.common.i18n import _
-from oslo_log import log as logging
 
+from heat_plugins import foreign
 from heat_plugins.engine import rows
 from heat_plugins.resources import deployment_records
 from heat_plugins.resources import signal_events
@@ -13,7 +13,7 @@ from heat_plugins.signals import beginning
 from heat_plugins.signals import body
 from heat_plugins.signals import errors
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 
 class Answers(signallers.Signalled):

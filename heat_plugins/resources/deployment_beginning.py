@@ -9,14 +9,14 @@ import time
 
 from heat.common import exception
 from heat.common.i18n import _
-from oslo_log import log as logging
 
+from heat_plugins import foreign
 from heat_plugins.engine import rows
 from heat_plugins.resources import deployment_schema
 from heat_plugins.signals import beginning
 from heat_plugins.signals import errors
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 # The most bytes to fetch of a report, of which nothing is used.
 _LIMIT = 16 * 1024

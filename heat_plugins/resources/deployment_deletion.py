@@ -8,8 +8,8 @@ from heat.common import exception
 from heat.common.i18n import _
 from heat.db import api as db_api
 from heat.engine import resource
-from oslo_log import log as logging
 
+from heat_plugins import foreign
 from heat_plugins.engine import rows
 from heat_plugins.resources import deployment_records
 from heat_plugins.resources import deployment_sweep
@@ -18,7 +18,7 @@ from heat_plugins.resources import transports
 from heat_plugins.signals import errors
 from heat_plugins.signals import watcher
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 
 @dataclasses.dataclass(kw_only=True)

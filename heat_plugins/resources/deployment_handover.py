@@ -10,8 +10,8 @@ from heat.objects import resource as resource_objects
 from heat.objects import software_config as config_objects
 from heat.rpc import api as rpc_api
 from oslo_db import exception as db_exception
-from oslo_log import log as logging
 
+from heat_plugins import foreign
 from heat_plugins.configs import actions
 from heat_plugins.configs import handover
 from heat_plugins.engine import rows
@@ -24,7 +24,7 @@ from heat_plugins.resources import transports
 from heat_plugins.signals import body
 from heat_plugins.signals import errors
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 
 class HandOver:

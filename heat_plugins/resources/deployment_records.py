@@ -10,11 +10,11 @@ import json
 from heat.common import exception
 from heat.objects import software_deployment as deployment_objects
 from heat.rpc import api as rpc_api
-from oslo_log import log as logging
 
+from heat_plugins import foreign
 from heat_plugins.engine import in_process
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 #: The key in a resource's data for the configs that its actions have made:
 #: the last one, and those before it that could not be deleted so far.

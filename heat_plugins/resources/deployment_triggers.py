@@ -5,8 +5,8 @@ from heat.common import exception
 from heat.common.i18n import _
 from heat.objects import software_config as config_objects
 from heat.rpc import api as rpc_api
-from oslo_log import log as logging
 
+from heat_plugins import foreign
 from heat_plugins.engine import deploying
 from heat_plugins.engine import following
 from heat_plugins.engine import rows
@@ -25,7 +25,7 @@ from heat_plugins.runs import targets
 from heat_plugins.runs import triggers
 from heat_plugins.signals import errors
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 #: The key in a resource's data for the URL that a template has asked for.
 URL_KEY = 'heat_plugins_trigger_url'

@@ -13,8 +13,8 @@ from heat.engine import resource
 from heat.rpc import api as rpc_api
 from oslo_config import cfg
 from oslo_db import exception as db_exception
-from oslo_log import log as logging
 
+from heat_plugins import foreign
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
 from heat_plugins.engine import servers
@@ -23,7 +23,7 @@ from heat_plugins.signals import body
 from heat_plugins.signals import errors
 from heat_plugins.signals import watcher
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 # How often to ask whether the server of a DELETE is still there, in seconds.
 SERVER_LOOK = 30

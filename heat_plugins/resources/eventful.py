@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events without end, over the whole life of a stack.
+"""Events: what they say is safe to show, and a stack may have any number.
+
+Reasons and signals quote what servers, services and users have sent. Heat
+writes them to its database, its log and whoever asks for events.
 
 For each event of a stack heat-engine starts a thread that tells those who
 have asked for events. Heat 25 and later, whose threads are native ones, keep a
@@ -10,7 +13,11 @@ does about that). At 1000 it is full, after some hundred actions or signals:
 without an end, until heat-engine is started anew.
 """
 
+import contextlib
 import threading
+
+from heat_plugins import foreign
+from heat_plugins import masking
 
 # Those that have ended are sought only if there are more threads than that.
 _MANY = 100
@@ -21,7 +28,22 @@ class Eventful:
 
     def _add_event(self, action, status, reason):
         forget_ended_threads(self.stack)
-        super()._add_event(action, status, reason)
+        super()._add_event(action, status, shown(reason))
+
+    def state_set(self, action, status, reason='state changed', *args, **more):
+        """Set the state, with a reason that is safe to show."""
+        return super().state_set(action, status, shown(reason), *args, **more)
+
+    @contextlib.contextmanager
+    def _action_recorder(self, *args, **kwargs):
+        # Heat logs why an action fails before it sets the state.
+        with super()._action_recorder(*args, **kwargs), foreign.errors(shown):
+            yield
+
+
+def shown(reason):
+    """Return a reason as one line that is safe to show and to store."""
+    return foreign.stored(masking.signatures(str(reason)))
 
 
 def forget_ended_threads(stack):

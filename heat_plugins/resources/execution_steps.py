@@ -12,14 +12,14 @@ import uuid
 
 from heat.engine import resource as heat_resource
 from oslo_db import exception as db_exception
-from oslo_log import log as logging
 
+from heat_plugins import foreign
 from heat_plugins.engine import rows
 from heat_plugins.resources import mistral_calls
 from heat_plugins.workflows import outcome
 from heat_plugins.workflows import service
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 # The executions so far, as a list of [id, action], the latest at the end.
 _RUNS = 'runs'

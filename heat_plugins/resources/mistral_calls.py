@@ -13,15 +13,15 @@ from heat.engine import resource
 from heat.engine import rsrc_defn
 from heat.engine import support
 from oslo_config import cfg
-from oslo_log import log as logging
 
 from heat_plugins import config
+from heat_plugins import foreign
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import mistral_errors
 from heat_plugins.resources import eventful
 from heat_plugins.workflows import service
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 config.register_opts(cfg.CONF)
 

@@ -10,6 +10,7 @@ import textwrap
 from heat.common import exception
 from heat.common.i18n import _
 
+from heat_plugins.resources import eventful
 from heat_plugins.runs import errors as run_errors
 from heat_plugins.signals import errors
 
@@ -32,6 +33,7 @@ def refused(resource, why):
 
 
 def _write(resource, event, said):
+    said = eventful.shown(said)
     reason = textwrap.shorten(event % said, _REASON, placeholder='…')
     resource._add_event('SIGNAL', resource.FAILED, reason)
     return exception.Error(said)

@@ -15,16 +15,16 @@ from heat.common import password_gen
 from heat.common.i18n import _
 from keystoneauth1 import exceptions as ks_exceptions
 from oslo_config import cfg
-from oslo_log import log as logging
 
 from heat_plugins import config
+from heat_plugins import foreign
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
 from heat_plugins.signals import beginning
 from heat_plugins.signals import errors
 from heat_plugins.signals import names
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 config.register_opts(cfg.CONF)
 cfg.CONF.import_opt(

@@ -9,14 +9,13 @@ made and of what was there before.
 
 import datetime
 
-from oslo_log import log as logging
-
+from heat_plugins import foreign
 from heat_plugins.resources import mistral_calls
 from heat_plugins.workflows import schedule
 from heat_plugins.workflows import service
 from heat_plugins.workflows import triggers
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 _RECORD = 'trigger'
 _NOTE = 'trigger_note'

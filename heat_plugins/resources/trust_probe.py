@@ -9,12 +9,12 @@ given back at once.
 import datetime
 
 from keystoneauth1 import exceptions
-from oslo_log import log as logging
 
+from heat_plugins import foreign
 from heat_plugins.clients import mistral_errors
 from heat_plugins.workflows import schedule
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 # Should it not be given back, it is soon worth nothing.
 _LIFETIME = datetime.timedelta(minutes=2)

@@ -9,9 +9,9 @@ from heat.common import exception
 from heat.engine import resource
 from heat.engine.resources.openstack.mistral import workflow
 from heat.objects import resource as resource_objects
-from oslo_log import log as logging
 
 from heat_plugins import bounds
+from heat_plugins import foreign
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import mistral_workflows
 from heat_plugins.resources import mistral_calls
@@ -27,7 +27,7 @@ from heat_plugins.workflows import service as service_module
 from heat_plugins.workflows import structured
 from heat_plugins.workflows import using
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 #: The key of a resource's data for what it has in Mistral.
 RECORD = 'workflows'

@@ -9,9 +9,9 @@ from heat.engine import function
 from heat.engine import resource
 from heat.engine import rsrc_defn
 from heat.engine.resources.openstack.mistral import workflow
-from oslo_log import log as logging
 
 from heat_plugins import bounds
+from heat_plugins import foreign
 from heat_plugins.resources import workflow_schema as schema
 from heat_plugins.workflows import checking
 from heat_plugins.workflows import findings
@@ -21,7 +21,7 @@ from heat_plugins.workflows import reading
 from heat_plugins.workflows import records
 from heat_plugins.workflows import structured
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 
 class Checks(workflow.Workflow):

@@ -2,17 +2,17 @@
 """How a workflow takes signals."""
 
 from heat.common import exception
-from oslo_log import log as logging
 from oslo_utils import timeutils
 
 from heat_plugins import bounds
+from heat_plugins import foreign
 from heat_plugins.resources import workflow_schema as schema
 from heat_plugins.workflows import findings
 from heat_plugins.workflows import log
 from heat_plugins.workflows import runs
 from heat_plugins.workflows import service as service_module
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 #: What the database holds of an event's reason.
 REASON = 255

@@ -14,8 +14,8 @@ fail or die in there, who takes our place finds the run by it.
 
 from collections import abc
 import contextlib
-import logging
 
+from heat_plugins import foreign
 from heat_plugins.runs import errors
 from heat_plugins.runs import names
 from heat_plugins.runs import orchestration
@@ -25,7 +25,7 @@ from heat_plugins.runs import starting
 from heat_plugins.runs import unreadable
 from heat_plugins.signals import errors as store_errors
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 
 def withdraw(

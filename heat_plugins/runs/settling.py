@@ -12,9 +12,9 @@ done.
 from collections import abc
 import contextlib
 import dataclasses
-import logging
 import time
 
+from heat_plugins import foreign
 from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import records
@@ -24,7 +24,7 @@ from heat_plugins.runs import starting
 from heat_plugins.signals import body
 from heat_plugins.signals import errors as store_errors
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 #: The most bytes of a result; agents send none above 950000.
 BODY_LIMIT = 1_000_000

@@ -4,10 +4,10 @@
 from collections import abc
 import contextlib
 import dataclasses
-import logging
 import time
 from typing import Any
 
+from heat_plugins import foreign
 from heat_plugins.runs import claims
 from heat_plugins.runs import derived
 from heat_plugins.runs import errors
@@ -20,7 +20,7 @@ from heat_plugins.runs import targets
 from heat_plugins.signals import keys
 from heat_plugins.signals import store as store_module
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 #: Seconds for which a run's URL outlives its time limit: clocks differ, and
 #: a result that comes late is worth knowing.

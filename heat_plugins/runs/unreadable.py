@@ -6,15 +6,14 @@ nothing takes it for ended: as long as it is announced its action is refused
 on that deployment, until somebody has it forgotten.
 """
 
-import logging
-
+from heat_plugins import foreign
 from heat_plugins.runs import errors
 from heat_plugins.runs import names
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import records
 from heat_plugins.runs import starting
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 
 def pass_over(exc: errors.Unreadable) -> None:

@@ -9,14 +9,14 @@ itself, a few at each poll, in turn.
 import bisect
 from collections import abc
 import itertools
-import logging
 import time
 
+from heat_plugins import foreign
 from heat_plugins.signals import beginning
 from heat_plugins.signals import names
 from heat_plugins.signals import store as store_module
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 #: Entries that one poll reads beyond those that the awaited signals and
 #: their reports can be.

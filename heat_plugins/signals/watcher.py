@@ -11,14 +11,14 @@ There is no thread: where nobody waits, nothing happens.
 from collections import abc
 import dataclasses
 import enum
-import logging
 import threading
 import time
 from typing import Protocol
 
+from heat_plugins import foreign
 from heat_plugins.signals import errors
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 # The interval is that part of the time for which nothing has arrived. So it
 # does not grow at first: Heat asks once a second, and anything above the

@@ -13,6 +13,7 @@ from xml.etree import ElementTree as etree  # nosec B405
 
 from rich import cells
 
+from heat_plugins import foreign
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import scale as scales
 from heat_plugins.timeline import style
@@ -58,7 +59,7 @@ def page(found: chart.Chart) -> str:
 class _Drawing:
     def __init__(self, found: chart.Chart) -> None:
         self._chart = found
-        self.title = plain.printable(
+        self.title = foreign.line(
             f'Timeline of stack {found.stack} {found.status}'.rstrip()
         )
         self._scale = scales.Scale(
@@ -185,13 +186,13 @@ class _Drawing:
             'g',
             role='listitem',
             **{
-                'aria-label': plain.printable(
+                'aria-label': foreign.line(
                     f'{row.kind.value} {row.title}: {said or "no times known"}'
                 )
             },
         )
         label = _add(group, 'g')
-        _add(label, 'title').text = plain.printable(
+        _add(label, 'title').text = foreign.line(
             f'{row.kind.value} {row.path or row.name} {row.what}'.strip()
         )
         indent = _INDENT * row.depth
@@ -231,7 +232,7 @@ class _Drawing:
             working = _x(self._scale.position(bar.working_since))
             working = min(max(working, left), right)
         group = _add(parent, 'g')
-        _add(group, 'title').text = plain.printable(_told(bar, now))
+        _add(group, 'title').text = foreign.line(_told(bar, now))
         y = top + (_LANE - _BAR) / 2
         # What was waiting ends where the work begins.
         if working > left:
@@ -241,7 +242,7 @@ class _Drawing:
             _box(group, working, right, y, 'hatch')
         elif bar.state is chart.State.RUNNING:
             _box(group, working, right, y, 'stripes')
-        said = plain.printable(f'{bar.label} {bar.duration(now)}')
+        said = foreign.line(f'{bar.label} {bar.duration(now)}')
         if cells.cell_len(said) * _CHARACTER + 10 < right - working:
             state = f'on {bar.state.value}'
             _text(group, working + 6, y + 12, said, state)
@@ -295,7 +296,7 @@ def _text(
     parent: etree.Element, x: float, y: float, said: str, look: str = ''
 ) -> None:
     given = {'class': look} if look else {}
-    _add(parent, 'text', x=x, y=y, **given).text = plain.printable(said)
+    _add(parent, 'text', x=x, y=y, **given).text = foreign.line(said)
 
 
 def _box(

@@ -7,6 +7,7 @@ import dataclasses
 from rich import cells
 from rich import text as rich_text
 
+from heat_plugins import foreign
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import scale as scales
 
@@ -71,7 +72,7 @@ def draw(
         that is too narrow to show anything.
     """
     width = max(width, _LEAST)
-    head = rich_text.Text(f'{printable(found.stack)} {found.status}')
+    head = rich_text.Text(f'{foreign.line(found.stack)} {found.status}')
     head.stylize('bold', 0, len(head.plain))
     head.append('   times in UTC', 'bright_black')
     lines = [head]
@@ -79,13 +80,8 @@ def draw(
         lines.append(rich_text.Text('Nothing has happened that is known.'))
     else:
         lines += _Drawing(found, width, glyphs).lines()
-    notes = [f'Note: {printable(note)}' for note in found.notes]
+    notes = [f'Note: {foreign.line(note)}' for note in found.notes]
     return lines + [rich_text.Text(note, 'yellow') for note in notes]
-
-
-def printable(text: str) -> str:
-    """Return a text that does nothing to a terminal but stand there."""
-    return ''.join(c if c.isprintable() else '?' for c in text)
 
 
 def fitted(text: str, width: int, ellipsis: str = '…') -> str:
@@ -93,7 +89,7 @@ def fitted(text: str, width: int, ellipsis: str = '…') -> str:
 
     Names that are long are often told apart by how they end.
     """
-    text = printable(text)
+    text = foreign.line(text)
     if cells.cell_len(text) > width:
         kept = width - cells.cell_len(ellipsis)
         end = text
@@ -132,7 +128,7 @@ class _Drawing:
             if bar is not None and bar.state in _TROUBLES and bar.reason:
                 what = f'{row.path or row.name} {bar.label}'
                 said = f'{what} {bar.state.value}: {bar.reason}'
-                yield rich_text.Text(printable(said), _STYLES[bar.state])
+                yield rich_text.Text(foreign.line(said), _STYLES[bar.state])
 
     def _axis(self) -> rich_text.Text:
         line = ''
@@ -194,7 +190,7 @@ class _Drawing:
 
 
 def _named(row: chart.Row) -> str:
-    return '  ' * row.depth + printable(row.title)
+    return '  ' * row.depth + foreign.line(row.title)
 
 
 def _state(row: chart.Row) -> chart.State:
@@ -206,5 +202,5 @@ def _standing(row: chart.Row, now: float) -> str:
     bar = row.last
     if bar is None:
         return ''
-    label = '' if bar.label == row.what else f'{printable(bar.label)} '
+    label = '' if bar.label == row.what else f'{foreign.line(bar.label)} '
     return f'{label}{bar.state.value} {bar.duration(now)}'

@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterable, Mapping
 import dataclasses
 from typing import Any
 
-from oslo_log import log as logging
 import tenacity
 
 from heat_plugins import bounds
+from heat_plugins import foreign
 from heat_plugins.workflows import records
 from heat_plugins.workflows import service as service_module
 from heat_plugins.workflows import using
 
-LOG = logging.getLogger(__name__)
+LOG = foreign.logger(__name__)
 
 
 class ConflictError(Exception):

@@ -45,7 +45,7 @@ class FollowTest(base.RunsTestCase):
         run = self.start()
         self.follow()
         self.acts = [lambda: None, self.answer]
-        with self.assertLogs(following.LOG.logger, 'INFO') as logs:
+        with self.assertLogs(following.LOG, 'INFO') as logs:
             self.threads[0]()
         self.assertEqual(runs.State.COMPLETE, self.state(run))
         self.assertEqual([], self.heat.given())
@@ -122,7 +122,7 @@ class FollowTest(base.RunsTestCase):
         lost.waiter.side_effect = renew
         following.follow(lost, self.stack.id)
         self.acts = [self.answer]
-        with self.assertLogs(following.LOG.logger, 'WARNING'):
+        with self.assertLogs(following.LOG, 'WARNING'):
             self.threads[0]()
         self.assertEqual(1, len(self.threads))
         self.assertEqual(runs.State.COMPLETE, self.state(run))

@@ -113,7 +113,7 @@ class ActionsTest(testtools.TestCase):
 
     def test_what_should_not_happen_is_logged_and_not_told(self):
         self.ironic.failing['nodes'] = [ValueError('hunter22')]
-        with self.assertLogs(results.LOG.logger, 'ERROR'):
+        with self.assertLogs(results.LOG, 'ERROR'):
             found = self.run_action(nodes.List())
         self.assertEqual('error', found.error['code'])
         self.assertNotIn('hunter22', str(found.error))

@@ -108,7 +108,7 @@ class ActionsTest(testtools.TestCase):
             raise ValueError('hunter2')
 
         self.patch(plans, 'store', broken)
-        with self.assertLogs(results.LOG.logger, 'ERROR') as logs:
+        with self.assertLogs(results.LOG, 'ERROR') as logs:
             found = self.run_action(plans.List())
         self.assertEqual('error', found.error['code'])
         self.assertIn('ValueError', found.error['message'])

@@ -135,7 +135,7 @@ class ActionsTest(testtools.TestCase):
             raise ValueError('hunter2')
 
         self.patch(validations, 'core', broken)
-        with self.assertLogs(results.LOG.logger, 'ERROR'):
+        with self.assertLogs(results.LOG, 'ERROR'):
             found = self.run_action(validations.Results())
         self.assertNotIn('hunter2', str(found.error))
 

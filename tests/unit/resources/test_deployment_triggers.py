@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A signal starts a run of a deployment's action."""
 
+import copy
 import json
 
 from heat.common import exception
@@ -98,6 +99,21 @@ class SignalTest(TriggerTestCase):
             deployments.events(stack),
         )
         self.assertEqual([stack.id], self.followed)
+
+    def test_no_name_of_an_action_forges_a_log_line_or_a_terminal(self):
+        name = 'X\n2026-01-01 INFO forged\x1b[2J\u202e'
+        entry = {'actions': [name], 'tool': 'script', 'config': '#!/bin/sh'}
+        config = copy.deepcopy(CONFIG)
+        config['properties']['configs'].append(entry)
+        stack = self.created(self.template(config))
+        with self.assertLogs('heat_plugins', 'INFO') as logs:
+            self.signal(stack, {'trigger': name})
+        self.refused(stack, {'trigger': f'not {name}'})
+        shown = r'X\n2026-01-01 INFO forged\x1b[2J\u202e'
+        self.assertTrue(any(shown in line for line in logs.output))
+        self.assertTrue(any(shown in one for one in deployments.events(stack)))
+        for line in [*logs.output, *deployments.events(stack)]:
+            self.assertTrue(line.isprintable(), line)
 
     def test_the_stacks_own_deployment_is_left_alone(self):
         stack = self.stack()

@@ -78,7 +78,7 @@ class TextTest(testtools.TestCase):
         )
         shown = ''.join(lines(found))
         self.assertTrue(shown.isprintable())
-        self.assertIn('?[31m?[b]?', shown)
+        self.assertIn(r'\x1b[31m\n[b]\u202e', shown)
 
     def test_bars_that_overlap_have_a_line_each(self):
         found = base.stack(

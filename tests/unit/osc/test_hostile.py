@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever a command is told, a terminal only shows it."""
+
+import configparser
+import contextlib
+import importlib
+import io
+import json
+import logging
+import pathlib
+import types
+
+import pytest
+
+from heat_plugins.osc import columns
+from heat_plugins.osc import common
+from heat_plugins.plans import errors as plan_errors
+from heat_plugins.runs import errors as run_errors
+from tests.unit.osc import base
+
+HOSTILE = (
+    'web\x1b]0;title\x07\x1b[2J\u202eevil\x9b31m\u2066\u200b\ud800\x00'
+    '\n| forged | row |\r\nand another\x85end'
+)
+
+# The line feeds of blocks are meant.
+_HARMLESS = ('\n', '\t')
+
+
+def _commands():
+    setup = configparser.ConfigParser()
+    setup.read(pathlib.Path(__file__).parents[3] / 'setup.cfg')
+    points = setup['entry_points']['openstack.orchestration.v1']
+    for line in points.strip().splitlines():
+        name, _, where = line.partition(' = ')
+        module, _, found = where.partition(':')
+        yield pytest.param(
+            getattr(importlib.import_module(module), found), id=name
+        )
+
+
+every_command = pytest.mark.parametrize('command', list(_commands()))
+
+
+class Screen(io.StringIO):
+    """A terminal, or a pipe."""
+
+    encoding = 'utf-8'
+
+    def __init__(self, terminal):
+        super().__init__()
+        self._terminal = terminal
+
+    def isatty(self):
+        return self._terminal
+
+
+def acting(command, act):
+    """Return a command that does something else in its place."""
+
+    class Acts(command):
+        def take_action(self, parsed_args):
+            return act(self)
+
+        def get_parser(self, prog_name):
+            return common.Report.get_parser(self, prog_name)
+
+        produce_output = common.Report.produce_output
+
+    return Acts
+
+
+def run(command, act, *arguments, terminal=True):
+    """Run a command that does something else; return what it prints.
+
+    :param act: called with the command in place of its `take_action`.
+    """
+    stdout, stderr = Screen(terminal), Screen(terminal)
+
+    app = types.SimpleNamespace(client_manager=None, stdout=stdout)
+    made = acting(command, act)(app, None)
+    handler = logging.StreamHandler(stderr)
+    made.log.addHandler(handler)
+    try:
+        with contextlib.redirect_stderr(stderr):
+            parsed = made.get_parser('x').parse_args(list(arguments))
+            try:
+                made.run(parsed)
+            except Exception as exc:
+                # As the shell prints it.
+                print(exc, file=stderr)
+    finally:
+        made.log.removeHandler(handler)
+    return stdout.getvalue(), stderr.getvalue()
+
+
+def assert_harmless(text):
+    bad = {c for c in text if not c.isprintable() and c not in _HARMLESS}
+    assert not bad, (bad, text)
+
+
+def rows(_):
+    return ('Name', 'What'), [
+        (HOSTILE, columns.Outputs({HOSTILE: HOSTILE, 'b': [HOSTILE]})),
+        (columns.Names([HOSTILE]), columns.Value({'a': HOSTILE})),
+        (columns.Lines([HOSTILE]), {'a': HOSTILE}),
+        (columns.Value(HOSTILE), None),
+    ]
+
+
+def thing(_):
+    return (HOSTILE, 'out'), common.One((HOSTILE, columns.Value(HOSTILE)))
+
+
+@every_command
+@pytest.mark.parametrize('form', ['table', 'value', 'csv', 'yaml', 'json'])
+@pytest.mark.parametrize('what', [rows, thing])
+def test_nothing_that_a_command_shows_commands_a_terminal(command, form, what):
+    output, said = run(command, what, '-f', form)
+    assert_harmless(output)
+    assert 'forged' in output
+    assert said == ''
+
+
+@every_command
+def test_no_row_of_a_table_can_be_forged(command):
+    output, _ = run(command, lambda _: (('Name', 'What'), [(HOSTILE, 1)]))
+    assert len(output.splitlines()) == 5
+
+
+@every_command
+def test_json_holds_the_true_values(command):
+    for terminal in (True, False):
+        output, _ = run(command, thing, '-f', 'json', terminal=terminal)
+        assert json.loads(output) == {HOSTILE: HOSTILE, 'out': HOSTILE}
+
+
+@pytest.mark.parametrize('form', ['value', 'csv'])
+def test_a_pipe_gets_the_bytes_as_they_are(form):
+    text = HOSTILE.replace('\ud800', '')
+    output, _ = run(
+        common.Report,
+        lambda _: (('Name',), common.One((text,))),
+        '-f',
+        form,
+        terminal=False,
+    )
+    assert text in output
+
+
+@every_command
+@pytest.mark.parametrize(
+    'error',
+    [run_errors.Refused, plan_errors.Invalid, OSError, ValueError],
+)
+def test_no_error_commands_a_terminal(command, error):
+    def fail(_):
+        raise error(HOSTILE)
+
+    _, said = run(command, fail)
+    assert_harmless(said)
+    assert 'forged' in said
+
+
+@every_command
+def test_no_warning_commands_a_terminal_or_forges_a_line(command):
+    def warn(found):
+        found.log.warning('Note: %s', HOSTILE)
+        found.log.error(HOSTILE)
+        return (), []
+
+    _, said = run(command, warn)
+    assert_harmless(said)
+    assert len(said.splitlines()) == 2
+
+
+@every_command
+def test_no_progress_commands_a_terminal(command, monkeypatch):
+    monkeypatch.setattr('heat_plugins.osc.progress.Display.delay', 0.0)
+    monkeypatch.setenv('TERM', 'xterm')
+
+    def work(found):
+        found.progress.say(HOSTILE)
+        found.progress.show(HOSTILE, 1, 2)
+        base.until(screen, 'evil')
+        return (), []
+
+    stderr = Screen(True)
+    screen = stderr.getvalue
+    monkeypatch.setattr('sys.stderr', stderr)
+    app = types.SimpleNamespace(client_manager=None, stdout=Screen(True))
+
+    made = acting(command, work)(app, None)
+    made.run(made.get_parser('x').parse_args([]))
+    # rich moves the cursor and colours what is its own.
+    for bad in ('\x1b]0;', '\x07', '\x1b[2J\u202e', '\u202e', '\x9b'):
+        assert bad not in screen()
+    assert r'web\x1b]0;title\x07' in screen()
