@@ -111,6 +111,10 @@ class Loader(_Numbers, yaml.CSafeLoader):  # type: ignore[misc]
     pure: type[PureLoader] | None = PureLoader
 
 
+class _StrictLoader(Loader):
+    pure = None
+
+
 for _loader in (Loader, PureLoader):
     _loader.add_constructor(
         'tag:yaml.org,2002:timestamp',
@@ -140,8 +144,11 @@ def load(text: str, loader: type[Loader] = Loader) -> Any:
 
 
 def compose(text: str) -> yaml.Node | None:
-    """Return the nodes of a text, with their places; see `load`."""
-    return _read(text, Loader, lambda _, node: node)
+    """Return the nodes of a text, with their places, by the C loader alone.
+
+    :raises Unreadable: see `load`.
+    """
+    return _read(text, _StrictLoader, lambda _, node: node)
 
 
 def _read(

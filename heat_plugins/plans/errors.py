@@ -6,6 +6,7 @@
     PlanError
       x Refused          it was not done, and nothing was changed
           . Invalid      a name, a file or a choice that cannot be
+              - BadFile  a file of the plan, with its path and line
           . Exists       there is a plan, or something else, of that name
           . InUse        a stack of the plan exists
           . Busy         somebody else changes the plan just now
@@ -30,6 +31,21 @@ class Refused(PlanError):
 
 class Invalid(Refused):
     """What was given is no plan, no name, or no choice that a plan has."""
+
+
+class BadFile(Invalid):
+    """A file of the plan cannot be read, or refers to what it may not.
+
+    :param path: of the file.
+    :param line: from 1; None where no line is known.
+    """
+
+    def __init__(
+        self, message: str, path: str = '', line: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.path = path
+        self.line = line
 
 
 class Exists(Refused):

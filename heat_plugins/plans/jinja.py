@@ -51,12 +51,15 @@ def render(content: abc.Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def targets(content: abc.Mapping[str, str]) -> set[str]:
-    """Return the paths of what is made of the templates in a plan.
+def targets(content: abc.Mapping[str, str]) -> dict[str, str]:
+    """Return the paths of what is made of templates, and those of these.
 
     :param content: of templates, the paths are enough.
     """
-    return set(_renderings(content))
+    return {
+        target: template
+        for target, (template, _) in _renderings(content).items()
+    }
 
 
 def join(template: str, parent: str, paths: abc.Container[str]) -> str:

@@ -6,6 +6,7 @@ what the author wrote.
 """
 
 from collections import abc
+import contextlib
 import dataclasses
 import enum
 import json
@@ -14,6 +15,7 @@ import re
 
 import yaml
 
+from heat_plugins import bounds
 from heat_plugins import yaml_reading
 from heat_plugins.plans import errors
 from heat_plugins.plans import texts
@@ -26,9 +28,6 @@ _TEMPLATE = re.compile(
 
 # What stands in a registry beside types.
 _DIRECTIVES = frozenset({'hooks', 'restricted_actions'})
-
-# Without one of these a template names no file.
-_HINT = re.compile(r'get_file|\.yaml|\.template')
 
 _SCHEME = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*://')
 
@@ -73,12 +72,9 @@ def find(text: str, path: str, kind: Kind) -> list[Link]:
     """
     if kind is Kind.FILE:
         return []
-    if kind is Kind.TEMPLATE and not _HINT.search(text):
-        # Most have none, and to read them takes the most time.
-        return []
     root = _composed(text, path)
     if not isinstance(root, yaml.MappingNode):
-        raise errors.Invalid(f'{path} is no {kind.value}')
+        raise errors.BadFile(f'{path} is no {kind.value}', path)
     finder = _Finder(text, path)
     if kind is Kind.TEMPLATE:
         finder.look_through(root)
@@ -105,7 +101,11 @@ def _composed(text: str, path: str) -> yaml.Node | None:
     try:
         return yaml_reading.compose(text)
     except yaml_reading.Unreadable as exc:
-        raise errors.Invalid(f'{path} {exc}') from exc
+        raise errors.BadFile(f'{path} {exc}', path, exc.line) from exc
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
 
 
 class _Finder:
@@ -145,9 +145,11 @@ class _Finder:
         self._seen.add(id(node))
         for key, value in node.value:
             if key.value == 'base_url':
-                raise errors.Invalid(
-                    f'{self._path} has a base_url; in a plan, paths are '
-                    'relative to the file that they stand in'
+                raise errors.BadFile(
+                    f'{self._path} has a base_url at line {_line(key)}; in a '
+                    'plan, paths are relative to the file that they stand in',
+                    self._path,
+                    _line(key),
                 )
             if isinstance(value, yaml.MappingNode):
                 self.look_through_registry(value)
@@ -164,23 +166,35 @@ class _Finder:
         if id(node) in self._seen or not node.value:
             return
         self._seen.add(id(node))
-        where = f'file that {self._path} refers to'
-        if _SCHEME.match(node.value):
-            raise errors.Invalid(
-                f'{node.value[:200]}, the {where}, is a URL; put the file '
-                'into the plan'
-            )
         start, end = self._span(node)
         self.found.append(
             Link(
-                path=texts.path(
-                    posixpath.join(self._folder, node.value), where
-                ),
+                path=self._target(node),
                 kind=kind,
                 start=start,
                 end=end,
                 written=node.value,
             )
+        )
+
+    def _target(self, node: yaml.ScalarNode) -> str:
+        """Return the path of the file that a node names."""
+        if _SCHEME.match(node.value):
+            what = 'is a URL'
+        elif node.value.startswith('/'):
+            what = 'is an absolute path'
+        else:
+            what = 'leads out of the plan, or is no path'
+            joined = posixpath.join(self._folder, node.value)
+            with contextlib.suppress(errors.Invalid):
+                return texts.path(joined, 'file')
+        line = _line(node)
+        raise errors.BadFile(
+            f'{self._path} refers at line {line} to '
+            f'{bounds.shortened(node.value)!r}, which {what}. Put the file '
+            f'into the plan, and give its path relative to {self._path}',
+            self._path,
+            line,
         )
 
     def _span(self, node: yaml.ScalarNode) -> tuple[int, int]:

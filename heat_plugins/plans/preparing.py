@@ -5,6 +5,7 @@ import dataclasses
 
 from heat_plugins import bounds
 from heat_plugins.plans import capabilities
+from heat_plugins.plans import checking
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
 from heat_plugins.plans import rendering
@@ -38,25 +39,26 @@ def prepare(
 ) -> Prepared:
     """Check what a plan is to be made of, before anything is made.
 
-    Passwords that it needs are generated.
+    Passwords that it needs are generated. What later commands need of the
+    files is checked, so that none of them finds out.
 
     :raises errors.Invalid: it is not enough for a plan.
     """
-    unrendered = not render and rendering.is_due(content)
+    remedy = ''
+    if not render and rendering.is_due(content):
+        remedy = (
+            '. The plan has Jinja templates: render them with --render (in a '
+            'workflow, render: true)'
+        )
     files = dict(rendering.render(content, limits) if render else content)
     given = files.pop(environments.PATH, None)
-    environment = _environment(files, given, template)
+    environment = _environment(files, given, template, remedy)
     lacking = [
         path
         for path in (environment.template, *environment.enabled)
         if path not in files
     ]
     if lacking:
-        remedy = (
-            '; it has Jinja templates, which have to be rendered for it'
-            if unrendered
-            else ''
-        )
         raise errors.Invalid(
             f'{bounds.listed(lacking)} is the root template, or enabled by '
             f'{environments.PATH}, and is not there{remedy}'
@@ -69,17 +71,27 @@ def prepare(
         if description is None
         else description,
     )
+    rendered = render and rendering.is_due(content)
+    checking.check(
+        environment,
+        files.keys(),
+        lambda paths: {path: files[path] for path in paths if path in files},
+        rendered=rendered,
+    )
     return Prepared(
         files=files,
         environment=secrets.fill(
             environment, secrets.wanted(root, environment.template)
         ),
-        rendered=render and rendering.is_due(content),
+        rendered=rendered,
     )
 
 
 def _environment(
-    files: sources.Content, given: bytes | None, template: str | None
+    files: sources.Content,
+    given: bytes | None,
+    template: str | None,
+    remedy: str,
 ) -> environments.PlanEnvironment:
     """Read plan-environment.yaml, or put together what it would say."""
     if template is not None:
@@ -98,7 +110,7 @@ def _environment(
     if template is None:
         raise errors.Invalid(
             f'There is no {environments.PATH}; say which file is the root '
-            'template'
+            f'template (--template){remedy}'
         )
     entries: tuple[environments.Entry, ...] = ()
     if root.environment is not None:

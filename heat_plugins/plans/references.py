@@ -15,6 +15,7 @@ from typing import Final
 import yaml
 
 from heat_plugins import bounds
+from heat_plugins import yaml_reading
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
 from heat_plugins.plans import links
@@ -62,6 +63,13 @@ SET: Final = f'{environments.PATH}#parameter_defaults'
 
 #: Heat refuses larger requests unless its max_json_body_size is raised.
 _BODY: Final = 1024 * 1024
+
+#: Characters of all templates and environments that are enabled, and of the
+#: files that they refer to.
+LARGEST: Final = 8 * 1024 * 1024
+
+#: Characters of those that only PyYAML's slow loader reads.
+REWRITTEN: Final = 512 * 1024
 
 # The most that the YAML library takes.
 _LONGEST_LINE: Final = 2**31 - 1
@@ -111,6 +119,18 @@ def resolve(plan: environments.PlanEnvironment, fetch: Fetch) -> Resolved:
     )
 
 
+def follow(environments: abc.Iterable[str], fetch: Fetch) -> None:
+    """Read environments and what they refer to.
+
+    :param environments: their paths.
+    :raises errors.Invalid: see `resolve`.
+    """
+    walk = _Walk(fetch)
+    for path in environments:
+        walk.want(path, links.Kind.ENVIRONMENT)
+    walk.run()
+
+
 def _size(text: str) -> int:
     """Return how many bytes a text takes in a request."""
     return len(json.dumps(text))
@@ -118,8 +138,14 @@ def _size(text: str) -> int:
 
 def _compact(text: str, path: str) -> str:
     """Return YAML that says the same in less space."""
+    compacted = _anew(text, path)
+    return compacted if len(compacted) < len(text) else text
+
+
+def _anew(text: str, path: str) -> str:
+    """Return YAML that says the same, without comments and layout."""
     # By default references to one value stay references, so nothing grows.
-    compacted: str = yaml.dump(
+    written: str = yaml.dump(
         texts.load(text, path),
         Dumper=yaml.CSafeDumper,
         default_flow_style=True,
@@ -127,7 +153,7 @@ def _compact(text: str, path: str) -> str:
         allow_unicode=True,
         width=_LONGEST_LINE,
     )
-    return compacted if len(compacted) < len(text) else text
+    return written
 
 
 def _merged(
@@ -166,6 +192,8 @@ class _Walk:
         self._wanted: dict[str, links.Kind] = {}
         self._asked: set[str] = set()
         self._by: dict[str, str] = {}
+        self._size = 0
+        self._rewritten = 0
         self.files: dict[str, str] = {}
         #: Of `files`, the templates and environments.
         self.yaml: list[str] = []
@@ -183,12 +211,34 @@ class _Walk:
             kind = links.Kind.TEMPLATE
         if kind is not links.Kind.FILE:
             self.yaml.append(key)
-        found = links.find(text, key, kind)
+        self._size += len(text)
+        if self._size > LARGEST:
+            raise errors.Invalid(
+                f'What is enabled in the plan has more than {LARGEST} '
+                'characters, with all files that it refers to; enable less, '
+                'or take such files out'
+            )
+        text, found = self._links(text, key, kind)
         self.files[key] = links.spell(text, found)
         for link in found:
             self.referred.add(link.path)
             self._by.setdefault(link.path, key)
             self.want(link.path, link.kind)
+
+    def _links(
+        self, text: str, key: str, kind: links.Kind
+    ) -> tuple[str, list[links.Link]]:
+        """Find references; what only Heat's slow loader reads comes anew."""
+        try:
+            return text, links.find(text, key, kind)
+        except errors.BadFile as exc:
+            if not isinstance(exc.__cause__, yaml_reading.Unreadable):
+                raise
+            self._rewritten += len(text)
+            if self._rewritten > REWRITTEN:
+                raise
+        text = _anew(text, key)
+        return text, links.find(text, key, kind)
 
     def run(self) -> None:
         while self._wanted:

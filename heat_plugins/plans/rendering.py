@@ -108,8 +108,8 @@ def outputs(
     return found.files
 
 
-def targets(paths: abc.Collection[str], fetch: Fetch) -> set[str]:
-    """Return the paths of what is made of a plan's templates."""
+def targets(paths: abc.Collection[str], fetch: Fetch) -> dict[str, str]:
+    """Return the paths of what is made of a plan's templates, and theirs."""
     data = fetch(sorted(_DATA & set(paths)))
     return jinja.targets(
         {

@@ -9,10 +9,10 @@ from typing import Any, BinaryIO
 
 from heat_plugins.plans import adoption
 from heat_plugins.plans import capabilities as capabilities_module
+from heat_plugins.plans import checking
 from heat_plugins.plans import claims as claims_module
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
-from heat_plugins.plans import links
 from heat_plugins.plans import locks as locks_module
 from heat_plugins.plans import making
 from heat_plugins.plans import plan as plans
@@ -352,11 +352,13 @@ class Plans:
                 requirements=requirements,
             )
             new = {*environment.enabled} - {*plan.environment.enabled}
-            found = self._container(plan.container).fetch(sorted(new))
-            for path, content in found.items():
-                # Whether it is an environment at all.
-                text = texts.decode(content, path)
-                links.find(text, path, links.Kind.ENVIRONMENT)
+            # Whether they are environments at all.
+            checking.check_environments(
+                sorted(new),
+                plan.entries,
+                self._container(plan.container).fetch,
+                rendered=plan.rendered,
+            )
             return self._write(plan, environment)
 
     def generate_secrets(

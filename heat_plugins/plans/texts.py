@@ -47,7 +47,7 @@ def load(
     try:
         return yaml_reading.load(text, loader)
     except yaml_reading.Unreadable as exc:
-        raise errors.Invalid(f'{where} {exc}') from exc
+        raise errors.BadFile(f'{where} {exc}', where, exc.line) from exc
 
 
 def mapping(text: str, where: str) -> abc.Mapping[str, Any]:

@@ -5,6 +5,7 @@ from collections import abc
 import dataclasses
 
 from heat_plugins import bounds
+from heat_plugins.plans import checking
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
 from heat_plugins.plans import plan as plans
@@ -84,11 +85,39 @@ def difference(
             f'{bounds.listed(sorted(gone & needed))} cannot go: it is the '
             'root template, or enabled; disable it first'
         )
-    return Difference(
+    found = Difference(
         write=storage.changed(files, plan.entries),
         delete=frozenset(gone),
         environment=_with_secrets(plan.environment, files),
     )
+    _check(found, plan, container)
+    return found
+
+
+def _check(
+    found: Difference, plan: plans.Plan, container: storage.Container
+) -> None:
+    """Refuse new files that later commands cannot use.
+
+    What was wrong before is no reason: it may take several steps to mend it.
+    """
+    paths = set(plan.entries) - found.delete | set(found.write)
+
+    def fetch(wanted: abc.Collection[str]) -> dict[str, bytes]:
+        new = {
+            path: found.write[path] for path in wanted if path in found.write
+        }
+        rest = [path for path in wanted if path in paths and path not in new]
+        return {**container.fetch(rest), **new}
+
+    try:
+        checking.check(found.environment, paths, fetch, rendered=plan.rendered)
+    except errors.BadFile as exc:
+        if exc.path in found.write:
+            raise
+    except errors.NotFound:
+        # Of what is enabled a file was lost before.
+        pass
 
 
 def _rendered(
@@ -102,7 +131,7 @@ def _rendered(
 
     :return: what is made, and the paths of what was made before.
     """
-    made_before = rendering.targets(plan.entries, container.fetch)
+    made_before = set(rendering.targets(plan.entries, container.fetch))
     kept = set(plan.entries) - set(gone) - made_before
     if order.prune:
         kept = set()

@@ -102,10 +102,15 @@ ACCEPTED = [
 @pytest.mark.parametrize(('text', 'value'), ACCEPTED)
 def test_it_reads_what_heat_reads(text, value):
     assert yaml_reading.load(text) == value
-    node = yaml_reading.compose(text)
-    assert (node is None) == (value is None)
     if value is not None:
         assert template_format.simple_parse(text) == value
+
+
+def test_nodes_are_those_of_the_c_loader():
+    assert yaml_reading.compose('') is None
+    assert yaml_reading.compose('a: b').value[0][1].value == 'b'
+    with pytest.raises(yaml_reading.Unreadable, match='line 1, column 13'):
+        yaml_reading.compose('a: {get_attr:[b, c]}')
 
 
 def test_what_is_at_the_limits_is_read():

@@ -190,7 +190,7 @@ class ResolveTest(testtools.TestCase):
     def test_what_leaves_the_plan_is_refused(self):
         for path in ('../x.yaml', '/etc/x.yaml', 'a/../../x.yaml'):
             self.files['root.yaml'] = f'{ROOT}x: {{type: {path}}}'
-            self.refused('root.yaml', path, 'within the plan')
+            self.refused('root.yaml', path, 'into the plan')
             self.files['root.yaml'] = f'{ROOT}x: {{get_file: "{path}"}}'
             self.refused('root.yaml', path)
             self.files['root.yaml'] = ROOT
