@@ -119,6 +119,16 @@ def closest(
     return None if best is None else best[1]
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the end of a message about an unknown name.
+
+    :param known: see `closest`.
+    :returns: a question about the closest name; empty if there is none.
+    """
+    found = closest(name, known)
+    return '' if found is None else f'; did you mean "{found}"?'
+
+
 def read_json(
     text: str | bytes,
     *,

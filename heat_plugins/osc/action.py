@@ -13,6 +13,10 @@ from heat_plugins.osc import ordering
 from heat_plugins.runs import batch as batches
 from heat_plugins.runs import errors
 
+# What a list has of an action; the name stands in for the server in tables.
+_LISTED = ('Resource', 'Action', 'Tool', 'Server', 'Inputs')
+_KEYS = (*_LISTED, 'Server name')
+
 
 class Inputs(cliff_columns.FormattableColumn):
     """Declared inputs, with types and defaults."""
@@ -62,18 +66,19 @@ class ListActions(common.Report):
         service = common.service(self.app.client_manager)
         found = service.find(parsed_args.stack, parsed_args.resource)
         rows = [
-            (
-                action.resource,
-                action.name,
-                action.tool,
-                action.server_id,
-                Inputs(action.inputs),
-            )
+            {
+                'Resource': action.resource,
+                'Action': action.name,
+                'Tool': action.tool,
+                'Server': columns.Server(action.server_id, action.server_name),
+                'Server name': action.server_name,
+                'Inputs': Inputs(action.inputs),
+            }
             for target in found
             for action in target.actions()
             if parsed_args.lifecycle or not action.lifecycle
         ]
-        return ('Resource', 'Action', 'Tool', 'Server', 'Inputs'), rows
+        return _KEYS, common.Many(rows, _LISTED)
 
 
 class Trigger(common.Report):
@@ -138,9 +143,7 @@ class Trigger(common.Report):
                 raise failure.error
             self.log.error('%s: %s', failure.target.path, failure.error)
             self.exit_code = self.exit_code or 1
-        if len(found) == 1 and runs:
-            return columns.one(runs[0])
-        return columns.many(runs)
+        return columns.many(runs, single=True)
 
 
 def _targets(service, parsed_args):

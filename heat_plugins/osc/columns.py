@@ -9,15 +9,44 @@ from heat_plugins import foreign
 from heat_plugins.osc import common
 from heat_plugins.runs import summary
 
-HEADERS = (
-    'ID',
-    'Resource',
-    'Action',
-    'State',
-    'Started',
-    'Duration',
-    'Reason',
+# What a list has of a run; JSON and YAML have all.
+_LISTED = (
+    'id',
+    'resource',
+    'server',
+    'action',
+    'state',
+    'started_at',
+    'duration',
+    'reason',
 )
+
+
+class Seconds(columns.FormattableColumn):
+    """A duration: in seconds for programs, with units for people."""
+
+    def human_readable(self):
+        return summary.spell(self._value)
+
+    def machine_readable(self):
+        return self._value
+
+
+class Server(columns.FormattableColumn):
+    """A server: its ID for programs, and its name for people.
+
+    :param name: the path of its resource; None if it has none.
+    """
+
+    def __init__(self, value, name):
+        super().__init__(value)
+        self._name = name
+
+    def human_readable(self):
+        return self._name or self._value
+
+    def machine_readable(self):
+        return self._value
 
 
 class Outputs(columns.FormattableColumn):
@@ -67,27 +96,30 @@ def text(value):
     return foreign.block(shown.rstrip())
 
 
-def many(found):
-    """Return columns and rows of runs."""
-    return HEADERS, [_row(run) for run in found]
+def many(found, *, single=False):
+    """Return columns and rows of runs.
+
+    :param single: whether a table shows one alone with all there is of it.
+    """
+    found = list(found)
+    rows = [
+        {**_cells(run), 'server': Server(run.server_id, run.server_name)}
+        for run in found
+    ]
+    alone = one(found[0])[1] if single and len(found) == 1 else None
+    return summary.KEYS, common.Many(rows, _LISTED, alone)
 
 
 def one(run):
     """Return columns and values of one run, with all that may be shown."""
+    return summary.KEYS, common.One(_cells(run).values())
+
+
+def _cells(run):
     shown = summary.of(run)
     shown['inputs'] = Names(shown['inputs'])
+    for name in ('duration', 'timeout'):
+        shown[name] = Seconds(shown[name])
     for name in ('outputs', 'cut', 'late_result'):
         shown[name] = Outputs(shown[name])
-    return tuple(shown), common.One(shown.values())
-
-
-def _row(run):
-    return (
-        run.id,
-        run.resource,
-        run.action,
-        run.state.value,
-        summary.time(run.started_at),
-        summary.duration(run),
-        run.reason,
-    )
+    return shown

@@ -30,8 +30,9 @@ CANCELLED = 5
 STILL_RUNNING = 6
 INTERRUPTED = 130
 
-# Formats that escape what a terminal would obey.
-_ESCAPED = ('json', 'yaml')
+# Formats that have room for everything, and escape what a terminal would
+# obey.
+_STRUCTURED = ('json', 'yaml')
 
 _CODES = {
     runs.State.COMPLETE: 0,
@@ -113,6 +114,11 @@ class Report(command.Lister):
         ) as exc:
             raise exceptions.CommandError(str(exc)) from exc
 
+    @staticmethod
+    def _normalize_column_name(column_name):
+        # Cliff compares these with what -c names.
+        return _short(column_name)
+
     def _shows(self, parsed_args):
         """Return what makes a value as the format has it, and safe.
 
@@ -121,13 +127,15 @@ class Report(command.Lister):
         """
         if parsed_args.formatter == 'table':
             return _for_people
-        if parsed_args.formatter in _ESCAPED or not self.app.stdout.isatty():
+        if parsed_args.formatter in _STRUCTURED or not self.app.stdout.isatty():
             return lambda value, show: value
         return _for_terminal
 
     def produce_output(self, parsed_args, column_names, data):
         self.progress.stop()
         show = self._shows(parsed_args)
+        if isinstance(data, Many):
+            column_names, data = data.arranged(parsed_args, column_names)
         if not isinstance(data, One):
             rows = [
                 tuple(show(each, foreign.line) for each in row) for row in data
@@ -180,6 +188,41 @@ def _for_terminal(value, show):
         value = value.machine_readable()
     # What is none is written as Python's repr, which escapes.
     return show(value) if isinstance(value, str) else value
+
+
+class Many(list):
+    """Several things, maps of all that may be shown of each.
+
+    Programs that read JSON or YAML get all of it, others what they name with
+    ``-c``, or some columns.
+
+    :param listed: the keys of those columns.
+    :param alone: a `One` that a table shows in their place; None for none.
+    """
+
+    def __init__(self, rows, listed, alone=None):
+        super().__init__(rows)
+        self._listed = listed
+        self._alone = alone
+
+    def arranged(self, parsed_args, names):
+        """Return columns, and rows or a `One`, for what was asked for."""
+        table = parsed_args.formatter == 'table'
+        if not parsed_args.columns:
+            if table and self._alone:
+                return names, self._alone
+            if parsed_args.formatter not in _STRUCTURED:
+                names = self._listed
+        rows = [tuple(row[name] for name in names) for row in self]
+        return [_heading(one) if table else one for one in names], rows
+
+
+def _heading(key):
+    return 'ID' if key == 'id' else _short(key).replace('_', ' ').capitalize()
+
+
+def _short(column):
+    return column.strip().lower().replace(' ', '_').removesuffix('_at')
 
 
 class One(tuple):

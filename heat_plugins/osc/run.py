@@ -146,7 +146,7 @@ class WaitRun(_RunCommand):
             self, service, stack, limit=parsed_args.timeout
         )
         ended = follower.wait(found)
-        return columns.one(*ended) if len(ended) == 1 else columns.many(ended)
+        return columns.many(ended, single=True)
 
 
 class ShowOutput(_RunCommand):

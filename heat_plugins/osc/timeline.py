@@ -9,6 +9,7 @@ import time
 from osc_lib import exceptions
 from rich import console
 
+from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.runs import summary
 from heat_plugins.timeline import events
@@ -126,7 +127,7 @@ def _values(row, bar, now):
         bar.state.value,
         summary.time(int(bar.start)),
         summary.time(ended),
-        int(bar.until(now) - bar.start),
+        columns.Seconds(int(bar.until(now) - bar.start)),
         bar.reason,
     )
 

@@ -63,6 +63,8 @@ class Run:
     :ivar deployment_id: the stack's deployment, whose config is run.
     :ivar row_id: the deployment that was made for this run.
     :ivar config_id: the config that was made for it.
+    :ivar server_name: the path of the server's resource; None if the stack
+        has none, or an earlier release wrote the record.
     :ivar inputs: what was asked for beyond the stack's own values. They may
         be secrets: never to be shown.
     :ivar declared: the outputs that the config declares.
@@ -90,6 +92,7 @@ class Run:
     started_by: str
     timeout: int
     delivery_timeout: int | None = None
+    server_name: str | None = None
     inputs: abc.Mapping[str, Any] = dataclasses.field(
         default_factory=dict, repr=False
     )

@@ -120,6 +120,7 @@ class Starter:
             resource=target.path,
             deployment_id=target.deployment.id,
             server_id=target.deployment.server_id,
+            server_name=target.server_name,
             action=action.name,
             state=runs.State.STARTING,
             reason='It is being handed to the server',

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run as it is shown to people and programs, whichever way they ask."""
 
+from collections import abc
 import datetime
 from typing import Any
 
@@ -16,42 +17,55 @@ _UNITS = (
 )
 
 
+def _late(run: runs.Run) -> dict[str, Any] | None:
+    late = run.late
+    if late is None:
+        return None
+    return {
+        'at': time(late.at),
+        'status': late.status,
+        'reason': late.reason,
+        **{name: value for name, value in late.outputs.items() if value},
+    }
+
+
+# What may be shown of a run, in JSON's types.
+_SHOWN: dict[str, abc.Callable[[runs.Run], Any]] = {
+    'id': lambda run: run.id,
+    'stack': lambda run: run.stack_name,
+    'resource': lambda run: run.resource,
+    'action': lambda run: run.action,
+    'state': lambda run: run.state.value,
+    'reason': lambda run: run.reason,
+    'server': lambda run: run.server_id,
+    'server_name': lambda run: run.server_name,
+    'started_at': lambda run: time(run.started_at),
+    'started_by': lambda run: run.started_by,
+    'reported_at': lambda run: time(run.reported_at),
+    'progress': lambda run: run.progress,
+    'message': lambda run: run.message,
+    'ended_at': lambda run: time(run.ended_at),
+    'duration': lambda run: duration(run),
+    'timeout': lambda run: run.timeout,
+    'cancelled_by': lambda run: run.cancelled_by,
+    'repeats': lambda run: run.repeats,
+    'inputs': lambda run: sorted(run.inputs),
+    'outputs': lambda run: dict(run.outputs),
+    'cut': lambda run: dict(run.cut),
+    'late_result': _late,
+}
+
+#: The names of all that is shown of a run.
+KEYS = tuple(_SHOWN)
+
+
 def of(run: runs.Run) -> dict[str, Any]:
-    """Return all that may be shown of a run, in JSON's types.
+    """Return all that may be shown of a run: `KEYS` with values.
 
     Times are texts in UTC. Of the inputs only the names are there: the
     values may be secrets.
     """
-    late = run.late
-    return {
-        'id': run.id,
-        'stack': run.stack_name,
-        'resource': run.resource,
-        'action': run.action,
-        'state': run.state.value,
-        'reason': run.reason,
-        'server': run.server_id,
-        'started_at': time(run.started_at),
-        'started_by': run.started_by,
-        'reported_at': time(run.reported_at),
-        'progress': run.progress,
-        'message': run.message,
-        'ended_at': time(run.ended_at),
-        'duration': duration(run),
-        'timeout': run.timeout,
-        'cancelled_by': run.cancelled_by,
-        'repeats': run.repeats,
-        'inputs': sorted(run.inputs),
-        'outputs': dict(run.outputs),
-        'cut': dict(run.cut),
-        'late_result': late
-        and {
-            'at': time(late.at),
-            'status': late.status,
-            'reason': late.reason,
-            **{name: value for name, value in late.outputs.items() if value},
-        },
-    }
+    return {name: value(run) for name, value in _SHOWN.items()}
 
 
 def duration(run: runs.Run) -> int | None:

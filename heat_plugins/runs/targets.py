@@ -44,6 +44,7 @@ class Action:
 
     resource: str
     server_id: str
+    server_name: str | None
     name: str
     tool: str | None
     inputs: abc.Sequence[abc.Mapping[str, Any]] = dataclasses.field(repr=False)
@@ -62,6 +63,8 @@ class Target:
     :ivar config: what the server was given last: the config with the
         stack's own values.
     :ivar declared: the inputs as the template's config declares them.
+    :ivar server_name: the path of the server's resource; None if the stack
+        has none.
     :ivar standalone: whether it is no deployment of the stack, but a config
         of somebody's own for one of its servers.
     :ivar guarded: whether an engine ends its runs when the deployment goes.
@@ -75,6 +78,7 @@ class Target:
     declared: abc.Sequence[abc.Mapping[str, Any]] = dataclasses.field(
         repr=False
     )
+    server_name: str | None = None
     standalone: bool = False
     guarded: bool = False
 
@@ -131,6 +135,7 @@ class Target:
         return Action(
             resource=self.path,
             server_id=self.deployment.server_id,
+            server_name=self.server_name,
             name=name,
             tool=handover.tool(self.config.group, self.config.config, name),
             inputs=[
@@ -199,7 +204,12 @@ class Finder:
         if not deployments and len(chosen) == 1:
             # A type of the stack's own environment may be one as well.
             deployments = chosen
-        found = self._targets(root, prefix, deployments)
+        servers = {
+            place.resource.physical_id: prefix + place.path
+            for place in places
+            if place.resource.physical_id
+        }
+        found = self._targets(root, prefix, deployments, servers)
         if resource is not None and not found:
             raise errors.NotFound(
                 f'Resource {resource} of stack {stack.name} is no software '
@@ -245,6 +255,7 @@ class Finder:
             ),
             config=config,
             declared=config.inputs,
+            server_name=prefix + found[0].path,
             standalone=True,
         )
 
@@ -267,6 +278,7 @@ class Finder:
         root: orchestration.Stack,
         prefix: str,
         places: abc.Iterable[Place],
+        servers: abc.Mapping[str, str],
     ) -> list[Target]:
         configs: dict[str, orchestration.Config] = {}
         declared: dict[str, orchestration.Config | None] = {}
@@ -297,6 +309,7 @@ class Finder:
                     deployment=deployment,
                     config=config,
                     declared=declared_inputs(source, config),
+                    server_name=servers.get(deployment.server_id),
                 )
             )
         return found

@@ -124,8 +124,8 @@ def test_what_was_handed_out_before_a_rotation_ends_after_it(rotating):
     assert stack.waiting('deployment1').put(servers.body(size='1')) == 201
     base.until(lambda: stack.deployment('deployment1').status == 'COMPLETE')
     run = test_runs.Commands(cloud, stack.name, 'demo')
-    code, begun = run('trigger', 'deployment1', 'BACKUP')
-    assert code == 0, begun
+    code, (begun,) = run('trigger', 'deployment1', 'BACKUP')
+    assert code == 0
     url = test_runs.signal_url(stack, 'deployment1-BACKUP')
 
     rotate()
@@ -143,7 +143,7 @@ def test_what_was_handed_out_before_a_rotation_ends_after_it(rotating):
     stack.wait('CREATE_COMPLETE')
     assert stack.outputs['deployment0_size'] == '3'
     assert stack.outputs['deployment1_size'] == '1'
-    code, ended = run('run wait', begun['id'])
+    code, (ended,) = run('run wait', begun['id'])
     assert (code, ended['state']) == (0, 'complete')
     assert ended['outputs']['size'] == '2'
 

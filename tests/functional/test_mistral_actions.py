@@ -94,11 +94,11 @@ def test_the_clock_backs_up_and_a_deleted_stack_leaves_nothing(
         found = json.loads(
             cloud.openstack(*commands, '--state', 'complete', '-f', 'json')
         )
-        assert {one['Action'] for one in found} == {'BACKUP'}
+        assert {one['action'] for one in found} == {'BACKUP'}
         shown = json.loads(
             cloud.openstack(
                 *('software', 'deployment', 'run', 'show', 'notes'),
-                *(found[-1]['ID'], '-f', 'json'),
+                *(found[-1]['id'], '-f', 'json'),
             )
         )
         assert shown['started_by'].startswith('demo, by workflow execution ')

@@ -172,7 +172,7 @@ def test_a_server_runs_actions_until_their_ends(
     script = tmp_path / 'fix.sh'
     script.write_text('#!/bin/sh\necho "fixed by $who"\n')
     with servers.agent(cloud, stack):
-        code, shown = run(
+        code, (shown,) = run(
             *('trigger', 'deployment', 'BACKUP', '--wait'),
             *('--input', 'level=9', '--input', f'password={SECRET}'),
         )
@@ -191,10 +191,10 @@ def test_a_server_runs_actions_until_their_ends(
             *('apply', 'server', '--config-file', str(script)),
             *('--input', 'who=me', '--wait'),
         )
-        code, failed = run.end(failing)
+        code, (failed,) = run.end(failing)
         assert (code, failed['state']) == (3, 'failed')
         assert failed['outputs']['deploy_stderr'] == 'no standby\n'
-        code, listed = run.end(listing)
+        code, (listed,) = run.end(listing)
         assert code == 0
         tail = listed['outputs']['deploy_stdout']
         assert tail.endswith('19999\n20000\n')
@@ -210,7 +210,7 @@ def test_a_server_runs_actions_until_their_ends(
     assert whole['deploy_stdout'].startswith('1\n2\n3\n')
     _, found = run('run list', '--state', 'complete')
     ids = {one['id'] for one in (shown, listed, repeated, fixed)}
-    assert {one['ID'] for one in found} == ids
+    assert {one['id'] for one in found} == ids
     # Nothing is left of them but their records.
     assert given(stack) == []
     session = cloud.session()
@@ -225,7 +225,7 @@ def test_a_server_runs_actions_until_their_ends(
 def test_a_server_that_is_away_lets_it_time_out(
     stack: base.Stack, run: Commands
 ) -> None:
-    code, shown = run(
+    code, (shown,) = run(
         *('trigger', 'deployment', 'BACKUP', '--wait', '--timeout', '3')
     )
     assert (code, shown['state']) == (4, 'timed-out')
@@ -237,11 +237,11 @@ def test_what_a_server_has_not_seen_it_never_runs(
 ) -> None:
     agent = servers.agent(cloud, stack)
     before = servers.has_run(agent)
-    code, shown = run('trigger', 'deployment', 'BACKUP')
+    code, (shown,) = run('trigger', 'deployment', 'BACKUP')
     assert (code, shown['state']) == (0, 'waiting')
     url = signal_url(stack, 'deployment-BACKUP')
     code, (cancelled,) = run('run cancel', shown['id'])
-    assert (code, cancelled['State']) == (0, 'cancelled')
+    assert (code, cancelled['state']) == (0, 'cancelled')
     assert given(stack) == []
     agent.once()
     assert servers.has_run(agent) == before
@@ -256,13 +256,13 @@ def test_what_a_server_has_not_seen_it_never_runs(
 def test_a_run_with_a_garbled_record_is_passed_over_until_it_is_deleted(
     cloud: base.minicloud_client.Cloud, stack: base.Stack, run: Commands
 ) -> None:
-    _, other = run('trigger', 'deployment', 'LIST')
+    _, (other,) = run('trigger', 'deployment', 'LIST')
     run('run cancel', other['id'])
-    _, garbled = run('trigger', 'deployment', 'LIST')
+    _, (garbled,) = run('trigger', 'deployment', 'LIST')
     path = garble(cloud, stack, garbled['id'])
     code, found = run('run list')
     assert code == 0
-    ids = {one['ID'] for one in found}
+    ids = {one['id'] for one in found}
     assert other['id'] in ids
     assert garbled['id'] not in ids
     assert f'Object {path}' in run.said
@@ -276,7 +276,7 @@ def test_a_run_with_a_garbled_record_is_passed_over_until_it_is_deleted(
     assert given(stack) == []
     assert cloud.session().get('object-store', f'/{path}').status == 404
     # Its action is free again.
-    code, shown = run('trigger', 'deployment', 'LIST')
+    code, (shown,) = run('trigger', 'deployment', 'LIST')
     assert (code, shown['state']) == (0, 'waiting')
     run('run cancel', shown['id'])
 
@@ -289,7 +289,7 @@ def test_a_script_that_runs_is_not_stopped_and_its_result_is_late(
 ) -> None:
     go_on = tmp_path / 'go-on'
     with servers.agent(cloud, stack):
-        _, shown = run(
+        _, (shown,) = run(
             'trigger', 'deployment', 'SLOW', '--input', f'database={go_on}'
         )
 
@@ -330,9 +330,10 @@ def test_of_two_starts_at_once_one_is_refused(
     assert sorted(code for code, _ in ends) == [0, 1]
     (shown,) = [shown for code, shown in ends if code == 0]
     (refusal,) = [said for code, said in ends if code == 1]
-    assert shown['id'] in refusal
+    (started,) = shown
+    assert started['id'] in refusal
     assert given(stack) == ['deployment-SLOW']
-    run('run cancel', shown['id'])
+    run('run cancel', started['id'])
 
 
 @pytest.mark.parametrize(
@@ -384,17 +385,17 @@ def test_a_deployment_and_a_stack_that_go_end_their_runs(
     process = begin('deployment0')
     del whole['resources']['deployment0'], whole['outputs']
     stack.update(whole)
-    code, shown = run.end(process)
+    code, (shown,) = run.end(process)
     assert (code, shown['state']) == (5, 'cancelled')
     assert 'Deployment deployment0 of stack' in shown['reason']
     stack.wait('UPDATE_COMPLETE')
     process = begin('deployment1')
-    _, garbled = run('trigger', 'deployment1', 'FAILOVER')
+    _, (garbled,) = run('trigger', 'deployment1', 'FAILOVER')
     garble(cloud, stack, garbled['id'])
     # The fixture holds that nothing of the runs stays behind.
     stack.delete()
     stack.wait('DELETE_COMPLETE')
-    code, shown = run.end(process)
+    code, (shown,) = run.end(process)
     assert (code, shown['state']) == (5, 'cancelled')
     assert 'was deleted' in shown['reason']
 
@@ -410,10 +411,10 @@ def test_it_works_with_a_heat_that_has_no_plugin(
     run = Commands(heats_own, stack.name, 'demo')
     with servers.agent(heats_own, stack):
         stack.wait('CREATE_COMPLETE')
-        code, shown = run('trigger', 'deployment', 'BACKUP', '--wait')
+        code, (shown,) = run('trigger', 'deployment', 'BACKUP', '--wait')
     assert (code, shown['state']) == (0, 'complete')
     stack.delete()
     stack.wait('DELETE_COMPLETE')
     late = Commands(heats_own, stack.id, 'demo')
     _, found = late('run list')
-    assert [one['State'] for one in found] == ['complete']
+    assert [one['state'] for one in found] == ['complete']

@@ -288,7 +288,7 @@ def test_five_servers_run_it_at_once_and_one_fails(
             *('--max-concurrent', '3', '--input', f'bad={bad}'),
         )
         assert code == 3
-        states = {one['Resource']: one['State'] for one in shown}
+        states = {one['resource']: one['state'] for one in shown}
         assert states == {
             f'fleet.{name}': 'failed' if name == 'server3' else 'complete'
             for name in SERVERS

@@ -47,7 +47,7 @@ class ApplyTest(base.CommandTestCase):
         _, shown = self.apply('--config-file', self.path)
         _, (found,) = self.json(run.ListRuns, 'shop')
         self.assertEqual(
-            (shown['id'], 'waiting'), (found['ID'], found['State'])
+            (shown['id'], 'waiting'), (found['id'], found['state'])
         )
         self.json(run.CancelRun, 'shop', shown['id'])
         self.assertEqual([], self.heat.given())

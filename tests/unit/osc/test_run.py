@@ -9,6 +9,7 @@ import sys
 from osc_lib import exceptions
 import testtools
 
+from heat_plugins.osc import action
 from heat_plugins.osc import common
 from heat_plugins.osc import run
 from tests.unit.osc import base
@@ -67,6 +68,45 @@ class EntryPointTest(testtools.TestCase):
         self.assertEqual(set(), theirs & set(commands()))
 
 
+class ServerTest(base.CommandTestCase):
+    def setUp(self):
+        super().setUp()
+        nested = self.heat.add_stack('nested', parent=self.stack.id)
+        self.heat.add_resource(
+            self.stack, 'group', 'OS::Heat::ResourceGroup', 'g', nested.id
+        )
+        self.heat.add_resource(nested, '0', 'OS::Nova::Server', 'server-1')
+        self.run_ = self.start()
+
+    def test_a_table_has_its_name_and_programs_its_id_too(self):
+        _, output = self.run_command(run.ListRuns, 'shop')
+        self.assertIn('| group.0 |', output)
+        self.assertNotIn('server-1', output)
+        _, (found,) = self.json(run.ListRuns, 'shop')
+        self.assertEqual(
+            ('server-1', 'group.0'), (found['server'], found['server_name'])
+        )
+
+    def test_show_has_both(self):
+        _, output = self.run_command(run.ShowRun, 'shop', self.run_.id)
+        self.assertRegex(output, r'server +\| server-1 ')
+        self.assertRegex(output, r'server_name +\| group\.0 ')
+
+    def test_actions_are_listed_with_it(self):
+        _, output = self.run_command(action.ListActions, 'shop')
+        self.assertIn('| group.0 |', output)
+        _, found = self.json(action.ListActions, 'shop')
+        self.assertEqual(
+            ('server-1', 'group.0'),
+            (found[0]['Server'], found[0]['Server name']),
+        )
+
+    def test_one_that_is_no_resource_has_its_id(self):
+        self.heat.add_deployment(self.stack, 'web', 'server-2')
+        _, output = self.run_command(action.ListActions, 'shop', 'web')
+        self.assertIn('| server-2 |', output)
+
+
 class RunTest(base.CommandTestCase):
     def setUp(self):
         super().setUp()
@@ -75,8 +115,8 @@ class RunTest(base.CommandTestCase):
     def test_list(self):
         code, (found,) = self.json(run.ListRuns, 'shop')
         self.assertEqual(0, code)
-        self.assertEqual(self.run_.id, found['ID'])
-        self.assertEqual('waiting', found['State'])
+        self.assertEqual(self.run_.id, found['id'])
+        self.assertEqual('waiting', found['state'])
         _, found = self.json(run.ListRuns, 'shop', '--state', 'failed')
         self.assertEqual([], found)
 
@@ -107,7 +147,33 @@ class RunTest(base.CommandTestCase):
         _, output = self.run_command(run.ListRuns, 'shop')
         self.assertNotIn('None', output)
         _, (found,) = self.json(run.ListRuns, 'shop')
-        self.assertIsNone(found['Duration'])
+        self.assertIsNone(found['duration'])
+
+    def test_durations_have_units_in_tables_and_are_numbers_in_json(self):
+        self.now += 90
+        self.answer()
+        _, output = self.run_command(run.ListRuns, 'shop')
+        self.assertIn('| 1 min 30 s |', output)
+        _, (found,) = self.json(run.ListRuns, 'shop')
+        self.assertEqual((90, 3600), (found['duration'], found['timeout']))
+
+    def test_columns_are_named_as_in_the_table_or_in_json(self):
+        for column in ('Started', 'started_at', 'STARTED'):
+            _, output = self.run_command(
+                *(run.ListRuns, 'shop', '-c', column, '-f', 'csv')
+            )
+            self.assertTrue(output.startswith('"started_at"\n"2027-'), output)
+        _, output = self.run_command(run.ListRuns, 'shop', '-c', 'ended_at')
+        self.assertIn('| Ended |', output)
+
+    def test_what_the_encoding_lacks_is_escaped(self):
+        self.answer(deploy_status_code=1, deploy_stderr='größer')
+        self.run_command(run.ShowRun, 'shop', self.run_.id, encoding='ascii')
+        _, output = self.run_command(
+            *(run.ShowOutput, 'shop', self.run_.id, 'deploy_stderr'),
+            encoding='ascii',
+        )
+        self.assertIn('gr\\xf6\\xdfer', output)
 
     def test_of_several_those_that_can_are_cancelled(self):
         self.heat.add_deployment(self.stack, 'web', 'server-2')
@@ -118,7 +184,7 @@ class RunTest(base.CommandTestCase):
             run.CancelRun, 'shop', 'nonsense', self.run_.id, other.id
         )
         self.assertEqual(1, code)
-        self.assertEqual(['cancelled'] * 2, [one['State'] for one in found])
+        self.assertEqual(['cancelled'] * 2, [one['state'] for one in found])
         code, found = self.json(run.DeleteRun, 'shop', '--all')
         self.assertEqual((0, 2), (code, len(found)))
 
@@ -131,7 +197,7 @@ class RunTest(base.CommandTestCase):
         code, (found,) = self.json(
             run.CancelRun, 'shop', self.run_.id, other.id
         )
-        self.assertEqual((1, other.id), (code, found['ID']))
+        self.assertEqual((1, other.id), (code, found['id']))
 
     def test_show_and_watch(self):
         self.soon(lambda: self.answer(deploy_status_code=1) and None)
@@ -140,14 +206,14 @@ class RunTest(base.CommandTestCase):
 
     def test_wait_for_all_that_go_on(self):
         self.soon(lambda: self.answer() and None)
-        code, shown = self.json(run.WaitRun, 'shop')
+        code, (shown,) = self.json(run.WaitRun, 'shop')
         self.assertEqual((0, self.run_.id), (code, shown['id']))
         code, shown = self.json(run.WaitRun, 'shop')
         self.assertEqual((0, []), (code, shown))
 
     def test_wait_for_so_long_and_no_longer(self):
         self.patch(run.following.time, 'monotonic', lambda: self.now)
-        code, shown = self.json(
+        code, (shown,) = self.json(
             run.WaitRun, 'shop', self.run_.id, '--timeout', '30'
         )
         self.assertEqual(common.STILL_RUNNING, code)
@@ -175,7 +241,7 @@ class RunTest(base.CommandTestCase):
 
     def test_cancel(self):
         code, (shown,) = self.json(run.CancelRun, 'shop', self.run_.id)
-        self.assertEqual((0, 'cancelled'), (code, shown['State']))
+        self.assertEqual((0, 'cancelled'), (code, shown['state']))
         self.assertEqual([], self.heat.given())
         _, shown = self.json(run.ShowRun, 'shop', self.run_.id)
         self.assertEqual('ann', shown['cancelled_by'])
@@ -195,7 +261,7 @@ class RunTest(base.CommandTestCase):
         garbled = self.start()
         self.garble(garbled)
         code, (found,) = self.json(run.ListRuns, 'shop')
-        self.assertEqual((0, self.run_.id), (code, found['ID']))
+        self.assertEqual((0, self.run_.id), (code, found['id']))
         exc = self.assertRaises(
             exceptions.CommandError,
             *(self.run_command, run.ShowRun, 'shop', garbled.id),

@@ -44,18 +44,33 @@ class TriggerTest(base.CommandTestCase):
         return self.json(action.Trigger, 'shop', *arguments)
 
     def test_without_wait_it_says_at_once_what_it_has_started(self):
-        code, shown = self.trigger('db', 'BACKUP', '--input', 'level=7')
+        code, (shown,) = self.trigger('db', 'BACKUP', '--input', 'level=7')
         self.assertEqual((0, 'waiting'), (code, shown['state']))
         self.assertIn(shown['id'], self.stderr.getvalue())
         self.assertEqual('7', self.inputs()['level'])
 
-    def test_options_may_stand_anywhere(self):
-        self.trigger('db', '--input', 'level=7', 'BACKUP')
-        self.assertEqual('7', self.inputs()['level'])
+    def test_in_a_table_one_run_is_shown_with_all_there_is_of_it(self):
+        self.soon(lambda: self.answer(size='1 GB') and None)
+        _, output = self.run_command(
+            action.Trigger, 'shop', 'db', 'BACKUP', '--wait'
+        )
+        self.assertIn('size: 1 GB', output)
+
+    def test_the_keys_are_those_of_every_command_that_prints_runs(self):
+        _, (started,) = self.trigger('db', 'BACKUP')
+        wanted = ('shop', started['id'])
+        _, (listed,) = self.json(run.ListRuns, 'shop')
+        _, shown = self.json(run.ShowRun, *wanted)
+        _, (cancelled,) = self.json(run.CancelRun, *wanted)
+        _, (waited,) = self.json(run.WaitRun, *wanted)
+        _, repeated = self.json(run.RepeatRun, *wanted)
+        _, (deleted,) = self.json(run.DeleteRun, *wanted)
+        for found in (listed, shown, cancelled, waited, repeated, deleted):
+            self.assertEqual(list(started), list(found))
 
     def test_wait_ends_with_the_outputs(self):
         self.soon(lambda: self.answer(size='1 GB') and None)
-        code, shown = self.trigger('db', 'BACKUP', '--wait')
+        code, (shown,) = self.trigger('db', 'BACKUP', '--wait')
         self.assertEqual((0, 'complete'), (code, shown['state']))
         self.assertEqual('1 GB', shown['outputs']['size'])
 
@@ -65,7 +80,9 @@ class TriggerTest(base.CommandTestCase):
         self.assertEqual(common.FAILED, code)
 
     def test_a_run_that_times_out_has_a_code_of_its_own(self):
-        code, shown = self.trigger('db', 'BACKUP', '--wait', '--timeout', '5')
+        code, (shown,) = self.trigger(
+            'db', 'BACKUP', '--wait', '--timeout', '5'
+        )
         self.assertEqual(
             (common.TIMED_OUT, 'timed-out'), (code, shown['state'])
         )
@@ -75,7 +92,7 @@ class TriggerTest(base.CommandTestCase):
             raise KeyboardInterrupt
 
         self.soon(interrupt)
-        code, shown = self.trigger('db', 'BACKUP', '--wait')
+        code, (shown,) = self.trigger('db', 'BACKUP', '--wait')
         self.assertEqual((130, 'waiting'), (code, shown['state']))
         self.assertIn(
             f'openstack software deployment run wait shop {shown["id"]}',
@@ -107,12 +124,14 @@ class TriggerTest(base.CommandTestCase):
         self.soon(lambda: self.answer() and None)
         arguments = ('db', 'BACKUP', '--wait', '--input', 'password=s3cret')
         for form in ('json', 'yaml', 'csv', 'value', 'table'):
-            _, output = self.run_command(
-                action.Trigger, 'shop', *arguments, '-f', form
-            )
-            self.assertNotIn('s3cret', output + self.stderr.getvalue())
+            for columns in ((), ('-c', 'inputs')):
+                self.soon_done = False
+                _, output = self.run_command(
+                    *(action.Trigger, 'shop', *arguments),
+                    *('-f', form, *columns),
+                )
+                self.assertNotIn('s3cret', output + self.stderr.getvalue())
             self.assertIn('password', output)
-            self.soon_done = False
         parser = action.Trigger(None, None).get_parser('openstack')
         parsed = parser.parse_args(['shop', *arguments])
         self.assertNotIn('s3cret', repr(parsed))
@@ -162,7 +181,7 @@ class TriggerTest(base.CommandTestCase):
         self.assertEqual(1, ended('--keep-days', '2'))
 
     def test_a_second_is_refused_and_the_first_is_named(self):
-        _, first = self.trigger('db', 'BACKUP')
+        _, (first,) = self.trigger('db', 'BACKUP')
         exc = self.assertRaises(
             exceptions.CommandError, self.trigger, 'db', 'BACKUP'
         )
@@ -183,7 +202,7 @@ class SeveralTest(base.CommandTestCase):
         )
         code, shown = self.trigger('--all', 'BACKUP')
         self.assertEqual(0, code)
-        self.assertEqual(['db', 'web'], [one['Resource'] for one in shown])
+        self.assertEqual(['db', 'web'], [one['resource'] for one in shown])
 
     def test_nothing_is_started_if_one_of_them_has_no_such_action(self):
         self.heat.add_deployment(
@@ -198,13 +217,13 @@ class SeveralTest(base.CommandTestCase):
         self.start()
         code, shown = self.trigger('--all', 'BACKUP')
         self.assertEqual(1, code)
-        self.assertEqual(['web'], [one['Resource'] for one in shown])
+        self.assertEqual(['web'], [one['resource'] for one in shown])
 
     def test_nor_does_one_that_the_object_store_fails(self):
         self.cluster.fail(1, 503, 'PUT')
         code, shown = self.trigger('--all', 'BACKUP')
         self.assertEqual(1, code)
-        self.assertEqual(['web'], [one['Resource'] for one in shown])
+        self.assertEqual(['web'], [one['resource'] for one in shown])
 
     def test_so_many_at_a_time(self):
         at_once = []
@@ -225,7 +244,7 @@ class SeveralTest(base.CommandTestCase):
             *('--all', 'BACKUP', '--wait', '--max-concurrent', '1')
         )
         self.assertEqual(0, code)
-        self.assertEqual(['complete'] * 2, [one['State'] for one in shown])
+        self.assertEqual(['complete'] * 2, [one['state'] for one in shown])
         self.assertEqual(1, max(at_once))
 
     def test_of_five_at_once_one_fails(self):
@@ -245,7 +264,7 @@ class SeveralTest(base.CommandTestCase):
         self.assertEqual(common.FAILED, code)
         self.assertEqual(
             ['complete', 'complete', 'complete', 'failed', 'complete'],
-            [one['State'] for one in shown],
+            [one['state'] for one in shown],
         )
 
     def test_what_to_run_it_on_has_to_be_said(self):
