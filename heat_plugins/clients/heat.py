@@ -8,6 +8,7 @@ from urllib import parse
 
 from keystoneauth1 import session as ks_session
 
+from heat_plugins import bounds
 from heat_plugins.clients import rest
 from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
@@ -53,6 +54,11 @@ class Heat:
             parent=found.get('parent') or None,
             parameters=found.get('parameters') or {},
         )
+
+    def stack_names(self) -> list[str]:
+        path = f'/stacks?limit={bounds.CANDIDATES}'
+        found = self._get(path, 'stacks', '')['stacks']
+        return [str(one['stack_name']) for one in found]
 
     def template(self, stack: orchestration.Stack) -> abc.Mapping[str, Any]:
         path = f'/stacks/{_quoted(stack.name)}/{stack.id}/template'

@@ -6,6 +6,7 @@ import json
 from cliff import columns as cliff_columns
 from osc_lib import exceptions
 
+from heat_plugins import bounds
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import following
@@ -148,15 +149,19 @@ class Trigger(common.Report):
 
 def _targets(service, parsed_args):
     if parsed_args.all:
-        found = [
-            target
+        offered = [
+            (target, [action.name for action in target.actions()])
             for target in service.find(parsed_args.stack)
-            if parsed_args.action in [a.name for a in target.actions()]
         ]
+        wanted = parsed_args.action
+        found = [target for target, names in offered if wanted in names]
         if not found:
+            known = dict.fromkeys(
+                name for _, names in offered for name in names
+            )
             raise errors.NotFound(
                 f'No deployment of stack {parsed_args.stack} has an action '
-                f'{parsed_args.action}'
+                f'{wanted}' + bounds.did_you_mean(wanted, known)
             )
         return found
     found = {

@@ -5,7 +5,9 @@ import argparse
 import contextlib
 import functools
 import pathlib
+import re
 import sys
+import time
 
 from cliff import columns
 from osc_lib import exceptions
@@ -22,6 +24,7 @@ from heat_plugins.runs import run as runs
 from heat_plugins.runs import service as services
 from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import store as store_module
+from heat_plugins.timeline import events
 
 #: Exit codes beside 0 (success), 1 (an error) and 2 (a wrong command line).
 FAILED = 3
@@ -29,6 +32,9 @@ TIMED_OUT = 4
 CANCELLED = 5
 STILL_RUNNING = 6
 INTERRUPTED = 130
+
+_AGO = re.compile(r'([1-9][0-9]*)(min|[shdw])')
+_UNITS = {'s': 1, 'min': 60, 'h': 3600, 'd': 86400, 'w': 7 * 86400}
 
 # Formats that have room for everything, and escape what a terminal would
 # obey.
@@ -294,3 +300,16 @@ def positive(text):
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError('must be a number, at least 1')
     return int(text)
+
+
+def since(given):
+    """Return the time that an option was given, in seconds since 1970."""
+    ago = _AGO.fullmatch(given)
+    if ago:
+        return time.time() - int(ago[1]) * _UNITS[ago[2]]
+    try:
+        return events.moment(given)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f'{given} is no time, such as 2026-11-20T22:00:00 or 12h'
+        ) from None

@@ -51,7 +51,10 @@ def _add_run(parser, **more):
 
 
 class ListRuns(_RunCommand):
-    """List the runs of a stack, the newest first."""
+    """List the runs of a stack, the newest first.
+
+    None is no error, but a resource, server or action that does not exist is.
+    """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -63,10 +66,28 @@ class ListRuns(_RunCommand):
         parser.add_argument(
             '--action', metavar='<action>', help='Only those of an action'
         )
-        parser.add_argument(
+        group = parser.add_mutually_exclusive_group()
+        group.add_argument(
             '--state',
             choices=[state.value for state in runs.State],
             help='Only those in a state',
+        )
+        group.add_argument(
+            '--failed',
+            action='store_true',
+            help='Only those that failed or timed out',
+        )
+        parser.add_argument(
+            '--server',
+            metavar='<server>',
+            help='Only those on a server: path of its resource, or its ID',
+        )
+        parser.add_argument(
+            '--since',
+            metavar='<time>',
+            type=common.since,
+            help='Leave out what ended before: a time in UTC '
+            '(2026-11-20T22:00:00), or so long ago (30min, 12h, 7d)',
         )
         parser.add_argument(
             '--limit',
@@ -83,8 +104,11 @@ class ListRuns(_RunCommand):
             parsed_args.stack,
             services.Filter(
                 resource=parsed_args.resource,
+                server=parsed_args.server,
                 action=parsed_args.action,
                 state=runs.State(state) if state else None,
+                failed=parsed_args.failed,
+                since=parsed_args.since,
                 limit=parsed_args.limit,
             ),
         )

@@ -3,8 +3,6 @@
 
 import argparse
 import pathlib
-import re
-import time
 
 from osc_lib import exceptions
 from rich import console
@@ -12,7 +10,6 @@ from rich import console
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.runs import summary
-from heat_plugins.timeline import events
 from heat_plugins.timeline import looking
 from heat_plugins.timeline import svg
 from heat_plugins.timeline import text
@@ -29,9 +26,6 @@ _HEADERS = (
 )
 
 _DRAWINGS = {'.svg': svg.draw, '.html': svg.page}
-
-_AGO = re.compile(r'([1-9][0-9]*)(min|[shdw])')
-_UNITS = {'s': 1, 'min': 60, 'h': 3600, 'd': 86400, 'w': 7 * 86400}
 
 
 class ShowTimeline(common.Report):
@@ -64,7 +58,7 @@ class ShowTimeline(common.Report):
         parser.add_argument(
             '--since',
             metavar='<time>',
-            type=_since,
+            type=common.since,
             help='Leave out what ended before: a time in UTC '
             '(2026-11-20T22:00:00), or so long ago (30min, 12h, 7d)',
         )
@@ -158,15 +152,3 @@ def _drawing(name):
             f'{name} should end in {" or ".join(_DRAWINGS)}'
         )
     return path
-
-
-def _since(given):
-    ago = _AGO.fullmatch(given)
-    if ago:
-        return time.time() - int(ago[1]) * _UNITS[ago[2]]
-    try:
-        return events.moment(given)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f'{given} is no time, such as 2026-11-20T22:00:00 or 12h'
-        ) from None

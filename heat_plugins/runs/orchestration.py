@@ -120,6 +120,9 @@ class Deploying(Protocol):
 class Orchestration(Deploying, Protocol):
     """What it takes to find, in any stack, what can be run, too."""
 
+    def stack_names(self) -> list[str]:
+        """Return names of stacks of this project, perhaps not all."""
+
     def template(self, stack: Stack) -> abc.Mapping[str, Any]:
         """Return the template of a stack."""
 

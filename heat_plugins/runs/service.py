@@ -2,10 +2,12 @@
 """The door to runs, for commands and workflows alike."""
 
 from collections import abc
+import contextlib
 import dataclasses
-import re
+import functools
 import time
 
+from heat_plugins import bounds
 from heat_plugins.runs import errors
 from heat_plugins.runs import ledger
 from heat_plugins.runs import names
@@ -19,7 +21,7 @@ from heat_plugins.runs import unreadable
 from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import store as store_module
 
-_STACK_ID = re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
+_FAILURES = (runs.State.FAILED, runs.State.TIMED_OUT)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -28,13 +30,26 @@ class Filter:
 
     :ivar resource: the path of a deployment's resource, or of one that
         holds it.
+    :ivar server: the id of a server, or the path of its resource.
+    :ivar failed: whether only those that failed or timed out are wanted.
+    :ivar since: those that ended before it are not wanted, in seconds since
+        the epoch.
     :ivar limit: the most, the newest.
     """
 
     resource: str | None = None
+    server: str | None = None
     action: str | None = None
     state: runs.State | None = None
+    failed: bool = False
+    since: float | None = None
     limit: int | None = None
+
+    @property
+    def names_something(self) -> bool:
+        """Whether it names what may not exist."""
+        named = (self.resource, self.server, self.action)
+        return any(name is not None for name in named)
 
     def matches(self, run: runs.Run) -> bool:
         return (
@@ -44,6 +59,13 @@ class Filter:
                 self.resource is None
                 or f'{run.resource}.'.startswith(f'{self.resource}.')
                 or self.resource == run.deployment_id
+            )
+            and self.server in (None, run.server_id, run.server_name)
+            and (not self.failed or run.state in _FAILURES)
+            and (
+                self.since is None
+                or run.ended_at is None
+                or run.ended_at >= self.since
             )
         )
 
@@ -123,6 +145,9 @@ class Runs(ledger.Ledger):
         """Return runs of a stack as they stand now, the newest first.
 
         A warning names each that cannot be read.
+
+        :raises errors.NotFound: there is no such stack; or no run is wanted,
+            for there is no such resource, server or action.
         """
         found = self._records_at(stack)
         # What has arrived first: the record of a run is there before that.
@@ -130,6 +155,7 @@ class Runs(ledger.Ledger):
         listed = found.keys()
         self._sweep(found, listed, arrivals)
         settler = self._settler(found)
+        places = functools.cache(lambda: self._places(stack))
         result: list[runs.Run] = []
         for key in reversed(listed):
             if wanted.limit is not None and len(result) >= wanted.limit:
@@ -137,8 +163,11 @@ class Runs(ledger.Ledger):
             if wanted.action not in (None, key.action):
                 continue
             run = ledger.look(found, key, settler, arrivals, opened)
+            run = run and _named(run, places)
             if run is not None and wanted.matches(run):
                 result.append(run)
+        if not result and wanted.names_something:
+            self._check(stack, wanted, found, places())
         return result
 
     def show(self, stack: str, run_id: str) -> runs.Run:
@@ -147,7 +176,8 @@ class Runs(ledger.Ledger):
         :raises errors.NotFound: there is no such stack or run.
         :raises errors.Unreadable: its record cannot be read.
         """
-        return self._show(self._records_at(stack), run_id)
+        run = self._show(self._records_at(stack), run_id)
+        return _named(run, lambda: self._places(stack))
 
     # Ending
 
@@ -182,6 +212,49 @@ class Runs(ledger.Ledger):
         return run
 
     # What these share
+
+    def _places(self, stack: str) -> list[targets.Place]:
+        """Return the resources of a stack; none if it is deleted."""
+        try:
+            return self._finder.places(self._finder.root(stack))
+        except errors.NotFound:
+            return []
+
+    def _check(
+        self,
+        stack: str,
+        wanted: Filter,
+        found: records.Records,
+        places: list[targets.Place],
+    ) -> None:
+        """Refuse a filter that nothing can match.
+
+        :raises errors.NotFound: there is no such resource, server or action.
+        """
+        keys = found.keys()
+        if wanted.action is not None:
+            known = {key.action for key in keys}
+            if places and wanted.action not in known:
+                every = self._finder.targets(stack, None)
+                known |= {one.name for each in every for one in each.actions()}
+            _require('action', wanted.action, known, stack)
+        if wanted.resource is None and wanted.server is None:
+            return
+        known = {place.resource.physical_id for place in places}
+        paths = {place.path for place in places}
+        for run in _readable(found, keys):
+            known |= {run.deployment_id, run.server_id}
+            paths |= {run.resource, run.server_name or run.server_id}
+        for path in list(paths):
+            # A resource that holds one, too.
+            parts = path.split('.')
+            known |= {'.'.join(parts[:end]) for end in range(1, len(parts))}
+        for kind, name in (
+            ('resource', wanted.resource),
+            ('server', wanted.server),
+        ):
+            if name is not None:
+                _require(kind, name, known | paths, stack)
 
     def _forget_ended(self, found: records.Records, run_id: str) -> runs.Run:
         run = self._show(found, run_id)
@@ -226,7 +299,7 @@ class Runs(ledger.Ledger):
             return self._records(self._finder.root(stack).id)
         except errors.NotFound:
             found = self._records(stack)
-            if _STACK_ID.fullmatch(stack) and self._has(found):
+            if targets.STACK_ID.fullmatch(stack) and self._has(found):
                 return found
             raise
 
@@ -242,3 +315,37 @@ class Runs(ledger.Ledger):
             return self._finder.root(stack).gone
         except errors.NotFound:
             return True
+
+
+def _named(
+    run: runs.Run, places: abc.Callable[[], list[targets.Place]]
+) -> runs.Run:
+    """Return a run with the name of its server, as far as it has one.
+
+    :param places: the resources of its root stack, asked for if the record
+        does not say.
+    """
+    if run.server_name is not None:
+        return run
+    return dataclasses.replace(
+        run, server_name=targets.server_names(places()).get(run.server_id)
+    )
+
+
+def _readable(
+    found: records.Records, keys: abc.Iterable[names.Key]
+) -> abc.Iterator[runs.Run]:
+    for key in keys:
+        with contextlib.suppress(errors.Unreadable):
+            if (run := found.read(key)) is not None:
+                yield run
+
+
+def _require(
+    kind: str, name: str, known: abc.Collection[str], stack: str
+) -> None:
+    if name not in known:
+        raise errors.NotFound(
+            f'Stack {stack} has no {kind} {name}, and no run of one'
+            + bounds.did_you_mean(name, known)
+        )

@@ -4,8 +4,10 @@
 from collections import abc
 import contextlib
 import dataclasses
+import re
 from typing import Any
 
+from heat_plugins import bounds
 from heat_plugins.configs import actions
 from heat_plugins.configs import handover
 from heat_plugins.runs import errors
@@ -18,6 +20,10 @@ _KINDS = (
     'OS::Heat::StructuredDeployment',
 )
 _PATH = '.'
+
+#: What the id of a stack looks like.
+STACK_ID = re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
+
 # Names of others in a message.
 _OFFERED = 10
 
@@ -122,6 +128,7 @@ class Target:
         raise errors.Refused(
             f'{self.path} has no action {name}; it offers '
             f'{", ".join(own) or "none"} (they are compared letter by letter)'
+            + bounds.did_you_mean(name, own)
         )
 
     def _standalone_action(self, name: str) -> Action:
@@ -152,9 +159,25 @@ class Finder:
     def __init__(self, heat: orchestration.Orchestration) -> None:
         self._heat = heat
 
+    def stack(self, name_or_id: str) -> orchestration.Stack:
+        """Return a stack.
+
+        :raises errors.NotFound: there is none; it names one that may be meant.
+        """
+        try:
+            return self._heat.stack(name_or_id)
+        except errors.NotFound as exc:
+            if STACK_ID.fullmatch(name_or_id):
+                raise
+            known: list[str] = []
+            with contextlib.suppress(errors.RunError):
+                known = self._heat.stack_names()
+            hint = bounds.did_you_mean(name_or_id, known)
+            raise errors.NotFound(f'{exc}{hint}') from exc
+
     def root(self, name_or_id: str) -> orchestration.Stack:
         """Return a stack, or the one at the top if it is nested."""
-        stack = self._heat.stack(name_or_id)
+        stack = self.stack(name_or_id)
         while stack.parent:
             stack = self._heat.stack(stack.parent)
         return stack
@@ -186,7 +209,7 @@ class Finder:
             physical id; None for all deployments of the stack.
         :raises errors.NotFound: there is none.
         """
-        stack = self._heat.stack(name_or_id)
+        stack = self.stack(name_or_id)
         root, prefix = self._above(stack)
         places = self.places(stack)
         chosen = places if resource is None else _named(places, resource)
@@ -194,6 +217,7 @@ class Finder:
             raise errors.NotFound(
                 f'Stack {stack.name} has no resource {resource}; those of '
                 f'nested stacks are named parent.child. {_offer(places)}'
+                + bounds.did_you_mean(resource, [p.path for p in places])
             )
         below = _below(places, chosen)
         deployments = [
@@ -204,11 +228,7 @@ class Finder:
         if not deployments and len(chosen) == 1:
             # A type of the stack's own environment may be one as well.
             deployments = chosen
-        servers = {
-            place.resource.physical_id: prefix + place.path
-            for place in places
-            if place.resource.physical_id
-        }
+        servers = server_names(places, prefix)
         found = self._targets(root, prefix, deployments, servers)
         if resource is not None and not found:
             raise errors.NotFound(
@@ -229,16 +249,18 @@ class Finder:
         :param config: the config; one that is in no Heat has no id.
         :raises errors.NotFound: there is no such server.
         """
-        stack = self._heat.stack(name_or_id)
+        stack = self.stack(name_or_id)
         root, prefix = self._above(stack)
+        places = self.places(stack)
         found = [
             place
-            for place in _named(self.places(stack), resource)
+            for place in _named(places, resource)
             if place.resource.physical_id
         ]
         if not found:
             raise errors.NotFound(
                 f'Stack {stack.name} has no resource {resource} that is there'
+                + bounds.did_you_mean(resource, [p.path for p in places])
             )
         server = found[0].resource
         return Target(
@@ -332,6 +354,18 @@ def declared_inputs(
         *source.inputs,
         *(one for one in given.inputs if one['name'] not in known),
     ]
+
+
+def server_names(places: list[Place], prefix: str = '') -> dict[str, str]:
+    """Return the paths of servers' resources, by the servers' ids.
+
+    :param prefix: what stands in front of each path in the root stack.
+    """
+    return {
+        place.resource.physical_id: prefix + place.path
+        for place in places
+        if place.resource.physical_id
+    }
 
 
 def _named(places: list[Place], resource: str) -> list[Place]:

@@ -83,6 +83,14 @@ class HeatTest(testtools.TestCase):
         self.assertEqual('id-1', stack.id)
         self.assertTrue(stack.gone)
 
+    def test_names_of_stacks(self):
+        self.wire.answers['GET /stacks?limit=1000'] = (
+            200,
+            {'stacks': [{'stack_name': 'shop'}, {'stack_name': 'web'}]},
+            {},
+        )
+        self.assertEqual(['shop', 'web'], self.heat.stack_names())
+
     def test_resources_with_those_of_nested_stacks(self):
         stack = orchestration.Stack(
             id='id-1', name='shop', status='CREATE_COMPLETE', parent=None

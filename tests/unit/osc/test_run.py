@@ -2,6 +2,7 @@
 """``openstack software deployment run …``."""
 
 import configparser
+import dataclasses
 import pathlib
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from heat_plugins.osc import action
 from heat_plugins.osc import common
 from heat_plugins.osc import run
 from tests.unit.osc import base
+from tests.unit.runs import fake_heat
 
 ROOT = pathlib.Path(__file__).parents[3]
 
@@ -105,6 +107,106 @@ class ServerTest(base.CommandTestCase):
         self.heat.add_deployment(self.stack, 'web', 'server-2')
         _, output = self.run_command(action.ListActions, 'shop', 'web')
         self.assertIn('| server-2 |', output)
+
+
+class FilterTest(base.CommandTestCase):
+    def setUp(self):
+        super().setUp()
+        self.heat.add_resource(
+            self.stack, 'db_server', 'OS::Nova::Server', 'server-1'
+        )
+        nested = self.heat.add_stack('nested', parent=self.stack.id)
+        self.heat.add_resource(
+            self.stack, 'group', 'OS::Heat::ResourceGroup', 'g', nested.id
+        )
+        self.heat.add_deployment(nested, 'web', 'server-2')
+        self.heat.add_resource(nested, 'box', 'OS::Nova::Server', 'server-2')
+        self.failed = self.start()
+        self.answer(deploy_status_code=1)
+        self.now += 3600
+        self.show(self.failed)
+        self.other = self.start('FAIL/OVER')
+
+    def listed(self, *filters):
+        _, found = self.json(run.ListRuns, 'shop', *filters)
+        return [one['id'] for one in found]
+
+    def refused(self, *filters):
+        exc = self.assertRaises(exceptions.CommandError, self.listed, *filters)
+        return str(exc)
+
+    def test_by_server(self):
+        (target,) = self.runs.find('shop', 'group.web')
+        order = base.base.starting.Order(action='BACKUP')
+        there = self.runs.start(target, order)
+        for server in ('server-2', 'group.box'):
+            self.assertEqual([there.id], self.listed('--server', server))
+
+    def test_by_failure(self):
+        self.assertEqual([self.failed.id], self.listed('--failed'))
+        self.now += 4000
+        self.assertEqual(
+            [self.other.id, self.failed.id], self.listed('--failed')
+        )
+
+    def test_by_time_what_ended_before_is_left_out(self):
+        self.patch(common.time, 'time', lambda: self.now)
+        self.assertEqual([self.other.id], self.listed('--since', '30min'))
+        self.assertEqual(2, len(self.listed('--since', '2h')))
+
+    def test_what_exists_and_has_no_runs_is_an_empty_list(self):
+        for filters in (
+            ('--resource', 'group'),
+            ('--resource', 'group.web'),
+            ('--server', 'group.box'),
+            ('--action', 'CREATE'),
+        ):
+            self.assertEqual([], self.listed(*filters))
+
+    def test_what_does_not_exist_is_an_error_that_names_what_does(self):
+        for filters, said in (
+            (
+                ('--resource', 'group.wbe'),
+                'no resource group.wbe, and no run of one; did you mean '
+                '"group.web"?',
+            ),
+            (('--server', 'db_sever'), 'did you mean "db_server"?'),
+            (('--action', 'BAKCUP'), 'did you mean "BACKUP"?'),
+        ):
+            self.assertIn(said, self.refused(*filters))
+        self.assertNotIn('did you', self.refused('--resource', 'nosuch'))
+
+    def test_what_only_runs_know_by_now_exists(self):
+        self.answer()
+        self.heat.members[self.stack.id] = []
+        self.assertEqual(2, len(self.listed('--resource', 'db')))
+        self.assertEqual(
+            [], self.listed('--resource', 'db', '--state', 'running')
+        )
+        self.assertEqual(
+            [], self.listed('--server', 'db_server', '--state', 'running')
+        )
+
+    def test_a_stack_that_does_not_exist(self):
+        exc = self.assertRaises(
+            exceptions.CommandError, self.json, run.ListRuns, 'shpo'
+        )
+        self.assertIn('did you mean "shop"?', str(exc))
+
+    def test_an_id_of_a_stack_is_not_compared_with_names(self):
+        self.assertRaises(
+            exceptions.CommandError,
+            *(self.json, run.ListRuns, fake_heat.new_id()),
+        )
+        self.assertNotIn('stack_names ', self.heat.asked)
+
+    def test_a_run_without_the_name_has_that_of_today(self):
+        self.records.write(
+            dataclasses.replace(self.show(self.other), server_name=None)
+        )
+        self.assertEqual(2, len(self.listed('--server', 'db_server')))
+        _, shown = self.json(run.ShowRun, 'shop', self.other.id)
+        self.assertEqual('db_server', shown['server_name'])
 
 
 class RunTest(base.CommandTestCase):

@@ -204,6 +204,12 @@ class SeveralTest(base.CommandTestCase):
         self.assertEqual(0, code)
         self.assertEqual(['db', 'web'], [one['resource'] for one in shown])
 
+    def test_an_action_that_none_has_is_told_from_one_that_is_like_it(self):
+        exc = self.assertRaises(
+            exceptions.CommandError, self.trigger, '--all', 'BAKCUP'
+        )
+        self.assertIn('did you mean "BACKUP"?', str(exc))
+
     def test_nothing_is_started_if_one_of_them_has_no_such_action(self):
         self.heat.add_deployment(
             self.stack, 'plain', group='script', config='#!/bin/sh'

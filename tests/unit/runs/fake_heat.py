@@ -163,6 +163,10 @@ class Heat:
                 return stack
         raise errors.NotFound(f'Heat has no stack {name_or_id}')
 
+    def stack_names(self):
+        self._ask('stack_names', '')
+        return [one.name for one in self.stacks.values() if not one.parent]
+
     def template(self, stack):
         self._ask('template', stack.id)
         return self.templates[stack.id]

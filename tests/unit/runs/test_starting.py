@@ -154,6 +154,7 @@ class RefusalTest(base.RunsTestCase):
     def test_an_action_that_is_not_there(self):
         message = self.refused(action='BAKCUP')
         self.assertIn('BACKUP, FAIL/OVER', message)
+        self.assertTrue(message.endswith('; did you mean "BACKUP"?'), message)
 
     def test_an_action_of_the_stacks_life(self):
         self.assertIn('Heat runs it', self.refused(action='CREATE'))

@@ -59,6 +59,24 @@ class FindTest(base.RunsTestCase):
         ):
             self.assertRaises(errors.NotFound, self.runs.find, stack, resource)
 
+    def test_what_may_be_meant_is_named(self):
+        for find, stack, resource, meant in (
+            (self.runs.find, 'shpo', None, 'shop'),
+            (self.runs.find, 'shop', 'db_cofnig', 'db_config'),
+            (self.server, 'shop', 'db_cofnig', 'db_config'),
+        ):
+            exc = self.assertRaises(errors.NotFound, find, stack, resource)
+            self.assertIn(f'; did you mean "{meant}"?', str(exc))
+
+    def test_a_heat_that_lists_no_stacks_still_says_which_is_not_there(self):
+        self.heat.failing = {'stack_names': errors.Denied('no', 403)}
+        exc = self.assertRaises(errors.NotFound, self.runs.find, 'shpo')
+        self.assertIn('no stack shpo', str(exc))
+
+    def server(self, stack, resource):
+        config = self.heat.add_config()
+        return self.runs.server(stack, resource, config)
+
     def test_actions_and_their_inputs(self):
         (target,) = self.runs.find('shop', 'db')
         found = {one.name: one for one in target.actions()}
