@@ -133,7 +133,10 @@ class Report(command.Lister):
         """
         if parsed_args.formatter == 'table':
             return _for_people
-        if parsed_args.formatter in _STRUCTURED or not self.app.stdout.isatty():
+        if (
+            parsed_args.formatter in _STRUCTURED
+            or not self.app.stdout.isatty()
+        ):
             return lambda value, show: value
         return _for_terminal
 

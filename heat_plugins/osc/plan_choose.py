@@ -3,6 +3,7 @@
 
 from osc_lib import exceptions
 
+from heat_plugins import bounds
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import plan_common
@@ -130,7 +131,8 @@ class ListParameters(plan_common.PlanCommand):
         return parser
 
     def take_action(self, parsed_args):
-        found = self.way(parsed_args).call(
+        way = self.way(parsed_args)
+        found = way.call(
             'get_parameters',
             plan=parsed_args.plan,
             refresh=parsed_args.refresh,
@@ -155,6 +157,8 @@ class ListParameters(plan_common.PlanCommand):
                 for parameter, paths in listed
                 if parameters.is_of_role(parameter, paths, role)
             ]
+            if not listed:
+                _require_role(way, parsed_args.plan, role)
         headers = ('Name', 'Type', 'Value', 'Origin', 'Description')
         if parsed_args.long or parsed_args.nested:
             headers += ('Places',)
@@ -162,6 +166,15 @@ class ListParameters(plan_common.PlanCommand):
             headers += ('Default', 'Constraints', 'Hidden')
         rows = [_parameter(*one)[: len(headers)] for one in listed]
         return headers, rows
+
+
+def _require_role(way, plan, role):
+    known = [one['name'] for one in way.call('list_roles', plan=plan)]
+    if role not in known:
+        raise exceptions.CommandError(
+            f'Plan {plan} has no role {role}, and no parameter of one'
+            + bounds.did_you_mean(role, known)
+        )
 
 
 def _parameter(parameter, paths):

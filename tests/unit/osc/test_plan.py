@@ -247,6 +247,12 @@ class ChooseTest(PlanCase):
     def test_nothing_to_set_is_an_error(self):
         self.refused(plan_choose.SetParameters, 'plan')
 
+    def test_a_role_that_does_not_exist_is_an_error(self):
+        said = self.refused(
+            plan_choose.ListParameters, 'plan', '--role', 'Compute'
+        )
+        self.assertIn('has no role Compute', said)
+
     def test_roles(self):
         code, found = self.json(plan_choose.ListRoles, 'plan')
         self.assertEqual((0, []), (code, found))
