@@ -19,42 +19,61 @@ CONSTRAINTS := $(wildcard contrib/minicloud/constraints.txt)
 # How many processes run the tests; each has mini clouds of its own.
 JOBS ?= 3
 
-# How often `make test` tries a functional test once more that has failed, and
-# how many of them. What passes then is listed with what was wrong before: the
-# services are real and have races of their own, but so may we. RERUNS=0 takes
-# the first failure for what it is.
-RERUNS ?= 1
-RERUNS_AT_MOST ?= 3
+# How often a functional test that fails runs once more, and how many of them.
+# `make test` retries nothing: what passes on the second try has a race, which
+# may be ours.
+RERUNS ?= 0
+RERUNS_AT_MOST ?= 2
 RERUN = --reruns $(RERUNS) --max-suite-reruns $(RERUNS_AT_MOST) \
     --rerun-show-tracebacks
 
-# Where test-production finds its tests, and what test-heats runs.
+# Which functional tests run, by their markers; pyproject.toml explains them.
+FUNCTIONAL ?= not heats_classes
+
+# Where test-production finds its tests, what test-heats runs, and which
+# Pythons test-pythons looks for.
 PRODUCTION ?= tests/functional
 HEATS ?= heat24,heat25,heat26,heat27
+PYTHONS ?= 3.11 3.12 3.13
 
 # For pytest, such as ARGS='-k registry', or for the bench: ARGS=--help.
 ARGS ?=
 
-.PHONY: help venv lint unit functional test demo demo-plan bench docs
+PYTEST = $(PYTHON) -m pytest --numprocesses $(JOBS) --durations 30
+TIMES := $(MINICLOUD_HOME)/times.json
+
+.DEFAULT_GOAL := help
+
+# Each of these has a recipe under `do-<name>`, and keeps the time it took.
+TIMED := lint unit docs functional test test-all test-production test-pythons \
+    test-heats test-heats-classes coverage soak bench demo demo-plan venv
+.PHONY: help install-production $(TIMED) $(TIMED:%=do-%)
 
 help:
-	@echo 'make demo        watch a real Heat deploy software and run workflows'
-	@echo 'make demo-plan   watch templates become a plan that is deployed'
-	@echo 'make test        lint, docs and all tests'
-	@echo 'make lint        ruff, mypy, bandit and pip-audit'
-	@echo 'make unit        the tests that need no cloud; BAD_INPUT=long makes'
-	@echo '                 up more input, for an hour or so'
-	@echo 'make functional  the tests on the mini cloud'
-	@echo 'make test-production'
-	@echo '                 those, and more, with several engines, RabbitMQ,'
-	@echo '                 MariaDB and TLS; installs packages of Debian, as root'
-	@echo 'make soak        deployments there, with a fault every few seconds'
-	@echo 'make test-heats  the unit tests under each Heat that is supported'
-	@echo 'make bench       measure what waiting costs; takes most of an hour'
-	@echo 'make docs        the pages for users, in doc/build: html and man'
-	@echo 'make venv        the environment for all of these'
+	@python3 tests/timing.py list $(TIMES) Makefile
 
-venv: $(STAMP)
+demo: ## watch a real Heat deploy software and run workflows
+demo-plan: ## watch templates become a plan that is deployed
+lint: ## ruff, mypy, bandit and pip-audit
+unit: ## the tests without a cloud; BAD_INPUT=long makes up input for an hour
+docs: ## the pages for users, in doc/build: html and man
+functional: ## all tests on the mini cloud; FUNCTIONAL=quick: those of `test`
+test: ## lint, unit, docs and the tests marked quick; retries nothing
+test-all: ## everything, as CI runs it
+test-production: ## all and more on RabbitMQ, MariaDB, TLS; as root, on Debian
+test-pythons: ## unit tests on each Python found, functional on the newest
+test-heats: ## the unit tests under each Heat that is supported
+test-heats-classes: ## do Heat's own classes still have their defects? weekly
+coverage: ## the unit tests, and which branches they do not reach
+soak: ## deployments in production, with a fault every few seconds
+bench: ## measure what waiting costs; takes most of an hour
+venv: ## the environment for all of these
+
+$(TIMED):
+	@python3 tests/timing.py run $(TIMES) $@ \
+	    $(MAKE) --no-print-directory do-$@
+
+do-venv: $(STAMP)
 
 $(PYTHON):
 	$(MAKE_VENV)
@@ -66,7 +85,7 @@ $(STAMP): setup.cfg requirements.txt pyproject.toml | $(PYTHON)
 	    $(CONSTRAINTS:%=--constraint %) --editable '.[engine,test,validations]'
 	@touch $@
 
-lint: $(STAMP)
+do-lint: $(STAMP)
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
@@ -74,35 +93,54 @@ lint: $(STAMP)
 	    --recursive heat_plugins contrib
 	.ci/audit $(PYTHON)
 
-unit functional: %: $(STAMP)
-	$(PYTHON) -m pytest tests/$@ $(ARGS)
-
 # The unit tests have Heat in their own process, and with it what eventlet does
 # to Python's modules; so the others run apart. Those spend most of their time
-# waiting for agents, so several files run side by side.
-test: lint docs
-	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \
-	    tests/unit $(ARGS)
-	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \
-	    $(RERUN) tests/functional $(ARGS)
+# waiting for agents. Whichever process is idle takes tests from another.
+do-unit: $(STAMP)
+	$(PYTEST) --dist loadfile -m 'not heats_classes' tests/unit $(ARGS)
+
+do-functional: $(STAMP)
+	$(PYTEST) --dist worksteal $(RERUN) -m '$(FUNCTIONAL)' tests/functional \
+	    $(ARGS)
+
+# What fails soonest comes first.
+do-test:
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory docs
+	@$(MAKE) --no-print-directory functional FUNCTIONAL=quick
+
+do-test-all:
+	.ci/run
+
+do-test-pythons: $(STAMP)
+	$(PYTHON) tests/pythons.py $(PYTHONS)
+
+do-test-heats-classes: $(STAMP)
+	$(PYTEST) --dist loadfile -m heats_classes tests/unit $(ARGS)
+	$(PYTEST) --dist worksteal -m heats_classes tests/functional $(ARGS)
+
+do-coverage: $(STAMP)
+	$(PYTEST) --dist loadfile -m 'not heats_classes' --cov heat_plugins \
+	    --cov-report term:skip-covered --cov-report html tests/unit $(ARGS)
 
 install-production: $(STAMP)
 	contrib/minicloud/minicloud install --profile production
 
-test-production: install-production
-	FUNCTIONAL_PROFILE=production $(PYTHON) -m pytest $(RERUN) \
-	    $(PRODUCTION) $(ARGS)
+do-test-production: install-production
+	FUNCTIONAL_PROFILE=production $(PYTHON) -m pytest --durations 30 \
+	    $(RERUN) -m '$(FUNCTIONAL)' $(PRODUCTION) $(ARGS)
 
-soak: install-production
+do-soak: install-production
 	$(PYTHON) -m tests.functional.production.soak $(ARGS)
 
-test-heats: $(STAMP)
+do-test-heats: $(STAMP)
 	$(PYTHON) -m tox -e $(HEATS) -- $(ARGS)
 
-demo: $(STAMP)
+do-demo: $(STAMP)
 	$(DEMO)
 
-demo-plan: $(STAMP)
+do-demo-plan: $(STAMP)
 	contrib/demo/run-plan
 
 $(BENCH_STAMP): $(STAMP)
@@ -110,7 +148,7 @@ $(BENCH_STAMP): $(STAMP)
 	    $(CONSTRAINTS:%=--constraint %) --editable '.[bench]'
 	@touch $@
 
-bench: $(BENCH_STAMP)
+do-bench: $(BENCH_STAMP)
 	$(PYTHON) -m tests.bench $(ARGS)
 
 $(DOCS_STAMP): $(STAMP)
@@ -118,6 +156,11 @@ $(DOCS_STAMP): $(STAMP)
 	    $(CONSTRAINTS:%=--constraint %) --editable '.[docs]'
 	@touch $@
 
-docs: $(DOCS_STAMP)
-	$(PYTHON) -m sphinx -W --keep-going -q doc/source doc/build/html
-	$(PYTHON) -m sphinx -b man -W --keep-going -q doc/source doc/build/man
+# Read once, for both.
+DOCTREES := doc/build/doctrees
+
+do-docs: $(DOCS_STAMP)
+	$(PYTHON) -m sphinx -W --keep-going -q -d $(DOCTREES) \
+	    doc/source doc/build/html
+	$(PYTHON) -m sphinx -b man -W --keep-going -q -d $(DOCTREES) \
+	    doc/source doc/build/man

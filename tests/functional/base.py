@@ -15,7 +15,7 @@ import os
 import pathlib
 import sys
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'contrib/minicloud'))
@@ -47,6 +47,13 @@ def _shown(answer: rest.Answer) -> rest.Answer:
     if not answer.ok:
         raise NotShown(answer)
     return answer
+
+
+def cloud_name(name: str) -> str:
+    """Return what a cloud is called in this process of pytest-xdist."""
+    prefix = os.environ.get('FUNCTIONAL_PREFIX', '')
+    worker = os.environ.get('PYTEST_XDIST_WORKER')
+    return f'{prefix}{worker}-{name}' if worker else prefix + name
 
 
 def until(true: Callable[[], Any], seconds: float = 60) -> Any:
@@ -210,7 +217,20 @@ def curl_environment(cloud: minicloud_client.Cloud) -> dict[str, str]:
 
 
 class Stack:
-    """A stack, made and deleted over the REST API."""
+    """A stack, made and deleted over the REST API.
+
+    :cvar made: the stacks of the module whose tests run, for their logs.
+    """
+
+    made: ClassVar[list['Stack']] = []
+    _module = ''
+
+    @classmethod
+    def forget(cls, but_of: str) -> None:
+        """Forget the stacks of other modules than one."""
+        if but_of != cls._module:
+            cls._module = but_of
+            cls.made.clear()
 
     def __init__(
         self,
@@ -240,6 +260,7 @@ class Stack:
         assert answer.status == 201, answer
         self.id = str(answer.json()['stack']['id'])
         self._path = f'/stacks/{self.name}/{self.id}'
+        self.made.append(self)
 
     def acting_as(self, session: minicloud_client.Session) -> 'Stack':
         """Return it in the hands of somebody else of its project."""
@@ -303,7 +324,7 @@ class Stack:
         action = status.partition('_')[0] if status else ''
 
         def ended() -> Template | None:
-            found = self.show()
+            found = self.show(resolve_outputs=False)
             state = found['stack_status']
             if state.endswith('IN_PROGRESS') or not state.startswith(action):
                 return None
@@ -325,8 +346,10 @@ class Stack:
 
     # How it looks
 
-    def show(self) -> Template:
-        answer = self._session.get('orchestration', self._path)
+    def show(self, *, resolve_outputs: bool = True) -> Template:
+        """Return what Heat says of it; outputs cost the engine work."""
+        query = f'?resolve_outputs={resolve_outputs}'
+        answer = self._session.get('orchestration', self._path + query)
         if answer.status == 404:
             return {
                 'stack_status': 'DELETE_COMPLETE',
@@ -336,11 +359,12 @@ class Stack:
 
     @property
     def status(self) -> str:
-        return str(self.show()['stack_status'])
+        return str(self.show(resolve_outputs=False)['stack_status'])
 
     @property
     def reason(self) -> str:
-        return str(self.show()['stack_status_reason'])
+        shown = self.show(resolve_outputs=False)
+        return str(shown['stack_status_reason'])
 
     @property
     def outputs(self) -> Template:

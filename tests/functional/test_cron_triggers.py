@@ -119,6 +119,7 @@ def updated(stack, state='UPDATE_COMPLETE', **properties):
     stack.wait(state)
 
 
+@pytest.mark.quick
 def test_a_trigger_fires_and_runs_out(stacks, mistral):
     stack = made(stacks, pattern=OFTEN, count=3)
     trigger = mistral.only()
@@ -140,6 +141,7 @@ def test_a_trigger_fires_and_runs_out(stacks, mistral):
     assert (mistral.triggers(), mistral.trusts()) == ([], 0)
 
 
+@pytest.mark.quick
 def test_every_update_leaves_one_trigger_and_one_trust(stacks, mistral):
     stack = made(stacks, name='nightly')
     before = stack.resource('trigger')

@@ -24,6 +24,7 @@ def _created(stacks, **properties):
     return stack
 
 
+@pytest.mark.quick
 def test_delete_while_it_is_created(stacks):
     stack = stacks(base.software())
     waiting = stack.waiting()
@@ -32,6 +33,7 @@ def test_delete_while_it_is_created(stacks):
     assert waiting.put(servers.body()) == 401
 
 
+@pytest.mark.quick
 def test_delete_after_it_has_failed(stacks):
     stack = stacks(base.software())
     assert stack.waiting().put(servers.body(deploy_status_code=1)) == 201
@@ -91,6 +93,7 @@ def test_delete_is_left_out_if_nobody_can_answer_it(cloud, stacks):
     assert answer.status == 204
 
 
+@pytest.mark.quick
 def test_nested_stacks_share_the_container_of_their_root(cloud, stacks):
     template = base.software()
     template['resources']['group'] = {

@@ -82,6 +82,7 @@ CHECKS = {
 }
 
 
+@pytest.mark.quick
 def test_every_example_is_here() -> None:
     found = {path.stem for path in EXAMPLES.glob('*.yaml')}
     # That one has a test of its own.
@@ -122,11 +123,13 @@ WORKFLOWS = (
 )
 
 
+@pytest.mark.quick
 def test_every_example_of_workflows_is_here() -> None:
     found = {path.stem for path in (EXAMPLES / 'workflows').glob('*.yaml')}
     assert found == set(WORKFLOWS)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize('name', WORKFLOWS)
 def test_example_of_workflows_is_valid(
     name: str, cloud: base.minicloud_client.Cloud

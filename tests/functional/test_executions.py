@@ -98,6 +98,7 @@ def deleted(stack):
     stack.wait('DELETE_COMPLETE')
 
 
+@pytest.mark.quick
 def test_it_runs_on_create_on_a_changed_input_and_on_delete(
     stacks, executions
 ):
@@ -119,6 +120,7 @@ def test_it_runs_on_create_on_a_changed_input_and_on_delete(
     assert executions() == {}
 
 
+@pytest.mark.quick
 def test_an_action_and_an_environment_of_the_stack(stacks, session):
     def made(greeting):
         return {

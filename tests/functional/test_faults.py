@@ -158,6 +158,7 @@ def in_the_background(work: Callable[[], Any]) -> Any:
 # Swift is away
 
 
+@pytest.mark.quick
 def test_ten_seconds_of_503_are_ridden_out(cloud, stacks):
     stack = stacks(base.software())
     deployment = stack.waiting()
@@ -172,6 +173,7 @@ def test_ten_seconds_of_503_are_ridden_out(cloud, stacks):
     assert stack.outputs['deployment_greeting'] == 'hello'
 
 
+@pytest.mark.quick
 def test_restart_of_swift_is_ridden_out(cloud, stacks):
     stack = stacks(base.software())
     deployment = stack.waiting()
@@ -203,6 +205,7 @@ def test_killed_swift_holds_up_create_wait_and_delete(cloud, stacks):
     goes.wait('DELETE_COMPLETE')
 
 
+@pytest.mark.quick
 def test_outage_beyond_the_budget_ends_them_with_its_name(
     cloud, stacks, swift
 ):
@@ -314,6 +317,7 @@ def test_swift_that_takes_five_seconds_for_everything_is_waited_for(
 # Swift is there, and says something else
 
 
+@pytest.mark.quick
 def test_half_a_signal_is_none_and_the_whole_one_counts(cloud, stacks, swift):
     stack = stacks(base.software())
     deployment = stack.waiting()
@@ -325,6 +329,7 @@ def test_half_a_signal_is_none_and_the_whole_one_counts(cloud, stacks, swift):
     completes(stack)
 
 
+@pytest.mark.quick
 def test_signal_that_the_listing_does_not_show_is_found(cloud, stacks):
     stack = stacks(base.software())
     deployment = stack.waiting()
@@ -334,6 +339,7 @@ def test_signal_that_the_listing_does_not_show_is_found(cloud, stacks):
         completes(stack)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize('seconds', [0, 6])
 def test_refused_token_is_renewed(cloud, stacks, seconds):
     stack = stacks(base.software())
@@ -364,6 +370,7 @@ def test_token_that_is_refused_for_a_time_delays_the_hand_over(cloud, stacks):
         completes(stack)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize('content', ['nothing', 'a signal'])
 def test_container_that_is_deleted_is_made_again(
     cloud, stacks, swift, content
@@ -428,6 +435,7 @@ def test_signals_that_keep_coming_do_not_keep_a_stack(stacks):
 # The engine is away
 
 
+@pytest.mark.quick
 def test_stacks_of_a_killed_engine_can_be_updated_and_deleted(cloud, stacks):
     template = base.software()
     stack, gone = stacks(template), stacks(template)
@@ -460,6 +468,7 @@ def test_stack_of_a_restarted_engine_can_be_updated(cloud, stacks):
 # Several things at once
 
 
+@pytest.mark.quick
 def test_of_signals_by_several_ways_one_counts(cloud, stacks):
     """Each of five deployments is signalled in three ways at one time."""
     count = 5
@@ -561,6 +570,7 @@ def test_deployment_may_go_while_its_signal_arrives(stacks):
     completes(stack, 'UPDATE')
 
 
+@pytest.mark.quick
 def test_row_that_a_user_deletes_ends_the_wait(cloud, stacks):
     stack = stacks(base.software(deployments=2))
     rows = [stack.waiting(f'deployment{n}') for n in range(2)]
@@ -593,6 +603,7 @@ def test_key_of_the_account_is_what_it_was(account_key):
     assert account_key() == 'somebody-elses'
 
 
+@pytest.mark.quick
 def test_log_holds_no_secret(cloud):
     log = cloud.log('heat').read_text('utf-8', 'replace')
     assert 'waits for a signal' in log

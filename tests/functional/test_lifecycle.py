@@ -30,6 +30,7 @@ COMPONENT = {
 }
 
 
+@pytest.mark.quick
 def test_agent_signals_every_action(cloud, stacks):
     template = base.software(
         actions=['CREATE', 'UPDATE', 'SUSPEND', 'RESUME', 'DELETE']
@@ -60,6 +61,7 @@ def test_agent_signals_every_action(cloud, stacks):
     assert len({one['path'] for one in puts}) == 5
 
 
+@pytest.mark.quick
 def test_component_runs_what_it_has_for_each_action(cloud, stacks):
     template = base.software(config=COMPONENT)
     stack = stacks(template)
@@ -86,6 +88,7 @@ def test_component_runs_what_it_has_for_each_action(cloud, stacks):
     assert 'save' not in ran
 
 
+@pytest.mark.quick
 def test_update_keeps_the_deployment_and_makes_a_config(stacks):
     template = base.software()
     stack = stacks(template)
@@ -102,6 +105,7 @@ def test_update_keeps_the_deployment_and_makes_a_config(stacks):
     stack.wait('UPDATE_COMPLETE')
 
 
+@pytest.mark.quick
 def test_input_that_replaces_on_change_makes_another_deployment(stacks):
     template = base.software()
     config = template['resources']['config']['properties']
@@ -276,6 +280,7 @@ def test_second_signal_of_an_action_changes_nothing(stacks):
     assert stack.deployment().outputs['greeting'] == 'first'
 
 
+@pytest.mark.quick
 def test_failed_update_is_repeated_in_place_without_a_change(cloud, stacks):
     template = base.software()
     stack = stacks(template)
@@ -314,6 +319,7 @@ def test_failed_create_that_is_repeated_is_not_undone_after_it(stacks):
     stack.wait('DELETE_COMPLETE')
 
 
+@pytest.mark.quick
 def test_check_runs_nothing_and_notices_what_is_gone(cloud, stacks):
     stack = stacks(base.software())
     waiting = stack.waiting()

@@ -6,16 +6,14 @@ These make an instance of their own and throw it away.
 
 from collections.abc import Callable, Iterator
 import pathlib
-import sys
 import time
 from typing import Any
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / 'contrib/minicloud'))
+from tests.functional import base
 
-import minicloud_client  # noqa: E402
+minicloud_client = base.minicloud_client
 
 SCRIPT = """\
 #!/bin/sh
@@ -118,7 +116,7 @@ def until(true: Callable[[], bool], seconds: float = 60) -> None:
 
 @pytest.fixture(scope='module')
 def cloud() -> Iterator[minicloud_client.Cloud]:
-    instance = minicloud_client.Cloud('selftest')
+    instance = minicloud_client.Cloud(base.cloud_name('selftest'))
     instance.down(purge=True)
     instance.up(plugin='none')
     yield instance
@@ -210,7 +208,7 @@ def test_failed_start_leaves_no_process(
 ) -> None:
     conf = tmp_path / 'bad.conf'
     conf.write_text('[DEFAULT]\nauth_encryption_key = short\n')
-    other = minicloud_client.Cloud('selftest-bad')
+    other = minicloud_client.Cloud(base.cloud_name('selftest-bad'))
     with pytest.raises(minicloud_client.CommandError) as caught:
         other.up(plugin='none', conf=[conf])
     assert 'must be 32 characters' in str(caught.value)

@@ -110,6 +110,7 @@ def test_the_clock_backs_up_and_a_deleted_stack_leaves_nothing(
     base.until(lambda: base.Leftovers.of(cloud) == left, 30)
 
 
+@pytest.mark.quick
 def test_a_run_that_fails_fails_its_workflow_with_the_reason(
     cloud: base.minicloud_client.Cloud,
     stack: base.Stack,

@@ -29,6 +29,7 @@ def passing(mistral, *calls):
     assert [one for one in faults if one.times] == []
 
 
+@pytest.mark.quick
 def test_workflow_rides_out_passing_errors(made, mistral):
     done = True
     with mistral.failing(

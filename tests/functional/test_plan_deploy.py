@@ -38,6 +38,7 @@ def mistral(cloud: base.minicloud_client.Cloud) -> executions.Mistral:
     return executions.Mistral(cloud.session())
 
 
+@pytest.mark.quick
 def test_a_plan_is_chosen_set_deployed_changed_and_deleted(
     cloud: base.minicloud_client.Cloud, plans: Any
 ) -> None:

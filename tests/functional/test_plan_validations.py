@@ -146,6 +146,7 @@ def tasks(plan: planning.Plan, run: str, validation: str) -> Any:
     return about(plan, run)('validation result show', validation)
 
 
+@pytest.mark.quick
 def test_those_of_a_plan_are_run_by_mistral_and_kept(
     cloud: base.minicloud_client.Cloud, plan: planning.Plan
 ) -> None:

@@ -106,6 +106,7 @@ def at_once(*calls: Callable[[], Any]) -> list[Any]:
         return list(executor.map(caught, calls))
 
 
+@pytest.mark.quick
 def test_a_plan_is_made_changed_exported_and_deleted(
     user: User, plans: service.Plans
 ) -> None:

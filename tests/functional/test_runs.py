@@ -153,6 +153,7 @@ def signal_url(stack: base.Stack, name: str) -> str:
     return base.signal_url(config)
 
 
+@pytest.mark.quick
 def test_actions_are_listed_with_their_inputs(run: Commands) -> None:
     code, found = run('action list')
     assert code == 0
@@ -162,6 +163,7 @@ def test_actions_are_listed_with_their_inputs(run: Commands) -> None:
     assert types['level'] == 'Number'
 
 
+@pytest.mark.quick
 @pytest.mark.timeout(300)
 def test_a_server_runs_actions_until_their_ends(
     cloud: base.minicloud_client.Cloud,
@@ -318,6 +320,7 @@ def test_a_script_that_runs_is_not_stopped_and_its_result_is_late(
     assert found['late_result']['status'] == 'complete'
 
 
+@pytest.mark.quick
 def test_of_two_starts_at_once_one_is_refused(
     stack: base.Stack, run: Commands
 ) -> None:

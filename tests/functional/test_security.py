@@ -6,6 +6,8 @@ import hmac
 import time
 from urllib import parse
 
+import pytest
+
 from tests.functional import base
 from tests.functional import servers
 
@@ -16,6 +18,7 @@ def _answers(url, *methods):
     return [rest.send(method, url).status for method in methods]
 
 
+@pytest.mark.quick
 def test_url_is_good_for_one_object_and_for_putting_it(stacks):
     template = base.software(deployments=2)
     stack = stacks(template)
@@ -152,6 +155,7 @@ def test_servers_user_cannot_read_what_other_servers_are_handed(either):
     assert b'temp_url_sig' not in answer.body
 
 
+@pytest.mark.quick
 def test_secrets_are_in_no_log_event_or_reason(cloud, stacks):
     template = base.software(deployments=2)
     mine = template['resources']['deployment0']['properties']

@@ -66,6 +66,7 @@ def said(found, name):
     return found[name][1]
 
 
+@pytest.mark.quick
 def test_right_settings_succeed_and_leave_nothing_behind(cloud, check):
     before = base.Leftovers.of(cloud)
     found = check()

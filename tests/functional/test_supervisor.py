@@ -78,6 +78,7 @@ def with_actions(**properties: Any) -> Template:
     return base.software(config=config, input_values={}, **properties)
 
 
+@pytest.mark.quick
 @conftest.trusted
 @pytest.mark.timeout(240)
 def test_a_deployment_says_that_its_server_has_begun(

@@ -7,6 +7,8 @@ from tests.functional import base
 from tests.functional import conftest
 from tests.functional import servers
 
+pytestmark = pytest.mark.quick
+
 
 def _chosen(stack, name='deployment'):
     shown = stack.resource(name, 'signal_transport')['attributes']

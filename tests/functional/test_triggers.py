@@ -11,6 +11,8 @@ from tests.functional import conftest
 from tests.functional import servers
 from tests.functional import test_runs
 
+pytestmark = pytest.mark.quick
+
 Template = base.Template
 
 SERVERS = [f'server{number}' for number in range(5)]

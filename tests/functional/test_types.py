@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Structured deployments and groups, on real agents."""
 
+import pytest
+
 from tests.functional import base
 from tests.functional import servers
 
@@ -62,6 +64,7 @@ def _groups(**properties):
     return template
 
 
+@pytest.mark.quick
 def test_groups_deploy_to_each_of_their_servers(cloud, stacks):
     stack = stacks(_groups())
     with servers.agent(cloud, stack), servers.agent(cloud, stack, 'two'):
@@ -103,6 +106,7 @@ def _failed(stack, name):
     return found['resource_status_reason']
 
 
+@pytest.mark.quick
 def test_inputs_are_put_into_a_structured_config(cloud, stacks):
     config = _structured({'greet': [{'get_input': 'who'}, {'and': ['all']}]})
     template = base.software(config=config)
@@ -126,6 +130,7 @@ def test_inputs_are_put_into_a_structured_config(cloud, stacks):
     assert stack.outputs['deployment_greeting'] == 'hello moon'
 
 
+@pytest.mark.quick
 def test_members_that_go_together_may_go_in_batches_and_back(stacks):
     together = base.group(3)
     in_batches = base.group(

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Actions that are taken back: by a cancel, by a time limit."""
 
+import pytest
+
 from tests.functional import base
 from tests.functional import servers
 
@@ -30,6 +32,7 @@ def _with_bystander(**properties):
     return template
 
 
+@pytest.mark.quick
 def test_cancelled_create_is_never_run(cloud, stacks):
     stack = stacks(_with_bystander())
     waiting = stack.waiting()
@@ -47,6 +50,7 @@ def test_cancelled_create_is_never_run(cloud, stacks):
     assert stack.status == 'CREATE_FAILED'
 
 
+@pytest.mark.quick
 def test_cancelled_update_is_rolled_back_and_the_next_works(cloud, stacks):
     template = _with_bystander()
     stack = stacks(template)
@@ -74,6 +78,7 @@ def test_cancelled_update_is_rolled_back_and_the_next_works(cloud, stacks):
         assert waiting.config['id'] not in servers.has_run(agent)
 
 
+@pytest.mark.quick
 def test_action_ends_at_its_own_time_limit(cloud, stacks):
     template = _with_bystander(timeout=3)
     stack = stacks(template)

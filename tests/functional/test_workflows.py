@@ -5,12 +5,15 @@ import json
 import subprocess
 import urllib.parse
 
+import pytest
+
 from tests.functional import base
 from tests.functional import flows
 
 # What the examples say ----------------------------------------------------
 
 
+@pytest.mark.quick
 def test_definition_runs_by_signals_of_every_kind(cloud, made, mistral):
     stack = made(flows.example('definition'))
     prefix = f'{stack.name}.workflow'
@@ -71,6 +74,7 @@ def test_smallest_example_runs(made):
     assert flows.finished(stack)['output'] == {'result': 'Hello'}
 
 
+@pytest.mark.quick
 def test_workflow_in_properties_runs_and_reports_what_failed(made):
     stack = made(flows.example('structured'))
     stack.signal('workflow', {})
@@ -116,6 +120,7 @@ test:
 """
 
 
+@pytest.mark.quick
 def test_definition_comes_from_a_file_and_is_run_by_the_clock(made, mistral):
     content = flows.example('schedule')
     properties = content['resources']['workflow']['properties']
@@ -140,6 +145,7 @@ def test_definition_comes_from_a_file_and_is_run_by_the_clock(made, mistral):
 # Life ---------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_update_changes_adds_and_drops_in_place(made, mistral):
     definition = (
         f'{flows.SLOW}other:\n  {flows.NOOP}\nthird:\n  {flows.NOOP}\n'
@@ -174,6 +180,7 @@ def test_update_changes_adds_and_drops_in_place(made, mistral):
     assert f'{prefix}.echo' in mistral.names()
 
 
+@pytest.mark.quick
 def test_delete_ends_what_the_resource_began_and_nothing_else(made, mistral):
     definition = f'{flows.SLOW}other:\n  {flows.NOOP}\n'
     ended = made(flows.template(definition, default_workflow='slow'))

@@ -19,7 +19,8 @@ RUN = pathlib.Path(__file__).resolve().parents[2] / '.ci/run'
 MAKE = """\
 #!/bin/sh
 echo "make $*"
-echo '== 1 failed, 20 passed, 3 skipped, 2 rerun in 1.50s (0:00:01) =='
+case "$*" in *RERUNS=1*) rerun=', 1 rerun' ;; esac
+echo "== 1 failed, 20 passed, 3 skipped$rerun in 1.50s (0:00:01) =="
 """
 
 
@@ -57,16 +58,29 @@ class RunTest(testtools.TestCase):
         self.assertIn('make --no-print-directory test-production', output)
         self.assertNotIn('Not run', output)
         self.assertEqual(
-            ['6 of the tests tried once more', '60 passed, 3 failed'],
+            ['2 of the tests tried once more', '140 passed, 7 failed'],
             output.splitlines()[-2:],
         )
+
+    def test_two_functional_tests_are_tried_once_more_in_all(self):
+        _, output = self.run_ci(0)
+        calls = [one for one in output.splitlines() if 'RERUNS=1' in one]
+        self.assertEqual(
+            [('functional', '2'), ('test-production', '1')],
+            [(one.split()[2], one[-1]) for one in calls],
+        )
+
+    def test_a_missing_python_is_named_in_the_end(self):
+        self.program('bin/make', '#!/bin/sh\necho Not run: Python 3.99\n')
+        _, output = self.run_ci(4)
+        self.assertIn('Not run: Python 3.99', output.splitlines()[-7:])
 
     def test_packages_that_cannot_be_had_are_no_failure(self):
         code, output = self.run_ci(4)
         self.assertEqual(0, code)
         self.assertIn('Not run, as its packages cannot be had', output)
         self.assertNotIn('directory test-production', output)
-        self.assertEqual('40 passed, 2 failed', output.splitlines()[-1])
+        self.assertEqual('120 passed, 6 failed', output.splitlines()[-1])
 
     def test_an_installation_that_fails_is_a_failure(self):
         for installed in (1, 2, 127):

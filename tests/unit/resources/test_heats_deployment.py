@@ -12,6 +12,7 @@ import unittest
 
 from heat.engine.clients.os import swift as heats_swift
 from oslo_utils import timeutils
+import pytest
 from swiftclient import exceptions as swift_exceptions
 
 from tests.unit.resources import deployments
@@ -147,6 +148,7 @@ class DoneBetterTest(Scenarios, deployments.DeploymentTestCase):
         self.swift.fail(times, 503)
 
 
+@pytest.mark.heats_classes
 class HeatsOwnTest(Scenarios, deployments.DeploymentTestCase):
     TYPES = {}
 

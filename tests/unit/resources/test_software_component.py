@@ -6,6 +6,7 @@ import unittest
 
 from heat.common import exception
 from heat.engine.resources.openstack.heat import software_component as heats
+import pytest
 
 from heat_plugins.resources import checked_config
 from heat_plugins.resources import software_component
@@ -230,6 +231,7 @@ class SoftwareComponentTest(Cases, heat_fixture.HeatTestCase):
         self.assertEqual(*rows)
 
 
+@pytest.mark.heats_classes
 class HeatsOwnTest(Cases, heat_fixture.HeatTestCase):
     """The same against Heat's own class, which must fail."""
 

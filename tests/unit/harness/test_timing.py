@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``make`` tells how long its targets took."""
+
+import json
+import pathlib
+import re
+import sys
+
+import pytest
+
+from tests import timing
+
+MAKEFILE = pathlib.Path(timing.__file__).parents[1] / 'Makefile'
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / 'new' / 'times.json'
+
+
+def run(file, target, code):
+    command = [sys.executable, '-c', f'raise SystemExit({code})']
+    return timing.main(['run', str(file), target, *command])
+
+
+def test_the_last_run_of_each_target_is_kept(file):
+    assert run(file, 'lint', 0) == 0
+    assert run(file, 'unit', 3) == 3
+    assert run(file, 'lint', 1) == 1
+    known = timing.read(file)
+    assert {name: one['ok'] for name, one in known.items()} == {
+        'lint': False,
+        'unit': False,
+    }
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_targets_are_listed_with_their_times():
+    lines = timing.table(
+        'lint: ## ruff\nunit: $(STAMP) ## no cloud\nx: unit\nnew: ## new\n',
+        {
+            'lint': {'seconds': 59, 'ok': True},
+            'unit': {'seconds': 125, 'ok': False},
+        },
+    )
+    assert [' '.join(line.split()) for line in lines] == [
+        'make lint 59 s ruff',
+        'make unit 2 min 05 s (failed) no cloud',
+        'make new - new',
+    ]
+
+
+@pytest.mark.parametrize('content', ['', '[]', '{', '\0'])
+def test_unreadable_times_are_none(file, content):
+    file.parent.mkdir()
+    file.write_text(content)
+    assert timing.read(file) == {}
+    assert run(file, 'lint', 0) == 0
+    assert list(json.loads(file.read_text())) == ['lint']
+
+
+def test_each_timed_target_has_a_description():
+    makefile = MAKEFILE.read_text()
+    (timed,) = re.findall(r'TIMED := ((?:.*\\\n)*.*)', makefile)
+    described = {line.split()[1] for line in timing.table(makefile, {})}
+    assert described == set(timed.replace('\\', '').split())
