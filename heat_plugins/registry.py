@@ -55,6 +55,9 @@ class Offer:
 def load(conf: cfg.ConfigOpts) -> abc.Mapping[str, type[Any]]:
     """Load the resource classes, with one warning for what is left out.
 
+    An engine that starts in this process, or a fork of it, then looks for
+    deployments of dead engines.
+
     :param conf: Heat's configuration, whose ``[heat_plugins]
         disabled_resource_types`` are left out.
     :returns: a class for each resource type that can be served.
@@ -66,7 +69,24 @@ def load(conf: cfg.ConfigOpts) -> abc.Mapping[str, type[Any]]:
             {'types': ', '.join(names), 'reason': reason},
         )
         LOG.debug('Where the loading failed', exc_info=reason)
+    if offer.classes.keys() >= DEPLOYMENT_TYPES:
+        _begin_rescue()
     return offer.classes
+
+
+def _begin_rescue() -> None:
+    """Have engines resume deployments of dead ones; or warn, and go on."""
+    try:
+        # It needs Heat, and the names of the types.
+        from heat_plugins.engine import rescue
+
+        rescue.begin_with_engines()
+    except Exception as exc:
+        LOG.warning(
+            'heat-engine resumes no deployments of dead engines: '
+            '%(error)s: %(message)s',
+            {'error': type(exc).__name__, 'message': exc},
+        )
 
 
 def examine(conf: cfg.ConfigOpts) -> Offer:

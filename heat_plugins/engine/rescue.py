@@ -26,12 +26,13 @@ server, whose answer nobody would hear.
 """
 
 import dataclasses
+import functools
 import os
 import random
 import sys
 import threading
 import time
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from heat.common import context as heat_context
 from heat.common import exception
@@ -63,6 +64,9 @@ _TYPES = registry.DEPLOYMENT_TYPES | {
 #: How long Heat may take to check what it was told to, in seconds.
 CHECKING = 60
 
+# What is on a wrapped method, so that it is wrapped once.
+_MARK = 'heat_plugins_rescue'
+
 _lock = threading.Lock()
 # The process that looks; after a fork the child has to begin for itself.
 _process: int | None = None
@@ -93,20 +97,32 @@ def watch() -> None:
     ).start()
 
 
-def _watch_after_fork() -> None:
-    """Let a worker look that has nothing to do so far.
+def begin_with_engines() -> None:
+    """Let each process look from when its engine starts.
 
-    After all engines have died nobody else would.
+    Heat tells plugins nothing of that, and those who never start an engine
+    load plugins, too: the parent of forked workers, and tools. So this wraps
+    what starts one.
     """
-    patcher = sys.modules.get('eventlet.patcher')
-    if patcher is not None and patcher.is_monkey_patched('thread'):
-        # A fork has no hub yet that threads could run on; the first
-        # deployment begins.
+    service = sys.modules.get('heat.engine.service')
+    if service is None or hasattr(service.EngineService.start, _MARK):
         return
-    watch()
+    start = service.EngineService.start
 
+    @functools.wraps(start)
+    def start_and_watch(engine: Any) -> None:
+        start(engine)
+        try:
+            watch()
+        except Exception as exc:
+            LOG.warning(
+                'heat-engine runs, and resumes no deployments of dead '
+                'engines: %s',
+                _told(exc),
+            )
 
-os.register_at_fork(after_in_child=_watch_after_fork)
+    setattr(start_and_watch, _MARK, True)
+    service.EngineService.start = start_and_watch
 
 
 def _look_on() -> None:

@@ -19,7 +19,6 @@ from heat.objects import resource as resource_objects
 from heat.objects import software_config as config_objects
 from heat.rpc import api as rpc_api
 
-from heat_plugins.engine import rescue
 from heat_plugins.engine import rows
 from heat_plugins.resources import deployment_answers
 from heat_plugins.resources import deployment_beginning
@@ -57,10 +56,6 @@ class DeploymentMixin(
     SIGNAL_TRANSPORTS = transports.NAMES
     TIMEOUT = deployment_schema.TIMEOUT
     SIGNAL_URL_LIFETIME = deployment_schema.SIGNAL_URL_LIFETIME
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        rescue.watch()
 
     def get_attribute(self, key, *path):
         """Return an output of the last action, or what Heat adds to those.

@@ -3,14 +3,19 @@
 
 Run with the Python of an environment that has Heat, and --config-file. It
 takes the steps of heat.cmd.engine.launch_engine up to the engine's service
-object, which loads the plugins, and no further: that would need a database
-and a message bus. On standard output: JSON with the class of each resource
-type, the client plugins, and (logger, message) for each warning.
+object, which loads the plugins. To start it would need a database and a
+message bus, so Heat's own part of that is left out. On standard
+output: JSON with the class of each resource type, the client plugins,
+(logger, message) for each warning, and how many threads look for deployments
+of dead engines: once all is loaded, in a forked process once its engine has
+started, in its parent, and once that has started one, too.
 """
 
 import json
 import logging
+import os
 import sys
+import threading
 
 # Chooses the threading back end, before anything else of Heat.
 import heat.cmd.engine  # noqa: F401 # isort: skip
@@ -41,7 +46,11 @@ def probe():
     from heat.engine import resources
     from heat.engine import service
 
-    service.EngineService('host', 'engine')
+    service.EngineService.start = lambda engine: None
+    engine = service.EngineService('host', 'engine')
+    looking = [_looking(), _looking_in_child(engine), _looking()]
+    engine.start()
+    looking.append(_looking())
     infos = resources.global_env().registry._registry.items()
     return {
         'classes': {
@@ -51,7 +60,28 @@ def probe():
         },
         'clients': sorted(clients._mgr.names()),
         'warnings': collector.records,
+        'looking': looking,
     }
+
+
+def _looking():
+    return [one.name for one in threading.enumerate()].count(
+        'heat-plugins-rescue'
+    )
+
+
+def _looking_in_child(engine):
+    """Return how many threads look in a worker, as Heat forks it."""
+    reads, writes = os.pipe()
+    if os.fork() == 0:
+        try:
+            engine.start()
+            os.write(writes, b'%d' % _looking())
+        finally:
+            os._exit(0)
+    os.close(writes)
+    with open(reads, 'rb') as pipe:
+        return int(pipe.read())
 
 
 if __name__ == '__main__':

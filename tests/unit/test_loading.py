@@ -82,6 +82,21 @@ class InstalledTest(LoadingTest):
         self.assert_ours(OURS, engine)
         self.assertEqual([], self.warnings(engine))
 
+    def test_it_looks_for_dead_engines_where_an_engine_starts(self):
+        engine = self.environment.start_engine(
+            f'plugin_dirs = {self.default_dir}'
+        )
+        loaded, child, parent, started = engine['looking']
+        self.assertEqual((0, 1, 0, 1), (loaded, child, parent, started))
+
+    def test_it_does_not_where_heats_own_types_are_used(self):
+        engine = self.environment.start_engine(
+            f'plugin_dirs = {self.default_dir}',
+            '[heat_plugins]',
+            'disabled_resource_types = OS::Heat::StructuredDeployments',
+        )
+        self.assertEqual([0] * 4, engine['looking'])
+
     def test_a_disabled_type_is_heats_own(self):
         engine = self.environment.start_engine(
             f'plugin_dirs = {self.default_dir}',

@@ -4,6 +4,7 @@
 import os
 import threading
 import time
+from unittest import mock
 import uuid
 
 from heat.common import context
@@ -12,6 +13,7 @@ from heat.common import service_utils
 from heat.db import api as db_api
 from heat.engine import check_resource
 from heat.engine import resource
+from heat.engine import service
 from heat.engine import stack as parser
 from heat.engine import sync_point
 from heat.objects import service as service_objects
@@ -551,6 +553,30 @@ class WatchTest(heat_fixture.HeatTestCase):
         self.watch()
         self.patch(rescue, '_process', os.getpid() + 1)
         self.assertEqual(2, self.watch())
+
+    def engine(self):
+        """Return an engine whose start is wrapped; of Heat's, nothing."""
+        self.patch(
+            service.EngineService,
+            'start',
+            lambda engine: self.started.append('Heat'),
+        )
+        rescue.begin_with_engines()
+        return object.__new__(service.EngineService)
+
+    def test_it_begins_when_an_engine_has_started(self):
+        cfg.CONF.set_override('rescue_interval', 5, 'heat_plugins')
+        engine = self.engine()
+        rescue.begin_with_engines()
+        self.assertEqual([], self.started)
+        engine.start()
+        self.assertEqual(['Heat', 1], self.started)
+
+    def test_an_engine_starts_without_it(self):
+        self.patch(threading.Thread, 'start', mock.Mock(side_effect=OSError))
+        cfg.CONF.set_override('rescue_interval', 5, 'heat_plugins')
+        self.engine().start()
+        self.assertEqual(['Heat'], self.started)
 
     def test_an_interval_of_nothing_means_never(self):
         self.assertEqual(0, self.watch(interval=0))
