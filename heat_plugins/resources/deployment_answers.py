@@ -55,6 +55,9 @@ class Answers(signallers.Signalled):
         :raises exception.Error: it is one.
         """
         signaller = self._signaller()
+        if signaller.is_of_project:
+            # Users may answer for a server that cannot.
+            return
         if signaller.is_of_server and (
             signaller.user_id != self._get_user_id()
             or self._last_transport(row) not in transports.BY_SIGNAL
@@ -68,20 +71,15 @@ class Answers(signallers.Signalled):
                 % row.server_id,
             )
         naming = self.data().get(deployment_records.NAMING_KEY)
-        if not beginning.names_config(details):
-            if naming == row.server_id:
-                raise signal_events.refused(self, _unnamed(row))
-        elif naming != row.server_id and not signaller.is_of_project:
-            self.data_set(deployment_records.NAMING_KEY, row.server_id)
-
-
-def _unnamed(row):
-    return _(
-        'the agent of server %(server)s names the config that it answers, '
-        'and this result names none. To send one by hand, add "%(key)s": '
-        '"%(config)s"'
-    ) % {
-        'server': row.server_id,
-        'key': beginning.CONFIG_ID,
-        'config': row.config_id,
-    }
+        if beginning.names_config(details):
+            if naming != row.server_id:
+                self.data_set(deployment_records.NAMING_KEY, row.server_id)
+        elif naming == row.server_id:
+            raise signal_events.refused(
+                self,
+                _(
+                    'the agent of server %(server)s names the config that it '
+                    'answers (%(key)s), and this result names none'
+                )
+                % {'server': row.server_id, 'key': beginning.CONFIG_ID},
+            )
