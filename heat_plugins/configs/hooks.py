@@ -25,6 +25,21 @@ HOOKS: Final = frozenset(
     }
 )
 
+#: Those that bring a server into a described state, so that a second run of
+#: the same config does no harm.
+REPEATABLE: Final = frozenset(
+    {
+        'apply-config',
+        'chef',
+        'docker-compose',
+        'hiera',
+        'json-file',
+        'kubelet',
+        'puppet',
+        'salt',
+    }
+)
+
 #: The hook that runs a config as a program, inputs in its environment.
 SCRIPT: Final = 'script'
 

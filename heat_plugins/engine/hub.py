@@ -32,6 +32,7 @@ from heat_plugins.signals import cleaning
 from heat_plugins.signals import errors
 from heat_plugins.signals import keys
 from heat_plugins.signals import names
+from heat_plugins.signals import probes
 from heat_plugins.signals import sharing
 from heat_plugins.signals import watcher
 
@@ -216,6 +217,17 @@ class Hub(account.Account):
         age = now - self._signer_since
         of_container = self._signer.kind == keys.CONTAINER
         return of_container or age <= _ACCOUNT_KEY_SECONDS
+
+    def key_holds(self, signer: keys.Signer) -> bool:
+        """Say whether URLs of a signer work; see `probes.holds`.
+
+        If they do not, the next URL is made with the key that counts now.
+        """
+        if probes.holds(self.store, signer):
+            return True
+        if self._signer is not None and self._signer.key == signer.key:
+            self._forget_signer()
+        return False
 
     def _new_signer(self, attempt: sharing.Attempt) -> keys.Signer:
         try:

@@ -6,7 +6,7 @@ their properties, attributes and inputs, and replaces how an action is handed
 to the server (``deployment_handover``), how its beginning and its end are
 noticed (``deployment_beginning``, ``deployment_waiting``,
 ``deployment_answers``), how it is taken back, and how all goes in the end
-(``deployment_deletion``).
+(``deployment_deletion``). ``deployment_keys`` answers a changed key, and
 ``deployment_triggers`` starts other actions.
 """
 
@@ -24,6 +24,7 @@ from heat_plugins.resources import deployment_answers
 from heat_plugins.resources import deployment_beginning
 from heat_plugins.resources import deployment_deletion
 from heat_plugins.resources import deployment_handover
+from heat_plugins.resources import deployment_keys
 from heat_plugins.resources import deployment_records
 from heat_plugins.resources import deployment_schema
 from heat_plugins.resources import deployment_sweep
@@ -39,6 +40,7 @@ class DeploymentMixin(
     deployment_answers.Answers,
     deployment_handover.HandOver,
     deployment_waiting.Waiting,
+    deployment_keys.Keys,
     deployment_beginning.Beginning,
     deployment_deletion.Deleting,
     deployment_records.Records,

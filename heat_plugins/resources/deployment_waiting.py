@@ -21,6 +21,7 @@ from heat_plugins.engine import servers
 from heat_plugins.resources import transports
 from heat_plugins.signals import body
 from heat_plugins.signals import errors
+from heat_plugins.signals import keys
 from heat_plugins.signals import watcher
 
 LOG = foreign.logger(__name__)
@@ -51,6 +52,10 @@ class Wait:
     :ivar delivery_deadline: when the server has to have reported that it has
         begun; None if it need not.
     :ivar has_begun: whether it has.
+    :ivar signer: what has signed the URL that the server has, if any.
+    :ivar refused_signer: one of which the object store takes no URL any more,
+        as was told.
+    :ivar deliveries: how often that had the action delivered again.
     :ivar next_server_look: when to ask whether the server is still there.
     :ivar trouble: since when the object store keeps this action from going
         on: its URL cannot be made, or its signal cannot be fetched.
@@ -68,6 +73,9 @@ class Wait:
     watched: bool = False
     delivery_deadline: float | None = None
     has_begun: bool = False
+    signer: keys.Signer | None = None
+    refused_signer: keys.Signer | None = None
+    deliveries: int = 0
     trouble: watcher.Trouble | None = None
     lost_ids: set[str] = dataclasses.field(default_factory=set)
 
@@ -87,6 +95,7 @@ class Waiting:
     def _begin_wait(self, wait, signalling):
         wait.trouble = None
         wait.watched = signalling.watched
+        wait.signer = signalling.signer
         wait.ticket = watcher.Ticket(
             deployment_id=self.resource_id,
             config_id=wait.config_id,
@@ -175,7 +184,7 @@ class Waiting:
             # Whatever could not be fetched was not listed any more.
             wait.trouble = None
             self._check_trouble(wait)
-            return False
+            return self._check_key(wait)
         if sight in (watcher.Sight.ARRIVED, watcher.Sight.PEEK):
             outcome = self._take_signal(wait)
             if outcome is None:

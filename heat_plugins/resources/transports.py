@@ -22,6 +22,7 @@ from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
 from heat_plugins.signals import beginning
 from heat_plugins.signals import errors
+from heat_plugins.signals import keys
 from heat_plugins.signals import names
 
 LOG = foreign.logger(__name__)
@@ -77,6 +78,7 @@ class Signalling:
     :ivar report_name: where a report that the server has begun would lie,
         for TEMP_URL_POLL.
     :ivar report_url: the TempURL for that.
+    :ivar signer: what has signed them.
     :ivar timeout: in how many seconds the server has to answer.
     """
 
@@ -86,6 +88,7 @@ class Signalling:
     url: str | None = dataclasses.field(default=None, repr=False)
     report_name: str | None = None
     report_url: str | None = dataclasses.field(default=None, repr=False)
+    signer: keys.Signer | None = None
     timeout: int | None = None
 
     @property
@@ -268,6 +271,7 @@ class _TempURLPoll(_Transport):
             url=signer.url(name, expires),
             report_name=report_name,
             report_url=signer.url(report_name, expires),
+            signer=signer,
         )
 
     def _give_up(self, hub, why):

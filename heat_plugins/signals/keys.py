@@ -73,6 +73,10 @@ class Signer:
             digest=self.digest,
         )
 
+    def probe_url(self) -> str:
+        """Return a URL to ask with whether the store takes signatures."""
+        return self.url(_PROBE, int(time.time()) + _PROBE_SECONDS)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Ability:
@@ -95,6 +99,13 @@ def derive(secret: str, purpose: str) -> str:
     return hmac.new(
         secret.encode(), f'heat-plugins {purpose}'.encode(), hashlib.sha256
     ).hexdigest()
+
+
+def account_keys(store: store_module.ObjectStore) -> abc.Collection[str]:
+    """Return the keys that an account has."""
+    there = store.head_account()
+    names = (_KEY.format(ACCOUNT), _KEY_2.format(ACCOUNT))
+    return [there[name] for name in names if there.get(name)]
 
 
 def withdraw(store: store_module.ObjectStore, container: str) -> None:
@@ -387,5 +398,4 @@ class KeyKeeper:
         self, container: str, kind: str, key: str, digest: str
     ) -> bool:
         signer = self._signer(container, kind, key, digest)
-        expires = int(time.time()) + _PROBE_SECONDS
-        return self._store.probe(signer.url(_PROBE, expires))
+        return self._store.probe(signer.probe_url())

@@ -32,6 +32,7 @@ from heat_plugins.resources import software_deployment_group
 from heat_plugins.resources import structured_config
 from heat_plugins.resources import structured_deployment
 from heat_plugins.signals import keys
+from heat_plugins.signals import probes
 from heat_plugins.signals import watcher
 from tests.unit import fake_swift
 from tests.unit import heat_fixture
@@ -154,6 +155,8 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         self.addCleanup(hubs._hubs.clear)
         keys.KeyKeeper.forget_abilities()
         self.addCleanup(keys.KeyKeeper.forget_abilities)
+        probes.forget()
+        self.addCleanup(probes.forget)
         self.configure(temp_url_secret='s3cret')
         self.handed = []
         self.answer = {}

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the key of an account still signs: one probe for all who ask.
+
+Anybody who may write an account's headers can change its TempURL key. Each
+URL that the former key has signed is refused from then on, unless that key
+stays as the second one. The servers that hold such a URL cannot tell us.
+"""
+
+import dataclasses
+import threading
+import time
+
+from heat_plugins.signals import errors
+from heat_plugins.signals import keys
+from heat_plugins.signals import store as store_module
+
+#: Seconds between two probes of a key, in one process.
+INTERVAL = 30.0
+
+# Keys to remember; those that were not probed lately are forgotten.
+_MOST = 1000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Verdict:
+    at: float
+    holds: bool
+
+
+_verdicts: dict[tuple[str, str], _Verdict] = {}
+_lock = threading.Lock()
+
+
+def holds(store: store_module.ObjectStore, signer: keys.Signer) -> bool:
+    """Say whether URLs of a signer worked when that was last probed.
+
+    Nobody waits for somebody else's probe. A container's key is ours alone.
+    """
+    if signer.kind != keys.ACCOUNT:
+        return True
+    place = signer.storage_url, signer.key
+    now = time.monotonic()
+    with _lock:
+        last = _verdicts.get(place)
+        if last is not None and now - last.at < INTERVAL:
+            return last.holds
+        # Whoever made the signer has just tried or read its key.
+        holds_now = last is None or last.holds
+        _verdicts[place] = _Verdict(at=now, holds=holds_now)
+        _forget_old(now)
+    if last is not None:
+        holds_now = _probe(store, signer, last.holds)
+        with _lock:
+            _verdicts[place] = _Verdict(at=now, holds=holds_now)
+    return holds_now
+
+
+def forget() -> None:
+    """Forget all that was probed."""
+    with _lock:
+        _verdicts.clear()
+
+
+def _probe(
+    store: store_module.ObjectStore, signer: keys.Signer, before: bool
+) -> bool:
+    try:
+        # A store may refuse a URL for other reasons, so the account tells.
+        return store.probe(signer.probe_url()) or signer.key in (
+            keys.account_keys(store)
+        )
+    except errors.SignalError:
+        return before
+
+
+def _forget_old(now: float) -> None:
+    if len(_verdicts) > _MOST:
+        for place, verdict in list(_verdicts.items()):
+            if now - verdict.at > INTERVAL:
+                del _verdicts[place]

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The account's key is changed while a server has a URL of the former one."""
+
+from tests.unit import fake_swift
+from tests.unit.resources import deployments
+
+KEY = 'x-account-meta-temp-url-key'
+
+
+class ChangedKeyTest(deployments.DeploymentTestCase):
+    def setUp(self):
+        super().setUp()
+        self.swift = fake_swift.ceph(fake_swift.CEPH_ACCOUNT)
+
+    def account(self):
+        return self.swift.account(deployments.PROJECT)
+
+    def change(self):
+        """Change the account's key, as somebody else does."""
+        self.former = self.account()[KEY]
+        self.account()[KEY] = 'somebody else'
+
+    def events(self, stack):
+        return [one for one in deployments.events(stack) if '403' in one]
+
+    def test_under_auto_the_action_is_delivered_again(self):
+        stack, task = self.waiting(
+            deployments.template(signal_transport='AUTO')
+        )
+        self.change()
+        self.assertEqual(403, self.send(self.handed[0]))
+        self.step(task, 70)
+        self.assertEqual(2, len(self.handed))
+        self.assertEqual(1, len(self.in_metadata(stack)))
+        [event] = self.events(stack)
+        self.assertIn('Delivering CREATE again', event)
+        self.assertEqual(201, self.send(self.handed[1], {'answer': 'new'}))
+        self.finish(task)
+        self.assertEqual('COMPLETE', stack.status)
+        self.assertEqual('new', stack['deployment'].FnGetAtt('answer'))
+        self.delete(stack)
+        self.assertEqual([], self.deployment_rows())
+        self.assertEqual({}, self.swift._containers)
+
+    def test_what_may_be_repeated_is_delivered_again(self):
+        _, task = self.waiting(
+            deployments.template(config={'group': 'puppet', 'config': ''})
+        )
+        self.change()
+        self.step(task, 70)
+        self.assertEqual(2, len(self.handed))
+
+    def test_what_may_not_be_repeated_is_told_with_the_remedy(self):
+        stack, task = self.waiting()
+        self.change()
+        with self.assertLogs('heat_plugins.resources', 'WARNING') as log:
+            self.step(task, 300)
+        self.assertEqual(1, len(self.handed))
+        [event] = self.events(stack)
+        self.assertIn('X-Account-Meta-Temp-URL-Key-2', event)
+        self.assertLessEqual(len(event), 255)
+        self.assertEqual(1, len([one for one in log.output if '403' in one]))
+        # Then the URL that is out is good again.
+        self.account()[f'{KEY}-2'] = self.former
+        self.assertEqual(201, self.send(self.handed[0]))
+        self.finish(task)
+        self.assertEqual('COMPLETE', stack.status)
+
+    def test_a_former_key_that_stays_valid_is_no_change(self):
+        _, task = self.waiting(deployments.template(signal_transport='AUTO'))
+        self.change()
+        self.account()[f'{KEY}-2'] = self.former
+        self.step(task, 300)
+        self.assertEqual(1, len(self.handed))
+        self.assertEqual(201, self.send(self.handed[0]))
+        self.finish(task)
+
+    def test_an_answer_that_came_before_counts(self):
+        self.configure(
+            signal_poll_interval=3000.0,
+            signal_poll_interval_max=3000.0,
+            signal_direct_look_interval=3000.0,
+        )
+        stack, task = self.waiting(
+            deployments.template(signal_transport='AUTO')
+        )
+        self.send(self.handed[0], {'answer': 'in time'})
+        self.change()
+        self.finish(task, 70)
+        self.assertEqual(1, len(self.handed))
+        self.assertEqual('in time', stack['deployment'].FnGetAtt('answer'))
+
+    def test_keys_that_go_on_changing_do_not_repeat_it_for_ever(self):
+        _, task = self.waiting(deployments.template(signal_transport='AUTO'))
+        for number in range(8):
+            self.account()[KEY] = f'key {number}'
+            self.step(task, 70)
+        self.assertEqual(4, len(self.handed))
+
+    def test_a_probe_is_seldom_and_shared(self):
+        more = {f'm{number}': deployments.deployment() for number in range(4)}
+        _, task = self.waiting(deployments.template(resources=more))
+        self.step(task, 60)
+        del self.swift.seen[:]
+        self.step(task, 300)
+        probed = [one for one in self.swift.seen if one.method == 'HEAD']
+        self.assertIn(len(probed), range(5, 11))
+        self.assertTrue(all(one.signed for one in probed))
+
+    def test_a_container_with_a_key_of_its_own_is_not_probed(self):
+        self.swift = fake_swift.Cluster()
+        _, task = self.waiting()
+        del self.swift.seen[:]
+        self.step(task, 200)
+        self.assertEqual(
+            [], [one for one in self.swift.seen if one.method == 'HEAD']
+        )
+
+    def test_a_store_that_is_away_changes_nothing(self):
+        _, task = self.waiting(deployments.template(signal_transport='AUTO'))
+        self.step(task, 40)
+        self.swift.fail(1000, 503, 'HEAD')
+        self.step(task, 100)
+        self.assertEqual(1, len(self.handed))
+        self.swift.heal()
+        self.change()
+        self.step(task, 70)
+        self.assertEqual(2, len(self.handed))
