@@ -185,10 +185,24 @@ def _parse(parser, args=None, namespace=None):
     return parser.parse_intermixed_args(words, namespace)
 
 
+class _Cell(str):
+    """The text of a cell, sorted as the value that it shows."""
+
+    __slots__ = ('value',)
+
+    def __new__(cls, value):
+        # The lines in there are meant to be lines.
+        found = super().__new__(cls, foreign.block(value.human_readable()))
+        found.value = value
+        return found
+
+    def __lt__(self, other):
+        return self.value < other.value
+
+
 def _for_people(value, show):
     if isinstance(value, columns.FormattableColumn):
-        # The lines in there are meant to be lines.
-        value, show = value.human_readable(), foreign.block
+        return _Cell(value)
     return _for_terminal('' if value is None else value, show)
 
 

@@ -13,6 +13,7 @@ import testtools
 from heat_plugins.osc import action
 from heat_plugins.osc import common
 from heat_plugins.osc import run
+from heat_plugins.runs import service as services
 from tests.unit.osc import base
 from tests.unit.runs import fake_heat
 
@@ -258,6 +259,18 @@ class RunTest(base.CommandTestCase):
         self.assertIn('| 1 min 30 s |', output)
         _, (found,) = self.json(run.ListRuns, 'shop')
         self.assertEqual((90, 3600), (found['duration'], found['timeout']))
+
+    def test_they_are_sorted_as_numbers(self):
+        self.now += 90
+        self.answer()
+        self.runs.history('shop', services.Filter())
+        self.start()
+        self.now += 7
+        self.answer()
+        _, output = self.run_command(
+            run.ListRuns, 'shop', '--sort-column', 'Duration'
+        )
+        self.assertLess(output.index(' 7 s '), output.index(' 1 min 30 s '))
 
     def test_columns_are_named_as_in_the_table_or_in_json(self):
         for column in ('Started', 'started_at', 'STARTED'):
