@@ -45,6 +45,8 @@ def _input(one):
 class ListActions(common.Report):
     """List what can be run on the servers of a stack."""
 
+    example = 'shop'
+
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         common.add_stack(parser)
@@ -88,6 +90,8 @@ class Trigger(common.Report):
     Exit codes with --wait: 0 success, 3 failed, 4 timed out, 5 cancelled,
     1 not started or another error, 130 interrupted.
     """
+
+    example = 'shop --all BACKUP --wait --max-concurrent 10'
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)

@@ -17,6 +17,8 @@ class Apply(common.Report):
     deployment trigger".
     """
 
+    example = 'shop db_server --config-file fix.sh --wait'
+
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         common.add_stack(parser)

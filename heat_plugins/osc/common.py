@@ -93,15 +93,18 @@ class Report(command.Lister):
     cliff's formats for one thing leave csv out. `take_action` returns the
     columns, and rows or a `One`.
 
+    :cvar example: what its help shows behind its name.
     :ivar exit_code: what the command ends with if all goes well.
     :ivar progress: shows that the command works, until it prints.
     """
 
     exit_code = 0
+    example = ''
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.parse_args = functools.partial(_parse, parser)
+        parser.epilog = f'Example: {prog_name} {self.example}'
         return parser
 
     def run(self, parsed_args):

@@ -63,6 +63,8 @@ class RegisterNodes(NodeCommand):
     Exit codes: 0 success, 3 something is wrong with some node.
     """
 
+    example = 'nodes.yaml --dry-run'
+
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument(
@@ -131,6 +133,8 @@ class RegisterNodes(NodeCommand):
 class ListNodes(NodeCommand):
     """List the nodes of Ironic's that the project may see."""
 
+    example = '-c Name -c State'
+
     def take_action(self, parsed_args):
         shown = {
             'name': 'Name',
@@ -154,6 +158,8 @@ class IntrospectNodes(NodeCommand):
     A failure is tried again, but not what somebody has stopped. Ctrl-C stops
     the inspections. Exit codes: 0 success, 3 not all were inspected.
     """
+
+    example = '--all --provide'
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -228,6 +234,8 @@ class ProvideNodes(NodeCommand):
 
     Exit codes: 0 success, 3 not all of them have.
     """
+
+    example = 'node-1 node-2'
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)

@@ -27,6 +27,8 @@ class CreatePlan(plan_common.PlanCommand):
     name at once, one is told that the other has it.
     """
 
+    example = 'overcloud --from templates/ --render'
+
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         group = plan_common.add_source_options(parser, required=True)
@@ -78,6 +80,8 @@ class SetPlan(plan_common.PlanCommand):
     What is enabled and set in the plan stays.
     """
 
+    example = 'overcloud --from templates/ --prune'
+
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         plan_common.add_source_options(parser, required=False)
@@ -119,6 +123,8 @@ class SetPlan(plan_common.PlanCommand):
 class ListPlans(plan_common.PlanCommand):
     """List the plans of the project."""
 
+    example = '-f value -c Name'
+
     named = False
 
     def take_action(self, parsed_args):
@@ -132,6 +138,8 @@ class ListPlans(plan_common.PlanCommand):
 class ShowPlan(plan_common.PlanCommand):
     """Show what a plan is; of passwords and parameters only the names."""
 
+    example = 'overcloud'
+
     def take_action(self, parsed_args):
         way = self.way(parsed_args)
         return _shown(way.call('show', plan=parsed_args.plan))
@@ -139,6 +147,8 @@ class ShowPlan(plan_common.PlanCommand):
 
 class DeletePlan(plan_common.PlanCommand):
     """Delete a plan that has no stack, with all its files."""
+
+    example = 'overcloud'
 
     def take_action(self, parsed_args):
         plan = parsed_args.plan
@@ -152,6 +162,8 @@ class DeletePlan(plan_common.PlanCommand):
 
 class ExportPlan(plan_common.PlanCommand):
     """Write a plan as a tarball (gzip)."""
+
+    example = 'overcloud overcloud.tar.gz'
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)

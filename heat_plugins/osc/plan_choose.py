@@ -15,6 +15,8 @@ from heat_plugins.plans import parameters
 class ListCapabilities(plan_common.PlanCommand):
     """List what can be chosen in a plan, and what is."""
 
+    example = 'overcloud --enabled'
+
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument(
@@ -57,6 +59,8 @@ class ListCapabilities(plan_common.PlanCommand):
 
 class SetCapabilities(plan_common.PlanCommand):
     """Enable and disable environments of a plan, all of them or none."""
+
+    example = 'overcloud --enable environments/ceph.yaml'
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -104,6 +108,8 @@ class ListParameters(plan_common.PlanCommand):
     Hidden values are masked. The first time after a change Heat is asked,
     which takes a while for a large plan.
     """
+
+    example = 'overcloud --role Compute'
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -220,6 +226,8 @@ class SetParameters(_ChangeParameters):
     Heat has to take the plan with them, and each value has to fit.
     """
 
+    example = 'overcloud --role Compute Count=4'
+
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument(
@@ -254,6 +262,8 @@ class SetParameters(_ChangeParameters):
 class UnsetParameters(_ChangeParameters):
     """Take back what was set in a plan; list what is set still."""
 
+    example = 'overcloud ComputeCount'
+
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument(
@@ -273,6 +283,8 @@ class UnsetParameters(_ChangeParameters):
 
 class ListRoles(plan_common.PlanCommand):
     """List the roles of a plan's servers."""
+
+    example = 'overcloud'
 
     def take_action(self, parsed_args):
         rows = [

@@ -28,6 +28,8 @@ class DeployPlan(plan_common.PlanCommand):
     deployment failed, 1 it was not begun, 130 interrupted.
     """
 
+    example = 'overcloud --timeout 90'
+
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         group = parser.add_mutually_exclusive_group()
@@ -105,6 +107,8 @@ class ShowStatus(plan_common.PlanCommand):
     interrupted.
     """
 
+    example = 'overcloud --wait'
+
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument(
@@ -139,6 +143,8 @@ class ShowDiff(plan_common.PlanCommand):
     plan shows as well. Values of hidden parameters are masked. Exit code
     with --exit-code: 0 no difference, 3 some.
     """
+
+    example = 'overcloud --names-only'
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)

@@ -56,6 +56,8 @@ class ListRuns(_RunCommand):
     None is no error, but a resource, server or action that does not exist is.
     """
 
+    example = 'shop --failed --since 12h'
+
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument(
@@ -118,6 +120,8 @@ class ListRuns(_RunCommand):
 class ShowRun(_RunCommand):
     """Show what is known of a run."""
 
+    example = 'shop 00f2c40a --watch'
+
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         _add_run(parser)
@@ -147,6 +151,8 @@ class WaitRun(_RunCommand):
     when --timeout had passed, 130 interrupted; of several runs the largest.
     """
 
+    example = 'shop --timeout 600'
+
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         _add_run(parser, nargs='*')
@@ -175,6 +181,8 @@ class WaitRun(_RunCommand):
 
 class ShowOutput(_RunCommand):
     """Show the outputs of a run."""
+
+    example = 'shop 00f2c40a deploy_stdout --whole'
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -221,6 +229,8 @@ class CancelRun(_RunCommand):
     stopped: its agent cannot be reached. Its result is shown as late.
     """
 
+    example = 'shop 00f2c40a'
+
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         _add_run(parser, nargs='+')
@@ -237,6 +247,8 @@ class CancelRun(_RunCommand):
 
 class RepeatRun(_RunCommand):
     """Run an action once more, with the same inputs or others."""
+
+    example = 'shop 00f2c40a --input level=9 --wait'
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -262,6 +274,8 @@ class DeleteRun(_RunCommand):
     So is, by its ID, a run whose record cannot be read; it is taken from its
     server first, as it may go on.
     """
+
+    example = 'shop --all'
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)

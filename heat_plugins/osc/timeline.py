@@ -34,6 +34,8 @@ class ShowTimeline(common.Report):
     With -f json, yaml, csv or value it lists them.
     """
 
+    example = 'shop --output shop.svg --since 7d'
+
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         common.add_stack(parser)

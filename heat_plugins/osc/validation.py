@@ -69,6 +69,8 @@ class _SourceCommand(plan_common.PlanCommand):
 class ListValidations(_SourceCommand):
     """List validations: Ansible playbooks that say what they check."""
 
+    example = 'overcloud --group pre-deployment'
+
     def take_action(self, parsed_args):
         way = self.way(parsed_args)
         source, content = self.source(parsed_args)
@@ -111,6 +113,8 @@ class RunValidations(_SourceCommand):
     Exit codes: 0 all have passed, 3 some have not, 5 the run was stopped,
     1 it was not begun, 6 it goes on (--no-wait), 130 interrupted.
     """
+
+    example = 'overcloud --group pre-deployment'
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -247,6 +251,8 @@ class RunValidations(_SourceCommand):
 
 class StopValidations(common.Report):
     """Stop a run, wherever it runs, with all that it has begun there."""
+
+    example = '20261121T034228Z-00f2c40a'
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)

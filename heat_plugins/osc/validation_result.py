@@ -10,6 +10,8 @@ from heat_plugins.osc import validation_ways
 class ListResults(common.Report):
     """List the runs of validations that are kept, the latest first."""
 
+    example = 'overcloud'
+
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument(
@@ -49,6 +51,8 @@ class ShowResult(common.Report):
     Exit codes: 0 passed, 3 not passed, 5 stopped, 6 it goes on; with a
     validation always 0.
     """
+
+    example = '20261121T034228Z-00f2c40a check-ram'
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)

@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import io
 import re
+import shlex
 
 import pytest
 
@@ -94,6 +95,13 @@ def test_what_follows_two_dashes_is_no_option(parser):
         return
     given = required(parser, None)
     assert '-7' in parsed(parser, [*given, '--', *words[:-1], '-7'])
+
+
+def test_the_help_has_an_example_that_can_be_typed(parser):
+    lead, _, example = parser.epilog.partition(' openstack ')
+    assert lead == 'Example:'
+    assert example
+    parser.parse_args(shlex.split(example))
 
 
 def test_the_help_can_be_printed_anywhere(parser):
