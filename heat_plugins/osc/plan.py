@@ -6,9 +6,11 @@ import tempfile
 
 from osc_lib import exceptions
 
+from heat_plugins import bounds
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import plan_common
+from heat_plugins.plans import plan as plans
 
 
 def _shown(found):
@@ -121,7 +123,11 @@ class SetPlan(plan_common.PlanCommand):
 
 
 class ListPlans(plan_common.PlanCommand):
-    """List the plans of the project."""
+    """List the plans of the project.
+
+    A plan that is not ready was left half made or half deleted, unless
+    somebody is at work on it: create it with --resume, or delete it.
+    """
 
     example = '-f value -c Name'
 
@@ -129,10 +135,16 @@ class ListPlans(plan_common.PlanCommand):
 
     def take_action(self, parsed_args):
         rows = [
-            (one['name'], one['description'], one['created_at'])
+            (
+                one['name'],
+                # Mistral's side may be of the release before.
+                one.get('state', plans.UNKNOWN),
+                one['description'],
+                one['created_at'],
+            )
             for one in self.way(parsed_args).call('list')
         ]
-        return ('Name', 'Description', 'Created'), rows
+        return ('Name', 'State', 'Description', 'Created'), rows
 
 
 class ShowPlan(plan_common.PlanCommand):
@@ -173,13 +185,14 @@ class ExportPlan(plan_common.PlanCommand):
         parser.add_argument(
             '--secrets',
             action='store_true',
-            help='Include generated passwords; without them, a plan made of '
-            'the tarball gets others',
+            help='Include generated passwords and what is set for hidden '
+            'parameters; without them, a plan made of the tarball gets other '
+            'passwords. Files of the plan are written as they are',
         )
         return parser
 
     def take_action(self, parsed_args):
-        plans = self.way(parsed_args).core.plans
+        core = self.way(parsed_args).core
         path = pathlib.Path(parsed_args.file)
         try:
             # All of it or nothing; and nobody else may read it.
@@ -189,7 +202,7 @@ class ExportPlan(plan_common.PlanCommand):
                 part = pathlib.Path(folder, 'plan.tar.gz')
                 with part.open('xb') as file:
                     part.chmod(0o600)
-                    plans.export(
+                    left_out = core.plans.export(
                         parsed_args.plan, file, secrets=parsed_args.secrets
                     )
                 size = part.stat().st_size
@@ -198,4 +211,11 @@ class ExportPlan(plan_common.PlanCommand):
             raise exceptions.CommandError(
                 f'{parsed_args.file} cannot be written: {exc.strerror}'
             ) from exc
+        if left_out:
+            self.log.warning(
+                'Left out what is set for %s, which templates hide or do not '
+                'have. Set it again in a plan made of the tarball, or export '
+                'with --secrets',
+                bounds.listed(left_out),
+            )
         return ('file', 'bytes'), common.One((parsed_args.file, size))

@@ -165,6 +165,12 @@ class ShowDiff(plan_common.PlanCommand):
         found = way.call('diff', plan=parsed_args.plan)['differences']
         if parsed_args.exit_code and found:
             self.exit_code = common.FAILED
+        if not found:
+            self.log.warning(
+                'No difference: stack %s is what plan %s would deploy',
+                parsed_args.plan,
+                parsed_args.plan,
+            )
         shown = ('kind', 'change', 'name')
         if not parsed_args.names_only:
             shown += ('detail',)

@@ -253,7 +253,12 @@ class _ThroughMistral(_Way):
 
         found = self._ended(execution_id, tick)
         show.warn(found.output.get('warnings') or ())
-        self._judge(found)
+        try:
+            self._judge(found)
+        except errors.PlanError as exc:
+            raise type(exc)(
+                f'{exc} (execution {execution_id} of Mistral)'
+            ) from exc
 
     def _sent(self, operation, plan, content, progress, options):
         """Hand content to a workflow, in a tarball in the object store."""

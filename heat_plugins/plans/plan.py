@@ -20,6 +20,10 @@ _NAME = re.compile('[a-zA-Z][a-zA-Z0-9_.-]{2,179}')
 _RESERVED = 'heat-plugins-'
 
 
+#: The state of a plan whose container cannot be read.
+UNKNOWN = 'unknown'
+
+
 class State(enum.Enum):
     """How far a plan is; its container says so."""
 
@@ -30,11 +34,15 @@ class State(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Summary:
-    """A plan in a list of plans."""
+    """A plan in a list of plans.
+
+    :ivar state: a `State`, or `UNKNOWN`.
+    """
 
     name: str
     description: str
     created_at: str
+    state: str = UNKNOWN
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

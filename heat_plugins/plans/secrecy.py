@@ -37,13 +37,10 @@ def values(
     return frozenset(found)
 
 
-def of_content(content: references.Resolved) -> frozenset[str]:
-    """Return the texts sent to Heat that are not to be seen.
-
-    Those are what was generated, and what is set for parameters that some
-    template hides, or for some that were set in the plan and that no template
-    has: nobody can say that those may be seen.
-    """
+def hidden_in(
+    content: references.Resolved,
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names of parameters that some template hides, and of all."""
     hidden: set[str] = set()
     known: set[str] = set()
     for text in (content.template, *content.files.values()):
@@ -54,6 +51,17 @@ def of_content(content: references.Resolved) -> frozenset[str]:
             marks = (parameter.get('hidden'), parameter.get('NoEcho'))
             if any(str(mark).lower() == 'true' for mark in marks):
                 hidden.add(name)
+    return frozenset(hidden), frozenset(known)
+
+
+def of_content(content: references.Resolved) -> frozenset[str]:
+    """Return the texts sent to Heat that are not to be seen.
+
+    Those are what was generated, and what is set for parameters that some
+    template hides, or for some that were set in the plan and that no template
+    has: nobody can say that those may be seen.
+    """
+    hidden, known = hidden_in(content)
     found: set[str] = set()
     for key in content.environments:
         read = texts_module.mapping(content.files[key], key)

@@ -13,6 +13,7 @@ from heat_plugins.plans import checking
 from heat_plugins.plans import claims as claims_module
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
+from heat_plugins.plans import exporting
 from heat_plugins.plans import locks as locks_module
 from heat_plugins.plans import making
 from heat_plugins.plans import plan as plans
@@ -201,31 +202,43 @@ class Plans:
 
     def export(
         self, name: str, file: BinaryIO, *, secrets: bool = False
-    ) -> None:
+    ) -> tuple[str, ...]:
         """Write a plan as a tarball (gzip).
 
-        :param secrets: whether to write generated passwords, too; without
-            them a plan made of the tarball gets others. What was set by
-            hand is written in any case.
+        :param secrets: whether to write generated passwords and the values
+            of hidden parameters, too; see `exporting.without_secrets`.
+        :return: the names of parameters whose values are left out.
         """
         plan = self.load(name)
-        environment = plan.environment
-        if not secrets:
-            environment = secrets_module.withhold(environment)
-        text = environment.to_text().encode()
         container = self._container(name)
+        environment = plan.environment
+        left_out: tuple[str, ...] = ()
+        if not secrets:
+            environment, left_out = exporting.without_secrets(
+                environment, container.fetch
+            )
+        text = environment.to_text().encode()
         paths = sorted(plan.entries)
         with tarballs.writer(file) as add:
             for start in range(0, len(paths), _CHUNK):
                 found = container.fetch(paths[start : start + _CHUNK])
                 for path, content in found.items():
                     add(path, text if path == environments.PATH else content)
+        return left_out
 
     # Looking
 
     def summaries(self) -> list[plans.Summary]:
-        """Return the plans by name, from the registry alone."""
-        return self._claims.summaries()
+        """Return the plans by name, with how far each of them is."""
+        found = self._claims.summaries()
+        states = self._pool.each(
+            lambda name: self._container(name).state(),
+            [one.name for one in found],
+        )
+        return [
+            dataclasses.replace(one, state=state)
+            for one, state in zip(found, states, strict=True)
+        ]
 
     def load(self, name: str) -> plans.Plan:
         """Return a plan.

@@ -95,6 +95,15 @@ class Container:
             shared=_is_shared(headers),
         )
 
+    def state(self) -> str:
+        """Return how far the plan is that has this container's name."""
+        try:
+            mark = self.mark()
+        except store_errors.SignalError:
+            return plans.UNKNOWN
+        # The name comes before the container.
+        return (mark.state if mark else plans.State.CREATING).value
+
     def make(self, mark: Mark) -> None:
         """Make the container, or mark it anew."""
         self._pool.insist(

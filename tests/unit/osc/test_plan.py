@@ -21,6 +21,7 @@ from heat_plugins.osc import plan_ways
 from heat_plugins.plans import operations
 from heat_plugins.plans import steps
 from heat_plugins.plans import tarballs
+from heat_plugins.plans import texts
 from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes
 from tests.unit.validations import fakes as validation_fakes
@@ -363,3 +364,14 @@ class DeployTest(PlanCase):
         )
         _, found = self.json(plan_deploy.ShowDiff, 'plan', '--names-only')
         self.assertEqual({'Kind', 'Change', 'Name'}, set(found[0]))
+        self.cloud.heat.contents['plan'] = (
+            texts.load(content.template, 'root.yaml'),
+            fake_heat.answer(content)['Environment'],
+            dict(content.files),
+        )
+        with self.assertLogs(level='WARNING') as said:
+            code, found = self.json(
+                plan_deploy.ShowDiff, 'plan', '--exit-code'
+            )
+        self.assertEqual((0, []), (code, found))
+        self.assertIn('No difference', said.output[0])

@@ -159,6 +159,16 @@ class ThroughMistralTest(testtools.TestCase):
         self.assertRaises(errors.Refused, self.create)
         self.assertEqual({}, self.uploads().objects)
 
+    def test_a_refused_deployment_names_its_execution(self):
+        said = {'code': 'refused', 'message': 'Stack plan is in the way'}
+        self.looks += [('ERROR', {'error': said})]
+        error = self.assertRaises(
+            errors.Refused, self.way.deploy, 'plan', Shown(), wait=True
+        )
+        self.assertEqual(
+            'Stack plan is in the way (execution e-1 of Mistral)', str(error)
+        )
+
     def test_a_deployment_is_shown_to_its_end(self):
         self.cloud.plans.create('plan', fakes.content())
 

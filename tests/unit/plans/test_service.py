@@ -478,7 +478,7 @@ class ChangeTest(PlansCase):
         self.plans.resolve(self.plan)
         self.plans.summaries()
         self.assertEqual(
-            {'GET'},
+            {'GET', 'HEAD'},
             {one.method for one in self.cloud.swift.seen[self.sent :]},
         )
 
@@ -552,6 +552,42 @@ class ExportTest(PlansCase):
             {'secret': secret}, environment(secrets=True).passwords
         )
 
+    def test_it_holds_what_is_set_for_hidden_parameters_only_if_asked(self):
+        def set_all(environment):
+            return dataclasses.replace(
+                environment,
+                parameter_defaults={
+                    'who': 'me',
+                    'secret': 'geheim',
+                    'nobody_knows': 'verborgen',
+                },
+                environments=(
+                    *environment.environments,
+                    environments.Entry(
+                        data={'parameter_defaults': {'secret': 'geheim'}}
+                    ),
+                ),
+            )
+
+        self.plans.change('plan', set_all)
+        file = io.BytesIO()
+        left_out = self.plans.export('plan', file)
+        self.assertEqual(('nobody_knows', 'secret'), left_out)
+        text = tarballs.read(self.exported())['plan-environment.yaml']
+        self.assertNotIn(b'geheim', text)
+        self.assertNotIn(b'verborgen', text)
+        self.assertIn(b'who: me', text)
+        whole = tarballs.read(self.exported(secrets=True))
+        self.assertEqual(2, whole['plan-environment.yaml'].count(b'geheim'))
+        self.assertEqual((), self.plans.export('plan', file, secrets=True))
+
+    def test_nothing_that_is_set_leaves_a_plan_that_cannot_be_read(self):
+        self.plans.change(
+            'plan', lambda environment: with_parameter(environment, 'who')
+        )
+        self.cloud.swift.store().put_object('plan', 'root.yaml', b'a: [')
+        self.assertEqual(('who',), self.plans.export('plan', io.BytesIO()))
+
     def test_it_is_the_same_each_time(self):
         self.assertEqual(
             self.exported().getvalue(), self.exported().getvalue()
@@ -573,9 +609,23 @@ class ListTest(testtools.TestCase):
         cloud.registry.asked.clear()
         found = cloud.plans.summaries()
         self.assertEqual(['one', 'two'], [one.name for one in found])
+        self.assertEqual({'unknown'}, {one.state for one in found})
         self.assertEqual(['find'], cloud.registry.asked)
         self.assertEqual('A test', found[0].description)
         self.assertEqual('2027-01-15T08:00:00+00:00', found[0].created_at)
+
+    def test_what_is_half_made_shows(self):
+        cloud = fakes.Cloud()
+        for name in ('made', 'half'):
+            cloud.plans.create(name, fakes.content())
+        cloud.swift.store().post_container(
+            'half', {'x-container-meta-heat-plugins-plan': 'creating'}
+        )
+        cloud.plans._claims.take('named', '')
+        self.assertEqual(
+            {'made': 'ready', 'half': 'creating', 'named': 'creating'},
+            {one.name: one.state for one in cloud.plans.summaries()},
+        )
 
 
 def with_parameter(environment, name):
