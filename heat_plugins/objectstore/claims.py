@@ -94,14 +94,14 @@ def win(
     :raises Exception: somebody else has won; see `Contest`.
     """
     # Before our announcement can be in the way of others.
-    _rivals(contest, late=False)
+    _must_wait(contest, late=False)
     try:
         contest.announce()
         announced = clock()
         looks = 0
         while looks < _LOOKS:
             listed = clock()
-            if _rivals(contest, late=listed - announced > PATIENCE):
+            if _must_wait(contest, late=listed - announced > PATIENCE):
                 sleep(_PAUSE)
                 continue
             if clock() - listed <= PATIENCE:
@@ -115,13 +115,15 @@ def win(
     return False
 
 
-def _rivals(contest: Contest, *, late: bool) -> list[str]:
-    """Give way to earlier candidates; return those to wait for.
+def _must_wait(contest: Contest, *, late: bool) -> bool:
+    """Give way to earlier candidates; say whether there is a later one.
+
+    The first that is undecided says enough: of hundreds at once, each reads
+    about one other and not about all.
 
     :param late: whether a candidate that was there before our announcement
         must have decided by now, unless it has died.
     """
-    rivals = []
     for other in contest.others():
         if not contest.is_undecided(other):
             continue
@@ -130,8 +132,8 @@ def _rivals(contest: Contest, *, late: bool) -> list[str]:
         elif other < contest.ours:
             raise contest.lost(other)
         else:
-            rivals.append(other)
-    return rivals
+            return True
+    return False
 
 
 def create(

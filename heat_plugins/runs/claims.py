@@ -42,8 +42,9 @@ class Claims:
         contest = _Contest(self._records, run)
         if not claims.win(contest, clock=self._clock, sleep=self._sleep):
             raise errors.Refused(
-                f'{run.action} on {run.resource} could not be announced '
-                f'within {claims.PATIENCE:.0f} s; try again'
+                f'Cannot tell whether {run.action} runs on {run.resource} '
+                f'already: the object store needs more than '
+                f'{claims.PATIENCE:.0f} s for a listing. Try again later'
             )
 
 

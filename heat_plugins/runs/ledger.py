@@ -24,6 +24,10 @@ from heat_plugins.runs import waiting
 from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import store as store_module
 
+# Announcements of one action that are settled before another one is made.
+# The oldest comes first; after it there are those who start at the same time.
+_FORMER = 10
+
 
 class Ledger:
     """Starts runs, and knows what has become of them.
@@ -131,7 +135,7 @@ class Ledger:
         except store_errors.NotFound:
             return
         settler = self._settler(found)
-        for key in opened:
+        for key in opened[:_FORMER]:
             # What cannot be read is refused by who announces the next.
             with contextlib.suppress(errors.Unreadable):
                 run = found.read(key)

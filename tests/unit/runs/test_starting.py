@@ -260,6 +260,44 @@ class OneAtATimeTest(base.RunsTestCase):
         self.assertEqual(came[0].run_id, exc.run_id)
         self.assertEqual([], self.heat.given())
 
+    def test_of_two_hundred_at_once_each_is_refused_at_once(self):
+        self.cluster.store().put_container(self.records.container, {})
+        first, *_ = [
+            self.announce(names.new_run_id(self.now - 1 + number / 1000))
+            for number in range(200)
+        ]
+        self.cluster.seen.clear()
+        exc = self.assertRaises(errors.AlreadyRunning, self.start)
+        self.assertEqual(first.run_id, exc.run_id)
+        self.assertIn(f'Run {first.run_id} of BACKUP has not ended', str(exc))
+        self.assertLess(len(self.cluster.seen), 25)
+
+    def test_the_first_of_two_hundred_does_not_read_of_all_the_others(self):
+        came = []
+
+        def before(request):
+            if request.method == 'PUT' and names.OPEN in request.url:
+                self.cluster.before = lambda request: None
+                came.extend(
+                    self.announce(names.new_run_id(self.now + 1 + one / 1000))
+                    for one in range(200)
+                )
+                self.cluster.seen.clear()
+
+        def sleep(seconds):
+            # They give way one after another.
+            for key in came[:50]:
+                self.records.close(key)
+            del came[:50]
+
+        self.cluster.before = before
+        self.sleep = sleep
+        self.runs = self.service()
+        run = self.start()
+        self.assertEqual([run.id], [k.run_id for k in self.records.opened()])
+        asked = [one for one in self.cluster.seen if one.method == 'GET']
+        self.assertLess(len(asked), 25)
+
     def test_an_announcement_of_the_dead_is_not_in_the_way(self):
         self.cluster.store().put_container(self.records.container, {})
         self.announce(names.new_run_id(self.now - 3600))
