@@ -7,16 +7,20 @@ linear in its input up to a named limit, and constant beyond it:
 
 - `cut` a text before a regular expression sees it;
 - `read_json` instead of ``json.loads``;
+- `gunzip` instead of ``gzip.decompress``;
 - `closest` for "did you mean";
 - `listed` for problems and names in a message.
 """
 
 from collections.abc import Callable, Iterable, Sequence, Sized
 import difflib
+import gzip
 import heapq
+import io
 import itertools
 import json
 from typing import Any, Final
+import zlib
 
 #: Characters of a text that are matched to make a message from it.
 TEXT: Final = 4096
@@ -46,6 +50,16 @@ _COMPARED: Final = 8
 _COMPARED_LENGTH: Final = 64
 
 _Container = dict[Any, Any] | list[Any]
+
+
+class TooDeep(ValueError):
+    """A value is nested too deeply.
+
+    :param depth: the most levels.
+    """
+
+    def __init__(self, depth: int) -> None:
+        super().__init__(f'it is nested more than {depth} levels deep')
 
 
 def cut(text: str, limit: int = TEXT) -> str:
@@ -141,13 +155,14 @@ def read_json(
 
     :param depth: the most levels of lists and maps.
     :param parse_constant: called with ``NaN``, ``Infinity``, ``-Infinity``.
-    :raises ValueError: the text is not JSON, or is nested too deeply, or
-        holds a number of more digits than Python reads.
+    :raises TooDeep: it is nested too deeply.
+    :raises ValueError: it is not JSON, or holds a number of more digits than
+        Python reads.
     """
     try:
         value = json.loads(text, parse_constant=parse_constant)
     except RecursionError as exc:
-        raise ValueError('JSON is nested too deeply') from exc
+        raise TooDeep(depth) from exc
     check_depth(value, depth)
     return value
 
@@ -156,7 +171,7 @@ def check_depth(value: object, depth: int = DEPTH) -> None:
     """Refuse a value that is nested too deeply.
 
     :param value: as JSON has them: dicts, lists and scalars, without loops.
-    :raises ValueError: it has more than `depth` levels of lists and maps.
+    :raises TooDeep: it has more than `depth` levels of lists and maps.
     """
     level = _containers([value])
     for _ in range(depth):
@@ -164,7 +179,23 @@ def check_depth(value: object, depth: int = DEPTH) -> None:
             return
         level = [part for each in level for part in _containers(_parts(each))]
     if level:
-        raise ValueError(f'JSON is nested more than {depth} levels deep')
+        raise TooDeep(depth)
+
+
+def gunzip(packed: bytes, limit: int) -> bytes:
+    """Unpack gzip up to a limit; a thousandth of its size can be enough.
+
+    :param limit: the most bytes to unpack.
+    :raises ValueError: it is no gzip, or holds more than that.
+    """
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
+            content = file.read(limit + 1)
+    except (OSError, EOFError, zlib.error) as exc:
+        raise ValueError(f'it is no gzip: {exc}') from exc
+    if len(content) > limit:
+        raise ValueError(f'it unpacks to more than {limit} bytes')
+    return content
 
 
 def _containers(values: Iterable[Any]) -> list[_Container]:

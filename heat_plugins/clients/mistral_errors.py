@@ -11,6 +11,7 @@ from typing import Any, Final
 from keystoneauth1 import exceptions
 from mistralclient.api import base
 
+from heat_plugins import bounds
 from heat_plugins.workflows import service
 
 Kind = service.Kind
@@ -29,7 +30,7 @@ _BY_STATUS: Final = {
 # What another service has told Mistral arrives as a 500 with this in it.
 _INNER: Final = re.compile(r'\(HTTP (\d{3})\)')
 
-_NOISE: Final = re.compile(r'\s*\(Request-ID: [^)]*\)')
+_NOISE: Final = re.compile(r' ?\(Request-ID: [^)]{0,100}\)')
 
 
 def judge(error: Exception) -> service.MistralError | None:
@@ -62,7 +63,7 @@ def judge(error: Exception) -> service.MistralError | None:
 def answered(status: Any, message: Any) -> service.MistralError:
     """Judge an answer that is no success."""
     if isinstance(message, bytes):
-        message = message.decode(errors='replace')
+        message = message[: 4 * bounds.TEXT].decode(errors='replace')
     text = _line(message or '')
     # A proxy in front of Mistral answers with a page.
     if not text or text.startswith('<'):
@@ -78,7 +79,7 @@ def answered(status: Any, message: Any) -> service.MistralError:
 
 
 def _line(text: object) -> str:
-    return _NOISE.sub('', ' '.join(str(text).split()))
+    return _NOISE.sub('', ' '.join(bounds.cut(str(text)).split()))
 
 
 def trust_refused(error: Exception, trust_id: str | None) -> str | None:

@@ -12,6 +12,7 @@ from heat_plugins.clients import failures
 from heat_plugins.clients import rest
 from heat_plugins.plans import errors
 from heat_plugins.plans import protocols
+from heat_plugins.workflows import outcome
 
 #: So many rows come in one answer.
 _ROWS: Final = 1000
@@ -127,11 +128,8 @@ class Registry:
 
 
 def _record(row: abc.Mapping[str, Any]) -> protocols.Record:
-    values = row.get('variables') or {}
-    if isinstance(values, str):
-        values = json.loads(values)
     return protocols.Record(
         name=str(row['name']),
         description=str(row.get('description') or ''),
-        values=values if isinstance(values, dict) else {},
+        values=outcome.mapping(row.get('variables')),
     )

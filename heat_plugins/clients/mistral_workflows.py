@@ -234,5 +234,5 @@ def _ask(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def _fault(answer: Any) -> Any:
     try:
         return answer.json().get('faultstring')
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return answer.text

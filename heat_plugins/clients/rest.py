@@ -18,6 +18,7 @@ from keystoneauth1 import adapter
 from keystoneauth1 import exceptions
 from keystoneauth1 import session as ks_session
 
+from heat_plugins import bounds
 from heat_plugins.clients import keystone
 
 # Nobody waits longer than this for the first byte of an answer.
@@ -196,7 +197,7 @@ class Rest:
             return None
         try:
             return answer.json()
-        except ValueError as exc:
+        except (ValueError, RecursionError) as exc:
             raise Failure(
                 Kind.REFUSED,
                 f'{name} answered {method} of {what} with what is not JSON',
@@ -228,8 +229,8 @@ class Rest:
 
     def _said(self, answer: Any) -> str:
         try:
-            return str(self._service.words(answer.json()))
-        except (ValueError, KeyError, TypeError):
+            return bounds.cut(str(self._service.words(answer.json())))
+        except (ValueError, KeyError, TypeError, RecursionError):
             return ''
 
     def _unanswered(self, exc: exceptions.ClientException) -> Failure:

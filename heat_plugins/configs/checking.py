@@ -12,6 +12,7 @@ as ``findings.UNKNOWN``, and nothing is said about them. ``None`` is a null.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from heat_plugins import bounds
 from heat_plugins.configs import actions
 from heat_plugins.configs import findings
 from heat_plugins.configs import hooks
@@ -133,7 +134,7 @@ def _actions(config: Mapping[str, Any]) -> Iterator[findings.Problem]:
                 if action.strip():
                     yield from _owner(action, index, owners, where)
     if owners and not unsure and 'CREATE' not in owners:
-        offered = ', '.join(owners)
+        offered = bounds.listed(owners)
         yield findings.Problem(
             severity=findings.Severity.WARNING,
             code='no-create',

@@ -2,9 +2,9 @@
 """The hooks that run configs on a server, and what suits them."""
 
 from collections.abc import Iterator
-import difflib
 from typing import Final
 
+from heat_plugins import bounds
 from heat_plugins.configs import findings
 
 #: The hooks that heat-agents ships.
@@ -66,11 +66,11 @@ def check_tool(
             f'never signals; use one such as "script".',
         )
     elif hook not in HOOKS:
-        near = difflib.get_close_matches(hook.lower(), sorted(HOOKS), 1, 0.8)
+        near = bounds.closest(hook.lower(), sorted(HOOKS), 0.8)
         severity = (
             findings.Severity.WARNING if near else findings.Severity.NOTE
         )
-        hint = f' Is "{near[0]}" meant?' if near else ''
+        hint = f' Is "{near}" meant?' if near else ''
         yield findings.Problem(
             severity=severity,
             code='unknown-tool',

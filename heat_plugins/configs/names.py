@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 import re
 from typing import Any, Final
 
+from heat_plugins import bounds
 from heat_plugins.configs import actions
 from heat_plugins.configs import findings
 from heat_plugins.configs import hooks
@@ -183,7 +184,7 @@ def _duplicates(
         places[name].append(index)
     for name, indexes in places.items():
         if len(indexes) > 1:
-            listed = ', '.join(f'{kind}s[{i}]' for i in indexes)
+            listed = bounds.listed([f'{kind}s[{i}]' for i in indexes])
             yield findings.Problem(
                 severity=findings.Severity.ERROR,
                 code=f'duplicate-{kind}',

@@ -10,6 +10,8 @@ from collections import abc
 import dataclasses
 from typing import Final
 
+from heat_plugins import bounds
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Driver:
@@ -101,10 +103,11 @@ def find(pm_type: str) -> Driver | None:
 def advice(pm_type: str) -> str:
     """Say why there is none, and what to do."""
     gone = _GONE.get(pm_type.strip().lower())
+    shown = bounds.shortened(pm_type)
     if gone:
-        return f'Ironic has no driver {pm_type} any more: {gone}'
+        return f'Ironic has no driver {shown} any more: {gone}'
     known = ', '.join(NAMES)
     return (
-        f'pm_type {pm_type} is not known here, but {known}; of any other '
+        f'pm_type {shown} is not known here, but {known}; of any other '
         'give driver and driver_info as Ironic has them'
     )

@@ -11,6 +11,7 @@ import json
 from typing import Any
 import uuid as uuids
 
+from heat_plugins import bounds
 from heat_plugins.nodes import addresses
 from heat_plugins.nodes import drivers
 from heat_plugins.nodes import node
@@ -62,6 +63,10 @@ _PORT = {
     'pxe_enabled',
     'uuid',
 }
+
+
+# Digits of a number; Ironic keeps 64 bits.
+_DIGITS = 18
 
 
 class _Wrong(Exception):
@@ -199,10 +204,11 @@ def _ports(entry: abc.Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
     for one in found:
         port = dict(one) if isinstance(one, dict) else {'address': one}
         if unknown := sorted(str(name) for name in port.keys() - _PORT):
-            raise _Wrong('a port has no ' + ', '.join(unknown))
+            raise _Wrong(f'a port has no {bounds.listed(unknown)}')
         address = addresses.mac(port.get('address'))
         if address is None:
-            raise _Wrong(f'{port.get("address")!r} is no MAC address')
+            shown = bounds.shortened(repr(port.get('address')))
+            raise _Wrong(f'{shown} is no MAC address')
         ports.append({**port, 'address': address})
     if len({port['address'] for port in ports}) < len(ports):
         raise _Wrong('it has a MAC address twice')
@@ -255,7 +261,7 @@ def _said(value: Any) -> str:
 def _number(entry: abc.Mapping[str, Any], name: str) -> int:
     value = entry[name]
     text = str(value).strip()
-    if isinstance(value, bool) or not text.isdecimal():
+    if isinstance(value, bool) or not text.isdecimal() or len(text) > _DIGITS:
         raise _Wrong(f'{name} is no whole number')
     return int(text)
 
@@ -266,7 +272,8 @@ def _uuid(value: Any) -> str | None:
     try:
         return str(uuids.UUID(str(value)))
     except ValueError as exc:
-        raise _Wrong(f'uuid {value} is none') from exc
+        shown = bounds.shortened(str(value))
+        raise _Wrong(f'uuid {shown} is none') from exc
 
 
 def _text(value: Any) -> str:
@@ -296,7 +303,9 @@ def _once(
             if (what, value) in owners
         ]
         if taken:
-            reason = 'its ' + ', its '.join(dict.fromkeys(taken))
+            reason = 'its ' + bounds.listed(
+                dict.fromkeys(taken), between=', its '
+            )
             found.append(node.Flaw(label=entry.label, reason=reason))
             continue
         owners.update(dict.fromkeys(_marks(entry), entry.label))

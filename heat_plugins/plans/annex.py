@@ -6,11 +6,10 @@ it, and the hash of the content does not cover it.
 """
 
 import gzip
-import io
 import json
 from typing import Any
-import zlib
 
+from heat_plugins import bounds
 from heat_plugins.plans import storage
 from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import store as store_module
@@ -38,19 +37,10 @@ class Annex:
             packed = self._store.get_object(
                 self._container, f'{storage.OWN}{name}', _LIMIT
             )
-            with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
-                text = file.read(_LIMIT + 1)
-            return json.loads(text) if len(text) <= _LIMIT else None
+            return json.loads(bounds.gunzip(packed, _LIMIT))
         except store_errors.NotFound:
             return None
-        except (
-            store_errors.BadSignal,
-            OSError,
-            EOFError,
-            ValueError,
-            RecursionError,
-            zlib.error,
-        ):
+        except (store_errors.BadSignal, ValueError, RecursionError):
             return None
 
     def write(self, name: str, value: Any) -> None:

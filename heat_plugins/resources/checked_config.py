@@ -9,6 +9,7 @@ from heat.engine import function
 from heat.engine import resource
 from heat.engine import rsrc_defn
 
+from heat_plugins import bounds
 from heat_plugins import foreign
 from heat_plugins.configs import checking
 from heat_plugins.configs import findings
@@ -47,7 +48,7 @@ class CheckedConfig:
                         'type': self.type(),
                         'resource': self.name,
                         'stack': self.stack.name,
-                        'texts': ' '.join(texts),
+                        'texts': bounds.listed(texts, between=' '),
                     },
                 )
         errors = [
@@ -61,7 +62,7 @@ class CheckedConfig:
                     self.t.name,
                     template.get_section_name(rsrc_defn.PROPERTIES),
                 ],
-                message=' '.join(errors),
+                message=bounds.listed(errors, between=' '),
             )
 
     def described(self):

@@ -2,13 +2,13 @@
 """How a cron trigger is made, and made again."""
 
 import dataclasses
-import json
 
 from heat.engine import resource as heat_resource
 
 from heat_plugins.resources import mistral_calls
 from heat_plugins.resources import trigger_steps
 from heat_plugins.resources import trust_probe
+from heat_plugins.workflows import outcome
 from heat_plugins.workflows import schedule
 from heat_plugins.workflows import service
 from heat_plugins.workflows import trigger_plan
@@ -179,12 +179,7 @@ class Change(trigger_steps.Steps):
 def declared(workflow):
     """Return the inputs that a workflow declares; None if unknown."""
     interface = getattr(workflow, 'interface', None)
-    if isinstance(interface, str):
-        try:
-            interface = json.loads(interface)
-        except ValueError:
-            return None
-    return interface.get('input') if isinstance(interface, dict) else None
+    return outcome.mapping(interface).get('input')
 
 
 def _since(resource):

@@ -3,7 +3,6 @@
 
 import contextlib
 import dataclasses
-import json
 
 from heat.common import exception
 from heat.engine import resource
@@ -308,6 +307,6 @@ def _loaded(text):
     if not isinstance(text, str):
         return text
     try:
-        return json.loads(text)
+        return bounds.read_json(text)
     except ValueError:
         return text

@@ -7,6 +7,7 @@ import enum
 import json
 from typing import Any, TypeVar
 
+from heat_plugins import bounds
 from heat_plugins import masking
 from heat_plugins.runs import names
 from heat_plugins.signals import body
@@ -151,7 +152,7 @@ class Run:
         :raises ValueError: it is none.
         """
         try:
-            values = json.loads(record)
+            values = bounds.read_json(record)
             json.dumps(values, allow_nan=False)
             known = {field.name for field in dataclasses.fields(cls)}
             kept = {k: v for k, v in values.items() if k in known}
@@ -165,7 +166,6 @@ class Run:
         except (
             AttributeError,
             KeyError,
-            RecursionError,
             TypeError,
         ) as exc:
             raise ValueError(f'it is no record of a run: {exc}') from exc

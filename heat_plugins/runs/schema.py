@@ -3,11 +3,11 @@
 
 from collections import abc
 import contextlib
-import difflib
 import json
 import math
 from typing import Any
 
+from heat_plugins import bounds
 from heat_plugins.runs import errors
 from heat_plugins.signals import beginning
 
@@ -62,7 +62,10 @@ def values(
         for one in declared
         if one['name'] not in RESERVED
     }
-    wrong = [_unknown(name, known) for name in given if name not in known]
+    unknown = [name for name in given if name not in known]
+    wrong = [_unknown(name, known) for name in unknown[: bounds.LISTED]]
+    # These are only counted.
+    wrong += unknown[bounds.LISTED :]
     result: dict[str, Any] = {}
     for name, one in known.items():
         if name in given:
@@ -71,18 +74,18 @@ def values(
                 result[name] = converted(given[name], kind)
             except ValueError:
                 wrong.append(
-                    f'input "{name}" should be {_KINDS.get(kind, kind)} '
-                    f'({kind})'
+                    f'input "{bounds.shortened(name)}" should be '
+                    f'{_KINDS.get(kind, kind)} ({kind})'
                 )
             continue
         result[name] = current.get(name, one.get('default'))
         if result[name] is None:
             wrong.append(
-                f'input "{name}" has no value, neither in the stack nor by '
-                'default; give one'
+                f'input "{bounds.shortened(name)}" has no value, '
+                'neither in the stack nor by default; give one'
             )
     if wrong:
-        raise errors.Refused('; '.join(wrong))
+        raise errors.Refused(bounds.listed(wrong, between='; '))
     return result
 
 
@@ -136,10 +139,7 @@ def _boolean(value: Any) -> bool:
 def _map_or_list(value: Any) -> Any:
     found = value
     if isinstance(value, str):
-        try:
-            found = json.loads(value)
-        except RecursionError as exc:
-            raise ValueError from exc
+        found = bounds.read_json(value)
     if not isinstance(found, (dict, list)):
         raise ValueError
     # NaN and its like are no JSON, though Python reads them.
@@ -147,8 +147,9 @@ def _map_or_list(value: Any) -> Any:
     return found
 
 
-def _unknown(name: str, known: abc.Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), 1)
-    hint = f'; did you mean "{close[0]}"?' if close else ''
-    names = ', '.join(sorted(known)) or 'none'
-    return f'there is no input "{name}" (there are: {names}){hint}'
+def _unknown(name: str, known: abc.Collection[str]) -> str:
+    close = bounds.closest(name, known)
+    hint = f'; did you mean "{close}"?' if close is not None else ''
+    names = bounds.listed(sorted(known)) or 'none'
+    shown = bounds.shortened(name)
+    return f'there is no input "{shown}" (there are: {names}){hint}'

@@ -24,9 +24,6 @@ _PATH = '.'
 #: What the id of a stack looks like.
 STACK_ID = re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 
-# Names of others in a message.
-_OFFERED = 10
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Place:
@@ -116,7 +113,7 @@ class Target:
         if name in actions.LIFECYCLE:
             raise errors.Refused(
                 f'{name} belongs to the life of the stack, and Heat runs it; '
-                f'{self.path} offers {", ".join(own) or "no other action"}'
+                f'{self.path} offers {bounds.listed(own) or "no other action"}'
             )
         if self.config.group != actions.COMPONENT:
             raise errors.Refused(
@@ -126,8 +123,9 @@ class Target:
                 f'it: --config {self.config.id}'
             )
         raise errors.Refused(
-            f'{self.path} has no action {name}; it offers '
-            f'{", ".join(own) or "none"} (they are compared letter by letter)'
+            f'{self.path} has no action {bounds.shortened(name)}; it offers '
+            f'{bounds.listed(own) or "none"} '
+            '(they are compared letter by letter)'
             + bounds.did_you_mean(name, own)
         )
 
@@ -381,8 +379,7 @@ def _offer(places: list[Place]) -> str:
     paths = [place.path for place in places if place.resource.type in _KINDS]
     if not paths:
         return 'It has no software deployments'
-    more = ' …' if len(paths) > _OFFERED else ''
-    return f'Its deployments: {", ".join(paths[:_OFFERED])}{more}'
+    return f'Its deployments: {bounds.listed(paths)}'
 
 
 def _below(places: list[Place], chosen: list[Place]) -> list[Place]:

@@ -7,6 +7,7 @@ import json
 import re
 from typing import Any, NoReturn
 
+from heat_plugins import bounds
 from heat_plugins import foreign
 from heat_plugins import masking
 from heat_plugins.signals import errors
@@ -19,10 +20,6 @@ STANDARD_OUTPUTS = (STDOUT, STDERR, STATUS_CODE)
 
 COMPLETE = 'COMPLETE'
 FAILED = 'FAILED'
-
-# How deep a signal may be nested. Who handles outputs later goes through them
-# by recursion, and Python's limit is shared with whoever called.
-_MAX_DEPTH = 64
 
 # So many causes of a failure are told, with so much of an output's name: what
 # a template declares has no limits, and an event of Heat has 255 characters.
@@ -67,8 +64,10 @@ def parse(body: bytes) -> dict[str, Any]:
     except UnicodeDecodeError as exc:
         raise errors.BadSignal('it is not UTF-8') from exc
     try:
-        details = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as exc:
+        details = bounds.read_json(text, parse_constant=_refuse_constant)
+    except bounds.TooDeep as exc:
+        raise errors.BadSignal(str(exc)) from exc
+    except ValueError as exc:
         raise errors.BadSignal('it is not JSON') from exc
     return as_map(details)
 
@@ -90,15 +89,10 @@ def as_map(details: object) -> dict[str, Any]:
 
 def _check_usable(details: dict[str, Any]) -> None:
     """Refuse what can be read, and not be written or handed on again."""
-    level: list[object] = [details]
-    for _ in range(_MAX_DEPTH):
-        level = [part for value in level for part in _parts(value)]
-        if not level:
-            break
-    else:
-        raise errors.BadSignal(
-            f'it is nested more than {_MAX_DEPTH} levels deep'
-        )
+    try:
+        bounds.check_depth(details)
+    except bounds.TooDeep as exc:
+        raise errors.BadSignal(str(exc)) from exc
     try:
         text = json.dumps(details, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as exc:
@@ -108,12 +102,6 @@ def _check_usable(details: dict[str, Any]) -> None:
         text.encode('utf-8')
     except UnicodeEncodeError as exc:
         raise errors.BadSignal('it holds half a character') from exc
-
-
-def _parts(value: object) -> abc.Iterable[object]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
 
 
 def outcome(

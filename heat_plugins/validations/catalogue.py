@@ -10,6 +10,7 @@ from collections import abc
 import dataclasses
 import pathlib
 
+from heat_plugins import bounds
 from heat_plugins.plans import errors
 from heat_plugins.plans import sources
 from heat_plugins.validations import playbooks
@@ -30,7 +31,6 @@ PATHS: abc.Mapping[str, str] = {
 }
 
 _ENDINGS = ('.yaml', '.yml')
-_NAMED = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class Catalogue:
             if lost:
                 raise errors.NotFound(
                     f'There is no {kind} {lost[0]}; there are: '
-                    f'{_listed(sorted(there))}'
+                    f'{bounds.listed(sorted(there)) or "none"}'
                 )
         return tuple(
             one
@@ -123,9 +123,3 @@ def paths(content: abc.Iterable[str]) -> dict[str, tuple[str, ...]]:
                 found.setdefault(name, set()).add('/'.join(parents[:depth]))
                 break
     return {name: tuple(sorted(found[name])) for name in sorted(found)}
-
-
-def _listed(names: abc.Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    shown = ', '.join(names[:_NAMED]) or 'none'
-    return f'{shown} and {more} more' if more > 0 else shown

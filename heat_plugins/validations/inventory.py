@@ -35,6 +35,9 @@ _PLAIN = re.compile('[A-Za-z0-9_.]+')
 _NAME = re.compile('[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}')
 _USER = re.compile('[A-Za-z_][A-Za-z0-9_.-]{0,63}')
 
+# Groups of one run; each may hold every host.
+_MOST_GROUPS = 100
+
 # How many hosts a message names.
 _NAMED = 10
 
@@ -143,6 +146,11 @@ def grouped(found: abc.Sequence[Host], host_groups: Any) -> tuple[Host, ...]:
     if not isinstance(host_groups, abc.Mapping):
         raise errors.Invalid(
             'host_groups must be a map: for each group a list of hosts'
+        )
+    if len(host_groups) > _MOST_GROUPS:
+        raise errors.Invalid(
+            f'host_groups has {len(host_groups)} groups, and at most '
+            f'{_MOST_GROUPS} are taken'
         )
     hosts = {host.name: host for host in found}
     for group, names in host_groups.items():

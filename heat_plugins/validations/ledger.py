@@ -15,6 +15,7 @@ import re
 from typing import Any, Final
 import uuid
 
+from heat_plugins import bounds
 from heat_plugins.objectstore import claims
 from heat_plugins.objectstore import containers
 from heat_plugins.plans import errors
@@ -199,9 +200,11 @@ class Ledger:
 
     def _unpacked(self, content: bytes) -> abc.Mapping[str, Any]:
         try:
-            found: abc.Mapping[str, Any] = json.loads(gzip.decompress(content))
+            found: abc.Mapping[str, Any] = bounds.read_json(
+                bounds.gunzip(content, _LIMIT)
+            )
             return found
-        except (OSError, EOFError, ValueError) as exc:
+        except ValueError as exc:
             raise errors.ServiceError(
                 f'A record in container {self._container} is garbled; '
                 'delete it'

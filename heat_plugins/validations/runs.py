@@ -6,6 +6,8 @@ import dataclasses
 import enum
 from typing import Any, Self
 
+from heat_plugins import bounds
+
 
 class State(enum.StrEnum):
     """How a validation, or a run of several, stands.
@@ -154,11 +156,11 @@ def judged(run: Run, *, stopped: bool) -> Run:
         return dataclasses.replace(
             run, state=State.STOPPED, reason=run.reason or 'It was stopped'
         )
-    reasons = '; '.join(f'{one.validation}: {one.reason}' for one in bad[:5])
-    more = f'; and {len(bad) - 5} more' if len(bad) > 5 else ''
+    reasons = bounds.listed(
+        [f'{one.validation}: {one.reason}' for one in bad], 5, between='; '
+    )
     return dataclasses.replace(
         run,
         state=State.FAILED,
-        reason=f'{len(bad)} of {len(run.outcomes)} did not pass: '
-        f'{reasons}{more}',
+        reason=f'{len(bad)} of {len(run.outcomes)} did not pass: {reasons}',
     )

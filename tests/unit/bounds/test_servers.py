@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading what servers and services send is linear."""
+
+import functools
+import gzip
+
+import pytest
+
+from heat_plugins import bounds
+from heat_plugins.clients import mistral_errors
+from heat_plugins.configs import checking
+from heat_plugins.configs import hooks
+from heat_plugins.nodes import addresses
+from heat_plugins.nodes import reading
+from heat_plugins.plans import errors as plan_errors
+from heat_plugins.runs import errors
+from heat_plugins.runs import names
+from heat_plugins.runs import reports
+from heat_plugins.runs import run as runs
+from heat_plugins.runs import schema
+from heat_plugins.signals import body
+from heat_plugins.timeline import events
+from heat_plugins.validations import inventory
+from heat_plugins.workflows import outcome
+from tests.unit import growth
+from tests.unit.bounds import readers
+
+# Signals
+
+BODIES = {
+    'open brackets': lambda size: b'[' * size,
+    'brackets': lambda size: b'{"a": ' + b'[' * size + b']' * size + b'}',
+    'maps': lambda size: b'{"a":' * size + b'1' + b'}' * size,
+    'a list': lambda size: b'{"a": [' + b'[],' * (size // 3) + b'1]}',
+    'digits': lambda size: b'{"a": ' + b'9' * size + b'}',
+    'a fraction': lambda size: b'{"a": 0.' + b'9' * size + b'}',
+    'an exponent': lambda size: b'{"a": 1e' + b'9' * size + b'}',
+    'escapes': lambda size: b'{"a": "' + b'\\u0061' * (size // 6) + b'"}',
+    'blanks': lambda size: b' ' * size,
+    'a status': lambda size: (
+        b'{"deploy_status_code": "' + b'0' * size + b'x"}'
+    ),
+    'a padded status': lambda size: (
+        b'{"deploy_status_code": "1.' + b'0' * size + b'"}'
+    ),
+    'the same key': lambda size: b'{' + b'"a":1,' * (size // 6) + b'"a":1}',
+    'signatures': lambda size: (
+        b'{"a": "' + b'temp_url_sig=' * (size // 13) + b'"}'
+    ),
+    'a message': lambda size: b'{"message": "' + b'\\n a' * size + b'"}',
+    'progress': lambda size: b'{"progress": ' + b'9' * size + b'}',
+}
+
+DECLARED = [{'name': 'a', 'error_output': True}]
+
+
+def kept(content):
+    runs.keep(body.outcome(body.parse(content), DECLARED))
+
+
+@pytest.mark.parametrize('made', BODIES.values(), ids=BODIES)
+@pytest.mark.parametrize('read', [kept, reports.parse, runs.Run.load])
+def test_what_a_server_sends_costs_no_more_than_its_size(read, made):
+    growth.check(readers.refusing(read), made, largest=2**17)
+
+
+def test_outputs_are_counted_in_one_pass():
+    growth.check(
+        lambda outputs: body.outcome(
+            {one['name']: '1' for one in outputs}, outputs
+        ),
+        lambda size: [
+            {'name': f'o{n}', 'error_output': True} for n in range(size)
+        ],
+        largest=2**15,
+    )
+
+
+@pytest.mark.parametrize(
+    'text', ['temp_url_sig=', '?temp_url_sig=a', '&Signature=', '%26', "'"]
+)
+def test_signatures_cost_no_more_than_the_text(text):
+    growth.check(runs_mask, lambda size: text * (size // len(text)))
+
+
+def runs_mask(text):
+    return body.outcome({body.STDOUT: text}, [])
+
+
+# Inputs of runs
+
+
+def asked(size):
+    return [{'name': f'input{number}'} for number in range(size)]
+
+
+def test_unknown_inputs_are_not_all_compared_with_all():
+    growth.check(
+        readers.refusing(
+            lambda declared: schema.values(
+                declared, {f'inptu{n}': 1 for n in range(len(declared))}, {}
+            )
+        ),
+        asked,
+        start=64,
+        largest=2**12,
+    )
+
+
+def test_a_refusal_of_inputs_is_told_in_a_few_words():
+    given = {f'inptu{number:05}': 1 for number in range(2000)}
+    with pytest.raises(errors.Refused) as caught:
+        schema.values(asked(2000), given, {'x': 1})
+    said = str(caught.value)
+    assert 'did you mean "input0"?' in said or 'did you mean' in said
+    assert said.endswith('and 3990 more')
+    assert len(said) < 4000
+
+
+@pytest.mark.parametrize('kind', ['Json', 'Number', 'CommaDelimitedList'])
+@pytest.mark.parametrize('text', ['[', '{"a":', '9', '1_', ',', ' ', '-'])
+def test_a_value_costs_no_more_than_its_size(kind, text):
+    growth.check(
+        readers.refusing(functools.partial(schema.converted, kind=kind)),
+        lambda size: text * (size // len(text)),
+    )
+
+
+# Names that others put into the container
+
+NAMES = ['/', '%41', '1', '20300101T000000Z-', 'runs/open/', '.progress', '%']
+
+
+@pytest.mark.parametrize('text', NAMES)
+def test_a_name_of_an_object_costs_no_more_than_its_size(text):
+    def read(name):
+        names.parse_open(names.OPEN + name)
+        names.parse_open(f'{names.OPEN}a/{name}/20300101T000000Z-00000000')
+        names.parse_record(names.RECORDS + name)
+        names.signal_of_run(name)
+
+    growth.check(read, lambda size: text * (size // len(text)))
+
+
+# Configs
+
+
+def config(size):
+    return {
+        'group': 'component',
+        'config': {
+            'configs': [
+                {'actions': [f'a{n}'], 'tool': f'scrpit{n}', 'config': 'x'}
+                for n in range(size)
+            ]
+        },
+        'inputs': [{'name': f' i{n}'} for n in range(size)],
+        'outputs': [{'name': f'o/{n}'} for n in range(size)],
+    }
+
+
+def same(size):
+    return {
+        'group': 'component',
+        'config': {'configs': [{'actions': ['a'], 'tool': 't'}] * size},
+        'inputs': [{'name': 'i'}] * size,
+        'outputs': [{'name': 'o'}] * size,
+    }
+
+
+@pytest.mark.parametrize('made', [config, same])
+def test_a_config_costs_no_more_than_its_size(made):
+    growth.check(
+        lambda found: checking.check(**found), made, start=64, largest=2**13
+    )
+
+
+@pytest.mark.parametrize('text', ['ab', 'script', '-', ' '])
+def test_the_name_of_a_hook_costs_no_more_than_its_size(text):
+    growth.check(
+        lambda tool: list(hooks.check_tool(tool, 'tool', None)),
+        lambda size: text * (size // len(text)),
+    )
+
+
+# What Mistral answers
+
+
+@pytest.mark.parametrize(
+    'text',
+    ['(Request-ID: ', '(HTTP ', '(HTTP 404)', ' ', '\n', '\xa0', '<', ')'],
+)
+def test_an_answer_of_mistral_costs_no_more_than_its_size(text):
+    made = functools.partial(_filled, text)
+    growth.check(lambda said: mistral_errors.answered(500, said), made)
+    growth.check(
+        lambda said: mistral_errors.answered(500, said),
+        lambda size: made(size).encode(),
+    )
+
+
+def _filled(text, size):
+    return text * (size // len(text))
+
+
+def test_the_id_of_a_request_is_left_out():
+    said = 'No such thing (HTTP 404) (Request-ID: req-1)'
+    assert str(mistral_errors.answered(404, said)) == (
+        'Mistral answers 404: No such thing (HTTP 404)'
+    )
+
+
+# Events
+
+EVENTS = ['server ', 'server a has begun ', ' ', 'a', 'server a has begun a!']
+
+
+@pytest.mark.parametrize('text', EVENTS)
+def test_an_event_costs_no_more_than_its_size(text):
+    def read(reason):
+        event = events.Event(
+            resource='a',
+            stack_id='s',
+            physical_id='p',
+            status='CREATE_IN_PROGRESS',
+            reason=reason,
+            time=1.0,
+        )
+        events.bars([event, event], 'running')
+
+    growth.check(read, functools.partial(_filled, text))
+
+
+# Nodes and inventories
+
+
+@pytest.mark.parametrize(
+    'made',
+    [
+        lambda size: {'pm_type': 'ipmi', 'cpu': '9' * size},
+        lambda size: {'pm_type': 'i' * size},
+        lambda size: {'pm_type': 'ipmi', 'mac': ['a' * size]},
+        lambda size: {'pm_type': 'ipmi', 'mac': [':' * size]},
+        lambda size: {'pm_type': 'ipmi', 'uuid': 'a' * size},
+        lambda size: {
+            'pm_type': 'ipmi',
+            'capabilities': 'a:b,' * (size // 4),
+        },
+        lambda size: {
+            'pm_type': 'redfish',
+            'pm_addr': ':' * size,
+            'pm_port': 1,
+        },
+        lambda size: {
+            'pm_type': 'ipmi',
+            'ports': [{f'k{n}': 1 for n in range(size // 8)}],
+        },
+        lambda size: {'pm_type': 'ipmi', **{f'k{n}': 1 for n in range(size)}},
+    ],
+)
+def test_an_entry_of_a_node_costs_no_more_than_its_size(made):
+    growth.check(lambda entry: reading.read([entry]), made, largest=2**16)
+
+
+def test_a_number_of_a_node_may_have_too_many_digits():
+    (flaw,) = reading.read([{'pm_type': 'manual', 'cpu': '9' * 5000}])
+    assert flaw.reason == 'cpu is no whole number'
+
+
+def test_nodes_with_the_same_marks_are_told_in_a_few_words():
+    macs = [f'52:54:00:00:{n // 256:02x}:{n % 256:02x}' for n in range(2000)]
+    first = [{'pm_type': 'manual', 'mac': [one]} for one in macs]
+    *_, flaw = reading.read([*first, {'pm_type': 'manual', 'mac': macs}])
+    assert flaw.reason.endswith('and 1990 more')
+    assert len(flaw.reason) < 1000
+
+
+@pytest.mark.parametrize('text', [':', 'a', '-', '.', 'aa:'])
+def test_a_mac_address_costs_no_more_than_its_size(text):
+    growth.check(addresses.mac, functools.partial(_filled, text))
+
+
+def test_groups_of_hosts_have_a_limit():
+    hosts = [inventory.Host(name=f'h{n}', address='::1') for n in range(9)]
+    groups = {f'g{number}': [] for number in range(101)}
+    with pytest.raises(plan_errors.Invalid, match='at most 100'):
+        inventory.grouped(hosts, groups)
+
+
+# What was packed
+
+
+def test_what_unpacks_without_end_is_no_record():
+    packed = gzip.compress(b'0' * 10**6)
+    assert len(packed) < 2000
+    with pytest.raises(ValueError, match='more than 1000 bytes'):
+        bounds.gunzip(packed, 1000)
+    assert bounds.gunzip(packed, 10**6) == b'0' * 10**6
+
+
+@pytest.mark.parametrize('content', [b'x', gzip.compress(b'a' * 99)[:-9]])
+def test_what_is_no_gzip_is_a_value_error(content):
+    with pytest.raises(ValueError, match='no gzip'):
+        bounds.gunzip(content, 1000)
+
+
+def test_a_record_of_a_run_may_be_nested_without_end():
+    for depth in (100, 900, 10**6):
+        deep = '{"a":' * depth + '1' + '}' * depth
+        with pytest.raises(ValueError, match='nested'):
+            runs.Run.load(deep.encode())
+        assert outcome.mapping(deep) == {}
