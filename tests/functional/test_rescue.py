@@ -20,6 +20,7 @@ rescue_interval = 5
 @pytest.mark.skipif(
     conftest.PROFILE != 'small', reason='other engines look there'
 )
+@pytest.mark.timeout(300)
 def test_a_delete_goes_on_though_nobody_touches_a_stack(request, tmp_path):
     conf = tmp_path / 'heat.conf'
     conf.write_text(CONF)
