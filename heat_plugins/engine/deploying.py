@@ -9,8 +9,10 @@ from collections import abc
 import contextlib
 
 from heat.common import exception
+from heat.objects import software_config as config_objects
 from heat.objects import software_deployment as deployment_objects
 from heat.objects import stack as stack_objects
+from heat.rpc import api as rpc_api
 from oslo_db import exception as db_exception
 import oslo_messaging
 
@@ -94,12 +96,33 @@ class Heat:
         ):
             self._rpc.delete_software_deployment(self._context, deployment_id)
 
+    def config(self, config_id: str) -> orchestration.Config:
+        with _translated(f'see config {config_id}'):
+            return config(
+                config_objects.SoftwareConfig.get_by_id(
+                    self._context, config_id
+                )
+            )
+
     def delete_config(self, config_id: str) -> None:
         with (
             _translated(f'delete config {config_id}'),
             self._rpc.ignore_error_by_name('NotFound'),
         ):
             self._rpc.delete_software_config(self._context, config_id)
+
+
+def config(row) -> orchestration.Config:
+    """Return a config that Heat has stored."""
+    return orchestration.Config(
+        id=row.id,
+        name=row.name,
+        group=row.group,
+        config=row.config[rpc_api.SOFTWARE_CONFIG_CONFIG],
+        inputs=row.config[rpc_api.SOFTWARE_CONFIG_INPUTS] or [],
+        outputs=row.config[rpc_api.SOFTWARE_CONFIG_OUTPUTS] or [],
+        options=row.config[rpc_api.SOFTWARE_CONFIG_OPTIONS] or {},
+    )
 
 
 def _deployment(row) -> orchestration.Deployment:

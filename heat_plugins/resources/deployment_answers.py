@@ -39,6 +39,7 @@ class Answers(signallers.Signalled):
             outcome = body.outcome(
                 body.as_map(details),
                 deployment_records.declared_outputs(row.config),
+                deployment_records.mask(row.config),
             )
         except errors.BadSignal as exc:
             outcome = body.failure(str(exc))

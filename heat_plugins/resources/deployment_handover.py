@@ -14,6 +14,8 @@ from oslo_db import exception as db_exception
 from heat_plugins import foreign
 from heat_plugins.configs import actions
 from heat_plugins.configs import handover
+from heat_plugins.configs import hidden
+from heat_plugins.engine import hidden as engine_hidden
 from heat_plugins.engine import rows
 from heat_plugins.engine import server_policy
 from heat_plugins.engine import servers
@@ -211,6 +213,10 @@ class HandOver:
                 'tenant': self.context.project_id,
             },
         )
+        wait.mask = hidden.mask(
+            params[rpc_api.SOFTWARE_CONFIG_INPUTS],
+            params[rpc_api.SOFTWARE_CONFIG_OPTIONS],
+        )
         values = self._build_properties(wait.config_id, wait.action)
         reading_project = self._reading_project(wait.server)
         if row is not None:
@@ -283,8 +289,10 @@ class HandOver:
             [*inputs, *self._inputs_about(self._signalling)],
             self._tool(action, params),
         )
-        params[rpc_api.SOFTWARE_CONFIG_OPTIONS] = (
-            params[rpc_api.SOFTWARE_CONFIG_OPTIONS] or {}
+        params[rpc_api.SOFTWARE_CONFIG_OPTIONS] = hidden.marked(
+            params[rpc_api.SOFTWARE_CONFIG_OPTIONS],
+            params[rpc_api.SOFTWARE_CONFIG_INPUTS],
+            engine_hidden.values(self.stack),
         )
         params[rpc_api.SOFTWARE_CONFIG_CONFIG] = actions.for_server(
             params[rpc_api.SOFTWARE_CONFIG_GROUP],

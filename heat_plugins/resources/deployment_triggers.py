@@ -4,7 +4,6 @@
 from heat.common import exception
 from heat.common.i18n import _
 from heat.objects import software_config as config_objects
-from heat.rpc import api as rpc_api
 
 from heat_plugins import foreign
 from heat_plugins.engine import deploying
@@ -168,7 +167,7 @@ class Triggers(signallers.Signalled):
         The latter is where an action was taken back from it.
         """
         if row is not None:
-            return _config(row.config)
+            return deploying.config(row.config)
         # What it takes to be signalled is not made: a run has its own.
         self._signalling = transports.NOTHING
         try:
@@ -183,7 +182,7 @@ class Triggers(signallers.Signalled):
         """Return the template's config; None if it names none."""
         if not self.properties[self.CONFIG]:
             return None
-        return _config(
+        return deploying.config(
             config_objects.SoftwareConfig.get_by_id(
                 self.context, self.properties[self.CONFIG]
             )
@@ -302,15 +301,3 @@ class Triggers(signallers.Signalled):
             engine_runs.withdraw(
                 self, hub.store, hub.container, of=self.resource_id
             )
-
-
-def _config(row):
-    return orchestration.Config(
-        id=row.id,
-        name=row.name,
-        group=row.group,
-        config=row.config[rpc_api.SOFTWARE_CONFIG_CONFIG],
-        inputs=row.config[rpc_api.SOFTWARE_CONFIG_INPUTS] or [],
-        outputs=row.config[rpc_api.SOFTWARE_CONFIG_OUTPUTS] or [],
-        options=row.config[rpc_api.SOFTWARE_CONFIG_OPTIONS] or {},
-    )

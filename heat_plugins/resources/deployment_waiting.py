@@ -15,6 +15,7 @@ from oslo_config import cfg
 from oslo_db import exception as db_exception
 
 from heat_plugins import foreign
+from heat_plugins import masking
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
 from heat_plugins.engine import servers
@@ -42,6 +43,7 @@ class Wait:
     :ivar lost_ids: those that the server may have until it is given this
         one: of earlier attempts, of which the database did not say whether
         they were written, and of an engine that has died.
+    :ivar mask: masks what is hidden of the config's inputs.
     :ivar server: as it was known when the action began.
     :ivar hub: what is shared with others below the same root stack.
     :ivar ticket: for the signal; None until the server has the config.
@@ -78,6 +80,7 @@ class Wait:
     deliveries: int = 0
     trouble: watcher.Trouble | None = None
     lost_ids: set[str] = dataclasses.field(default_factory=set)
+    mask: masking.Mask = dataclasses.field(default_factory=masking.Mask)
 
     @property
     def declared(self) -> abc.Sequence[abc.Mapping[str, Any]]:
@@ -170,13 +173,32 @@ class Waiting:
             return done
         if not wait.watched:
             # Zaqar: Heat's own show reads the queue.
-            return self._check_complete()
+            return self._check_settled_by_heat(wait)
         try:
             return self._look_for_signal(wait)
         except db_exception.DBError as exc:
             self._note_trouble(wait, rows.unavailable(exc))
         self._check_trouble(wait)
         return False
+
+    def _check_settled_by_heat(self, wait):
+        """Say whether Heat has settled the row by a signal; mask that."""
+        try:
+            return self._check_complete()
+        finally:
+            row = self._row()
+            if row is not None and row.status != self.IN_PROGRESS:
+                self._mask_outputs(wait, row)
+
+    def _mask_outputs(self, wait, row):
+        found = row.output_values or {}
+        declared = {each['name'] for each in wait.declared}
+        masked = {
+            name: value if name in declared else wait.mask.output(value)
+            for name, value in found.items()
+        }
+        if masked != found:
+            rows.change(self.context, self.resource_id, output_values=masked)
 
     def _look_for_signal(self, wait):
         sight = wait.hub.watcher.look(wait.ticket)
@@ -243,7 +265,9 @@ class Waiting:
         limit = cfg.CONF.heat_plugins.signal_body_limit
         try:
             content = hub.fetch(ticket.object_name, limit)
-            outcome = body.outcome(body.parse(content), wait.declared)
+            outcome = body.outcome(
+                body.parse(content), wait.declared, wait.mask
+            )
         except errors.BadSignal as exc:
             outcome = body.failure(str(exc))
         except errors.NotFound:

@@ -6,6 +6,7 @@ from typing import Any
 
 from heat_plugins.configs import actions
 from heat_plugins.configs import handover
+from heat_plugins.configs import hidden
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import schema
 from heat_plugins.runs import targets
@@ -42,22 +43,23 @@ def draft(
         beginning.URL_INPUT: progress_url,
         beginning.TIMEOUT_INPUT: str(timeout),
     }
+    inputs = handover.inputs(
+        [
+            *(one for one in own if one['name'] not in added),
+            *(
+                {'name': n, 'value': v, 'type': 'String'}
+                for n, v in added.items()
+            ),
+        ],
+        action.tool,
+    )
     return orchestration.Draft(
         name=f'{config.name or target.resource.name}-{action.name}',
         group=config.group,
         config=actions.for_server(config.group, config.config),
-        inputs=handover.inputs(
-            [
-                *(one for one in own if one['name'] not in added),
-                *(
-                    {'name': n, 'value': v, 'type': 'String'}
-                    for n, v in added.items()
-                ),
-            ],
-            action.tool,
-        ),
+        inputs=inputs,
         outputs=config.outputs,
-        options=config.options,
+        options=hidden.changed(config.options, target.current, inputs),
     )
 
 

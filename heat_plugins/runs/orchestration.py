@@ -113,6 +113,9 @@ class Deploying(Protocol):
     def delete_deployment(self, deployment_id: str) -> None:
         """Take a config from its server; it may be gone already."""
 
+    def config(self, config_id: str) -> Config:
+        """Return a config."""
+
     def delete_config(self, config_id: str) -> None:
         """Delete a config; it may be gone already."""
 
@@ -128,6 +131,3 @@ class Orchestration(Deploying, Protocol):
 
     def resources(self, stack: Stack) -> list[Resource]:
         """Return the resources of a stack, nested ones included."""
-
-    def config(self, config_id: str) -> Config:
-        """Return a config."""

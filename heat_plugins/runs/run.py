@@ -69,6 +69,8 @@ class Run:
     :ivar inputs: what was asked for beyond the stack's own values. They may
         be secrets: never to be shown.
     :ivar declared: the outputs that the config declares.
+    :ivar hidden: the names of the inputs whose values are masked in what the
+        server sends.
     :ivar delivery_timeout: seconds until the server must have reported.
     :ivar reported_at: when a report of the server was first seen.
     :ivar outputs: by name; of long ones the end.
@@ -98,6 +100,7 @@ class Run:
         default_factory=dict, repr=False
     )
     declared: abc.Sequence[abc.Mapping[str, Any]] = ()
+    hidden: abc.Sequence[str] = ()
     row_id: str | None = None
     config_id: str | None = None
     reported_at: int | None = None

@@ -15,6 +15,8 @@ import dataclasses
 import time
 
 from heat_plugins import foreign
+from heat_plugins import masking
+from heat_plugins.configs import hidden
 from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import records
@@ -67,6 +69,7 @@ class Settler:
         self._records = found
         self._who = who
         self._clock = clock
+        self._masks: dict[str, masking.Mask] = {}
         # Whether stacks are gone, and when that was asked.
         self._stacks: dict[str, tuple[float, bool]] = {}
 
@@ -178,7 +181,7 @@ class Settler:
             return run
         try:
             found = self._records.fetch(run.progress_signal, reports.LIMIT)
-            report = reports.parse(found.content)
+            report = reports.parse(found.content, self._mask(run))
         except store_errors.NotFound:
             return run
         except store_errors.BadSignal as exc:
@@ -228,10 +231,25 @@ class Settler:
         try:
             found = self._records.fetch(run.signal, BODY_LIMIT)
             at -= found.age
-            outcome = body.outcome(body.parse(found.content), run.declared)
+            outcome = body.outcome(
+                body.parse(found.content), run.declared, self._mask(run)
+            )
         except store_errors.BadSignal as exc:
             outcome = body.failure(str(exc))
         return _Answer(outcome=outcome, at=at)
+
+    def _mask(self, run: runs.Run) -> masking.Mask:
+        """Return what masks the hidden inputs of a run."""
+        if not run.hidden:
+            return masking.Mask()
+        if run.id not in self._masks:
+            found = masking.Mask(everything=True)
+            with contextlib.suppress(errors.NotFound):
+                # Without the config nobody knows what is hidden.
+                config = self._heat.config(run.config_id or '')
+                found = hidden.mask(config.inputs, config.options)
+            self._masks[run.id] = found
+        return self._masks[run.id]
 
     def _end_by(self, run: runs.Run, answer: _Answer) -> runs.Run:
         """End a run by its result, unless that came too late."""
@@ -280,6 +298,7 @@ class Settler:
         else:
             self._records.write(ended)
         self.clean_up(ended)
+        self._masks.pop(run.id, None)
         if outcome is not None:
             self._records.discard(run.signal)
         return ended

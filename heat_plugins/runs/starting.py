@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 from heat_plugins import foreign
+from heat_plugins.configs import hidden
 from heat_plugins.runs import claims
 from heat_plugins.runs import derived
 from heat_plugins.runs import errors
@@ -130,6 +131,7 @@ class Starter:
             delivery_timeout=order.delivery_timeout,
             inputs=derived.given(order.inputs),
             declared=[_declared(one) for one in target.config.outputs],
+            hidden=hidden.names(target.config.options),
             repeats=order.repeats,
             standalone=target.standalone,
             guarded=target.guarded,

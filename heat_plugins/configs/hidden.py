@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the inputs of a config hold what nobody is to see.
+
+Only heat-engine knows the values of a stack's hidden parameters. As it hands
+a config to a server it marks, in the config's options, the places of its
+inputs at which such a value stands: alone, in a list, or within a text that
+``str_replace`` has made. Whoever reads what the server answers (an engine, a
+command, a workflow) masks those parts of the inputs in it. The values
+themselves are stored no second time.
+"""
+
+from collections import abc
+from typing import Any
+
+from heat_plugins import masking
+
+#: The option of a derived config: by the input's name, places as lists of
+#: the number of the leaf (see `masking.leaves`), start and end.
+OPTION = 'heat_plugins_hidden'
+
+# The inputs with passwords of Heat's own, for its transports.
+_ALWAYS = frozenset({'deploy_password'})
+
+# The most places that are marked in an input; of more all of it is hidden.
+_MOST = 100
+
+_Inputs = abc.Iterable[abc.Mapping[str, Any]]
+_Places = list[list[int]]
+
+
+def marked(
+    options: abc.Mapping[str, Any] | None,
+    inputs: _Inputs,
+    secrets: abc.Collection[str],
+) -> dict[str, Any]:
+    """Return the options of a config, with the marks of its inputs.
+
+    :param secrets: the values of hidden parameters.
+    """
+    found = dict(options or {})
+    found.pop(OPTION, None)
+    marks = {}
+    for one in inputs:
+        if places := _places(one.get('value'), secrets):
+            marks[str(one['name'])] = places
+    return {**found, OPTION: marks} if marks else found
+
+
+def changed(
+    options: abc.Mapping[str, Any],
+    before: abc.Mapping[str, Any],
+    inputs: _Inputs,
+) -> dict[str, Any]:
+    """Return the options of a config that is given other values.
+
+    All of a value is hidden that takes the place of one with a mark.
+
+    :param before: the values that the marks are of, by name.
+    """
+    marks = dict(_marks(options))
+    for one in inputs:
+        name, value = str(one['name']), one.get('value')
+        if name in marks and value != before.get(name):
+            marks[name] = _whole(value)
+    found = {k: v for k, v in options.items() if k != OPTION}
+    return {**found, OPTION: marks} if marks else found
+
+
+def names(options: abc.Mapping[str, Any] | None) -> list[str]:
+    """Return the names of the inputs that are hidden, wholly or in part."""
+    return sorted(_marks(options))
+
+
+def mask(
+    inputs: _Inputs | None, options: abc.Mapping[str, Any] | None
+) -> masking.Mask:
+    """Return what masks the hidden parts of a config's inputs."""
+    marks = _marks(options)
+    found: set[str] = set()
+    for one in inputs or ():
+        name, value = str(one['name']), one.get('value')
+        if name in _ALWAYS:
+            found.update(masking.texts(value))
+        elif name in marks:
+            found.update(_parts(value, marks[name]))
+    return masking.Mask(one for one in found if len(one) >= masking.SHORTEST)
+
+
+def _marks(options: abc.Mapping[str, Any] | None) -> abc.Mapping[str, Any]:
+    marks = (options or {}).get(OPTION)
+    return marks if isinstance(marks, abc.Mapping) else {}
+
+
+def _places(value: Any, secrets: abc.Collection[str]) -> _Places:
+    found: _Places = []
+    for number, leaf in enumerate(masking.leaves(value)):
+        for secret in secrets:
+            start = leaf.find(secret)
+            while start >= 0:
+                end = start + len(secret)
+                found.append([number, start, end])
+                if len(found) > _MOST:
+                    return _whole(value)
+                start = leaf.find(secret, end)
+    return sorted(found)
+
+
+def _whole(value: Any) -> _Places:
+    return [
+        [number, 0, len(leaf)]
+        for number, leaf in enumerate(masking.leaves(value))
+    ]
+
+
+def _parts(value: Any, places: Any) -> abc.Iterator[str]:
+    leaves = list(masking.leaves(value))
+    try:
+        for number, start, end in places:
+            yield leaves[number][start:end]
+    except (IndexError, TypeError, ValueError):
+        # Somebody has written other marks there: all of it is hidden.
+        yield from leaves

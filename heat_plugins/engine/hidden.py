@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The values of hidden parameters that a stack may have been given."""
+
+from heat.engine import stack as stacks
+
+from heat_plugins import masking
+
+
+def values(stack) -> frozenset[str]:
+    """Return the texts of hidden parameters of a stack and those above it.
+
+    What a stack hides it may hand down as parameters that nobody hides; the
+    members of a group get it as values in their template.
+
+    :param stack: Heat's.
+    """
+    found: set[str] = set()
+    while True:
+        for parameter in stack.parameters.params.values():
+            if parameter.hidden():
+                found.update(masking.texts(_value(parameter)))
+        if stack.owner_id is None:
+            return frozenset(found)
+        stack = stacks.Stack.load(stack.context, stack_id=stack.owner_id)
+
+
+def _value(parameter):
+    try:
+        return parameter.value()
+    except Exception:
+        # It has none, or one that its type forbids: no input has it either.
+        return None

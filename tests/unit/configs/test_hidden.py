@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import pytest
+
+from heat_plugins import masking
+from heat_plugins.configs import hidden
+
+SECRETS = {'hunter2', 'tok-en'}
+
+
+def given(**values):
+    return [{'name': name, 'value': value} for name, value in values.items()]
+
+
+def masked(text, inputs, options):
+    return hidden.mask(inputs, options).text(text)
+
+
+@pytest.mark.parametrize(
+    'value',
+    [
+        'hunter2',
+        'mysql://root:hunter2@db/x',
+        ['a', {'deep': [1, 'xhunter2']}],
+        {'b': 'tok-en', 'a': 'hunter2 and hunter2'},
+    ],
+)
+def test_only_the_hidden_part_of_an_input_is_masked(value):
+    inputs = given(secret=value, plain='shown')
+    options = hidden.marked({'mine': 1}, inputs, SECRETS)
+    assert options['mine'] == 1
+    assert hidden.names(options) == ['secret']
+    assert 'hunter2' not in str(options)
+    shown = masked(f'{value} shown', inputs, options)
+    assert shown == f'{value} shown'.replace('hunter2', masking.MASK).replace(
+        'tok-en', masking.MASK
+    )
+
+
+def test_a_config_without_hidden_values_has_no_mark():
+    assert hidden.marked({'a': 1}, given(b='c'), SECRETS) == {'a': 1}
+    assert hidden.marked(None, given(b='hunter2'), ()) == {}
+    assert hidden.names(None) == []
+
+
+def test_marks_of_an_earlier_config_go():
+    before = hidden.marked({}, given(a='hunter2'), SECRETS)
+    assert hidden.marked(before, given(a='b'), SECRETS) == {}
+
+
+def test_all_of_what_takes_the_place_of_a_hidden_value_is_hidden():
+    inputs = given(url='mysql://hunter2@db', kept='x hunter2', free='a')
+    options = hidden.marked({}, inputs, SECRETS)
+    before = {one['name']: one['value'] for one in inputs}
+    others = given(url='another', kept='x hunter2', free='b')
+    changed = hidden.changed(options, before, others)
+    assert masked('another x hunter2 b', others, changed) == (
+        '****** x ****** b'
+    )
+
+
+def test_many_places_hide_the_whole_input():
+    inputs = given(secret='hunter2 ' * 1000)
+    options = hidden.marked({}, inputs, SECRETS)
+    assert len(options[hidden.OPTION]['secret']) == 1
+    assert masked('hunter2 ' * 1000, inputs, options) == masking.MASK
+
+
+@pytest.mark.parametrize('mark', [None, 5, [5], [[9, 0, 1]], [['a', 0, 1]]])
+def test_a_mark_that_is_none_hides_the_whole_input(mark):
+    inputs = given(secret='hunter2')
+    options = {hidden.OPTION: {'secret': mark}}
+    assert masked('hunter2', inputs, options) == masking.MASK
+
+
+def test_heats_own_password_is_always_hidden():
+    inputs = given(deploy_password='of-the-server')
+    assert masked('of-the-server', inputs, {}) == masking.MASK
+    assert masked('of-the-server', None, None) == 'of-the-server'

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a server sends of hidden parameters is masked, and stored so."""
+
+import json
+
+from heat_plugins.engine import hidden
+from tests.unit.resources import deployments
+from tests.unit.resources import test_deployment_triggers
+
+SECRET = 'hunter2 "quoted"'
+PARAMETERS = {
+    'password': {'type': 'string', 'hidden': True},
+    'tokens': {'type': 'json', 'hidden': True, 'default': {'a': 'tok-en-1'}},
+    'user': {'type': 'string', 'default': 'root-user'},
+}
+VALUES = {
+    'plain': {'get_param': 'user'},
+    'secret': {'get_param': 'password'},
+    'url': {
+        'str_replace': {
+            'template': 'mysql://root-user:PW@db',
+            'params': {'PW': {'get_param': 'password'}},
+        }
+    },
+    'map': {'get_param': 'tokens'},
+}
+
+
+def traceback(config):
+    """Answer as a hook that has crashed, with all that it was given."""
+    given = deployments.inputs(config)
+    return {
+        'deploy_status_code': 0,
+        'deploy_stdout': f'{given["url"]} {given["plain"]}',
+        'deploy_stderr': f'Traceback: {json.dumps(given)} {given!r}',
+        'answer': given['secret'],
+    }
+
+
+def template():
+    whole = deployments.template(input_values=VALUES)
+    return {**whole, 'parameters': PARAMETERS}
+
+
+class HiddenTest(deployments.DeploymentTestCase):
+    def outputs(self):
+        (row,) = self.deployment_rows()
+        return row.output_values
+
+    def test_hidden_parameters_are_masked_in_what_is_stored(self):
+        self.answer = traceback
+        stack = self.created(template(), parameters={'password': SECRET})
+        found = self.outputs()
+        for name in ('deploy_stdout', 'deploy_stderr'):
+            for secret in ('hunter2', 'tok-en-1'):
+                self.assertNotIn(secret, found[name])
+            self.assertIn('root-user', found[name])
+        self.assertEqual(
+            'mysql://root-user:******@db root-user', found['deploy_stdout']
+        )
+        self.assertIn('temp_url_sig=***', found['deploy_stderr'])
+        shown = stack['deployment'].FnGetAtt('deploy_stderr')
+        self.assertEqual(found['deploy_stderr'], shown)
+
+    def test_an_output_that_the_config_declares_is_not_masked(self):
+        self.answer = traceback
+        self.created(template(), parameters={'password': SECRET})
+        self.assertEqual(SECRET, self.outputs()['answer'])
+
+    def test_the_server_gets_the_values_as_they_are(self):
+        self.answer = traceback
+        self.created(template(), parameters={'password': SECRET})
+        (config,) = self.handed
+        given = deployments.inputs(config)
+        self.assertEqual(SECRET, given['secret'])
+        self.assertNotIn('hunter2', json.dumps(config['options']))
+
+    def test_a_result_that_comes_by_a_signal_is_masked_too(self):
+        whole = template()
+        for one in whole['resources'].values():
+            if 'signal_transport' in one.get('properties', {}):
+                one['properties']['signal_transport'] = 'HEAT_SIGNAL'
+        stack = self.heat.stack(whole, parameters={'password': SECRET})
+        task = self.heat.begin(stack, 'CREATE')
+        while not self.deployment_rows():
+            self.step(task)
+        again = self.heat.load(stack)
+        again['deployment'].handle_signal({'deploy_stderr': f'got {SECRET}'})
+        self.assertEqual('got ******', self.outputs()['deploy_stderr'])
+
+    def test_values_that_a_stack_hands_down_are_known_below_it(self):
+        above = self.heat.stack(
+            {'heat_template_version': '2021-04-16', 'parameters': PARAMETERS},
+            name='above',
+            parameters={'password': SECRET},
+        )
+        middle = self.heat.stack(
+            {'heat_template_version': '2021-04-16'},
+            name='middle',
+            owner_id=above.id,
+        )
+        below = self.heat.stack(
+            {
+                'heat_template_version': '2021-04-16',
+                'parameters': {
+                    'own': {
+                        'type': 'number',
+                        'hidden': True,
+                        'default': 123456,
+                    },
+                    'missing': {'type': 'string', 'hidden': True},
+                },
+            },
+            name='below',
+            owner_id=middle.id,
+        )
+        self.assertEqual(
+            {SECRET, 'tok-en-1', '123456'}, set(hidden.values(below))
+        )
+
+
+class HiddenRunTest(test_deployment_triggers.TriggerTestCase):
+    def test_a_run_masks_what_its_deployment_hides(self):
+        whole = self.template(
+            input_values={'password': {'get_param': 'password'}}
+        )
+        whole = {**whole, 'parameters': PARAMETERS}
+        stack = self.created(whole, parameters={'password': SECRET})
+        for values in ({}, {'password': 'given-by-hand'}):
+            self.handed.clear()
+            self.answer = lambda config: {
+                'deploy_status_code': 0,
+                'deploy_stderr': repr(deployments.inputs(config)),
+                'size': deployments.inputs(config)['password'],
+            }
+            self.signal(
+                stack,
+                {**test_deployment_triggers.BACKUP, 'input_values': values},
+            )
+            self.work()
+            run, *_ = self.runs(stack)
+            self.assertEqual('complete', run['state'])
+            stderr = run['outputs']['deploy_stderr']
+            self.assertNotIn('hunter2', stderr)
+            self.assertNotIn('given-by-hand', stderr)
+            self.assertIn("'password': '******'", stderr)
+            self.assertEqual(
+                values.get('password', SECRET), run['outputs']['size']
+            )
+            self.now += 10
