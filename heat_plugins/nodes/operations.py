@@ -89,11 +89,10 @@ class Operations:
             those that Ironic has now, the uuids of the ``enrolled``, which
             can be managed, and the ``manageable``, which can be provided.
         """
-        if isinstance(nodes, dict):
-            nodes = parcels.unpack(self._store, nodes)
-        results = self._registrar.register(
-            reading.read(nodes), remove=remove, dry_run=dry_run
-        )
+        with parcels.opened(self._store, nodes) as given:
+            results = self._registrar.register(
+                reading.read(given), remove=remove, dry_run=dry_run
+            )
         return {
             'nodes': [
                 dataclasses.asdict(one) | {'success': one.success}

@@ -169,8 +169,8 @@ class Operations:
         :param values: by name, or where they lie; see `parcels`.
         :return: the names of what is set then.
         """
-        values = parcels.unpack(self._store, values or {})
-        self._settings.update(plan, values, unset, role=role)
+        with parcels.opened(self._store, values or {}) as given:
+            self._settings.update(plan, given, unset, role=role)
         found = self.plans.load(plan).environment
         return {'parameters': sorted(found.parameter_defaults)}
 

@@ -11,6 +11,7 @@ and goes by itself after a day.
 """
 
 from collections import abc
+import contextlib
 import hashlib
 import json
 from typing import Any, Final
@@ -19,6 +20,7 @@ import uuid
 from heat_plugins.objectstore import containers
 from heat_plugins.plans import pool as pools
 from heat_plugins.plans import storage
+from heat_plugins.signals import errors
 from heat_plugins.signals import store as store_module
 
 #: What the name of the container begins with where what belongs to no plan
@@ -92,3 +94,20 @@ def unpack(store: store_module.ObjectStore, value: Any) -> Any:
         return value
     content = store.get_object(value['container'], value['object'], _MOST)
     return json.loads(content)
+
+
+@contextlib.contextmanager
+def opened(store: store_module.ObjectStore, value: Any) -> abc.Iterator[Any]:
+    """Give what `unpack` returns; what was uploaded for it goes in the end.
+
+    It is a secret, and whoever uploaded it may be dead. Until the end it
+    stays, since Mistral runs an action again whose executor has died.
+    """
+    found = unpack(store, value)
+    try:
+        yield found
+    finally:
+        if found is not value and value['container'].startswith(UPLOADS):
+            # Else it goes after a day.
+            with contextlib.suppress(errors.StoreError):
+                store.delete_object(value['container'], value['object'])

@@ -186,9 +186,8 @@ class Operations:
                 f'There is no validation in {source.name}; a playbook is one '
                 'if its first play has vars.metadata'
             )
-        hidden = inputs.Secrets.read(
-            parcels.unpack(self._store, secrets or {})
-        )
+        with parcels.opened(self._store, secrets or {}) as given:
+            hidden = inputs.Secrets.read(given)
         stack = self._stack(source, stack)
         order = running.Order(
             validations=chosen,

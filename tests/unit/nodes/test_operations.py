@@ -62,6 +62,13 @@ class OperationsTest(testtools.TestCase):
         place = parcels.reference('uploads', 'o', b'')
         self.assertEqual(2, len(self.core.register(place)['nodes']))
 
+    def test_no_upload_with_passwords_outlives_its_use(self):
+        place = parcels.send(self.store, json.dumps(NODES).encode())
+        self.assertEqual(2, len(self.core.register(place)['nodes']))
+        self.assertEqual(
+            [], list(self.store.list_objects(place['container'], ''))
+        )
+
     def test_nodes_are_listed_by_name(self):
         for name in ('b', 'a'):
             self.ironic.add(

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An upload is deleted by whoever has used it, not only by who made it."""
+
+import json
+
+import pytest
+
+from heat_plugins.plans import parcels
+from heat_plugins.signals import errors
+from tests.unit import fake_swift
+
+
+@pytest.fixture
+def store():
+    return fake_swift.Cluster(clock=lambda: 0).store()
+
+
+@pytest.fixture
+def place(store):
+    return parcels.send(store, json.dumps(['hunter2']).encode())
+
+
+def is_there(store, place):
+    try:
+        store.get_object(place['container'], place['object'], 1000)
+    except errors.NotFound:
+        return False
+    return True
+
+
+def test_an_upload_goes_once_it_was_used(store, place):
+    with parcels.opened(store, place) as found:
+        assert found == ['hunter2']
+        # Mistral runs the action again if its executor dies here.
+        assert is_there(store, place)
+    assert not is_there(store, place)
+
+
+def test_it_goes_if_what_it_is_for_fails(store, place):
+    with pytest.raises(ZeroDivisionError), parcels.opened(store, place):
+        raise ZeroDivisionError
+    assert not is_there(store, place)
+
+
+def test_an_object_of_somebody_elses_stays(store):
+    store.put_container('mine', {})
+    store.put_object('mine', 'nodes.json', b'[]')
+    place = parcels.reference('mine', 'nodes.json', b'[]')
+    with parcels.opened(store, place):
+        pass
+    assert is_there(store, place)
+
+
+@pytest.mark.parametrize('value', [[], {}, {'a': 1}, {'container': 'x'}])
+def test_what_is_no_reference_is_given_as_it_is(store, value):
+    with parcels.opened(store, value) as found:
+        assert found is value
