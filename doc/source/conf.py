@@ -14,6 +14,8 @@ extensions = [
     'openstackdocstheme',
     'oslo_config.sphinxext',
 ]
+# Two dashes begin an option, also where help texts stand as prose.
+smartquotes_action = 'qe'
 html_theme = 'openstackdocs'
 # No version is named: the pages are about the tree that they lie in.
 openstackdocs_auto_version = False
