@@ -17,39 +17,40 @@ rescue_interval = 5
 """
 
 
+@pytest.fixture
+def alone(request, tmp_path):
+    """A cloud whose engine is one process, that does not fork."""
+    conf = tmp_path / 'heat.conf'
+    conf.write_text(CONF)
+    yield from conftest.clouds(
+        request, 'rescue', plugin=base.ROOT, conf=[conf]
+    )
+
+
 @pytest.mark.skipif(
     conftest.PROFILE != 'small', reason='other engines look there'
 )
 @pytest.mark.timeout(300)
-def test_a_delete_goes_on_though_nobody_touches_a_stack(request, tmp_path):
-    conf = tmp_path / 'heat.conf'
-    conf.write_text(CONF)
-    # Its engine is one process, that does not fork.
-    for cloud in conftest.clouds(
-        request, 'rescue', plugin=base.ROOT, conf=[conf]
-    ):
-        stack = base.Stack(cloud.session(), base.software(actions=['DELETE']))
-        stack.wait('CREATE_COMPLETE')
-        stack.delete()
-        before = stack.waiting(action='DELETE')
-        cloud.kill('heat')
-        log = cloud.log('heat')
-        size = log.stat().st_size
-        cloud.start('heat')
-        # To look at the stack itself would be to touch it.
-        base.until(
-            lambda log=log, size=size: (
-                'while it worked on deployment of stack'
-                in log.read_text()[size:]
-            ),
-            45,
+def test_a_delete_goes_on_though_nobody_touches_a_stack(alone):
+    stack = base.Stack(alone.session(), base.software(actions=['DELETE']))
+    stack.wait('CREATE_COMPLETE')
+    stack.delete()
+    before = stack.waiting(action='DELETE')
+    alone.kill('heat')
+    log = alone.log('heat')
+    size = log.stat().st_size
+    alone.start('heat')
+    # To look at the stack itself would be to touch it.
+    base.until(
+        lambda: (
+            'while it worked on deployment of stack' in log.read_text()[size:]
         )
-        again = base.until(
-            lambda stack=stack, before=before: (
-                (found := stack.deployment())
-                and found.config['id'] != before.config['id']
-                and found
-            )
-        )
-        assert again.put(servers.body()) == 201
-        stack.wait('DELETE_COMPLETE')
+    )
+
+    def handed_anew():
+        found = stack.deployment()
+        is_new = found and found.config['id'] != before.config['id']
+        return found if is_new else None
+
+    assert base.until(handed_anew).put(servers.body()) == 201
+    stack.wait('DELETE_COMPLETE')
