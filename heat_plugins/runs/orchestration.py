@@ -131,3 +131,6 @@ class Orchestration(Deploying, Protocol):
 
     def resources(self, stack: Stack) -> list[Resource]:
         """Return the resources of a stack, nested ones included."""
+
+    def attribute(self, resource: Resource, name: str) -> Any:
+        """Return an attribute of a resource; None if it has none such."""

@@ -19,6 +19,15 @@ _KINDS = (
     'OS::Heat::SoftwareDeployment',
     'OS::Heat::StructuredDeployment',
 )
+# Types that are servers; others, such as a type of the stack's environment,
+# are asked for what every server of Heat has.
+_SERVERS = (
+    'OS::Nova::Server',
+    'OS::Heat::DeployedServer',
+    'AWS::EC2::Instance',
+)
+_OF_SERVERS = 'os_collect_config'
+
 _PATH = '.'
 
 #: What the id of a stack looks like.
@@ -245,7 +254,8 @@ class Finder:
         :param resource: the server's name, path or physical id; only a
             server that is a resource is told of its configs by Heat.
         :param config: the config; one that is in no Heat has no id.
-        :raises errors.NotFound: there is no such server.
+        :raises errors.NotFound: there is no such resource.
+        :raises errors.Refused: it is no server; nothing would ever answer.
         """
         stack = self.stack(name_or_id)
         root, prefix = self._above(stack)
@@ -258,9 +268,15 @@ class Finder:
         if not found:
             raise errors.NotFound(
                 f'Stack {stack.name} has no resource {resource} that is there'
-                + bounds.did_you_mean(resource, [p.path for p in places])
+                f'{bounds.did_you_mean(resource, [p.path for p in places])}. '
+                + _offer_servers(places)
             )
         server = found[0].resource
+        if not self._is_server(server):
+            raise errors.Refused(
+                f'Resource {found[0].path} of stack {stack.name} is no '
+                f'server: its type is {server.type}. {_offer_servers(places)}'
+            )
         return Target(
             root=root,
             path=prefix + found[0].path,
@@ -278,6 +294,13 @@ class Finder:
             server_name=prefix + found[0].path,
             standalone=True,
         )
+
+    def _is_server(self, resource: orchestration.Resource) -> bool:
+        if resource.type in _SERVERS:
+            return True
+        if resource.nested_id:
+            return False
+        return self._heat.attribute(resource, _OF_SERVERS) is not None
 
     def _above(
         self, stack: orchestration.Stack
@@ -376,10 +399,21 @@ def _named(places: list[Place], resource: str) -> list[Place]:
 
 def _offer(places: list[Place]) -> str:
     """Return a sentence on the deployments that might have been meant."""
-    paths = [place.path for place in places if place.resource.type in _KINDS]
+    return _offer_of(places, _KINDS, 'deployments', 'software deployments')
+
+
+def _offer_servers(places: list[Place]) -> str:
+    """Return a sentence on the servers that might have been meant."""
+    return _offer_of(places, _SERVERS, 'servers', 'servers')
+
+
+def _offer_of(
+    places: list[Place], kinds: abc.Container[str], name: str, none: str
+) -> str:
+    paths = [place.path for place in places if place.resource.type in kinds]
     if not paths:
-        return 'It has no software deployments'
-    return f'Its deployments: {bounds.listed(paths)}'
+        return f'It has no {none}'
+    return f'Its {name}: {bounds.listed(paths)}'
 
 
 def _below(places: list[Place], chosen: list[Place]) -> list[Place]:

@@ -49,9 +49,6 @@ class Heat(orchestration.Orchestration, Protocol):
     def events(self, stack: orchestration.Stack) -> list[events.Event]:
         """Return the events of a stack and its nested ones, oldest first."""
 
-    def attribute(self, resource: orchestration.Resource, name: str) -> Any:
-        """Return an attribute of a resource."""
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Wanted:

@@ -80,3 +80,39 @@ class ApplyTest(base.CommandTestCase):
             *('--config', config.id),
         )
         self.assertEqual([], self.heat.given())
+
+    def test_what_is_no_server_is_refused_before_anything_is_made(self):
+        self.heat.add_resource(
+            self.stack, 'net', 'OS::Neutron::Net', 'network-1'
+        )
+        nested = self.heat.add_stack('shop-tier', self.stack.id)
+        self.heat.add_resource(
+            self.stack, 'tier', 'tier.yaml', nested.id, nested.id
+        )
+        self.heat.add_resource(nested, 'box', 'OS::Nova::Server', 'server-2')
+        for name, kind in (
+            ('net', 'OS::Neutron::Net'),
+            ('tier', 'tier.yaml'),
+            ('db', 'OS::Heat::SoftwareDeployment'),
+        ):
+            error = self.assertRaises(
+                exceptions.CommandError,
+                *(self.json, apply.Apply, 'shop', name),
+                *('--config-file', self.path),
+            )
+            self.assertEqual(
+                f'Resource {name} of stack shop is no server: its type '
+                f'is {kind}. Its servers: server, tier.box',
+                str(error),
+            )
+        self.assertEqual([], self.heat.given())
+
+    def test_a_server_of_a_type_of_the_stacks_environment_is_one(self):
+        self.heat.add_resource(self.stack, 'own', 'My::Server', 'server-3')
+        self.heat.attributes['own', 'os_collect_config'] = {}
+        _, shown = self.json(
+            *(apply.Apply, 'shop', 'own', '--config-file', self.path)
+        )
+        self.assertEqual(
+            ('own', 'waiting'), (shown['resource'], shown['state'])
+        )

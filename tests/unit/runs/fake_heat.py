@@ -228,16 +228,17 @@ class Heat:
         self._ask('delete_deployment', deployment_id)
         self.rows.pop(deployment_id, None)
 
+    def attribute(self, resource, name):
+        self._ask('attribute', f'{resource.name} {name}')
+        # Heat resolves what a type does not have to nothing.
+        return self.attributes.get((resource.name, name))
+
     # looking.Heat, as well
 
     def events(self, stack):
         self._ask('events', stack.id)
         assert stack.id in self.stacks
         return list(self.happened)
-
-    def attribute(self, resource, name):
-        self._ask('attribute', f'{resource.name} {name}')
-        return self.attributes[resource.name, name]
 
     def _row(self, config_id, server_id, action, status, reason):
         row = orchestration.Deployment(

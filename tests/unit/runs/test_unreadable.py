@@ -163,7 +163,9 @@ class DeleteTest(UnreadableTestCase):
         self.assertEqual(1, len(self.heat.given()))
 
     def test_one_with_a_config_of_its_own_is_found_on_its_server(self):
-        self.heat.add_resource(self.stack, 'box', 'Server', 'server-9')
+        self.heat.add_resource(
+            self.stack, 'box', 'OS::Nova::Server', 'server-9'
+        )
         config = self.heat.add_config('fix', 'script', config='', inputs=[])
         target = self.runs.server('shop', 'box', config)
         run = self.runs.start(target, starting.Order(action='APPLY'))
