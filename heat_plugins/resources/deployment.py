@@ -59,6 +59,11 @@ class DeploymentMixin(
     TIMEOUT = deployment_schema.TIMEOUT
     SIGNAL_URL_LIFETIME = deployment_schema.SIGNAL_URL_LIFETIME
 
+    def validate(self):
+        """Validate as Heat does, and refuse what this cloud cannot have."""
+        super().validate()
+        transports.check(self)
+
     def get_attribute(self, key, *path):
         """Return an output of the last action, or what Heat adds to those.
 

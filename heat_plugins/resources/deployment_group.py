@@ -7,6 +7,7 @@ from heat.engine import rsrc_defn
 
 from heat_plugins.resources import signal_events
 from heat_plugins.resources import signallers
+from heat_plugins.resources import transports
 from heat_plugins.runs import errors
 from heat_plugins.runs import triggers
 
@@ -17,6 +18,12 @@ _LAST = 'after_all_members'
 
 class GroupMixin(signallers.Signalled):
     """Goes before one of Heat's deployment groups."""
+
+    def validate(self):
+        """Validate as Heat does, and refuse what this cloud cannot have."""
+        super().validate()
+        # There may be no member so far that would say so.
+        transports.check(self)
 
     def _assemble_nested(self, names, *args, **kwargs):
         """Return the template of the members, all of which begin at once.

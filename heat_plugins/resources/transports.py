@@ -13,6 +13,7 @@ import time
 from heat.common import exception
 from heat.common import password_gen
 from heat.common.i18n import _
+from heat.engine import rsrc_defn
 from keystoneauth1 import exceptions as ks_exceptions
 from oslo_config import cfg
 
@@ -156,6 +157,40 @@ def choose(deployment, config_id: str) -> Signalling:
     raise kind(_('The signal transport cannot be used. %s') % '. '.join(tried))
 
 
+def check(deployment):
+    """Refuse a transport that this cloud cannot have.
+
+    What cannot be told, such as while Keystone is away, is not refused.
+
+    :param deployment: a deployment of a template, or a group of some.
+    :raises exception.StackValidationFailed: it names one.
+    """
+    name = canonical(deployment.properties[deployment.SIGNAL_TRANSPORT])
+    transport = _TRANSPORTS.get(name)
+    if transport is None:
+        return
+    try:
+        lacking = transport.lacking(deployment)
+    except Exception:
+        LOG.debug('Signal transports cannot be checked', exc_info=True)
+        return
+    if lacking is not None:
+        template = deployment.stack.t
+        raise exception.StackValidationFailed(
+            path=[
+                template.RESOURCES,
+                deployment.t.name,
+                template.get_section_name(rsrc_defn.PROPERTIES),
+                deployment.SIGNAL_TRANSPORT,
+            ],
+            message=_(
+                '%(name)s cannot be used: %(lacking)s. AUTO takes a '
+                'transport that this cloud has.'
+            )
+            % {'name': name, 'lacking': lacking},
+        )
+
+
 def root_stack_id(deployment) -> str:
     """Return the id of the stack at the root of a deployment's."""
     return deployment.root_stack_id or deployment.stack.root_stack_id()
@@ -170,10 +205,24 @@ class _Transport:
     """A transport, for one deployment.
 
     :cvar name: its name in templates.
+    :cvar service: the type of the service that it needs, and the client
+        whose options in heat.conf say how to find that; or None.
     :param is_one_of_many: whether another may take its place.
     """
 
     name: str
+    service: tuple[str, str] | None = None
+
+    @classmethod
+    def lacking(cls, deployment) -> str | None:
+        """Return what this cloud lacks for it, or None."""
+        if cls.service is None:
+            return None
+        # Any client will do; this one is always there.
+        heat = deployment.client_plugin('heat')
+        if heat.does_endpoint_exist(*cls.service):
+            return None
+        return _('the catalogue has no service %s') % cls.service[0]
 
     def __init__(self, deployment, is_one_of_many: bool):
         self.deployment = deployment
@@ -207,6 +256,14 @@ class _NoSignal(_Transport):
 
 class _CfnSignal(_Transport):
     name = CFN_SIGNAL
+    service = ('cloudformation', 'heat')
+
+    @classmethod
+    def lacking(cls, deployment):
+        if cfg.CONF.heat_waitcondition_server_url:
+            # Heat makes its URLs of that.
+            return None
+        return super().lacking(deployment)
 
     def make(self):
         with _unusable_if_fails():
@@ -227,14 +284,18 @@ class _HeatSignal(_Transport):
 
 class _ZaqarSignal(_Transport):
     name = ZAQAR_SIGNAL
+    service = ('messaging', 'zaqar')
+
+    @classmethod
+    def lacking(cls, deployment):
+        if deployment.client_plugin('zaqar') is None:
+            return _('python-zaqarclient is not installed')
+        return super().lacking(deployment)
 
     def prepare(self, config_id):
-        zaqar = self.deployment.client_plugin('zaqar')
-        if zaqar is None:
-            raise Unusable(_('python-zaqarclient is not installed'))
         with _unusable_if_fails():
-            if not zaqar.does_endpoint_exist('messaging', 'zaqar'):
-                raise Unusable(_('the catalogue has no messaging service'))
+            if lacking := self.lacking(self.deployment):
+                raise Unusable(lacking)
             _give_password(self.deployment)
             self.deployment._get_zaqar_signal_queue_id()
         return Signalling(transport=self.name, watched=False)
@@ -242,6 +303,7 @@ class _ZaqarSignal(_Transport):
 
 class _TempURLPoll(_Transport):
     name = TEMP_URL_POLL
+    service = ('object-store', 'swift')
 
     def prepare(self, config_id):
         hub = hub_for(self.deployment)

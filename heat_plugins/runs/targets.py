@@ -268,8 +268,10 @@ class Finder:
         if not found:
             raise errors.NotFound(
                 f'Stack {stack.name} has no resource {resource} that is there'
-                f'{bounds.did_you_mean(resource, [p.path for p in places])}. '
-                + _offer_servers(places)
+                + (
+                    bounds.did_you_mean(resource, [p.path for p in places])
+                    or f'. {_offer_servers(places)}'
+                )
             )
         server = found[0].resource
         if not self._is_server(server):

@@ -141,6 +141,7 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
     def setUp(self):
         super().setUp()
         self.now = 1000.0
+        self.heat.auth.endpoints['object-store'] = 'http://swift.invalid'
         self.replace('time.monotonic', lambda: self.now)
         self.patch(
             watcher.Watcher.__init__, '__defaults__', (lambda: self.now,)

@@ -6,6 +6,7 @@ from unittest import mock
 from urllib import parse
 
 from heat.engine.clients.os.keystone import fake_keystoneclient
+from heat.common import exception
 from heat.objects import stack as stack_objects
 from keystoneauth1 import exceptions as ks_exceptions
 from oslo_config import cfg
@@ -13,6 +14,7 @@ from oslo_config import cfg
 from heat_plugins.engine import rows
 from heat_plugins.resources import transports
 from tests.unit import fake_swift
+from tests.unit import heat_fixture
 from tests.unit.resources import deployments
 from tests.unit.resources import stack_domain
 
@@ -53,6 +55,74 @@ class Case(deployments.DeploymentTestCase):
         self.stack['deployment'].signal({})
         self.finish(self.task)
         self.assertEqual('COMPLETE', self.stack.status)
+
+
+class ValidationTest(Case):
+    """What a cloud cannot have is refused before there is a stack."""
+
+    LACKING = {
+        'ZAQAR_SIGNAL': 'the catalogue has no service messaging',
+        'CFN_SIGNAL': 'the catalogue has no service cloudformation',
+        'TEMP_URL_SIGNAL': 'the catalogue has no service object-store',
+    }
+
+    def setUp(self):
+        super().setUp()
+        del self.heat.auth.endpoints['object-store']
+
+    def validate(self, transport, **more):
+        whole = deployments.template(signal_transport=transport, **more)
+        self.now_names.append(f's{len(self.now_names)}')
+        # One of another request, which finds out for itself.
+        self.heat.context = heat_fixture.new_context()
+        self.heat.stack(whole, self.now_names[-1]).validate()
+
+    def test_a_service_that_is_not_in_the_catalogue_is_named(self):
+        for transport, lacking in self.LACKING.items():
+            error = self.assertRaises(
+                exception.StackValidationFailed, self.validate, transport
+            )
+            self.assertIn(f'cannot be used: {lacking}', str(error))
+            self.assertIn(
+                'resources.deployment.properties.signal_transport', str(error)
+            )
+
+    def test_so_it_is_of_a_group_without_members(self):
+        for servers in ({}, {'a': 'x'}):
+            error = self.assertRaises(
+                exception.StackValidationFailed,
+                self.validate,
+                'ZAQAR_SIGNAL',
+                kind='OS::Heat::SoftwareDeploymentGroup',
+                server=None,
+                servers=servers,
+            )
+            self.assertIn('no service messaging', str(error))
+
+    def test_what_is_there_or_needs_nothing_is_not_refused(self):
+        for transport in ('AUTO', 'NO_SIGNAL', 'HEAT_SIGNAL'):
+            self.validate(transport)
+        self.heat.auth.endpoints['cloudformation'] = CFN
+        self.validate('CFN_SIGNAL')
+
+    def test_a_url_of_heat_conf_serves_without_a_catalogue(self):
+        cfg.CONF.set_override('heat_waitcondition_server_url', CFN)
+        self.addCleanup(
+            cfg.CONF.clear_override, 'heat_waitcondition_server_url'
+        )
+        self.validate('CFN_SIGNAL')
+
+    def test_nothing_is_refused_while_the_catalogue_cannot_be_had(self):
+        real = self.heat.auth.get_endpoint
+
+        def away(session, service_type=None, **kwargs):
+            if service_type == 'orchestration':
+                return real(session, service_type)
+            raise ks_exceptions.ConnectFailure('away')
+
+        self.patch(self.heat.auth, 'get_endpoint', away)
+        for transport in self.LACKING:
+            self.validate(transport)
 
 
 class AutoTest(Case):
@@ -466,10 +536,13 @@ class ZaqarTest(Case):
 
     def test_without_an_endpoint_it_cannot_be_used(self):
         del self.heat.auth.endpoints['messaging']
-        _, reason = self.fails(
-            deployments.template(signal_transport='ZAQAR_SIGNAL'), {}
+        stack = self.heat.stack(
+            deployments.template(signal_transport='ZAQAR_SIGNAL')
         )
-        self.assertIn('ZAQAR_SIGNAL: ', reason)
+        # It is lost after the stack was validated.
+        self.patch(stack, 'validate', lambda: None)
+        task = self.heat.begin(stack, 'CREATE')
+        self.assertIn('ZAQAR_SIGNAL: ', self.failed(task, stack))
 
 
 class DefaultTest(deployments.DeploymentTestCase):
