@@ -4,6 +4,8 @@
 from oslo_config import cfg
 from oslo_config import types
 
+from heat_plugins.configs import hooks
+
 GROUP = 'heat_plugins'
 
 OPTS = [
@@ -114,6 +116,14 @@ OPTS = [
         help='The most bytes that a signal may have; a larger one fails its '
         'deployment without being read. The agents on the servers send '
         'none above 950000.',
+    ),
+    cfg.ListOpt(
+        'known_hooks',
+        default=sorted(hooks.HOOKS),
+        help='The hooks that servers have, by default those of heat-agents; '
+        'add those of your own images. A deployment with another hook, such '
+        'as a misspelt one, gets a warning in the log and an event: no '
+        'server would run it, or answer.',
     ),
     cfg.IntOpt(
         'swift_error_budget',

@@ -9,7 +9,7 @@ While a template is validated some values are not there yet. They are given
 as ``findings.UNKNOWN``, and nothing is said about them. ``None`` is a null.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from heat_plugins import bounds
@@ -23,7 +23,12 @@ UNGROUPED: Final = 'Heat::Ungrouped'
 
 
 def check(
-    *, group: object, config: object, inputs: object, outputs: object
+    *,
+    group: object,
+    config: object,
+    inputs: object,
+    outputs: object,
+    known_hooks: Collection[str] = hooks.HOOKS,
 ) -> tuple[findings.Problem, ...]:
     """Return everything that can be said against a config.
 
@@ -31,6 +36,7 @@ def check(
     :param config: its body: a text or a map, or ``{'configs': [...]}``.
     :param inputs: the declared inputs, a list of maps.
     :param outputs: the declared outputs, a list of maps.
+    :param known_hooks: the hooks that servers are known to have.
     :returns: errors first; empty for a config with nothing wrong.
 
     Values of other types are passed over: their types are Heat's to check.
@@ -42,9 +48,9 @@ def check(
         *names.check_outputs(outputs, tools),
     ]
     if component:
-        found += _component(config)
+        found += _component(config, known_hooks)
     else:
-        found += _plain(group, config)
+        found += _plain(group, config, known_hooks)
     order = list(findings.Severity)
     return tuple(sorted(found, key=lambda p: order.index(p.severity)))
 
@@ -61,7 +67,9 @@ def _tools(group: object, config: object) -> frozenset[str]:
     )
 
 
-def _plain(group: object, config: object) -> Iterator[findings.Problem]:
+def _plain(
+    group: object, config: object, known_hooks: Collection[str]
+) -> Iterator[findings.Problem]:
     if group is findings.UNKNOWN:
         return
     if not isinstance(group, str) or group in ('', UNGROUPED):
@@ -76,11 +84,15 @@ def _plain(group: object, config: object) -> Iterator[findings.Problem]:
         return
     # A plain config may also be a server's user data, where the group says
     # nothing: so what only fails in a deployment is no error here.
-    yield from hooks.check_tool(group, 'group', findings.Severity.WARNING)
+    yield from hooks.check_tool(
+        group, 'group', findings.Severity.WARNING, known_hooks
+    )
     yield from hooks.check_script(group, config, 'config')
 
 
-def _component(config: object) -> Iterator[findings.Problem]:
+def _component(
+    config: object, known_hooks: Collection[str]
+) -> Iterator[findings.Problem]:
     if not isinstance(config, Mapping):
         if config is not findings.UNKNOWN:
             yield findings.Problem(
@@ -98,7 +110,10 @@ def _component(config: object) -> Iterator[findings.Problem]:
         tool = entry.get('tool')
         if isinstance(tool, str):
             yield from hooks.check_tool(
-                tool, f'{where}.tool', findings.Severity.ERROR
+                tool,
+                f'{where}.tool',
+                findings.Severity.ERROR,
+                known_hooks,
             )
             yield from hooks.check_script(
                 tool, entry.get('config'), f'{where}.config'

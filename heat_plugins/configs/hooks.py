@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hooks that run configs on a server, and what suits them."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from heat_plugins import bounds
+from heat_plugins import foreign
 from heat_plugins.configs import findings
+
+#: Seconds after which an unknown hook may be why a server does not answer:
+#: agents poll every 30 s.
+PATIENCE: Final = 60
 
 #: The hooks that heat-agents ships.
 HOOKS: Final = frozenset(
@@ -49,12 +54,36 @@ def name_of(tool: str) -> str:
     return ''.join(c for c in tool if c in '-_' or c.isalnum())
 
 
+def is_known(tool: str, known: Collection[str] = HOOKS) -> bool:
+    """Say whether servers are known to have a hook."""
+    return name_of(tool) in known
+
+
+def warning(tool: str, known: Collection[str] = HOOKS) -> str:
+    """Return what to say of a hook that servers are not known to have."""
+    near = _near(tool, known)
+    hint = f' Is "{near}" meant?' if near else ''
+    return (
+        f'"{foreign.line(tool, bounds.NAME)}" is no hook of heat-agents: '
+        'unless the server has one of that name, nothing runs and nothing '
+        f'is signalled.{hint}'
+    )
+
+
+def _near(tool: str, known: Collection[str]) -> str | None:
+    return bounds.closest(name_of(tool).lower(), sorted(known), 0.8)
+
+
 def check_tool(
-    tool: str, where: str, nameless: findings.Severity
+    tool: str,
+    where: str,
+    nameless: findings.Severity,
+    known: Collection[str] = HOOKS,
 ) -> Iterator[findings.Problem]:
     """Yield what is wrong with the name of a hook.
 
     :param nameless: how much it matters that it can be no hook at all.
+    :param known: the hooks that servers are known to have.
     """
     hook = name_of(tool)
     if not hook:
@@ -65,19 +94,15 @@ def check_tool(
             message=f'"{tool}" names no hook: the agent fails on it and '
             f'never signals; use one such as "script".',
         )
-    elif hook not in HOOKS:
-        near = bounds.closest(hook.lower(), sorted(HOOKS), 0.8)
-        severity = (
-            findings.Severity.WARNING if near else findings.Severity.NOTE
-        )
-        hint = f' Is "{near}" meant?' if near else ''
+    elif hook not in known:
+        is_near = _near(tool, known) is not None
         yield findings.Problem(
-            severity=severity,
+            severity=findings.Severity.WARNING
+            if is_near
+            else findings.Severity.NOTE,
             code='unknown-tool',
             where=where,
-            message=f'"{tool}" is no hook of heat-agents: unless the '
-            f'server has one of that name, nothing runs and nothing is '
-            f'signalled.{hint}',
+            message=warning(tool, known),
         )
 
 

@@ -37,6 +37,7 @@ def ledger_for(deployment, hub) -> ledger.Ledger:
         who=WHO,
         keep=kept(),
         sign=lambda container: hub.signer(certain=True),
+        known_hooks=cfg.CONF.heat_plugins.known_hooks,
     )
 
 

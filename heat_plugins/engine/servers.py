@@ -2,11 +2,13 @@
 """What Heat's database knows of a server: the resources that stand for it."""
 
 from collections.abc import Mapping
+import contextlib
 import dataclasses
 from typing import Any
 
 from heat.db import api as db_api
 from heat.db import models
+from oslo_db import exception as db_exception
 import sqlalchemy
 
 # Where Heat keeps the id of the Zaqar queue that a server reads.
@@ -17,12 +19,14 @@ _QUEUE = 'metadata_queue_id'
 class Resource:
     """A resource that has a server's id as its physical one.
 
+    :ivar stack_id: of the stack that has the resource.
     :ivar root_stack_id: of the stack that has the resource.
     :ivar metadata: of the resource.
     :ivar has_queue: whether its server is told of configs through Zaqar.
     """
 
     name: str
+    stack_id: str
     stack_name: str
     root_stack_id: str
     metadata: Mapping[str, Any]
@@ -60,6 +64,7 @@ def find(context, server_id: str) -> Server:
     query = (
         sqlalchemy.select(
             resource.name,
+            resource.stack_id,
             stack.name.label('stack_name'),
             resource.root_stack_id,
             resource.rsrc_metadata,
@@ -78,6 +83,7 @@ def find(context, server_id: str) -> Server:
         resources=tuple(
             Resource(
                 name=row.name,
+                stack_id=row.stack_id,
                 stack_name=row.stack_name,
                 root_stack_id=row.root_stack_id,
                 metadata=row.rsrc_metadata or {},
@@ -86,3 +92,36 @@ def find(context, server_id: str) -> Server:
             for row in rows
         ),
     )
+
+
+def path(context, server: Server, root_stack_id: str) -> str:
+    """Return a server's name for people: its resource's path in the stack.
+
+    :param root_stack_id: of the stack whose reader is told.
+    :returns: a path such as ``group.0.server``; the server's id if that
+        stack has no resource for it, or the database does not say.
+    """
+    names: list[str] = []
+    for each in server.resources:
+        if each.root_stack_id == root_stack_id:
+            with contextlib.suppress(db_exception.DBError):
+                names = [*_above(context, each.stack_id), each.name]
+                break
+    return '.'.join(names) or server.id
+
+
+def _above(context, stack_id: str) -> list[str]:
+    """Return the names of the resources that a stack is nested in."""
+    stack = models.Stack
+    names: list[str] = []
+    with db_api.context_manager.reader.using(context) as session:
+        above: str | None = stack_id
+        while above is not None:
+            query = sqlalchemy.select(
+                stack.owner_id, stack.parent_resource_name
+            ).where(stack.id == above)
+            row = session.execute(query).one_or_none()
+            above = row and row.owner_id
+            if row and row.owner_id:
+                names.insert(0, row.parent_resource_name)
+    return names

@@ -51,7 +51,8 @@ class Trigger(_RunAction):
     :param action: the action.
     :param input_values: a map of inputs that are to have other values than
         the stack gives them. Mistral shows them to everybody in the project.
-    :param timeout: the most seconds that the run may take.
+    :param timeout: the most seconds that the run may take; by default those
+        of the deployment's property "timeout", or 3600.
     :param delivery_timeout: the most seconds until the server reports that
         it has begun; only for actions that report.
     :returns: the run, which has not ended yet.
@@ -93,8 +94,7 @@ class Trigger(_RunAction):
         return starting.Order(
             action=self.action,
             inputs=inputs,
-            timeout=_seconds('timeout', self.timeout)
-            or starting.DEFAULT_TIMEOUT,
+            timeout=_seconds('timeout', self.timeout),
             delivery_timeout=_seconds(
                 'delivery_timeout', self.delivery_timeout
             ),

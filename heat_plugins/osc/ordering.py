@@ -35,8 +35,9 @@ def add_options(parser):
         metavar='<seconds>',
         type=common.positive,
         help='The most that the run may take, from now on; then it is taken '
-        f'back from the server (default: {starting.DEFAULT_TIMEOUT}, or as '
-        'that of the run that is repeated)',
+        "back from the server (default: the deployment's property "
+        f'"timeout", or {starting.DEFAULT_TIMEOUT}; or that of the run that '
+        'is repeated)',
     )
     parser.add_argument(
         '--delivery-timeout',
@@ -84,7 +85,7 @@ def order(parsed_args, action, former=None):
 
     :param former: the run that is repeated.
     """
-    timeout, delivery_timeout = starting.DEFAULT_TIMEOUT, None
+    timeout = delivery_timeout = None
     if former is not None:
         timeout, delivery_timeout = former.timeout, former.delivery_timeout
     return starting.Order(

@@ -124,7 +124,7 @@ def _values(row, bar, now):
         summary.time(int(bar.start)),
         summary.time(ended),
         columns.Seconds(int(bar.until(now) - bar.start)),
-        bar.reason,
+        bar.told(now),
     )
 
 

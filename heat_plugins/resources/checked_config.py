@@ -8,13 +8,17 @@ from heat.common import exception
 from heat.engine import function
 from heat.engine import resource
 from heat.engine import rsrc_defn
+from oslo_config import cfg
 
 from heat_plugins import bounds
+from heat_plugins import config
 from heat_plugins import foreign
 from heat_plugins.configs import checking
 from heat_plugins.configs import findings
 
 LOG = foreign.logger(__name__)
+
+config.register_opts(cfg.CONF)
 
 _LOGGED = {
     findings.Severity.WARNING: LOG.warning,
@@ -38,7 +42,9 @@ class CheckedConfig:
 
         :raises StackValidationFailed: naming everything that cannot work.
         """
-        problems = checking.check(**self.described())
+        problems = checking.check(
+            **self.described(), known_hooks=cfg.CONF.heat_plugins.known_hooks
+        )
         for severity, log in _LOGGED.items():
             texts = [str(p) for p in problems if p.severity is severity]
             if texts:

@@ -69,7 +69,7 @@ class Answers(signallers.Signalled):
                     'it was sent with other credentials than those given to '
                     'server %s for this action'
                 )
-                % row.server_id,
+                % self._server_name(self._server_of(row)),
             )
         naming = self.data().get(deployment_records.NAMING_KEY)
         if beginning.names_config(details):
@@ -82,5 +82,8 @@ class Answers(signallers.Signalled):
                     'the agent of server %(server)s names the config that it '
                     'answers (%(key)s), and this result names none'
                 )
-                % {'server': row.server_id, 'key': beginning.CONFIG_ID},
+                % {
+                    'server': self._server_name(self._server_of(row)),
+                    'key': beginning.CONFIG_ID,
+                },
             )

@@ -15,6 +15,7 @@ from heat_plugins.engine import rows
 from heat_plugins.resources import deployment_schema
 from heat_plugins.signals import beginning
 from heat_plugins.signals import errors
+from heat_plugins.timeline import kinds
 
 LOG = foreign.logger(__name__)
 
@@ -76,10 +77,11 @@ class Beginning:
                 'Server %(server)s has not reported within %(seconds)d s '
                 '(property "delivery_timeout") that it has begun %(action)s; '
                 'it is off or unreachable, or its image has no '
-                'heat-config-supervisor'
+                'heat-config-supervisor%(hook)s'
             )
             % {
-                'server': wait.server.id,
+                'server': self._server_name(wait.server),
+                'hook': self._about_hook(wait),
                 'seconds': self.properties[deployment_schema.DELIVERY_TIMEOUT],
                 'action': wait.action,
             }
@@ -109,8 +111,7 @@ class Beginning:
             self._add_event(
                 wait.action,
                 self.IN_PROGRESS,
-                _('Server %(server)s has begun %(action)s')
-                % {'server': wait.server.id, 'action': wait.action},
+                _started(wait.action, self._server_name(wait.server)),
             )
         LOG.info(
             '%(deployment)s: server %(server)s has begun %(action)s',
@@ -125,7 +126,12 @@ class Beginning:
         """Take a report that came as a signal; return what the event says."""
         if not rows.begin(self.context, self.resource_id, row.config_id):
             return None
-        return _('server %(server)s has begun %(action)s') % {
-            'server': row.server_id,
-            'action': row.action,
-        }
+        return _started(row.action, self._server_name(self._server_of(row)))
+
+
+def _started(action, server):
+    return kinds.reason(
+        kinds.Kind.STARTED,
+        _('%(action)s on server %(server)s')
+        % {'action': action, 'server': server},
+    )

@@ -113,8 +113,8 @@ class Deleting:
         """
         self._wait = None
         reason = _('DELETE was not run on server %(server)s: %(why)s')
-        values = {'server': self.properties[self.SERVER], 'why': why}
-        self._tell(self.DELETE, reason % values)
+        name = self._server_name(self._server())
+        self._tell(self.DELETE, reason % {'server': name, 'why': why})
 
     def check_delete_complete(self, deletion):
         """Say whether all is undone and cleaned up."""

@@ -160,6 +160,15 @@ class HandOver:
     def _server(self):
         return servers.find(self.context, self.properties[self.SERVER])
 
+    def _server_of(self, row):
+        return servers.find(self.context, row.server_id)
+
+    def _server_name(self, server):
+        """Return what people call a server: its resource, else its id."""
+        return servers.path(
+            self.context, server, transports.root_stack_id(self)
+        )
+
     def _may_run(self, action, server):
         """Say whether a server takes an action from this stack.
 

@@ -92,22 +92,13 @@ class Triggers(signallers.Signalled):
             )
         if not self._may_be_reachable():
             raise run_errors.Refused(
-                f'server {self.properties[self.SERVER]} is not there any more'
+                f'server {self._server_name(self._server())} is not there '
+                'any more'
             )
         if refusal := self._refusal(self._server()):
             raise run_errors.Refused(refusal)
         target = self._target(row, wanted.action)
-        order = starting.Order(
-            action=wanted.action,
-            inputs=wanted.inputs,
-            timeout=(
-                self.properties[deployment_schema.TIMEOUT]
-                or starting.DEFAULT_TIMEOUT
-            ),
-            delivery_timeout=self.properties[
-                deployment_schema.DELIVERY_TIMEOUT
-            ],
-        )
+        order = starting.Order(action=wanted.action, inputs=wanted.inputs)
         # Before the object store is asked for anything.
         starting.check(target, order)
         hub = transports.hub_for(self)
@@ -159,6 +150,10 @@ class Triggers(signallers.Signalled):
             config=config,
             declared=targets.declared_inputs(self._source(), config),
             guarded=True,
+            timeout=self.properties[deployment_schema.TIMEOUT],
+            delivery_timeout=self.properties[
+                deployment_schema.DELIVERY_TIMEOUT
+            ],
         )
 
     def _given(self, row, action):

@@ -14,18 +14,24 @@ from heat.rpc import api as rpc_api
 from oslo_config import cfg
 from oslo_db import exception as db_exception
 
+from heat_plugins import config
 from heat_plugins import foreign
 from heat_plugins import masking
+from heat_plugins.configs import hooks
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
 from heat_plugins.engine import servers
 from heat_plugins.resources import transports
+from heat_plugins.signals import beginning
 from heat_plugins.signals import body
 from heat_plugins.signals import errors
 from heat_plugins.signals import keys
 from heat_plugins.signals import watcher
+from heat_plugins.timeline import kinds
 
 LOG = foreign.logger(__name__)
+
+config.register_opts(cfg.CONF)
 
 # How often to ask whether the server of a DELETE is still there, in seconds.
 SERVER_LOOK = 30
@@ -118,6 +124,29 @@ class Waiting:
                 'transport': signalling.transport,
             },
         )
+        self._warn_of_unknown_hook(wait)
+
+    def _warn_of_unknown_hook(self, wait):
+        """Say in an event, and to the operator, what servers may lack."""
+        tool = self._unknown_hook(wait)
+        if tool is None:
+            return
+        text = hooks.warning(tool, cfg.CONF.heat_plugins.known_hooks)
+        LOG.warning('%s: %s', self._label, text)
+        reason = kinds.reason(kinds.Kind.UNKNOWN_HOOK, text)
+        self._add_event(wait.action, self.IN_PROGRESS, reason)
+
+    def _unknown_hook(self, wait):
+        tool = self._tool(wait.action, wait.config) or ''
+        known = hooks.is_known(tool, cfg.CONF.heat_plugins.known_hooks)
+        return None if known else tool
+
+    def _about_hook(self, wait):
+        """Return what to add to the reason of one that never started."""
+        tool = self._unknown_hook(wait)
+        if tool is None:
+            return ''
+        return _('; heat-agents have no hook "%s"') % foreign.line(tool, 40)
 
     def check_create_complete(self, wait):
         """Say whether CREATE has ended."""
@@ -292,7 +321,10 @@ class Waiting:
             self._withdraw(wait)
             raise exception.Error(
                 _('%(action)s was cancelled before server %(server)s answered')
-                % {'action': wait.action, 'server': wait.server.id}
+                % {
+                    'action': wait.action,
+                    'server': self._server_name(wait.server),
+                }
             )
 
     def _note_trouble(self, wait, error):
@@ -343,7 +375,7 @@ class Waiting:
         if wait.ticket is not None and self._last_look(wait):
             return True
         values = {
-            'server': wait.server.id,
+            'server': self._server_name(wait.server),
             'action': wait.action,
             'seconds': round(wait.deadline - wait.begun),
             'error': wait.trouble.error if wait.trouble else None,
@@ -359,9 +391,15 @@ class Waiting:
         raise exception.Error(
             _(
                 'Server %(server)s has not signalled %(action)s within '
-                '%(seconds)d s (property "timeout")'
+                '%(seconds)d s (property "timeout")%(hook)s. %(known)s'
             )
-            % values
+            % {
+                **values,
+                'hook': '' if wait.has_begun else self._about_hook(wait),
+                'known': beginning.explained(
+                    wait.config_id, started=wait.has_begun
+                ),
+            }
         )
 
     def _last_look(self, wait):

@@ -5,17 +5,12 @@ Heat answers whoever sends a signal before it looks at it, and writes no event
 when that fails.
 """
 
-import textwrap
-
 from heat.common import exception
-from heat.common.i18n import _
 
 from heat_plugins.resources import eventful
 from heat_plugins.runs import errors as run_errors
 from heat_plugins.signals import errors
-
-# What the database holds of an event's reason.
-_REASON = 255
+from heat_plugins.timeline import kinds
 
 # What others say may hold what is nobody's business.
 _TOLD = (run_errors.RunError, errors.SignalError, exception.HeatException)
@@ -24,16 +19,15 @@ _TOLD = (run_errors.RunError, errors.SignalError, exception.HeatException)
 def not_triggered(resource, exc):
     """Write the event of a trigger; return the exception to raise."""
     said = str(exc) if isinstance(exc, _TOLD) else type(exc).__name__
-    return _write(resource, _('Not triggered: %s'), said)
+    return _write(resource, kinds.Kind.NOT_TRIGGERED, said)
 
 
 def refused(resource, why):
     """Write the event of a result; return the exception to raise."""
-    return _write(resource, _('Result refused: %s'), why)
+    return _write(resource, kinds.Kind.RESULT_REFUSED, why)
 
 
-def _write(resource, event, said):
-    said = eventful.shown(said)
-    reason = textwrap.shorten(event % said, _REASON, placeholder='…')
+def _write(resource, kind, said):
+    reason = kinds.reason(kind, eventful.shown(said))
     resource._add_event('SIGNAL', resource.FAILED, reason)
     return exception.Error(said)

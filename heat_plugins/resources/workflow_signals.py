@@ -7,15 +7,13 @@ from oslo_utils import timeutils
 from heat_plugins import bounds
 from heat_plugins import foreign
 from heat_plugins.resources import workflow_schema as schema
+from heat_plugins.timeline import kinds
 from heat_plugins.workflows import findings
 from heat_plugins.workflows import log
 from heat_plugins.workflows import runs
 from heat_plugins.workflows import service as service_module
 
 LOG = foreign.logger(__name__)
-
-#: What the database holds of an event's reason.
-REASON = 255
 
 
 class Signals:
@@ -40,12 +38,14 @@ class Signals:
             entry['error'] = str(error)
             self._remember(entry)
             # Heat writes no event when a signal fails.
-            reason = bounds.shortened(f'Signal failed: {error}', REASON)
+            reason = kinds.reason(
+                kinds.Kind.SIGNAL_FAILED, foreign.line(error)
+            )
             self._add_event('SIGNAL', self.FAILED, reason)
             raise exception.Error(str(error)) from error
         self._remember(entry)
         # Heat puts a word before it.
-        return bounds.shortened(said, REASON - len('Signal: '))
+        return bounds.shortened(said, kinds.LIMIT - len('Signal: '))
 
     def _run(self, body, entry):
         record = self._record()

@@ -10,6 +10,7 @@ import contextlib
 import time
 from typing import Any
 
+from heat_plugins.configs import hooks
 from heat_plugins.runs import errors
 from heat_plugins.runs import names
 from heat_plugins.runs import orchestration
@@ -37,6 +38,7 @@ class Ledger:
     :param who: the name of who asks, for the records.
     :param keep: how many finished runs are kept.
     :param sign: see `starting.Starter`.
+    :param known_hooks: see `starting.Starter`.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Ledger:
         who: str,
         keep: retention.Retention | None = None,
         sign: starting.Sign | None = None,
+        known_hooks: abc.Collection[str] = hooks.HOOKS,
         clock: abc.Callable[[], float] = time.time,
         monotonic: abc.Callable[[], float] = time.monotonic,
         sleep: abc.Callable[[float], None] = time.sleep,
@@ -59,7 +62,13 @@ class Ledger:
         self._monotonic = monotonic
         self._sleep = sleep
         self._starter = starting.Starter(
-            heat, store, who=who, sign=sign, clock=clock, sleep=sleep
+            heat,
+            store,
+            who=who,
+            sign=sign,
+            known_hooks=known_hooks,
+            clock=clock,
+            sleep=sleep,
         )
 
     def start(self, target: targets.Target, order: starting.Order) -> runs.Run:

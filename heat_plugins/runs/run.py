@@ -13,6 +13,9 @@ from heat_plugins.runs import names
 from heat_plugins.signals import body
 from heat_plugins.signals import names as signal_names
 
+#: The reason of a run that waits for its server.
+UNANSWERED = 'The server has not answered so far'
+
 #: How much of an output a record holds: its end, where errors are told.
 TAIL = 4096
 
@@ -80,6 +83,8 @@ class Run:
         `deployment_id` is the server's.
     :ivar guarded: whether an engine ends it when its deployment goes. Then
         it may go on while the deployment's row is taken back.
+    :ivar unknown_hook: the hook that is to run it, if servers are not known
+        to have one of that name.
     """
 
     id: str
@@ -116,6 +121,7 @@ class Run:
     repeats: str | None = None
     standalone: bool = False
     guarded: bool = False
+    unknown_hook: str | None = None
 
     @property
     def key(self) -> names.Key:

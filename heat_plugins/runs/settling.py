@@ -17,12 +17,14 @@ import time
 from heat_plugins import foreign
 from heat_plugins import masking
 from heat_plugins.configs import hidden
+from heat_plugins.configs import hooks
 from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import records
 from heat_plugins.runs import reports
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import starting
+from heat_plugins.signals import beginning
 from heat_plugins.signals import body
 from heat_plugins.signals import errors as store_errors
 
@@ -114,11 +116,21 @@ class Settler:
         if self._undelivered(run, now):
             return self._take(
                 run,
-                'The server did not report that it has begun within '
-                f'{run.delivery_timeout} s',
+                'The server did not report within '
+                f'{run.delivery_timeout} s that it started. {_known(run)}',
                 run.started_at + (run.delivery_timeout or 0),
             )
-        return self._check_heat(run) if deep else run
+        return self._hint(self._check_heat(run) if deep else run, now)
+
+    @staticmethod
+    def _hint(run: runs.Run, now: float) -> runs.Run:
+        """Say what may keep a run from starting that waits for long."""
+        if run.state is not runs.State.WAITING or not run.unknown_hook:
+            return run
+        if now - run.started_at < hooks.PATIENCE:
+            return run
+        told = f'{runs.UNANSWERED}. {hooks.warning(run.unknown_hook)}'
+        return dataclasses.replace(run, reason=told)
 
     def cancel(self, run: runs.Run, arrivals: abc.Collection[str]) -> runs.Run:
         """Take a run back from its server.
@@ -232,7 +244,10 @@ class Settler:
             found = self._records.fetch(run.signal, BODY_LIMIT)
             at -= found.age
             outcome = body.outcome(
-                body.parse(found.content), run.declared, self._mask(run)
+                body.parse(found.content),
+                run.declared,
+                self._mask(run),
+                secrets=masking.texts(run.inputs),
             )
         except store_errors.BadSignal as exc:
             outcome = body.failure(str(exc))
@@ -377,4 +392,13 @@ class Settler:
 
 
 def _overdue(run: runs.Run) -> str:
-    return f'There was no result within {run.timeout} s'
+    return f'There was no result within {run.timeout} s. {_known(run)}'
+
+
+def _known(run: runs.Run) -> str:
+    """Say what is known of a run without a result."""
+    started = run.reported_at is not None
+    parts = [beginning.explained(started=started, config_id=run.config_id)]
+    if run.unknown_hook and not started:
+        parts.append(hooks.warning(run.unknown_hook))
+    return ' '.join(parts)

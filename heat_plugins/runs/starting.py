@@ -9,6 +9,7 @@ from typing import Any
 
 from heat_plugins import foreign
 from heat_plugins.configs import hidden
+from heat_plugins.configs import hooks
 from heat_plugins.runs import claims
 from heat_plugins.runs import derived
 from heat_plugins.runs import errors
@@ -27,6 +28,7 @@ LOG = foreign.logger(__name__)
 #: a result that comes late is worth knowing.
 MARGIN = 3600
 
+#: Seconds for a run whose deployment has no time limit.
 DEFAULT_TIMEOUT = 3600
 
 #: Returns what signs the URLs of a container.
@@ -40,9 +42,10 @@ class Order:
     """What is to be run.
 
     :ivar inputs: what differs from the stack's own values.
-    :ivar timeout: seconds for the whole of it.
-    :ivar delivery_timeout: seconds until the server must have reported; for
-        those that do.
+    :ivar timeout: seconds for the whole of it; None: as many as the
+        deployment has, or `DEFAULT_TIMEOUT`.
+    :ivar delivery_timeout: seconds until the server must have reported, for
+        those that do; None: as many as the deployment has.
     :ivar repeats: the id of the run that is repeated.
     """
 
@@ -50,7 +53,7 @@ class Order:
     inputs: abc.Mapping[str, Any] = dataclasses.field(
         default_factory=dict, repr=False
     )
-    timeout: int = DEFAULT_TIMEOUT
+    timeout: int | None = None
     delivery_timeout: int | None = None
     repeats: str | None = None
 
@@ -74,6 +77,7 @@ class Starter:
     :param who: the user in whose name it is, for people to read.
     :param sign: returns what signs the URLs of a container, and makes it
         if need be; None: with whatever key it has, such as the engine's.
+    :param known_hooks: the hooks that servers are known to have.
     """
 
     def __init__(
@@ -83,6 +87,7 @@ class Starter:
         *,
         who: str,
         sign: Sign | None = None,
+        known_hooks: abc.Collection[str] = hooks.HOOKS,
         clock: abc.Callable[[], float] = time.time,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
@@ -90,6 +95,7 @@ class Starter:
         self._store = store
         self._who = who
         self._sign = sign or self._any_key
+        self._known_hooks = known_hooks
         self._clock = clock
         self._sleep = sleep
 
@@ -127,14 +133,17 @@ class Starter:
             reason='It is being handed to the server',
             started_at=int(now),
             started_by=self._who,
-            timeout=order.timeout,
-            delivery_timeout=order.delivery_timeout,
+            timeout=order.timeout or target.timeout or DEFAULT_TIMEOUT,
+            delivery_timeout=(
+                order.delivery_timeout or target.delivery_timeout
+            ),
             inputs=derived.given(order.inputs),
             declared=[_declared(one) for one in target.config.outputs],
             hidden=hidden.names(target.config.options),
             repeats=order.repeats,
             standalone=target.standalone,
             guarded=target.guarded,
+            unknown_hook=self._unknown_hook(action),
         )
         signer = self._sign(found.container)
         claims.Claims(found, clock=time.monotonic, sleep=self._sleep).claim(
@@ -150,6 +159,10 @@ class Starter:
             timeout=run.timeout,
         )
         return self._hand_over(found, run, draft)
+
+    def _unknown_hook(self, action: targets.Action) -> str | None:
+        tool = action.tool or ''
+        return None if hooks.is_known(tool, self._known_hooks) else tool
 
     def _any_key(self, container: str) -> keys.Signer:
         return keys.KeyKeeper(
@@ -176,7 +189,7 @@ class Starter:
                 run,
                 row_id=row_id,
                 state=runs.State.WAITING,
-                reason='The server has not answered so far',
+                reason=runs.UNANSWERED,
             )
             if ended := _ended(found, run):
                 # Who cancelled it may not have seen what we have made since.

@@ -14,6 +14,7 @@ from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import schema
 from heat_plugins.runs import sources
+from heat_plugins.signals import beginning
 
 _KINDS = (
     'OS::Heat::SoftwareDeployment',
@@ -80,6 +81,10 @@ class Target:
     :ivar standalone: whether it is no deployment of the stack, but a config
         of somebody's own for one of its servers.
     :ivar guarded: whether an engine ends its runs when the deployment goes.
+    :ivar timeout: seconds that an action of it may take; None if the template
+        does not say.
+    :ivar delivery_timeout: seconds until its server must have reported;
+        None if it need not.
     """
 
     root: orchestration.Stack
@@ -93,6 +98,8 @@ class Target:
     server_name: str | None = None
     standalone: bool = False
     guarded: bool = False
+    timeout: int | None = None
+    delivery_timeout: int | None = None
 
     @property
     def current(self) -> dict[str, Any]:
@@ -355,6 +362,12 @@ class Finder:
                     config=config,
                     declared=declared_inputs(source, config),
                     server_name=servers.get(deployment.server_id),
+                    timeout=named.seconds_of(
+                        place.resource, 'timeout', _given_timeout(config)
+                    ),
+                    delivery_timeout=named.seconds_of(
+                        place.resource, 'delivery_timeout'
+                    ),
                 )
             )
         return found
@@ -389,6 +402,14 @@ def server_names(places: list[Place], prefix: str = '') -> dict[str, str]:
         for place in places
         if place.resource.physical_id
     }
+
+
+def _given_timeout(config: orchestration.Config) -> object:
+    """Return in how many seconds a server was to answer last, if told."""
+    for one in config.inputs:
+        if one['name'] == beginning.TIMEOUT_INPUT:
+            return one.get('value')
+    return None
 
 
 def _named(places: list[Place], resource: str) -> list[Place]:

@@ -28,6 +28,34 @@ INPUTS = frozenset({URL_INPUT, REPORTS_INPUT, TIMEOUT_INPUT})
 _SUFFIX = '.progress'
 
 
+# Where heat-agents keep what they are given: `<id>.json` from before its hook
+# starts, `<id>.notify.json` from when that has ended.
+_DEPLOYED = '/var/lib/heat-config/deployed'
+
+
+def explained(config_id: str | None, *, started: bool) -> str:
+    """Say what is known of an action without a result, and where to look.
+
+    :param config_id: of the config that the server was given.
+    :param started: whether the server has reported that it started it.
+    """
+    log = 'journalctl -u os-collect-config'
+    if started:
+        said, name, when = (
+            'The server reported the start',
+            'notify.json',
+            'ended',
+        )
+    else:
+        said = (
+            'No start was reported; the server may not have fetched the action'
+        )
+        name, when = 'json', 'started'
+    if config_id is not None:
+        log = f'{_DEPLOYED}/{config_id}.{name} (exists once {when}) and {log}'
+    return f'{said}. See there {log}'
+
+
 def object_name(signal: str) -> str:
     """Return the name of the object that is the report.
 

@@ -30,6 +30,22 @@ _NAME = 40
 # too.
 _SIGNATURES = masking.Mask()
 
+# The most characters of the last line of stderr in a reason.
+_LAST_LINE = 120
+
+# In so much of the end of stderr the traceback of a hook is sought.
+_TAIL = 16 * 1024
+
+# How the traceback of one of heat-agents' hooks begins. A hook that crashes
+# has not written what its script did: 55-heat-config then sends what the hook
+# itself has written to stderr, with all inputs.
+_CRASHED_HOOK = re.compile(
+    r'^Traceback \(most recent call last\):\n'
+    r'  File "[^"\n]*/hooks/([^"/\n]+)", line \d+, in <module>\n'
+    r' +sys\.exit\(main\(',
+    re.MULTILINE,
+)
+
 _WHOLE_NUMBER = re.compile(r'([+-]?[0-9]{1,8})(?:\.0+)?')
 
 
@@ -38,8 +54,8 @@ class Outcome:
     """How a deployment ended.
 
     :ivar status: ``COMPLETE`` or ``FAILED``.
-    :ivar reason: short, for people; it names outputs and never quotes them,
-        since they may hold secrets.
+    :ivar reason: short, for people. Of the outputs, which may hold secrets,
+        it quotes the last line of what was written to stderr, masked.
     :ivar outputs: all that is to be known of this action, by name; nothing
         of an earlier action belongs beside it.
     """
@@ -108,6 +124,8 @@ def outcome(
     details: abc.Mapping[str, Any],
     declared: abc.Iterable[abc.Mapping[str, Any]],
     mask: masking.Mask = _SIGNATURES,
+    *,
+    secrets: abc.Iterable[str] = (),
 ) -> Outcome:
     """Say how a deployment ended, by the rules of Heat's deployments.
 
@@ -121,6 +139,8 @@ def outcome(
         perhaps, ``error_output``.
     :param mask: masks secrets in the outputs that are not declared, and
         signatures.
+    :param secrets: the texts to mask in the reason. They are worked out only
+        if the deployment has failed.
     """
     outputs: dict[str, Any] = {
         name: mask.output(details.get(name)) for name in STANDARD_OUTPUTS
@@ -131,7 +151,7 @@ def outcome(
         if status is None:
             causes.append(f'{STATUS_CODE} is no number')
         elif status != 0:
-            causes.append(f'the exit status ({STATUS_CODE}) is {status}')
+            causes.append(_failed(status, outputs[STDERR], secrets))
     for output in declared:
         name = output['name']
         if name not in details:
@@ -167,6 +187,20 @@ def _refuse_constant(text: str) -> NoReturn:
 def _json_type(value: object) -> str:
     kinds = {str: 'string', list: 'list', bool: 'boolean'}
     return kinds.get(type(value), 'number')
+
+
+def _failed(status: int, stderr: object, secrets: abc.Iterable[str]) -> str:
+    """Return why a server reports an exit status other than 0."""
+    said = f'the exit status ({STATUS_CODE}) is {status}'
+    text = stderr.rstrip() if isinstance(stderr, str) else ''
+    if not text:
+        return said
+    if crash := _CRASHED_HOOK.search(text[-_TAIL:]):
+        hook = foreign.stored(crash[1], _NAME)
+        said = f'the hook "{hook}" crashed, not what it was to run'
+    # Masked before it is cut, which might leave the half of a secret.
+    last = masking.Mask(secrets).text(text.splitlines()[-1])
+    return f'{said}: {foreign.stored(last.strip(), _LAST_LINE)}'
 
 
 def _exit_status(code: object) -> int | None:

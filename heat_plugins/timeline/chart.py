@@ -8,6 +8,7 @@ from collections import abc
 import dataclasses
 import enum
 
+from heat_plugins.configs import hooks
 from heat_plugins.runs import run as runs
 
 #: What people are told a state is, wherever there is one.
@@ -33,6 +34,9 @@ class Bar:
     :ivar end: None while it goes on.
     :ivar working_since: when the waiting was over, if that is known.
     :ivar reason: why it ended as it did, as far as that is told.
+    :ivar hint: what may keep it from starting.
+    :ivar aside: whether it says nothing of how its row stands, such as a
+        signal that was refused.
     """
 
     label: str
@@ -41,6 +45,8 @@ class Bar:
     end: float | None
     working_since: float | None = None
     reason: str = ''
+    hint: str = ''
+    aside: bool = False
 
     def until(self, now: float) -> float:
         """Return where it ends, on a chart that ends now."""
@@ -49,6 +55,13 @@ class Bar:
     def duration(self, now: float) -> str:
         """Return how long it took, or has taken by now, for people."""
         return duration(self.until(now) - self.start)
+
+    def told(self, now: float) -> str:
+        """Return its reason, or the hint if it has waited for long."""
+        waits = self.end is None and self.working_since is None
+        if self.hint and waits and now - self.start >= hooks.PATIENCE:
+            return self.hint
+        return self.reason
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,7 +92,11 @@ class Row:
     @property
     def last(self) -> Bar | None:
         """The bar that tells how it stands."""
-        return max(self.bars, key=lambda bar: bar.start, default=None)
+        return max(
+            (bar for bar in self.bars if not bar.aside),
+            key=lambda bar: bar.start,
+            default=None,
+        )
 
     def lanes(self, now: float) -> list[list[Bar]]:
         """Part bars that overlap; within a lane none does."""
@@ -118,7 +135,7 @@ class Chart:
         for row in self.rows:
             if row.kind is not Kind.STACK:
                 for bar in row.bars:
-                    found[bar.state] += 1
+                    found[bar.state] += not bar.aside
         return {state: count for state, count in found.items() if count}
 
 

@@ -4,17 +4,15 @@
 from collections import abc
 import dataclasses
 import datetime
-import re
 
 from heat_plugins.timeline import chart
+from heat_plugins.timeline import kinds
 
-#: How the event of a trigger that came to nothing begins; see
-#: `heat_plugins.resources.signal_events`.
-NOT_TRIGGERED = 'Not triggered'
-
-# How the event of a server's report ends; see
-# `heat_plugins.resources.deployment_beginning`.
-_BEGUN = re.compile(r'\bserver \S+ has begun \w+$', re.IGNORECASE)
+_REFUSALS = (
+    kinds.Kind.NOT_TRIGGERED,
+    kinds.Kind.RESULT_REFUSED,
+    kinds.Kind.SIGNAL_FAILED,
+)
 
 _ENDS = {
     'COMPLETE': chart.State.COMPLETE,
@@ -68,16 +66,20 @@ def bars(
     current: chart.Bar | None = None
     for event in found:
         action, _, status = event.status.partition('_')
-        if current is not None and _BEGUN.search(event.reason):
+        kind = kinds.of(event.reason)
+        if current is not None and kind is kinds.Kind.STARTED:
             current = dataclasses.replace(
                 current,
                 state=chart.State.RUNNING,
                 working_since=event.time,
             )
+        elif current is not None and kind is kinds.Kind.UNKNOWN_HOOK:
+            current = dataclasses.replace(current, hint=event.reason)
         elif action == 'SIGNAL':
             # The status of a signal's event is the resource's own.
-            if event.reason.startswith(NOT_TRIGGERED):
-                done.append(_instant(event, action, chart.State.FAILED))
+            if kind in _REFUSALS:
+                refused = _instant(event, action, chart.State.FAILED)
+                done.append(dataclasses.replace(refused, aside=True))
         elif status == 'IN_PROGRESS':
             if current is not None and current.label == action:
                 continue

@@ -17,6 +17,7 @@ from heat_plugins.signals import errors as store_errors
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import events
 from heat_plugins.timeline import folding
+from heat_plugins.workflows import outcome
 
 _DEPLOYMENTS = frozenset(
     f'OS::Heat::{name}'
@@ -213,6 +214,7 @@ class _Rows:
             end=run.ended_at,
             working_since=run.reported_at,
             reason=run.reason,
+            hint=run.reason if run.unknown_hook else '',
         )
         self._add(chart.Kind.RUN, run.resource, run.action, bar)
 
@@ -231,7 +233,7 @@ class _Rows:
                 state=state,
                 start=events.moment(str(one['created_at'])),
                 end=ended if state.ended else None,
-                reason=f'{one["state"]}, execution {one["id"]}',
+                reason=_outcome(one, state),
             )
             self._add(chart.Kind.EXECUTION, place.path, workflow, bar)
 
@@ -295,6 +297,15 @@ class _Rows:
     def _began(self, block: list[chart.Row]) -> tuple[float, str]:
         starts = [bar.start for row in block for bar in row.bars]
         return min(starts, default=self._now), block[0].path
+
+
+def _outcome(execution: abc.Mapping[str, Any], state: chart.State) -> str:
+    """Say why an execution stands as it does, and by which ID to find it."""
+    told = str(execution['state'])
+    info = execution.get('state_info')
+    if state is not chart.State.COMPLETE and info:
+        told = outcome.reason(told, str(info))
+    return f'{told} (execution {execution["id"]})'
 
 
 def _kind(resource: orchestration.Resource) -> chart.Kind:

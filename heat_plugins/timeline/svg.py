@@ -340,7 +340,8 @@ def _told(bar: chart.Bar, now: float) -> str:
     if bar.working_since is not None:
         waited = chart.duration(bar.working_since - bar.start)
         said += f', reported by the server after {waited}'
-    return f'{said}. {bar.reason}' if bar.reason else said
+    told = bar.told(now)
+    return f'{said}. {told}' if told else said
 
 
 def _summary(found: chart.Chart) -> str:

@@ -124,10 +124,17 @@ class _Drawing:
             yield from self._row(row, end)
         yield self._legend()
         for row in self._chart.rows:
-            bar = row.last
-            if bar is not None and bar.state in _TROUBLES and bar.reason:
+            yield from self._explained(row)
+
+    def _explained(self, row: chart.Row) -> abc.Iterator[rich_text.Text]:
+        """Say why a row stands badly, and which signal was refused last."""
+        now = self._chart.now
+        refused = [bar for bar in row.bars if bar.aside][-1:]
+        for bar in filter(None, (row.last, *refused)):
+            told = bar.told(now)
+            if told and (bar.state in _TROUBLES or told == bar.hint):
                 what = f'{row.path or row.name} {bar.label}'
-                said = f'{what} {bar.state.value}: {bar.reason}'
+                said = f'{what} {bar.state.value}: {told}'
                 yield rich_text.Text(foreign.line(said), _STYLES[bar.state])
 
     def _axis(self) -> rich_text.Text:

@@ -124,7 +124,7 @@ def test_a_run_that_fails_fails_its_workflow_with_the_reason(
             action='FAILOVER',
         )
     assert ended['state'] == 'ERROR'
-    reason = 'the exit status (deploy_status_code) is 3'
+    reason = 'the exit status (deploy_status_code) is 3: no standby'
     assert ended['state_info'] == reason
     run = ended['output']['run']
     assert (run['state'], run['reason']) == ('failed', reason)

@@ -40,7 +40,7 @@ def supervised(
 def begun(stack: base.Stack, name: str) -> list[str]:
     """Return what the events of a deployment say of its beginning."""
     reasons = [one['resource_status_reason'] for one in stack.events(name)]
-    return [one for one in reasons if 'has begun' in one]
+    return [one for one in reasons if 'Started: ' in one]
 
 
 def pending(agent: base.minicloud_client.Agent) -> list[pathlib.Path]:

@@ -3,6 +3,7 @@
 
 from heat_plugins.engine import rows
 from heat_plugins.signals import beginning
+from heat_plugins.timeline import kinds
 from tests.unit.resources import deployments
 
 TIMEOUT = 3600
@@ -31,9 +32,9 @@ class BeginningTestCase(deployments.DeploymentTestCase):
     def begun(self, stack):
         """Return the events that say that a server has begun."""
         return [
-            event.lower()
+            event
             for event in deployments.events(stack)
-            if 'has begun' in event
+            if kinds.of(event) is kinds.Kind.STARTED
         ]
 
     def reason(self):
@@ -89,7 +90,7 @@ class ReportTest(BeginningTestCase):
         self.report(b'{"message": "half of it"}')
         self.step(task, 10)
         (event,) = self.begun(stack)
-        self.assertIn('has begun create', event)
+        self.assertEqual('Started: CREATE on server server', event)
         self.assertEqual(rows.BEGUN, self.reason())
 
     def test_nothing_of_it_is_left_when_the_action_has_ended(self):
@@ -129,7 +130,10 @@ class ReportTest(BeginningTestCase):
                 resource.signal(report(self.handed[-1]))
                 self.assertFalse(self.step(task, 9))
             self.assertEqual(1, len(self.begun(stack)), self.begun(stack))
-            self.assertIn('has begun create', self.begun(stack)[0])
+            self.assertEqual(
+                ['Signal: Started: CREATE on server server'],
+                self.begun(stack),
+            )
             resource.signal({'deploy_status_code': 0})
             self.finish(task)
             self.assertEqual('COMPLETE', stack.status)
@@ -183,6 +187,13 @@ class DeliveryTest(BeginningTestCase):
             self.assertLess(self.now - before, 40)
             self.assertEqual([], self.in_metadata(stack))
             self.delete(stack)
+
+    def test_one_that_started_and_does_not_end_is_told_as_such(self):
+        stack, task = self.waiting(deployments.template(timeout=60))
+        self.report()
+        reason = self.failed(task, stack)
+        self.assertIn('The server reported the start', reason)
+        self.assertIn(f'{self.handed[0]["id"]}.notify.json', reason)
 
     def test_one_that_has_reported_has_the_rest_of_the_time(self):
         _, task = self.begin(timeout=600)

@@ -303,8 +303,7 @@ class NoAnswerTest(deployments.DeploymentTestCase):
         self.assertEqual({stack['config'].resource_id}, self.config_ids())
         self.assertEqual([], self.tickets())
         (event,) = [e for e in deployments.events(stack) if 'not run' in e]
-        server = stack['server'].resource_id
-        self.assertIn(f'DELETE was not run on server {server}: ', event)
+        self.assertIn('DELETE was not run on server server: ', event)
         self.assertIn(why, event)
         place = f'(deployment of stack {stack.name}, {stack.id})'
         self.assertIn(f'{place}: {event}', '\n'.join(logs.output))

@@ -3,6 +3,7 @@
 
 import contextlib
 
+import fixtures
 from heat.common import exception
 from heat.engine import scheduler
 from heat.objects import stack as stack_objects
@@ -11,6 +12,7 @@ from oslo_db import exception as db_exception
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
 from heat_plugins.signals import body
+from heat_plugins.timeline import kinds
 from tests.unit.resources import deployments
 
 
@@ -30,13 +32,75 @@ class OutcomeTest(deployments.DeploymentTestCase):
         self.assertEqual(0, resource.FnGetAtt('deploy_status_code'))
         self.assertIsNone(resource.FnGetAtt('trouble'))
 
-    def test_an_exit_status_fails_it_and_the_reason_names_it(self):
+    def test_an_exit_status_fails_it_and_the_reason_says_why(self):
         _, reason = self.fails(
             deployments.template(),
-            {'deploy_status_code': 3, 'deploy_stderr': 's3cret'},
+            {'deploy_status_code': 3, 'deploy_stderr': 'hm\nno space left\n'},
         )
-        self.assertIn('the exit status (deploy_status_code) is 3', reason)
-        self.assertNotIn('s3cret', reason)
+        self.assertIn(
+            'the exit status (deploy_status_code) is 3: no space left', reason
+        )
+
+    def test_the_reason_shows_nothing_that_the_stack_hides(self):
+        whole = deployments.template(
+            input_values={'who': {'get_param': 'hidden'}},
+        )
+        whole['parameters'] = {
+            'hidden': {'type': 'string', 'hidden': True, 'default': 's3cret'}
+        }
+        said = 'login with s3cret failed'
+        for transport in ('TEMP_URL_POLL', 'HEAT_SIGNAL'):
+            properties = whole['resources']['deployment']['properties']
+            properties['signal_transport'] = transport
+            self.answer = None
+            stack = self.heat.stack(whole, transport)
+            task = self.heat.begin(stack, 'CREATE')
+            self.step(task, 9)
+            answer = {'deploy_status_code': 3, 'deploy_stderr': said}
+            if transport == 'HEAT_SIGNAL':
+                stack['deployment'].signal(answer)
+            else:
+                self.send(self.handed[-1], answer)
+            reason = self.failed(task, stack)
+            self.assertIn('login with ****** failed', reason)
+            for told in [reason, *deployments.events(stack)]:
+                self.assertNotIn('s3cret', told)
+
+    def test_a_hook_that_servers_lack_is_told_at_once(self):
+        log = self.useFixture(fixtures.FakeLogger())
+        whole = deployments.template(config={'group': 'scirpt'}, timeout=60)
+        stack, task = self.waiting(whole)
+        (event,) = self.unknown_hooks(stack)
+        self.assertIn('"scirpt" is no hook of heat-agents', event)
+        self.assertIn('Is "script" meant?', event)
+        self.assertIn('"scirpt" is no hook of heat-agents', log.output)
+        self.assertIn('heat-agents have no hook', self.failed(task, stack))
+
+    def test_hooks_are_known_that_the_operator_names(self):
+        self.configure(known_hooks=['terraform'])
+        for group, number in (('terraform', 0), ('script', 1)):
+            stack, _ = self.waiting(
+                stack=self.heat.stack(
+                    deployments.template(config={'group': group}), group
+                )
+            )
+            self.assertEqual(number, len(self.unknown_hooks(stack)))
+
+    def test_without_a_signal_any_group_will_do(self):
+        stack = self.created(
+            deployments.template(
+                config={'group': 'os-apply-config'},
+                signal_transport='NO_SIGNAL',
+            )
+        )
+        self.assertEqual([], self.unknown_hooks(stack))
+
+    def unknown_hooks(self, stack):
+        return [
+            event
+            for event in deployments.events(stack)
+            if kinds.of(event) is kinds.Kind.UNKNOWN_HOOK
+        ]
 
     def test_an_error_output_fails_it_only_if_it_has_a_value(self):
         self.answer = {'trouble': ''}
@@ -363,8 +427,10 @@ class TimeoutTest(deployments.DeploymentTestCase):
         self.assertLess(self.now - begun, 10)
         self.assertRegex(
             reason,
-            'Server .* has not signalled CREATE within 60 s '
-            r'\(property "timeout"\)',
+            'Server server has not signalled CREATE within 60 s '
+            r'\(property "timeout"\)\. No start was reported; the server may '
+            'not have fetched the action. See there '
+            rf'/var/lib/heat-config/deployed/{self.handed[0]["id"]}\.json',
         )
         self.assertEqual([], self.deployment_rows())
         self.assertEqual({stack['config'].resource_id}, self.config_ids())

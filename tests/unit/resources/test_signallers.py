@@ -203,7 +203,7 @@ class ResultTest(SignallerTestCase):
         stack, task = self.waiting_for('HEAT_SIGNAL')
         own = self.own(stack)
         report = self.named(**{beginning.REPORT: {}})
-        self.assertIn('has begun', self.send_as(stack, own, report))
+        self.assertIn('Started: CREATE', self.send_as(stack, own, report))
         self.assert_refused(
             stack, own, {'deploy_status_code': 0}, 'names none'
         )

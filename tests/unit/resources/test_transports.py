@@ -5,8 +5,8 @@ import time
 from unittest import mock
 from urllib import parse
 
-from heat.engine.clients.os.keystone import fake_keystoneclient
 from heat.common import exception
+from heat.engine.clients.os.keystone import fake_keystoneclient
 from heat.objects import stack as stack_objects
 from keystoneauth1 import exceptions as ks_exceptions
 from oslo_config import cfg

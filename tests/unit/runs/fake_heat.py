@@ -97,6 +97,7 @@ class Heat:
     def add_deployment(self, stack, name='db', server='server-1', **more):
         """Add a component, and a deployment of it as Heat makes one."""
         kind = more.pop('kind', 'OS::Heat::SoftwareDeployment')
+        properties = more.pop('properties', {})
         source = self.add_config(**more)
         self.add_resource(
             stack, f'{name}_config', 'OS::Heat::SoftwareComponent', source.id
@@ -125,6 +126,7 @@ class Heat:
             kind,
             row.id,
             config={'get_resource': f'{name}_config'},
+            **properties,
         )
         return row
 

@@ -10,6 +10,7 @@ from heat_plugins.runs import retention
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import service
 from heat_plugins.runs import settling
+from heat_plugins.runs import starting
 from heat_plugins.signals import names as signal_names
 from tests.unit.runs import base
 
@@ -50,6 +51,49 @@ class SettleTest(base.RunsTestCase):
         self.assertIn('is 3', run.reason)
         self.assertEqual('disk full', run.outputs['deploy_stderr'])
         self.assert_clean()
+
+    def test_the_reason_of_a_failure_shows_no_input_that_was_given(self):
+        self.runs.cancel('shop', self.run_.id)
+        run = self.start(inputs={'password': 'hunter2'})
+        said = 'login with hunter2 failed'
+        self.answer(deploy_status_code=3, deploy_stderr=said)
+        run = self.show(run)
+        self.assertIn('is 3: login with ****** failed', run.reason)
+
+    def test_without_a_result_what_is_known_is_told(self):
+        self.now += 601
+        run = self.show(self.run_)
+        self.assertEqual(State.TIMED_OUT, run.state)
+        self.assertIn('no result within 600 s', run.reason)
+        self.assertIn('No start was reported', run.reason)
+        self.assertIn(f'{self.run_.config_id}.json', run.reason)
+
+    def test_so_it_is_of_what_has_started(self):
+        self.put(self.inputs()['deploy_progress_url'], {})
+        self.show(self.run_)
+        self.now += 601
+        reason = self.show(self.run_).reason
+        self.assertIn('The server reported the start', reason)
+        self.assertIn(f'{self.run_.config_id}.notify.json', reason)
+
+    def test_a_hook_that_servers_lack_is_told_after_a_while(self):
+        self.runs.cancel('shop', self.run_.id)
+        config = self.heat.add_config('fix', 'scirpt', config='', inputs=[])
+        self.heat.add_resource(
+            self.stack, 'box', 'OS::Nova::Server', 'server-9'
+        )
+        target = self.runs.server('shop', 'box', config)
+        order = starting.Order(action='APPLY', timeout=600)
+        run = self.runs.start(target, order)
+        self.now += 59
+        self.assertEqual(runs.UNANSWERED, self.show(run).reason)
+        self.now += 1
+        found = self.show(run)
+        self.assertEqual(State.WAITING, found.state)
+        for part in ('"scirpt" is no hook', 'Is "script" meant?'):
+            self.assertIn(part, found.reason)
+        self.now += 600
+        self.assertIn('"scirpt" is no hook', self.show(run).reason)
 
     def test_what_is_no_result_is_a_failure(self):
         self.cluster.put_signed(self.url, b'<html>')

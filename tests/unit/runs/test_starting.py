@@ -144,6 +144,30 @@ class StartTest(base.RunsTestCase):
         self.assertEqual(before, self.heat.configs)
 
 
+class TimeLimitTest(base.RunsTestCase):
+    """One rule, whoever starts a run: the deployment's, unless given."""
+
+    def test_the_deployments_counts_unless_another_is_given(self):
+        self.heat.add_deployment(
+            self.stack,
+            'timed',
+            properties={'timeout': 300, 'delivery_timeout': 30},
+        )
+        (target,) = self.runs.find('shop', 'timed')
+        run = self.runs.start(target, base.starting.Order(action='BACKUP'))
+        self.assertEqual((300, 30), (run.timeout, run.delivery_timeout))
+        self.runs.cancel('shop', run.id)
+        order = base.starting.Order(
+            action='BACKUP', timeout=5, delivery_timeout=2
+        )
+        run = self.runs.start(target, order)
+        self.assertEqual((5, 2), (run.timeout, run.delivery_timeout))
+
+    def test_without_either_it_is_an_hour(self):
+        run = self.start()
+        self.assertEqual((3600, None), (run.timeout, run.delivery_timeout))
+
+
 class RefusalTest(base.RunsTestCase):
     def refused(self, **order):
         exc = self.assertRaises(errors.Refused, self.start, **order)

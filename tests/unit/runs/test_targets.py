@@ -97,6 +97,28 @@ class FindTest(base.RunsTestCase):
         names = [one['name'] for one in target.declared]
         self.assertEqual(['level', 'password'], names)
 
+    def test_time_limits_are_the_templates(self):
+        self.stack = self.heat.add_stack('timed', limit='300', key='******')
+        for name, properties, found in (
+            ('own', {'timeout': 7, 'delivery_timeout': '9'}, (7, 9)),
+            ('given', {'timeout': {'get_param': 'limit'}}, (300, None)),
+            ('none', {}, (None, None)),
+            # What only Heat can work out: as the server was told.
+            ('joined', {'timeout': {'str_split': [',', '5', 0]}}, (60, None)),
+            ('hidden', {'timeout': {'get_param': 'key'}}, (60, None)),
+        ):
+            row = self.heat.add_deployment(
+                self.stack, name, properties=properties
+            )
+            config = self.heat.configs[row.config_id]
+            config.inputs.append(
+                {'name': 'deploy_signal_timeout', 'value': '60'}
+            )
+            (target,) = self.runs.find('timed', name)
+            self.assertEqual(
+                found, (target.timeout, target.delivery_timeout), name
+            )
+
     def test_without_the_template_the_servers_config_has_to_do(self):
         self.heat.failing = {'template': errors.Denied('no')}
         (target,) = self.runs.find('shop', 'db')

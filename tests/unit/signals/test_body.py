@@ -161,6 +161,73 @@ class OutcomeTest(testtools.TestCase):
                 self.outcome({'deploy_status_code': code}),
             )
 
+    def test_the_last_line_of_stderr_says_why(self):
+        for stderr, told in (
+            ('one\ntwo: no such file\n \n', ': two: no such file'),
+            ('  x\x1b[31m\r\n', ': x\\x1b[31m'),
+            ('x' * 999, f': {"x" * 119}…'),
+            ('😀', ': \\U0001f600'),
+            ('', ''),
+            (' \n', ''),
+            (None, ''),
+            (7, ''),
+            (['x'], ''),
+        ):
+            self.assert_failed(
+                f'the exit status (deploy_status_code) is 1{told}',
+                self.outcome(
+                    {'deploy_status_code': 1, 'deploy_stderr': stderr}
+                ),
+            )
+
+    def test_the_reason_of_a_success_does_not_quote_stderr(self):
+        self.assert_complete(self.outcome({'deploy_stderr': 'deprecated'}))
+
+    def test_secrets_in_stderr_are_masked_before_it_is_cut(self):
+        for stderr in (
+            'x' * 110 + ' hunter2hunter2',
+            'PUT https://s/c/o?temp_url_sig=hunter2hunter2&temp_url_expires=9',
+        ):
+            details = {'deploy_status_code': 1, 'deploy_stderr': stderr}
+            outcome = body.outcome(details, (), secrets=['hunter2hunter2'])
+            self.assertNotIn('hunter', outcome.reason)
+
+    def test_secrets_are_worked_out_only_for_a_failure(self):
+        def secrets():
+            raise AssertionError
+            yield
+
+        for details in ({}, {'deploy_status_code': 0, 'deploy_stderr': 'x'}):
+            body.outcome(details, (), secrets=secrets())
+
+    def test_a_hook_that_crashed_is_told_from_what_it_ran(self):
+        # Of heat-agents' hook-script, for a script without "#!".
+        hook = (
+            '[2026-11-22 10:00:00,000] (heat-config) [INFO] who=hunter2\n'
+            '[2026-11-22 10:00:00,001] (heat-config) [DEBUG] Running '
+            '/var/lib/heat-config/heat-config-script/c1\n'
+            'Traceback (most recent call last):\n'
+            '  File "/usr/libexec/heat-config/hooks/script", line 98, in '
+            '<module>\n'
+            '    sys.exit(main(sys.argv))\n'
+            '             ^^^^^^^^^^^^^^\n'
+            '  File "/usr/libexec/heat-config/hooks/script", line 62, in '
+            'main\n'
+            '    subproc = subprocess.Popen([fn], stdout=subprocess.PIPE,\n'
+            "OSError: [Errno 8] Exec format error: '/var/lib/c1'\n"
+        )
+        script = hook.replace('/usr/libexec/heat-config/hooks', '/opt/tool')
+        for stderr, told in (
+            (hook, 'the hook "script" crashed, not what it was to run'),
+            (script, 'the exit status (deploy_status_code) is 1'),
+        ):
+            self.assert_failed(
+                f"{told}: OSError: [Errno 8] Exec format error: '/var/lib/c1'",
+                self.outcome(
+                    {'deploy_status_code': 1, 'deploy_stderr': stderr}
+                ),
+            )
+
     def test_a_status_that_is_no_number_fails_and_is_not_quoted(self):
         for code in (
             'hunter2',

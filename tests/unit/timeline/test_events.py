@@ -5,6 +5,7 @@ import testtools
 
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import events
+from heat_plugins.timeline import kinds
 
 WAITING = chart.State.WAITING
 
@@ -63,6 +64,8 @@ class BarsTest(testtools.TestCase):
         for status, reason in (
             ('CREATE_IN_PROGRESS', 'Server 4f has begun CREATE'),
             ('SIGNAL_IN_PROGRESS', 'Signal: server 4f has begun CREATE'),
+            ('CREATE_IN_PROGRESS', 'Started: CREATE on server web'),
+            ('SIGNAL_IN_PROGRESS', 'Signal: Started: CREATE on server web'),
         ):
             (bar,) = events.bars(
                 [event('CREATE_IN_PROGRESS', 1), event(status, 3, reason)],
@@ -102,6 +105,56 @@ class BarsTest(testtools.TestCase):
             ('SIGNAL_FAILED', 3, 'Not triggered: no action BACKPU'),
         )
         self.assertEqual([('SIGNAL', 'failed', 3, 3)], found)
+
+    def test_a_refused_signal_says_nothing_of_how_the_resource_stands(self):
+        for kind in (
+            kinds.Kind.NOT_TRIGGERED,
+            kinds.Kind.RESULT_REFUSED,
+            kinds.Kind.SIGNAL_FAILED,
+        ):
+            found = events.bars(
+                [
+                    event('CREATE_COMPLETE', 1),
+                    event('SIGNAL_FAILED', 3, kinds.reason(kind, 'no')),
+                ],
+                WAITING,
+            )
+            row = chart.Row(
+                kind=chart.Kind.DEPLOYMENT, path='db', name='db', bars=found
+            )
+            self.assertEqual(2, len(found))
+            self.assertEqual(chart.State.COMPLETE, row.last.state)
+            whole = chart.Chart(stack='s', status='', now=9, rows=[row])
+            self.assertEqual({chart.State.COMPLETE: 1}, whole.counts())
+
+    def test_an_unknown_hook_is_a_hint_for_as_long_as_nothing_starts(self):
+        hint = kinds.reason(kinds.Kind.UNKNOWN_HOOK, '"scirpt" is none')
+        happened = [
+            event('CREATE_IN_PROGRESS', 1),
+            event('CREATE_IN_PROGRESS', 2, hint),
+        ]
+        (bar,) = events.bars(happened, WAITING)
+        self.assertEqual('', bar.told(10))
+        self.assertEqual(hint, bar.told(100))
+        happened.append(event('CREATE_IN_PROGRESS', 3, 'Started: CREATE on x'))
+        (bar,) = events.bars(happened, WAITING)
+        self.assertEqual('', bar.told(100))
+
+
+class KindsTest(testtools.TestCase):
+    def test_each_kind_is_read_as_it_was_written(self):
+        for kind in kinds.Kind:
+            for reason in (
+                kinds.reason(kind, 'why'),
+                kinds.reason(kind, 'x' * 999),
+                f'Signal: {kinds.reason(kind, "why")}',
+            ):
+                self.assertIs(kind, kinds.of(reason))
+                self.assertTrue(len(reason) <= kinds.LIMIT)
+
+    def test_other_reasons_have_none(self):
+        for reason in ('', 'state changed', 'Not triggered', 'x Started: y'):
+            self.assertIsNone(kinds.of(reason))
 
 
 class MomentTest(testtools.TestCase):

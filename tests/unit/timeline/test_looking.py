@@ -73,6 +73,23 @@ class LookingTest(base.RunsTestCase):
             [('stack', 'shop', 1), ('deployment', 'db', 1)], self.rows()
         )
 
+    def test_a_failed_workflow_is_told_by_its_reason_and_id(self):
+        self.workflow(
+            state='ERROR',
+            state_info='Failure caused by error in tasks: backup\n\n'
+            '  backup [task_ex_id=7c1e5a9d-3b60-4482-9c1e-5a9d3b60f482] -> '
+            'disk full\n',
+        )
+        (bar,) = [
+            bar
+            for row in self.look().rows
+            for bar in row.bars
+            if row.kind is chart.Kind.EXECUTION
+        ]
+        self.assertEqual(
+            'ERROR: backup -> disk full (execution e1)', bar.reason
+        )
+
     def test_other_resources_show_on_demand(self):
         self.happens('db_config', 'CREATE_COMPLETE', 0)
         self.assertEqual(

@@ -55,6 +55,24 @@ class TextTest(testtools.TestCase):
         self.assertIn('▒▸', row)
         self.assertIn('CREATE running 40 s', row)
 
+    def test_a_refused_signal_is_told_below_and_marks_nothing_as_failed(self):
+        bad = base.bar('SIGNAL', 50, 0, 'failed', reason='no X', aside=True)
+        found = base.stack(base.row('db', base.bar('CREATE', 0, 9), bad))
+        shown = lines(found)
+        self.assertIn('CREATE complete 9 s', shown[2])
+        self.assertEqual('db SIGNAL failed: no X', shown[-1])
+
+    def test_why_nothing_may_start_is_told_after_a_while(self):
+        for now, told in ((59, False), (60, True)):
+            found = base.stack(
+                base.row(
+                    'x', base.bar('CREATE', 0, None, 'waiting', hint='?')
+                ),
+                now=now,
+            )
+            said = 'x CREATE waiting: ?' in lines(found)
+            self.assertEqual(told, said)
+
     def test_a_moment_is_seen(self):
         found = base.stack(
             base.row('long', base.bar('CREATE', 0, 10_000)),

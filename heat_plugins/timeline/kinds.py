@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an event tells a program: the kind of what happened.
+
+Heat's events have no field for it, so the reason begins with its name, as in
+``Not triggered: there is no action BACKPU``. Who writes such an event and who
+reads it use this module; the rest of the reason is for people alone.
+"""
+
+import enum
+import re
+
+from heat_plugins import bounds
+
+#: The most characters of an event's reason that Heat's database holds.
+LIMIT = 255
+
+# What Heat writes before the words that a signal is answered with.
+_SIGNAL = 'Signal: '
+
+# Events of the first release that had no kind.
+_FORMERLY_STARTED = re.compile(r'server \S+ has begun \w+', re.IGNORECASE)
+
+
+class Kind(enum.Enum):
+    """A kind of event, by the name that its reason begins with."""
+
+    #: A server has reported that it runs what it was given.
+    STARTED = 'Started'
+    #: A signal to a deployment came to nothing.
+    NOT_TRIGGERED = 'Not triggered'
+    #: A result came from who must not send it.
+    RESULT_REFUSED = 'Result refused'
+    #: A signal to a workflow came to nothing.
+    SIGNAL_FAILED = 'Signal failed'
+    #: heat-agents have no hook for what a server was given.
+    UNKNOWN_HOOK = 'Unknown hook'
+
+
+def reason(kind: Kind, text: str) -> str:
+    """Return the reason of an event; a long one ends in …."""
+    return bounds.shortened(f'{kind.value}: {text}', LIMIT)
+
+
+def of(event_reason: str) -> Kind | None:
+    """Return the kind of an event; None for those that Heat writes itself."""
+    said = event_reason.removeprefix(_SIGNAL)
+    for kind in Kind:
+        if said.startswith(f'{kind.value}: '):
+            return kind
+    return Kind.STARTED if _FORMERLY_STARTED.fullmatch(said) else None
