@@ -5,9 +5,9 @@ It follows the convention of OpenStack's status commands: exit code 0 if all
 is well, 1 with a warning, 2 with a failure, 255 if it could not be run.
 """
 
-import argparse
 from collections import abc
 import functools
+import itertools
 import logging
 import os
 import sys
@@ -33,6 +33,9 @@ OPTS = [
         'Without any of these, what needs the cloud is skipped.',
     ),
 ]
+
+# Options of the whole command, all of them with a value.
+_GLOBALS = ('--os-cloud', '--config-file', '--config-dir')
 
 _SKIPPED = 'Skipped: it asks the cloud, which needs --os-cloud or OS_*.'
 
@@ -169,7 +172,7 @@ def main(args: abc.Sequence[str] | None = None) -> int:
             cfg.CONF,
             project='heat',
             upgrade_command=Checks(),
-            argv=_cloud_first(sys.argv[1:] if args is None else args),
+            argv=_globals_first(sys.argv[1:] if args is None else args),
             # Those that heat-engine reads.
             default_config_files=cfg.find_config_files(
                 project='heat', prog='heat-engine'
@@ -180,12 +183,19 @@ def main(args: abc.Sequence[str] | None = None) -> int:
         return CANNOT_RUN
 
 
-def _cloud_first(args: abc.Sequence[str]) -> list[str]:
-    """Let --os-cloud stand after the command, too, as with other clients."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument('--os-cloud')
-    known, others = parser.parse_known_args(args)
-    first = [] if known.os_cloud is None else ['--os-cloud', known.os_cloud]
+def _globals_first(args: abc.Sequence[str]) -> list[str]:
+    """Let options of the whole command stand after the subcommand, too."""
+    first: list[str] = []
+    others: list[str] = []
+    remaining = iter(args)
+    for each in remaining:
+        name, separator, _ = each.partition('=')
+        if name not in _GLOBALS:
+            others.append(each)
+            continue
+        first.append(each)
+        if not separator:
+            first += itertools.islice(remaining, 1)
     return [*first, *others]
 
 

@@ -6,6 +6,7 @@ Templates may say otherwise; what is checked is what most of them rely on.
 
 import dataclasses
 
+from heat.api.aws import ec2token  # noqa: F401 (its options)
 from heat.common import config as heat_config
 from keystoneauth1 import exceptions
 from keystoneauth1 import session as ks_session
@@ -69,6 +70,7 @@ def ways(session: ks_session.Session | None) -> upgradecheck.Result:
     needed = [_WAYS[name] for name in (out, back) if name in _WAYS]
     if any(way.users for way in needed):
         _check_domain(found)
+    _check_signed_urls(found, _CFN in needed)
     if session is None:
         found.good(
             'Skipped: whether the services for that are there (needs '
@@ -90,6 +92,33 @@ def _check_domain(found: report.Report) -> None:
             f'{", ".join(missing)} in [DEFAULT] of heat.conf, for a domain '
             'of Keystone that "heat-keystone-setup-domain" prepares.'
         )
+
+
+def _check_signed_urls(found: report.Report, needed: bool) -> None:
+    """Check how heat-api-cfn asks Keystone about the URLs that Heat signs.
+
+    :param needed: whether agents get their configs, or answer, by default by
+        such URLs.
+    """
+    options = cfg.CONF.ec2authtoken
+    if options.multi_cloud:
+        return
+    # Since Keystone gives no token for a signature without one (2025), Heat
+    # logs in for that, with what any service has in its configuration.
+    if 'auth_type' in options:
+        remedy = 'auth_type, auth_url and the service user for that'
+        is_set = options.auth_type or options.auth_section
+    else:
+        remedy = "auth_uri, Keystone's URL"
+        is_set = options.auth_uri or cfg.CONF.clients_keystone.auth_uri
+    if is_set:
+        return
+    say = found.fail if needed else found.warn
+    say(
+        'heat-api-cfn cannot ask Keystone about signed URLs, so that '
+        'CFN_SIGNAL, POLL_SERVER_CFN and trigger_url come to nothing: set '
+        f'{remedy}, in [ec2authtoken] of its heat.conf.'
+    )
 
 
 def _check_service(

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether Mistral is there, and whether it gets the trusts it needs."""
 
+import contextlib
 import datetime
+from email import utils
 import typing
 
 from heat.common import config as heat_config
@@ -10,11 +12,18 @@ from keystoneauth1 import identity
 from keystoneauth1 import session as ks_session
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
+import requests
 
+from heat_plugins import bounds
+from heat_plugins import foreign
 from heat_plugins.checks import report
 from heat_plugins.workflows import schedule
+from heat_plugins.workflows import triggers
 
 SERVICE_TYPE = 'workflowv2'
+
+# How late a trigger may fire: its periodic process may look seldom.
+_OVERDUE = datetime.timedelta(minutes=5)
 
 cfg.CONF.import_opt('reauthentication_auth_method', 'heat.common.config')
 
@@ -88,7 +97,70 @@ def service(session: ks_session.Session) -> upgradecheck.Result:
         )
         return found.result()
     _check_trust(found, session)
+    _check_cron_triggers(found, session, where)
     return found.result()
+
+
+def _check_cron_triggers(
+    found: report.Report,
+    session: ks_session.Session,
+    where: dict[str, typing.Any],
+) -> None:
+    """Tell by the trigger that is due first whether any fires.
+
+    Mistral's API does not say which of its processes run. A periodic one sets
+    the time of a trigger forward even if its workflow cannot be started.
+    """
+    try:
+        answer = _first_due(session, where)
+        rows = [] if answer is None else answer.json()['cron_triggers']
+    except (exceptions.ClientException, KeyError, ValueError) as exc:
+        found.warn(
+            'Whether cron triggers fire is not known: Mistral fails with '
+            f'{type(exc).__name__} as they are listed.'
+        )
+        return
+    due = triggers.time(rows[0].get('next_execution_time')) if rows else None
+    if due is None:
+        found.good(
+            'Whether cron triggers fire is not known, as there is none.'
+        )
+    elif due + _OVERDUE > _time_of(answer):
+        found.good('No cron trigger is overdue.')
+    else:
+        name = foreign.line(rows[0].get('name'), bounds.NAME)
+        found.fail(
+            f'No cron trigger fires: "{name}" was due at {due} UTC. Start a '
+            'periodic process of Mistral ("mistral-server --server '
+            'periodic"), or set run_in_api = true in [cron_trigger] of '
+            'mistral.conf, which Mistral is about to take out; and see '
+            'whether Mistral is in maintenance.'
+        )
+
+
+def _first_due(
+    session: ks_session.Session, where: dict[str, typing.Any]
+) -> requests.Response | None:
+    """Ask for the trigger that is due first; None if that is forbidden."""
+    for scope in ('&all_projects=true', ''):
+        with contextlib.suppress(exceptions.Forbidden):
+            return session.get(
+                '/cron_triggers?limit=1&sort_keys=next_execution_time'
+                f'&sort_dirs=asc&fields=name,next_execution_time{scope}',
+                endpoint_filter=where,
+                **heat_config.get_ssl_options('mistral'),
+            )
+    return None
+
+
+def _time_of(answer: requests.Response | None) -> datetime.datetime:
+    """Return the time by Mistral's clock, in UTC, as it writes times."""
+    date = '' if answer is None else answer.headers.get('date', '')
+    try:
+        told = utils.parsedate_to_datetime(date)
+    except ValueError:
+        return schedule.now()
+    return told.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
 def _check_trust(found: report.Report, session: ks_session.Session) -> None:

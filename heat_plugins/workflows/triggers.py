@@ -92,7 +92,7 @@ class Trigger:
 
     def next(self) -> datetime.datetime | None:
         """Return when it runs next."""
-        return _time(self.next_time)
+        return time(self.next_time)
 
     def again(self, now: datetime.datetime) -> 'Order':
         """Return how to make this trigger again, later on.
@@ -100,7 +100,7 @@ class Trigger:
         What it would have run meanwhile it runs once, at the next minute,
         where no pattern makes up for it; so does Mistral when it lags.
         """
-        first = _time(self.first_time)
+        first = time(self.first_time)
         if first is not None and first < now + schedule.NOTICE + MARGIN:
             if self.pattern:
                 first = None
@@ -259,7 +259,7 @@ def read_note(text: str) -> Note:
     )
 
 
-def _time(text: str | None) -> datetime.datetime | None:
+def time(text: str | None) -> datetime.datetime | None:
     """Read a time that Mistral writes, with or without its seconds."""
     if not text:
         return None

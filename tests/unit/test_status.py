@@ -76,16 +76,48 @@ class CommandTest(testtools.TestCase):
         )
         self.assertIs(status.main, script.load())
 
-    def test_os_cloud_may_stand_anywhere(self):
+    def test_a_heat_conf_may_be_named_after_the_subcommand(self):
+        self.heat_conf.write_text('[DEFAULT]\nplugin_dirs =\n')
+        for named in (
+            ['--config-file', self.heat_conf],
+            [f'--config-file={self.heat_conf}'],
+        ):
+            done = run(
+                *('-m', 'heat_plugins.status', 'upgrade', 'check', *named)
+            )
+            self.assertEqual(2, done.returncode, done.stderr)
+            self.assertIn('| Result: Failure', done.stdout)
+
+    def test_options_of_the_command_may_stand_anywhere(self):
         for args in (
             ['--os-cloud', 'x', 'upgrade', 'check', '--json'],
-            ['upgrade', '--os-cloud=x', 'check', '--json'],
+            ['upgrade', '--os-cloud', 'x', 'check', '--json'],
             ['upgrade', 'check', '--json', '--os-cloud', 'x'],
         ):
             self.assertEqual(
                 ['--os-cloud', 'x', 'upgrade', 'check', '--json'],
-                status._cloud_first(args),
+                status._globals_first(args),
             )
+        # The last file counts, so their order stays.
         self.assertEqual(
-            ['upgrade', 'check'], status._cloud_first(['upgrade', 'check'])
+            [
+                '--config-file=a',
+                '--config-dir',
+                'b',
+                '--config-file',
+                'c',
+                'd',
+            ],
+            status._globals_first(
+                [
+                    '--config-file=a',
+                    'd',
+                    '--config-dir',
+                    'b',
+                    '--config-file',
+                    'c',
+                ]
+            ),
         )
+        for whole in (['upgrade', 'check'], ['--config-file']):
+            self.assertEqual(whole, status._globals_first(whole))
