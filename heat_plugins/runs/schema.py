@@ -148,8 +148,9 @@ def _map_or_list(value: Any) -> Any:
 
 
 def _unknown(name: str, known: abc.Collection[str]) -> str:
-    close = bounds.closest(name, known)
-    hint = f'; did you mean "{close}"?' if close is not None else ''
     names = bounds.listed(sorted(known)) or 'none'
     shown = bounds.shortened(name)
-    return f'there is no input "{shown}" (there are: {names}){hint}'
+    return (
+        f'there is no input "{shown}" (there are: {names})'
+        + bounds.did_you_mean(name, known)
+    )

@@ -112,7 +112,7 @@ def test_a_refusal_of_inputs_is_told_in_a_few_words():
     with pytest.raises(errors.Refused) as caught:
         schema.values(asked(2000), given, {'x': 1})
     said = str(caught.value)
-    assert 'did you mean "input0"?' in said or 'did you mean' in said
+    assert 'did you mean "input' in said
     assert said.endswith('and 3990 more')
     assert len(said) < 4000
 
