@@ -231,8 +231,7 @@ def _place(
     head, dot, key = given.partition('.')
     if dot and _is_map(known, head):
         return head, key
-    close = bounds.closest(given, known)
-    hint = f'; did you mean {close}?' if close else ''
+    hint = bounds.did_you_mean(given, known)
     raise errors.Invalid(
         f'The plan has no parameter {bounds.shortened(given)}{hint}'
     )

@@ -138,3 +138,8 @@ def test_reading_json_is_linear(made):
             bounds.read_json(text)
 
     growth.check(read, made)
+
+
+def test_a_message_asks_for_the_closest_name_if_there_is_one():
+    assert bounds.did_you_mean('shpo', ['shop']) == '; did you mean "shop"?'
+    assert bounds.did_you_mean('shpo', ['web']) == ''
