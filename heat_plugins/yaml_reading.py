@@ -151,13 +151,21 @@ def compose(text: str) -> yaml.Node | None:
     return _read(text, _StrictLoader, lambda _, node: node)
 
 
+def check(text: str) -> None:
+    """Count what a text that was written here holds.
+
+    :raises Unreadable: it exceeds a limit of this module.
+    """
+    _check_size(text)
+    _count_events(text, Loader)
+
+
 def _read(
     text: str,
     loader: type[Loader],
     make: abc.Callable[[Any, yaml.Node | None], Any],
 ) -> Any:
-    if len(text) > LARGEST:
-        raise Unreadable(f'has more than {LARGEST} characters')
+    _check_size(text)
     if text.count('%TAG') > _DIRECTIVES:
         raise Unreadable(f'has more than {_DIRECTIVES} %TAG directives')
     try:
@@ -167,6 +175,11 @@ def _read(
             with contextlib.suppress(yaml.YAMLError):
                 return _read_by(text, loader.pure, make)
         raise _refusal(exc) from exc
+
+
+def _check_size(text: str) -> None:
+    if len(text) > LARGEST:
+        raise Unreadable(f'has more than {LARGEST} characters')
 
 
 def _read_by(

@@ -25,6 +25,14 @@ _LONG = 600.0
 # More than Heat allows; it takes its own limit then.
 _NESTED_DEPTH = 50
 
+# Heat's words for its limits, and the options that set them.
+_LIMITS = {
+    'JSON body size': 'max_json_body_size',
+    'Recursion depth exceeds': 'max_nested_stack_depth',
+    'Template size': 'max_template_size',
+    'Maximum resources per stack exceeded': 'max_resources_per_stack',
+}
+
 _CHANGES = ('unchanged', 'updated', 'replaced', 'added', 'deleted')
 
 
@@ -97,6 +105,10 @@ class HeatStacks:
     def validate(self, content: references.Resolved) -> abc.Mapping[str, Any]:
         answer = self._send('POST', _VALIDATE, 'validation', _body(content))
         return dict(answer)
+
+    def resource_types(self) -> frozenset[str]:
+        answer = self._call('GET', '/resource_types', 'resource types')
+        return frozenset(map(str, answer['resource_types']))
 
     def preview(self, name: str, content: references.Resolved) -> None:
         body = _body(content) | {'stack_name': name}
@@ -224,12 +236,14 @@ def _names(found: abc.Iterable[Any], key: str) -> list[str]:
 
 def _fail(exc: rest.Failure) -> NoReturn:
     message = failures.message(exc)
-    if 'JSON body size' in message:
-        raise errors.ServiceError(
-            f'The plan is larger than this Heat takes: {message} The operator '
-            'raises [DEFAULT] max_json_body_size in heat.conf',
-            exc.status,
-        ) from exc
+    for words, option in _LIMITS.items():
+        if words in message:
+            raise errors.OverLimit(
+                f'The plan exceeds a limit of this Heat: {message} The '
+                f'operator raises [DEFAULT] {option} in heat.conf',
+                exc.status,
+                option,
+            ) from exc
     if exc.kind is rest.Kind.MISSING:
         raise errors.NotFound(message) from exc
     raise failures.error(exc) from exc

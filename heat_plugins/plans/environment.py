@@ -86,7 +86,10 @@ class PlanEnvironment:
         return cls(**values, more=found)
 
     def to_text(self) -> str:
-        """Write the file, in a stable order, without empty sections."""
+        """Write the file, in a stable order, without empty sections.
+
+        :raises errors.Invalid: it would be more than is read.
+        """
         values: dict[str, Any] = {
             'version': self.version,
             'name': self.name,
@@ -103,7 +106,10 @@ class PlanEnvironment:
             content = getattr(self, section)
             if content:
                 values[section] = dict(content)
-        return texts.dump(values | dict(self.more))
+        text = texts.dump(values | dict(self.more))
+        # What could not be read again would be the end of the plan.
+        texts.check(text, PATH)
+        return text
 
 
 _MAPS = (

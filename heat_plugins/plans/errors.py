@@ -14,6 +14,7 @@
       x NotFound         no such plan, or no such file in it
       x Failed           it has begun, and did not succeed
       x ServiceError     Mistral or Heat did not do what we asked
+          . OverLimit    Heat takes less than that
           . Denied       401, 403, or Keystone refused us a token
           . Unavailable  it may pass: 5xx, 429, a broken connection
 
@@ -81,6 +82,19 @@ class ServiceError(PlanError):
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
         self.status = status
+
+
+class OverLimit(ServiceError):
+    """A plan exceeds a limit of Heat.
+
+    :param option: of heat.conf, in [DEFAULT].
+    """
+
+    def __init__(
+        self, message: str, status: int | None = None, option: str = ''
+    ) -> None:
+        super().__init__(message, status)
+        self.option = option
 
 
 class Denied(ServiceError):

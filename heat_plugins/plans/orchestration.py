@@ -110,6 +110,9 @@ class Stacks(Protocol):
         Values of parameters are not checked by it.
         """
 
+    def resource_types(self) -> frozenset[str]:
+        """Return the types whose services this cloud has."""
+
     def preview(self, name: str, content: references.Resolved) -> None:
         """Let Heat check a content, values too, as for a new stack."""
 

@@ -83,4 +83,6 @@ def guarding(content: references.Resolved) -> abc.Iterator[None]:
         yield
     except errors.ServiceError as exc:
         mask = masking.Mask(of_content(content))
-        raise type(exc)(mask.text(str(exc)), exc.status) from None
+        masked = type(exc)(mask.text(str(exc)), exc.status)
+        masked.__dict__.update(exc.__dict__)
+        raise masked from None

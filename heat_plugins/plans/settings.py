@@ -5,6 +5,7 @@ from collections import abc
 import contextlib
 import copy
 import dataclasses
+import datetime
 from typing import Any, Self
 
 from heat_plugins import bounds
@@ -12,6 +13,8 @@ from heat_plugins.plans import annex as annexes
 from heat_plugins.plans import constraints
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
+from heat_plugins.plans import links
+from heat_plugins.plans import nesting
 from heat_plugins.plans import orchestration
 from heat_plugins.plans import parameters
 from heat_plugins.plans import patterns
@@ -22,6 +25,18 @@ from heat_plugins.plans import service
 from heat_plugins.plans import validation
 from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import store as store_module
+
+# What Heat answers to what is wrong with a content.
+_BAD_REQUEST = 400
+
+# Names of services in types whose resources some cloud may lack.
+_SERVICES = frozenset(
+    {
+        'Aodh', 'Barbican', 'Blazar', 'Cinder', 'Designate', 'Glance',
+        'Ironic', 'Magnum', 'Manila', 'Mistral', 'Neutron', 'Nova',
+        'Octavia', 'Swift', 'Trove', 'Vitrage', 'Zaqar', 'Zun',
+    }
+)  # fmt: skip
 
 # Another form of what is kept takes another name.
 _KEPT = 'parameters/2/'
@@ -78,8 +93,14 @@ class Settings:
         """Return the parameters of a plan that has been loaded."""
         shown = None if refresh else self.kept(plan)
         if shown is None:
-            shown = self._ask(plan)
-            self._keep(plan, shown)
+            if not refresh:
+                self._raise_kept(plan)
+            try:
+                shown = self._ask(plan)
+            except (errors.Refused, errors.ServiceError) as exc:
+                self._keep_refusal(plan, exc)
+                raise
+            self._keep(plan, dataclasses.asdict(shown))
         # What changes although the content does not is not kept.
         return dataclasses.replace(
             shown, warnings=(*_shared(plan), *shown.warnings)
@@ -125,6 +146,10 @@ class Settings:
             for one in unset:
                 _take_out(defaults, one, role)
             if values:
+                if self.kept(plan) is None:
+                    # What is wrong in any case is told before Heat is asked.
+                    declared = _declared(self._plans.resolve(plan))
+                    _put_in({}, declared, values, role)
                 known = parameters.effective(self.of(plan).root)
                 _put_in(defaults, known, values, role)
             found = dataclasses.replace(
@@ -137,30 +162,116 @@ class Settings:
             return found
 
         plan = self._plans.change(name, edit)
-        self._keep(plan, shown[-1])
+        self._keep(plan, dataclasses.asdict(shown[-1]))
         return shown[-1]
 
     def _ask(self, plan: plans.Plan) -> Shown:
         resolved = self._plans.resolve(plan)
-        with secrecy.guarding(resolved):
-            answer = self._stacks.validate(resolved)
+        try:
+            with secrecy.guarding(resolved):
+                answer = self._stacks.validate(resolved)
+        except errors.OverLimit as exc:
+            said = str(exc)
+            if exc.option == 'max_nested_stack_depth':
+                said += f' to {nesting.depth(resolved)}'
+            raise errors.OverLimit(said, exc.status, exc.option) from exc
+        except errors.NotFound as exc:
+            raise errors.Refused(
+                f'{exc}. {self._lacking(plan, resolved)}'
+            ) from exc
         return Shown(
             root=validation.read(answer, resolved, plan.environment),
             warnings=_missing(resolved),
         )
 
-    def _keep(self, plan: plans.Plan, shown: Shown) -> None:
+    def _keep_refusal(self, plan: plans.Plan, exc: errors.PlanError) -> None:
+        """Keep a refusal that will be the same for the same content."""
+        status = getattr(exc, 'status', None)
+        if type(exc) is not errors.Refused and status != _BAD_REQUEST:
+            return
+        now = datetime.datetime.now(datetime.UTC)
+        at = now.isoformat(timespec='seconds')
+        self._keep(plan, {'refused': str(exc), 'status': status, 'at': at})
+
+    def _raise_kept(self, plan: plans.Plan) -> None:
+        """Repeat a refusal of the same content.
+
+        :raises errors.Refused: there is one; or an `errors.ServiceError`.
+        """
+        found = self._annex(plan).read(f'{_KEPT}{plan.content_hash}')
+        if not (isinstance(found, dict) and 'refused' in found):
+            return
+        said = (
+            f'{found["refused"]} (Heat answered so at {found.get("at")}. To '
+            'ask it again: openstack deployment plan parameter list --refresh '
+            f'{plan.name})'
+        )
+        if found.get('status') == _BAD_REQUEST:
+            raise errors.ServiceError(said, _BAD_REQUEST)
+        raise errors.Refused(said)
+
+    def _lacking(self, plan: plans.Plan, resolved: references.Resolved) -> str:
+        """Say which resources need what this cloud lacks, and the way back."""
+        try:
+            there = self._stacks.resource_types()
+        except errors.ServiceError:
+            return 'A resource of the plan may need a service that is missing'
+        lacking = [
+            f'resource {one.name} of {one.file or plan.environment.template} '
+            f'({name})'
+            for one in nesting.resources(resolved)
+            for name in one.types
+            if name.startswith('OS::')
+            and name.split('::')[1] in _SERVICES
+            and name not in there
+        ]
+        if not lacking:
+            return 'No resource of the plan needs a service that is missing'
+        return (
+            'This cloud lacks the service for '
+            f'{bounds.listed(lacking)}. Disable the environment that brings '
+            f'it: openstack deployment plan capability set {plan.name} '
+            '--disable <environment>'
+        )
+
+    def _keep(self, plan: plans.Plan, found: abc.Mapping[str, Any]) -> None:
         annex = self._annex(plan)
         name = f'{_KEPT}{plan.content_hash}'
         # Who may only read does without.
         with contextlib.suppress(store_errors.StoreError):
-            annex.write(name, dataclasses.asdict(shown))
+            annex.write(name, found)
             for other in annex.names('parameters/'):
                 if other != name:
                     annex.delete(other)
 
     def _annex(self, plan: plans.Plan) -> annexes.Annex:
         return annexes.Annex(self._store, plan.container)
+
+
+def _declared(
+    resolved: references.Resolved,
+) -> dict[str, parameters.Effective]:
+    """Return the parameters that the plan's templates declare, by name.
+
+    One that several of them declare with different types has none.
+    """
+    found: dict[str, parameters.Effective] = {}
+    nested = filter(links.is_template, resolved.files.values())
+    for text in (resolved.template, *nested):
+        for name, one in parameters.declared(text).items():
+            type_ = str(one.get('type', one.get('Type')))
+            type_ = validation.TYPES.get(type_, type_.lower())
+            if name in found and found[name].parameter.type != type_:
+                type_ = ''
+            hidden = validation.is_hidden(one)
+            if name in found:
+                hidden = hidden or found[name].parameter.hidden
+            found[name] = parameters.Effective(
+                parameter=parameters.Parameter(
+                    name=name, type=type_, hidden=hidden
+                )
+            )
+    return found
 
 
 def warnings(

@@ -50,6 +50,17 @@ def load(
         raise errors.BadFile(f'{where} {exc}', where, exc.line) from exc
 
 
+def check(text: str, where: str) -> None:
+    """Refuse a text that would be more than is read.
+
+    :raises errors.Invalid: so it is.
+    """
+    try:
+        yaml_reading.check(text)
+    except yaml_reading.Unreadable as exc:
+        raise errors.BadFile(f'{where} {exc}', where, exc.line) from exc
+
+
 def mapping(text: str, where: str) -> abc.Mapping[str, Any]:
     """Read YAML that is a map, or nothing.
 
@@ -94,6 +105,8 @@ def dump(value: Any) -> str:
         )
     except UnicodeEncodeError as exc:
         raise errors.Invalid('A text holds half a character') from exc
+    except RecursionError as exc:
+        raise errors.Invalid('A value is nested too deeply') from exc
     return text
 
 

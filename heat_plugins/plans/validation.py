@@ -37,7 +37,7 @@ def hidden_names(answer: abc.Mapping[str, Any]) -> frozenset[str]:
     own = {
         name
         for name, found in (answer.get('Parameters') or {}).items()
-        if _is_hidden(found)
+        if is_hidden(found)
     }
     below = (answer.get('NestedParameters') or {}).values()
     return frozenset(own).union(*(hidden_names(one) for one in below))
@@ -139,7 +139,7 @@ class _Reader:
         value = found.get('Value', found.get('Default'))
         return parameters.Parameter(
             name=name,
-            type=_TYPES.get(found['Type'], str(found['Type']).lower()),
+            type=TYPES.get(found['Type'], str(found['Type']).lower()),
             label=found.get('Label') or '',
             description=found.get('Description') or '',
             default=_masked(default) if hidden else self._mask.value(default),
@@ -184,7 +184,8 @@ class _Reader:
         return {}
 
 
-_TYPES = {
+#: Heat's names for the types of HOT.
+TYPES = {
     'String': 'string',
     'Number': 'number',
     'CommaDelimitedList': 'comma_delimited_list',
@@ -213,8 +214,10 @@ def _description(found: abc.Mapping[str, Any]) -> str:
     return '' if said == 'No description' else said
 
 
-def _is_hidden(found: abc.Mapping[str, Any]) -> bool:
-    return str(found.get('NoEcho')).lower() == 'true'
+def is_hidden(found: abc.Mapping[str, Any]) -> bool:
+    """Say whether Heat, or a template, says that a parameter is hidden."""
+    marks = (found.get('NoEcho'), found.get('hidden'))
+    return any(str(mark).lower() == 'true' for mark in marks)
 
 
 def _masked(value: Any) -> Any:

@@ -126,6 +126,26 @@ class HeatStacksTest(testtools.TestCase):
         )
         self.assertIn('max_json_body_size', str(exc))
 
+    def test_each_limit_of_heat_s_is_named(self):
+        for said, option in (
+            ('Recursion depth exceeds 5.', 'max_nested_stack_depth'),
+            ('Template size (9 bytes) exceeds', 'max_template_size'),
+            (
+                'Maximum resources per stack exceeded.',
+                'max_resources_per_stack',
+            ),
+        ):
+            self.refuse(f'POST {VALIDATE}', 400, said)
+            exc = self.assertRaises(
+                errors.OverLimit, self.heat.validate, CONTENT
+            )
+            self.assertEqual(option, exc.option)
+            self.assertIn(f'raises [DEFAULT] {option} in heat.conf', str(exc))
+
+    def test_the_types_that_a_cloud_has_are_listed(self):
+        self.answer('GET /resource_types', {'resource_types': ['OS::A::B']})
+        self.assertEqual({'OS::A::B'}, self.heat.resource_types())
+
     def test_why_heat_refuses_is_passed_on(self):
         self.refuse('POST /stacks', 400, 'Invalid type Shop::Tier')
         exc = self.assertRaises(

@@ -262,6 +262,28 @@ class LoadTest(testtools.TestCase):
         self.assertIsNone(error.__cause__)
 
 
+class HostileTest(testtools.TestCase):
+    def test_a_file_that_stands_for_too_much_is_refused(self):
+        lines = ['a0: &a0 {k: 1}']
+        for number in range(1, 12):
+            former = ','.join([f'*a{number - 1}'] * 9)
+            lines.append(f'a{number}: &a{number} {{<<: [{former}]}}')
+        for text, reason in (
+            ('\n'.join(lines), 'has aliases that stand for'),
+            ('[' * 200, 'is nested more than 100 levels'),
+            ('pm_password: *hunter22', 'found undefined alias'),
+            ('a: !!int ""', 'holds a number that cannot be read'),
+            (' ' * (2**24 + 1), 'more than 16777216 characters'),
+        ):
+            error = self.assertRaises(errors.Invalid, files.load, text)
+            self.assertIn(reason, str(error))
+            self.assertNotIn('hunter22', str(error))
+
+    def test_a_number_of_many_digits_is_refused(self):
+        [found] = reading.read([entry(cpu='9' * 5000)])
+        self.assertIn('cpu is no whole number', found.reason)
+
+
 class DocumentedTest(testtools.TestCase):
     def test_the_example_is_a_node_of_which_all_is_understood(self):
         text = PAGE.read_text()

@@ -106,6 +106,10 @@ class Heat:
         assert answer is not None, 'validate was not expected'
         return answer
 
+    def resource_types(self):
+        self._ask('resource_types')
+        return frozenset({'OS::Heat::SoftwareConfig', 'OS::Nova::Server'})
+
     def preview(self, name, content):
         self._ask('preview', content)
         assert name not in self.stacks

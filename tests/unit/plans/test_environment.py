@@ -90,6 +90,21 @@ class PlanEnvironmentTest(testtools.TestCase):
             self.assertNotIn('hunter2', str(error))
 
 
+class LimitTest(testtools.TestCase):
+    def test_nothing_is_written_that_could_not_be_read_again(self):
+        deep = []
+        for _ in range(150):
+            deep = [deep]
+        endless = []
+        for _ in range(5000):
+            endless = [endless]
+        for value in ('x' * 2**24, [1] * 200_000, deep, endless):
+            found = environments.PlanEnvironment(
+                template='a', parameter_defaults={'a': value}
+            )
+            self.assertRaises(errors.Invalid, found.to_text)
+
+
 class AliasTest(testtools.TestCase):
     def test_aliases_that_stand_for_too_much_are_refused(self):
         lines = ['a0: &a0 [x]']

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Heat refuses is explained, remembered, and foreseen."""
+
+from heat_plugins.plans import errors
+from heat_plugins.plans import nesting
+from tests.unit.plans import fakes
+from tests.unit.plans import test_settings
+
+DEEP = errors.OverLimit(
+    'Recursion depth exceeds 5', 400, 'max_nested_stack_depth'
+)
+NETWORK = b"""\
+heat_template_version: 2021-04-16
+resources:
+  net: {type: OS::Neutron::Net}
+  server: {type: OS::Nova::Server}
+"""
+GROUP = b"""\
+heat_template_version: 2021-04-16
+resources:
+  all:
+    type: OS::Heat::ResourceGroup
+    properties:
+      resource_def: {type: Shop::Node}
+"""
+
+
+class RefusalTest(test_settings.SettingsCase):
+    def show(self, kind, **more):
+        exc = self.assertRaises(kind, self.settings.show, 'plan', **more)
+        return str(exc)
+
+    def test_a_refusal_is_remembered_for_the_same_content(self):
+        for refusal in (errors.ServiceError('bad', 400), DEEP):
+            self.heat.answer = refusal
+            self.show(errors.ServiceError, refresh=True)
+            asked = self.validations()
+            said = self.show(errors.ServiceError)
+            self.assertIn(str(refusal), said)
+            self.assertIn('parameter list --refresh plan', said)
+            self.assertEqual(asked, self.validations())
+        self.heat.answer = test_settings.fake_heat.answer
+        self.settings.show('plan', refresh=True)
+        self.settings.show('plan')
+
+    def test_another_content_is_asked_for_anew(self):
+        self.heat.answer = DEEP
+        self.show(errors.OverLimit)
+        self.plans.update('plan', {'scripts/new.sh': b''})
+        self.heat.answer = test_settings.fake_heat.answer
+        self.settings.show('plan')
+
+    def test_what_may_pass_is_not_remembered(self):
+        for refusal in (errors.Unavailable('x', 503), errors.Denied('x', 403)):
+            self.heat.answer = refusal
+            self.show(type(refusal))
+        self.heat.answer = test_settings.fake_heat.answer
+        self.settings.show('plan')
+
+    def test_values_that_heat_refuses_are_held_against_no_plan(self):
+        self.settings.show('plan', refresh=True)
+        self.cloud.heat.answer = errors.ServiceError('bad', 400)
+        self.refused({'who': 'me'}, kind=errors.ServiceError)
+        self.cloud.heat.answer = test_settings.fake_heat.answer
+        self.update({'who': 'me'})
+
+    def test_the_depth_that_is_needed_is_named(self):
+        self.heat.answer = DEEP
+        self.plans.update(
+            'plan',
+            {
+                'root.yaml': GROUP.replace(b'Shop::Node', b'tiers/web.yaml'),
+                'tiers/web.yaml': GROUP,
+                'base.yaml': (
+                    b'resource_registry: {"Shop::Node": nodes/node.yaml}'
+                ),
+            },
+        )
+        self.assertTrue(self.show(errors.OverLimit).endswith(' 5 to 4'))
+
+    def test_templates_in_a_circle_have_a_depth(self):
+        self.plans.update(
+            'plan', {'root.yaml': GROUP.replace(b'Shop::Node', b'root.yaml')}
+        )
+        content = self.plans.resolve(self.plans.load('plan'))
+        self.assertLessEqual(nesting.depth(content), 202)
+
+    def test_a_service_that_is_missing_is_named_with_the_way_back(self):
+        self.plans.update(
+            'plan', {'nodes/node.yaml': NETWORK, 'root.yaml': fakes.TEMPLATE}
+        )
+        self.heat.answer = errors.NotFound(
+            'Heat answered 404 to POST of validation: Not found'
+        )
+        said = self.show(errors.Refused)
+        self.assertIn(
+            'resource net of nodes/node.yaml (OS::Neutron::Net)', said
+        )
+        self.assertNotIn('OS::Nova::Server', said)
+        self.assertIn('capability set plan --disable <environment>', said)
+        self.assertIn('Heat answered so at', self.show(errors.Refused))
+
+
+class ForeseenTest(test_settings.SettingsCase):
+    def test_a_wrong_name_or_type_is_told_before_heat_is_asked(self):
+        self.heat.answer = DEEP
+        for values, said in (
+            ({'whoo': 'me'}, 'did you mean who?'),
+            ({'size': 'many'}, 'it is no number'),
+        ):
+            self.assertIn(said, self.refused(values))
+        self.assertEqual(0, self.validations())
+        said = self.refused({'secret': ['geheim']})
+        self.assertIn('a hidden value cannot be the value of secret', said)
+
+    def test_what_is_right_is_asked_for(self):
+        self.update({'size': '7'})
+        self.assertEqual({'size': 7}, self.set)
