@@ -66,7 +66,7 @@ _BODY: Final = 1024 * 1024
 
 #: Characters of all templates and environments that are enabled, and of the
 #: files that they refer to.
-LARGEST: Final = 8 * 1024 * 1024
+LARGEST: Final = 4 * 1024 * 1024
 
 #: Characters of those that only PyYAML's slow loader reads.
 REWRITTEN: Final = 512 * 1024
