@@ -150,15 +150,13 @@ class Workflows:
         )
         return found[:limit]
 
-    def begun(self, names: Collection[str]) -> list[service.Begun]:
-        return [
-            service.Begun(
+    def begun(self, names: Collection[str]) -> Iterator[service.Begun]:
+        for row in self._executions(names, nulls='task_execution_id'):
+            yield service.Begun(
                 id=row.id,
                 state=row.state,
                 by_trigger=_by_trigger(getattr(row, 'description', None)),
             )
-            for row in self._executions(names, nulls='task_execution_id')
-        ]
 
     def running(self, names: Collection[str]) -> bool:
         return any(

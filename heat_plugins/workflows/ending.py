@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """End the executions of a resource that goes away."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 import enum
+import itertools
 from typing import Final
 
 from heat_plugins.workflows import records
@@ -11,6 +12,8 @@ from heat_plugins.workflows import service as service_module
 #: So many executions are ended at a time.
 AT_A_TIME: Final = 20
 
+# One more says that some are left; those after it are not listed.
+_LOOKED: Final = AT_A_TIME + 1
 
 _Kind = service_module.Kind
 
@@ -40,23 +43,30 @@ def end(
     :param others: ids of executions that the resource began, and that do
         not bear its mark.
     """
-    taken = 0
-    for one in service.begun(record.all_names):
-        # Mistral keeps a workflow as long as it has a trigger, so whatever
-        # one began is over and done with.
-        ours = record.began(one.id) or one.by_trigger or one.id in others
-        if not ours and way is not Way.CANCEL_ALL:
-            continue
-        if not one.finished and way is Way.LEAVE:
-            continue
-        if taken == AT_A_TIME:
-            return False
-        taken += 1
+    due = list(itertools.islice(_due(service, record, way, others), _LOOKED))
+    for one in due[:AT_A_TIME]:
         if not one.finished:
             # It may finish, or be removed, just now.
             _unless(service.cancel, one.id, *_ENDED)
         _unless(service.delete_execution, one.id, _Kind.MISSING)
-    return True
+    return len(due) <= AT_A_TIME
+
+
+def _due(
+    service: service_module.Service,
+    record: records.Record,
+    way: Way,
+    others: Collection[str],
+) -> Iterator[service_module.Begun]:
+    """Yield the executions that are to be ended and removed."""
+    for one in service.begun(record.all_names):
+        # Mistral keeps a workflow as long as it has a trigger, so whatever
+        # one began is over and done with.
+        ours = record.began(one.id) or one.by_trigger or one.id in others
+        if (ours or way is Way.CANCEL_ALL) and (
+            one.finished or way is not Way.LEAVE
+        ):
+            yield one
 
 
 def _unless(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is asked of Mistral: a protocol, and the forms of its answers."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 import dataclasses
 import enum
 from typing import Any, Protocol
@@ -120,8 +120,11 @@ class Service(Protocol):
     ) -> list[dict[str, Any]]:
         """Return the newest executions that no other one began."""
 
-    def begun(self, names: Collection[str]) -> list[Begun]:
-        """Return all executions that no other one began."""
+    def begun(self, names: Collection[str]) -> Iterable[Begun]:
+        """Return all executions that no other one began, page by page.
+
+        None may be deleted before the last that is wanted has come.
+        """
 
     def running(self, names: Collection[str]) -> bool:
         """Return whether any execution of them has not finished."""

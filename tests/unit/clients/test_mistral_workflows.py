@@ -192,6 +192,8 @@ def test_all_pages_of_executions_are_read(mistral, http, monkeypatch):
         False,
     ]
     assert http.asked[1][2]['marker'] == 'id1'
+    http.answers = [page('SUCCESS', 'RUNNING')]
+    assert next(iter(mistral.begun(['a']))).finished
     http.answers = [page('SUCCESS')]
     assert not mistral.running(['a'])
     http.answers = [page('IDLE')]

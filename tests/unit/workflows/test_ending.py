@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What becomes of executions when their resource goes."""
 
+import itertools
+
 import pytest
 
 from heat_plugins.workflows import ending
 from heat_plugins.workflows import records
+from heat_plugins.workflows import service
 from tests.unit.workflows import fake_service
 
 RECORD = records.Record(names={'a': 's.r.a'}, mark='0123456789ab')
@@ -74,3 +77,19 @@ def test_mistral_that_is_away_is_noticed(mistral):
     mistral.faults = [('cancel', fake_service.unavailable(), False)]
     with pytest.raises(Exception, match='busy'):
         ending.end(mistral, RECORD, ending.Way.CANCEL)
+
+
+def test_executions_without_end_are_not_all_listed(mistral):
+    asked = []
+
+    def endless(names):
+        for number in itertools.count():
+            asked.append(number)
+            yield service.Begun(
+                id=RECORD.execution_id(), state='RUNNING', by_trigger=True
+            )
+
+    mistral.begun = endless
+    mistral.cancel = mistral.delete_execution = lambda one: None
+    assert not ending.end(mistral, RECORD, ending.Way.CANCEL)
+    assert len(asked) == ending.AT_A_TIME + 1
