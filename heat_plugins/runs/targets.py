@@ -441,12 +441,14 @@ def _offer_of(
 
 def _below(places: list[Place], chosen: list[Place]) -> list[Place]:
     """Return what was chosen and what is nested in it."""
-    paths = [place.path for place in chosen]
+    paths = {place.path for place in chosen}
     return [
-        place
-        for place in places
-        if any(
-            place.path == path or place.path.startswith(path + _PATH)
-            for path in paths
-        )
+        place for place in places if not paths.isdisjoint(_lineage(place.path))
     ]
+
+
+def _lineage(path: str) -> abc.Iterator[str]:
+    """Yield a path, and those that it is nested in."""
+    while path:
+        yield path
+        path = path.rpartition(_PATH)[0]

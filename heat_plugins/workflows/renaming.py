@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import yaml
 
+from heat_plugins import bounds
 from heat_plugins.workflows import findings
 from heat_plugins.workflows import reading
 
@@ -97,7 +98,15 @@ def render_book(
 
 
 def dump(data: Mapping[str, Any]) -> str:
-    """Write YAML as Mistral reads it."""
+    """Write YAML as Mistral reads it.
+
+    :raises DefinitionError: it is nested too deeply.
+    """
+    try:
+        bounds.check_depth(data)
+    except bounds.TooDeep as exc:
+        problem = findings.Problem(message=f'the definition: {exc}')
+        raise findings.DefinitionError([problem]) from exc
     return str(
         yaml.dump(
             dict(data),

@@ -15,9 +15,11 @@ from heat_plugins.nodes import reading
 from heat_plugins.plans import errors as plan_errors
 from heat_plugins.runs import errors
 from heat_plugins.runs import names
+from heat_plugins.runs import orchestration
 from heat_plugins.runs import reports
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import schema
+from heat_plugins.runs import targets
 from heat_plugins.signals import body
 from heat_plugins.timeline import events
 from heat_plugins.validations import inventory
@@ -124,6 +126,41 @@ def test_a_value_costs_no_more_than_its_size(kind, text):
         readers.refusing(functools.partial(schema.converted, kind=kind)),
         lambda size: text * (size // len(text)),
     )
+
+
+def test_deployments_are_not_all_compared_with_all():
+    heat = Stack()
+    growth.check(
+        lambda found: targets.Finder(found).targets('shop', None),
+        heat.of,
+        start=64,
+        largest=2**13,
+    )
+
+
+class Stack:
+    """Heat with one stack of many resources."""
+
+    def of(self, size):
+        self.found = [
+            orchestration.Resource(
+                name=f'r{number}',
+                type='OS::Heat::Value',
+                physical_id='id',
+                status='CREATE_COMPLETE',
+                stack_id='stack',
+            )
+            for number in range(size)
+        ]
+        return self
+
+    def stack(self, name_or_id):
+        return orchestration.Stack(
+            id='stack', name='shop', status='CREATE_COMPLETE', parent=None
+        )
+
+    def resources(self, stack):
+        return self.found
 
 
 # Names that others put into the container

@@ -247,6 +247,16 @@ def test_a_message_about_a_definition_is_short(number):
     assert len(str(findings.DefinitionError(problems))) < 1500
 
 
+@pytest.mark.parametrize('depth', [100, 400, 10**4])
+def test_properties_without_end_are_refused_with_the_limit(depth):
+    value = 1
+    for _ in range(depth):
+        value = [value]
+    tasks = [{'name': 'a', 'action': 'b', 'input': {'x': value}}]
+    with pytest.raises(findings.DefinitionError, match='more than 64 levels'):
+        structured.definition('w', {'type': 'direct', 'tasks': tasks})
+
+
 def test_tasks_of_one_name_are_counted_in_one_pass():
     growth.check(
         structured.doubles,
