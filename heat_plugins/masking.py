@@ -163,9 +163,10 @@ def _forms(secret: str) -> set[str]:
             one.replace("'", r"'\''"),
             re.sub(r'([\\"$`])', r'\\\1', one),
         }
-        # What is half a surrogate pair is in no URL.
+        # Half a surrogate pair is in no bytes, and in no URL.
         wire = one.encode('utf-8', 'replace')
         found |= {
+            repr(wire)[2:-1],
             parse.quote(wire, safe=''),
             parse.quote(wire),
             parse.quote_plus(wire),

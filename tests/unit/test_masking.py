@@ -18,6 +18,7 @@ FORMS = {
     'repr': repr(SECRET),
     'repr of a map': repr({'a': SECRET}),
     'ascii': ascii(SECRET),
+    "repr of bytes, as Heat's hooks log": repr(SECRET.encode()),
     'shell': shlex.quote(SECRET),
     "a shell's trace": "'" + SECRET.replace("'", r"'\''") + "'",
     'URL': f'https://u:{parse.quote(SECRET, safe="")}@h/',
