@@ -146,8 +146,8 @@ def outcome(
         name: mask.output(details.get(name)) for name in STANDARD_OUTPUTS
     }
     causes = []
-    if outputs[STATUS_CODE]:
-        status = _exit_status(outputs[STATUS_CODE])
+    if code := details.get(STATUS_CODE):
+        status = _exit_status(code)
         if status is None:
             causes.append(f'{STATUS_CODE} is no number')
         elif status != 0:

@@ -56,11 +56,17 @@ class HiddenTest(base.RunsTestCase):
         self.show(run)
         self.put(
             url,
-            {'deploy_status_code': 0, 'deploy_stdout': 'hunter2', 'size': '1'},
+            {
+                # What is masked decides nothing.
+                'deploy_status_code': '0',
+                'deploy_stdout': 'hunter2',
+                'size': '1',
+            },
         )
         late = self.show(run).late
         self.assertEqual(masking.MASK, late.outputs['deploy_stdout'])
         self.assertEqual('1', late.outputs['size'])
+        self.assertEqual('complete', late.status)
 
     def test_runs_without_hidden_inputs_ask_heat_for_nothing(self):
         run = self.start(timeout=600)
