@@ -222,6 +222,15 @@ class Container:
             return self._pool.insist(self._store.head_container, self._name)
         except store_errors.NotFound:
             return None
+        except store_errors.Denied as exc:
+            if exc.status != 403:
+                raise
+            raise store_errors.Denied(
+                f'{exc}. Another project may have container {self._name}: '
+                'all share one namespace on Ceph RGW without implicit '
+                'tenants. Take another name',
+                exc.status,
+            ) from exc
 
     def _some(self) -> list[str]:
         """List objects, as many as a listing collects."""

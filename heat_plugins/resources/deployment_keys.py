@@ -26,23 +26,22 @@ class Keys:
         outcome = self._take_signal(wait)
         if outcome is not None and self._is_complete(outcome):
             return True
-        values = {'server': wait.server.id, 'action': wait.action}
-        if not self._may_deliver_again(wait):
-            reason = _(
-                "The account's TempURL key was changed; server %(server)s "
-                'cannot send the result of %(action)s any more (HTTP 403). '
-                'Set the former key as X-Account-Meta-Temp-URL-Key-2, or '
-                'cancel %(action)s and repeat it'
-            )
-            self._tell(wait.action, reason % values)
-            return False
+        repeats = self._may_deliver_again(wait)
         reason = _(
-            "The account's TempURL key was changed; server %(server)s cannot "
-            'send the result of %(action)s any more (HTTP 403). Delivering '
-            '%(action)s again, with a new URL'
+            "The account's TempURL key was changed; server %(server)s can no "
+            'longer send the result of %(action)s. %(then)s'
         )
-        self._tell(wait.action, reason % values)
-        return self._deliver_again(wait)
+        then = (
+            _('Delivering it again, with a new URL')
+            if repeats
+            else _(
+                'Set the former key as X-Account-Meta-Temp-URL-Key-2, or '
+                'cancel the action and repeat it'
+            )
+        )
+        values = {'server': wait.server.id, 'action': wait.action}
+        self._tell(wait.action, reason % {**values, 'then': then})
+        return repeats and self._deliver_again(wait)
 
     def _may_deliver_again(self, wait):
         """Say whether the server may run the action a second time."""

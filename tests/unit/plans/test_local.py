@@ -9,6 +9,7 @@ from heat_plugins.plans import locks
 from heat_plugins.plans import pool
 from heat_plugins.plans import protocols
 from heat_plugins.plans import service
+from heat_plugins.signals import errors as store_errors
 from tests.unit import fake_swift
 from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes
@@ -59,6 +60,18 @@ class NamesTest(testtools.TestCase):
         before = names.get('plan')
         self.assertRaises(errors.Exists, plans.create, 'plan', fakes.content())
         self.assertEqual(before, names.get('plan'))
+
+    def test_on_ceph_a_container_of_another_project_is_told(self):
+        cluster = fake_swift.ceph()
+        cluster.store('other').put_container('plan', {})
+        store = cluster.store()
+        names = local.Names(store, pool.Pool(wait=0))
+        plans = service.Plans(store, names, fake_heat.Heat())
+        error = self.assertRaises(
+            store_errors.Denied, plans.create, 'plan', fakes.content()
+        )
+        self.assertIn('Another project may have container plan', str(error))
+        self.assertEqual([], names.find())
 
     def test_on_ceph_a_lock_keeps_others_out(self):
         store = fake_swift.ceph().store()
