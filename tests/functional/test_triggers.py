@@ -254,7 +254,7 @@ def test_once_the_agent_names_the_config_other_results_are_refused(
     waiting = stack.waiting()
     name = {'deploy_config_id': waiting.config['id']}
     assert post(waiting.signal_url, {'deploy_progress': {}, **name}) == 200
-    told(stack, 'Signal: server ')
+    told(stack, 'Signal: Started: ')
     assert post(waiting.signal_url, {'greeting': 'a lie'}) == 200
     assert 'names none' in told(stack, 'Result refused: ')
     result = {'greeting': 'hello', **name}
