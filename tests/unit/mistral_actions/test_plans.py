@@ -1,12 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The actions on plans, as Mistral makes and runs them."""
 
-from importlib import metadata
-import inspect
-import types
-
-from mistral_lib import actions
-from mistral_lib.actions import context as contexts
 from oslo_config import fixture as config_fixture
 import testtools
 
@@ -18,19 +12,11 @@ from heat_plugins.plans import operations
 from heat_plugins.plans import parcels
 from heat_plugins.plans import rendering
 from heat_plugins.runs import errors as run_errors
+from tests.unit.mistral_actions import base
 from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes
 
 UPLOADS = 'heat-plugins-uploads-project-1'
-
-
-def published():
-    """Return the actions that Mistral is told of, by their names."""
-    return {
-        entry.name: entry.load()
-        for entry in metadata.entry_points(group='mistral.actions')
-        if entry.name.startswith('plan.')
-    }
 
 
 class ActionsTest(testtools.TestCase):
@@ -44,50 +30,30 @@ class ActionsTest(testtools.TestCase):
         self.patch(plans, 'store', lambda context: store)
         self.patch(plans, 'core', lambda context, objects: core)
 
-    def run_action(self, action):
-        """Run an action where Mistral would, made again from its values."""
-        serializer = actions.base.ActionSerializer()
-        there = serializer.deserialize_from_dict(
-            serializer.serialize_to_dict(action)
-        )
-        execution = contexts.ExecutionContext(
-            workflow_execution_id='workflow-1', action_execution_id='action-1'
-        )
-        return there.run(
-            contexts.ActionContext(types.SimpleNamespace(), execution)
-        )
-
     def test_there_is_one_for_each_operation_with_its_arguments(self):
         wanted = {
-            f'plan.{name}': [
-                (one.name, one.default)
-                for one in inspect.signature(method).parameters.values()
-                if one.name != 'self'
-            ]
+            f'plan.{name}': base.arguments(method)
             for name, method in vars(operations.Operations).items()
             if not name.startswith('_')
         }
         found = {
-            name: [
-                (one.name, one.default)
-                for one in inspect.signature(action).parameters.values()
-            ]
-            for name, action in published().items()
+            name: base.arguments(action)
+            for name, action in base.published('plan').items()
         }
         self.assertEqual(wanted, found)
 
     def test_each_calls_the_operation_of_its_name(self):
-        for name, action in published().items():
+        for name, action in base.published('plan').items():
             self.assertEqual(name, f'plan.{action._operation}')
 
     def test_a_result_is_what_the_operation_returns(self):
-        found = self.run_action(plans.Show(plan='plan'))
+        found = base.run(plans.Show(plan='plan'))
         self.assertEqual('root.yaml', found['template'])
-        listed = self.run_action(plans.List())
+        listed = base.run(plans.List())
         self.assertEqual(['plan'], [one['name'] for one in listed])
 
     def test_an_error_is_a_code_and_a_message(self):
-        found = self.run_action(plans.Show(plan='nope'))
+        found = base.run(plans.Show(plan='nope'))
         self.assertEqual(
             {'code': 'not-found', 'message': 'There is no plan nope'},
             found.error,
@@ -98,7 +64,7 @@ class ActionsTest(testtools.TestCase):
             raise run_errors.Denied('no token')
 
         self.patch(plans, 'store', denied)
-        found = self.run_action(plans.List())
+        found = base.run(plans.List())
         self.assertEqual(
             {'code': 'denied', 'message': 'no token'}, found.error
         )
@@ -109,7 +75,7 @@ class ActionsTest(testtools.TestCase):
 
         self.patch(plans, 'store', broken)
         with self.assertLogs(results.LOG, 'ERROR') as logs:
-            found = self.run_action(plans.List())
+            found = base.run(plans.List(), 'workflow-1')
         self.assertEqual('error', found.error['code'])
         self.assertIn('ValueError', found.error['message'])
         self.assertNotIn('hunter2', str(found.error))
@@ -122,7 +88,7 @@ class ActionsTest(testtools.TestCase):
 
     def test_a_large_result_is_put_beside_the_plan(self):
         self.patch(parcels, 'LIMIT', 100)
-        found = self.run_action(plans.GetCapabilities(plan='plan'))
+        found = base.run(plans.GetCapabilities(plan='plan'))
         self.assertEqual({'container', 'object', 'bytes'}, set(found))
         self.assertEqual('plan', found['container'])
         whole = parcels.unpack(self.cloud.swift.store(), found)
@@ -130,7 +96,7 @@ class ActionsTest(testtools.TestCase):
 
     def test_so_is_a_long_list_of_plans_where_nothing_stays(self):
         self.patch(parcels, 'LIMIT', 10)
-        found = self.run_action(plans.List())
+        found = base.run(plans.List())
         self.assertEqual(UPLOADS, found['container'])
         there = self.cloud.swift.container(UPLOADS)
         self.assertEqual({found['object']: '86400'}, there.lifetimes)
@@ -141,7 +107,7 @@ class ActionsTest(testtools.TestCase):
         store = self.cloud.swift.store()
         store.put_object('plan', '.heat-plugins/in', b'{"who": "me"}')
         place = parcels.reference('plan', '.heat-plugins/in', b'')
-        self.run_action(plans.UpdateParameters(plan='plan', values=place))
+        base.run(plans.UpdateParameters(plan='plan', values=place))
         environment = self.cloud.plans.load('plan').environment
         self.assertEqual({'who': 'me'}, environment.parameter_defaults)
 

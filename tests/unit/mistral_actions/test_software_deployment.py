@@ -4,20 +4,19 @@
 import json
 
 from mistral_lib import actions
-from mistral_lib import serialization
-from mistral_lib.actions import context as contexts
 
 from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import software_deployment
 from heat_plugins.runs import errors
 from heat_plugins.runs import names
 from heat_plugins.signals import errors as store_errors
-from tests.unit.runs import base
+from tests.unit.mistral_actions import base
+from tests.unit.runs import base as runs_base
 
 SECRET = 's3cret-of-the-day'
 
 
-class ActionsTest(base.RunsTestCase):
+class ActionsTest(runs_base.RunsTestCase):
     def setUp(self):
         super().setUp()
         self.patch(
@@ -27,11 +26,7 @@ class ActionsTest(base.RunsTestCase):
 
     def run_action(self, action):
         """Run an action on another machine than where it was made."""
-        serializer = serialization.get_polymorphic_serializer()
-        sent = json.dumps(serializer.serialize(action))
-        received = serializer.deserialize(json.loads(sent))
-        execution = contexts.ExecutionContext(action_execution_id='action-1')
-        found = received.run(contexts.ActionContext(None, execution))
+        found = base.run(action)
         # Mistral stores it as JSON.
         if isinstance(found, actions.Result):
             self.assertIsNone(found.data)
@@ -172,7 +167,7 @@ class ActionsTest(base.RunsTestCase):
         self.assertNotIn(SECRET, found['message'])
 
 
-class CodesTest(base.RunsTestCase):
+class CodesTest(runs_base.RunsTestCase):
     def test_errors_of_the_object_store_have_the_codes_of_heats(self):
         for error, code in (
             (store_errors.NotFound('no'), 'not-found'),

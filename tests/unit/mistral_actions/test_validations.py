@@ -1,12 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The actions on validations, as Mistral makes and runs them."""
 
-from importlib import metadata
-import inspect
-import types
-
-from mistral_lib import actions
-from mistral_lib.actions import context as contexts
 from oslo_config import cfg
 import testtools
 
@@ -17,23 +11,8 @@ from heat_plugins.mistral_actions import sessions
 from heat_plugins.mistral_actions import validations
 from heat_plugins.plans import errors
 from heat_plugins.validations import operations
+from tests.unit.mistral_actions import base
 from tests.unit.validations import fakes
-
-
-def published():
-    """Return the actions that Mistral is told of, by their names."""
-    return {
-        entry.name: entry.load()
-        for entry in metadata.entry_points(group='mistral.actions')
-        if entry.name.startswith('validations.')
-    }
-
-
-def context(execution_id=None):
-    return contexts.ActionContext(
-        types.SimpleNamespace(),
-        contexts.ExecutionContext(workflow_execution_id=execution_id),
-    )
 
 
 class Executions:
@@ -63,14 +42,6 @@ class ActionsTest(testtools.TestCase):
     def allow(self, wanted):
         cfg.CONF.set_override('run_validations', wanted, 'heat_plugins')
 
-    def run_action(self, action, execution_id=None):
-        """Run an action where Mistral would, made again from its values."""
-        serializer = actions.base.ActionSerializer()
-        there = serializer.deserialize_from_dict(
-            serializer.serialize_to_dict(action)
-        )
-        return there.run(context(execution_id))
-
     def answer(self, answer):
         """Let Mistral say how the execution around an action stands."""
         self.patch(sessions, 'session', lambda security: None)
@@ -82,7 +53,7 @@ class ActionsTest(testtools.TestCase):
         )
 
     def test_each_takes_what_the_operation_of_its_name_takes(self):
-        found = published()
+        found = base.published('validations')
         self.assertEqual(
             {'list', 'required', 'run', 'stop', 'results', 'result'},
             {name.partition('.')[2] for name in found},
@@ -90,28 +61,21 @@ class ActionsTest(testtools.TestCase):
         for name, action in found.items():
             self.assertEqual(name, f'validations.{action._operation}')
             method = getattr(operations.Operations, action._operation)
-            wanted = [
-                (one.name, one.default)
-                for one in inspect.signature(method).parameters.values()
-                if one.name != 'self' and one.kind is not one.KEYWORD_ONLY
-            ]
-            given = [
-                (one.name, one.default)
-                for one in inspect.signature(action).parameters.values()
-            ]
-            self.assertEqual(wanted, given, name)
+            self.assertEqual(
+                base.arguments(method), base.arguments(action), name
+            )
 
     def test_a_run_is_its_result(self):
-        run = self.run_action(validations.Run(plan='plan', groups=['prep']))
+        run = base.run(validations.Run(plan='plan', groups=['prep']))
         self.assertEqual({'PASSED': 2}, run['summary'])
-        found = self.run_action(validations.Result(run_id=run['id']))
+        found = base.run(validations.Result(run_id=run['id']))
         self.assertEqual(run, found)
-        [listed] = self.run_action(validations.Results())
+        [listed] = base.run(validations.Results())
         self.assertEqual(run, listed)
 
     def test_nothing_runs_where_the_operator_does_not_allow_it(self):
         self.allow(False)
-        found = self.run_action(validations.Run(plan='plan'))
+        found = base.run(validations.Run(plan='plan'))
         self.assertEqual('refused', found.error['code'])
         self.assertIn('run_validations', found.error['message'])
         self.assertIn('--local', found.error['message'])
@@ -124,7 +88,7 @@ class ActionsTest(testtools.TestCase):
         self.assertFalse(conf.heat_plugins.run_validations)
 
     def test_an_error_is_a_code_and_a_message(self):
-        found = self.run_action(validations.List(plan='nope'))
+        found = base.run(validations.List(plan='nope'))
         self.assertEqual(
             {'code': 'not-found', 'message': 'There is no plan nope'},
             found.error,
@@ -136,7 +100,7 @@ class ActionsTest(testtools.TestCase):
 
         self.patch(validations, 'core', broken)
         with self.assertLogs(results.LOG, 'ERROR'):
-            found = self.run_action(validations.Results())
+            found = base.run(validations.Results())
         self.assertNotIn('hunter2', str(found.error))
 
     def test_it_ends_when_its_execution_does(self):
@@ -148,20 +112,20 @@ class ActionsTest(testtools.TestCase):
             errors.ServiceError('gone', 404),
         ):
             self.answer(answer)
-            run = self.run_action(validations.Run(plan='plan'), 'execution-1')
+            run = base.run(validations.Run(plan='plan'), 'execution-1')
             self.assertEqual('STOPPED', run['state'], answer)
             self.assertEqual([], self.cloud.machine.running)
 
     def test_while_its_execution_goes_on_it_does(self):
         for answer in ('RUNNING', 'PAUSED'):
             self.answer(answer)
-            run = self.run_action(validations.Run(plan='plan'), 'execution-1')
+            run = base.run(validations.Run(plan='plan'), 'execution-1')
             self.assertEqual('PASSED', run['state'])
 
     def test_it_ends_when_nobody_may_ask_about_its_execution_any_more(self):
         endless = [{'kind': 'task', 'task': 'wait'}]
         self.cloud.machine.reports['validations/dns.yaml'] = endless
         self.answer(errors.Denied('expired', 401))
-        found = self.run_action(validations.Run(plan='plan'), 'execution-1')
+        found = base.run(validations.Run(plan='plan'), 'execution-1')
         self.assertEqual('denied', found.error['code'])
         self.assertEqual([], self.cloud.machine.running)

@@ -7,6 +7,9 @@ import json
 import time
 import types
 
+from osc_lib import exceptions
+import testtools
+
 from heat_plugins.osc import common
 from tests.unit.runs import base
 
@@ -32,13 +35,15 @@ class Terminal(io.StringIO):
         return True
 
 
-class CommandTestCase(base.RunsTestCase):
+class CommandCase(testtools.TestCase):
+    """A test of commands.
+
+    :ivar stderr: what they print there.
+    """
+
     def setUp(self):
         super().setUp()
         self.stderr = io.StringIO()
-        self.patch(
-            common, 'service', lambda manager, **more: self.service(**more)
-        )
 
     def run_command(self, command, *arguments, encoding='utf-8', name=None):
         """Run a command; return its exit code and what it printed."""
@@ -56,6 +61,23 @@ class CommandTestCase(base.RunsTestCase):
     def json(self, command, *arguments):
         code, output = self.run_command(command, *arguments, '-f', 'json')
         return code, json.loads(output)
+
+    def refused(self, command, *arguments):
+        """Run a command that must fail; return its message."""
+        exc = self.assertRaises(
+            exceptions.CommandError, self.run_command, command, *arguments
+        )
+        return str(exc)
+
+
+class CommandTestCase(CommandCase, base.RunsTestCase):
+    """A test of commands on runs."""
+
+    def setUp(self):
+        super().setUp()
+        self.patch(
+            common, 'service', lambda manager, **more: self.service(**more)
+        )
 
     def soon(self, act):
         """Let the server do something as soon as somebody waits."""

@@ -2,14 +2,12 @@
 """``openstack deployment plan node …``, over the fakes of the core."""
 
 import contextlib
-import io
 import json
 import pathlib
 import tempfile
 import types
 
 from osc_lib import exceptions
-import testtools
 
 from heat_plugins.clients import mistral_executions
 from heat_plugins.nodes import operations
@@ -20,6 +18,7 @@ from heat_plugins.plans import errors
 from tests.unit import fake_swift
 from tests.unit.nodes import fake_ironic
 from tests.unit.nodes import test_operations
+from tests.unit.osc import base
 
 FILE = """
 nodes:
@@ -28,7 +27,7 @@ nodes:
 """
 
 
-class NodeCase(testtools.TestCase):
+class NodeCase(base.CommandCase):
     def setUp(self):
         super().setUp()
         self.ironic = fake_ironic.Ironic()
@@ -43,7 +42,6 @@ class NodeCase(testtools.TestCase):
         self.folder = pathlib.Path(folder.name)
         self.file = self.folder / 'nodes.yaml'
         self.file.write_text(FILE)
-        self.stderr = io.StringIO()
         self.wrong = {}
 
     def sleep(self, seconds):
@@ -54,19 +52,9 @@ class NodeCase(testtools.TestCase):
                 self.ironic.inventories[one.uuid] = test_operations.INVENTORY
 
     def run_command(self, command, *arguments):
-        """Run a command; return its exit code and what it printed."""
-        stdout = io.StringIO()
-        app = types.SimpleNamespace(client_manager=None, stdout=stdout)
-        made = command(app, None)
-        with contextlib.redirect_stderr(self.stderr):
-            parsed = made.get_parser('openstack').parse_args(list(arguments))
-            code = made.run(parsed)
-        return code, stdout.getvalue()
-
-    def json(self, command, *arguments):
-        code, output = self.run_command(command, *arguments, '-f', 'json')
+        code, output = super().run_command(command, *arguments)
         self.assertNotIn('hunter22', output)
-        return code, json.loads(output)
+        return code, output
 
     def register(self, *options):
         return self.json(node.RegisterNodes, str(self.file), *options)

@@ -1,17 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """``openstack deployment plan …``, over the fakes of the core."""
 
-import contextlib
 import csv
 import dataclasses
 import io
-import json
 import pathlib
 import tempfile
-import types
-
-from osc_lib import exceptions
-import testtools
 
 from heat_plugins.osc import common
 from heat_plugins.osc import plan
@@ -22,6 +16,7 @@ from heat_plugins.plans import operations
 from heat_plugins.plans import steps
 from heat_plugins.plans import tarballs
 from heat_plugins.plans import texts
+from tests.unit.osc import base
 from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes
 from tests.unit.validations import fakes as validation_fakes
@@ -54,7 +49,7 @@ class FromHere(plan_ways._FromHere):
         self.executions = Runner()
 
 
-class PlanCase(testtools.TestCase):
+class PlanCase(base.CommandCase):
     def setUp(self):
         super().setUp()
         self.cloud = validation_fakes.Cloud()
@@ -63,7 +58,6 @@ class PlanCase(testtools.TestCase):
         self.patch(plan_ways, 'way', lambda manager, from_here: self.way)
         self.cloud.plans.create('plan', fakes.content())
         self.ends_with = 'COMPLETE'
-        self.stderr = io.StringIO()
 
     def sleep(self, seconds):
         """Let Heat be done as soon as somebody waits."""
@@ -72,26 +66,6 @@ class PlanCase(testtools.TestCase):
             self.cloud.heat.become(
                 'plan', f'{stack.action}_{self.ends_with}', reason='so it is'
             )
-
-    def run_command(self, command, *arguments):
-        """Run a command; return its exit code and what it printed."""
-        stdout = io.StringIO()
-        app = types.SimpleNamespace(client_manager=None, stdout=stdout)
-        made = command(app, None)
-        with contextlib.redirect_stderr(self.stderr):
-            parsed = made.get_parser('openstack').parse_args(list(arguments))
-            code = made.run(parsed)
-        return code, stdout.getvalue()
-
-    def json(self, command, *arguments):
-        code, output = self.run_command(command, *arguments, '-f', 'json')
-        return code, json.loads(output)
-
-    def refused(self, command, *arguments):
-        exc = self.assertRaises(
-            exceptions.CommandError, self.run_command, command, *arguments
-        )
-        return str(exc)
 
 
 class FilesTest(PlanCase):

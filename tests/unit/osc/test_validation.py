@@ -1,15 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """``openstack deployment plan validation …``, over the fakes of the core."""
 
-import contextlib
-import io
 import json
 import pathlib
 import tempfile
-import types
-
-from osc_lib import exceptions
-import testtools
 
 from heat_plugins.clients import mistral_executions
 from heat_plugins.osc import common
@@ -21,6 +15,7 @@ from heat_plugins.osc import validation_ways
 from heat_plugins.plans import errors
 from heat_plugins.plans import operations
 from heat_plugins.validations import runs
+from tests.unit.osc import base
 from tests.unit.validations import fakes
 
 UPLOADS = 'heat-plugins-uploads-project-1'
@@ -78,7 +73,7 @@ class ThroughMistral(_Way, plan_ways._ThroughMistral):
     pass
 
 
-class ValidationCase(testtools.TestCase):
+class ValidationCase(base.CommandCase):
     def setUp(self):
         super().setUp()
         self.cloud = fakes.Cloud()
@@ -99,31 +94,11 @@ class ValidationCase(testtools.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        self.stderr = io.StringIO()
-
-    def run_command(self, command, *arguments):
-        stdout = io.StringIO()
-        app = types.SimpleNamespace(client_manager=None, stdout=stdout)
-        made = command(app, None)
-        with contextlib.redirect_stderr(self.stderr):
-            parsed = made.get_parser('openstack').parse_args(list(arguments))
-            code = made.run(parsed)
-        return code, stdout.getvalue()
-
-    def json(self, command, *arguments):
-        code, output = self.run_command(command, *arguments, '-f', 'json')
-        return code, json.loads(output)
 
     def run_here(self, *arguments):
         return self.json(
             validation.RunValidations, 'plan', '--local', *arguments
         )
-
-    def refused(self, command, *arguments):
-        exc = self.assertRaises(
-            exceptions.CommandError, self.run_command, command, *arguments
-        )
-        return str(exc)
 
     def report(self, name, *news):
         self.machine.reports[f'validations/{name}.yaml'] = list(news)
