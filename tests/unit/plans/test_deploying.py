@@ -98,10 +98,10 @@ class StartTest(DeployingCase):
 
     def test_steps_that_cannot_be_run_are_refused_before_anything_is(self):
         plan = b'template: root.yaml\npost_deployment: [nothing]\n'
-        self.plans.create(
-            'other', fakes.content(**{'plan-environment.yaml': plan})
-        )
-        self.assertRaises(errors.Invalid, self.deployer.start, 'other')
+        given = fakes.content(**{'plan-environment.yaml': plan})
+        self.assertRaises(errors.Invalid, self.plans.create, 'other', given)
+        self.cloud.write_past_checks('plan-environment.yaml', plan)
+        self.assertRaises(errors.Invalid, self.deployer.start, 'plan')
         self.assertNotIn('create', self.heat.asked)
 
     def test_steps_come_with_the_deployment(self):
