@@ -228,3 +228,43 @@ def test_a_closed_server_takes_nothing_from_another_stack(cloud, stacks):
     assert made.ok, made
     made_id = made.json()['software_deployment']['id']
     session.delete('orchestration', f'/software_deployments/{made_id}')
+
+
+SECRET = 'hunter2 "quoted" \\ $x'
+
+
+def _with_hidden_inputs(script):
+    template = base.software(
+        script=script,
+        input_values={
+            'who': {'get_param': 'who'},
+            'password': {'get_param': 'password'},
+            'url': {
+                'str_replace': {
+                    'template': 'mysql://root:PASSWORD@db',
+                    'params': {'PASSWORD': {'get_param': 'password'}},
+                }
+            },
+        },
+    )
+    template['parameters']['password'] = {'type': 'string', 'hidden': True}
+    return template
+
+
+def test_hook_that_cannot_start_a_script_shows_no_hidden_parameter(
+    cloud, stacks
+):
+    template = _with_hidden_inputs('#!/no/such/interpreter\n')
+    stack = stacks(template, password=SECRET)
+    with servers.agent(cloud, stack):
+        stack.wait('CREATE_FAILED')
+    attributes = stack.resource('deployment', 'deploy_stderr')['attributes']
+    stderr = attributes['deploy_stderr']
+    # The hook told what it was given, and what it made of that.
+    assert '******' in stderr
+    events = [
+        one['resource_status_reason'] for one in stack.events('deployment')
+    ]
+    for shown in (stderr, stack.reason, *events):
+        assert 'hunter2' not in shown
+        assert 'temp_url_sig=' not in shown.replace('temp_url_sig=***', '')
