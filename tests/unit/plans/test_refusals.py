@@ -105,7 +105,7 @@ class ForeseenTest(test_settings.SettingsCase):
     def test_a_wrong_name_or_type_is_told_before_heat_is_asked(self):
         self.heat.answer = DEEP
         for values, said in (
-            ({'whoo': 'me'}, 'did you mean who?'),
+            ({'whoo': 'me'}, 'did you mean "who"?'),
             ({'size': 'many'}, 'it is no number'),
         ):
             self.assertIn(said, self.refused(values))
