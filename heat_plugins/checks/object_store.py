@@ -19,10 +19,10 @@ from oslo_upgradecheck import upgradecheck
 from heat_plugins.checks import report
 from heat_plugins.clients import swift
 from heat_plugins.engine import hub
-from heat_plugins.signals import errors
-from heat_plugins.signals import keys
+from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import keys
+from heat_plugins.objectstore import store as store_module
 from heat_plugins.signals import names
-from heat_plugins.signals import store as store_module
 
 #: Seconds that clocks may differ; what is measured has a resolution of one.
 CLOCK_TOLERANCE = 10

@@ -5,8 +5,8 @@ from heat.common import config
 from heat.engine.clients import client_plugin
 
 from heat_plugins.clients import swift
-from heat_plugins.signals import errors
-from heat_plugins.signals import store
+from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import store
 
 CLIENT_NAME = 'heat_plugins_swift'
 

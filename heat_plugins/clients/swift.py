@@ -16,8 +16,8 @@ import requests
 import urllib3
 
 from heat_plugins.clients import keystone
-from heat_plugins.signals import errors
-from heat_plugins.signals import store
+from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import store
 
 SERVICE_TYPE = 'object-store'
 

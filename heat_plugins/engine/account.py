@@ -13,8 +13,8 @@ from typing import TypeVar
 from heat.objects import stack as stack_objects
 
 from heat_plugins.clients import heat_swift
-from heat_plugins.signals import errors
-from heat_plugins.signals import store as store_module
+from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import store as store_module
 
 T = TypeVar('T')
 

@@ -27,13 +27,13 @@ from heat_plugins import foreign
 from heat_plugins.engine import account
 from heat_plugins.engine import cancellation
 from heat_plugins.engine import rows
+from heat_plugins.objectstore import cleaning
+from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import keys
+from heat_plugins.objectstore import probes
+from heat_plugins.objectstore import sharing
 from heat_plugins.signals import arrivals
-from heat_plugins.signals import cleaning
-from heat_plugins.signals import errors
-from heat_plugins.signals import keys
 from heat_plugins.signals import names
-from heat_plugins.signals import probes
-from heat_plugins.signals import sharing
 from heat_plugins.signals import watcher
 
 LOG = foreign.logger(__name__)

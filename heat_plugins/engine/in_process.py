@@ -22,7 +22,7 @@ from heat.db import api as db_api
 from heat.engine import service_software_config
 from oslo_config import cfg
 
-from heat_plugins.signals import sharing
+from heat_plugins.objectstore import sharing
 
 # The agent takes an object for what it has seen if it was changed in the same
 # second, by its Last-Modified.

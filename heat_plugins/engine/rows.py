@@ -20,8 +20,8 @@ from oslo_utils import timeutils
 import sqlalchemy
 from sqlalchemy import orm
 
+from heat_plugins.objectstore import errors
 from heat_plugins.signals import body
-from heat_plugins.signals import errors
 from heat_plugins.signals import watcher
 
 IN_PROGRESS = 'IN_PROGRESS'

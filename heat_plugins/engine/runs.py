@@ -5,14 +5,14 @@ from oslo_config import cfg
 
 from heat_plugins import foreign
 from heat_plugins.engine import deploying
+from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import ledger
 from heat_plugins.runs import names as run_names
 from heat_plugins.runs import orphans
 from heat_plugins.runs import records
 from heat_plugins.runs import retention
-from heat_plugins.signals import errors
 from heat_plugins.signals import names
-from heat_plugins.signals import store as store_module
 
 LOG = foreign.logger(__name__)
 

@@ -18,10 +18,10 @@ from heat_plugins.mistral_actions import plans
 from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import sessions
 from heat_plugins.nodes import operations
+from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.plans import codes
 from heat_plugins.plans import errors
 from heat_plugins.runs import errors as session_errors
-from heat_plugins.signals import errors as store_errors
 
 
 def core(context):

@@ -4,10 +4,10 @@
 import time
 
 from heat_plugins import foreign
+from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import summary
-from heat_plugins.signals import errors as store_errors
 
 LOG = foreign.logger(__name__)
 

@@ -9,11 +9,11 @@ from heat_plugins.clients import heat
 from heat_plugins.clients import swift
 from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import sessions
+from heat_plugins.objectstore import errors as store_errors
+from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import errors
 from heat_plugins.runs import service as services
 from heat_plugins.runs import starting
-from heat_plugins.signals import errors as store_errors
-from heat_plugins.signals import store as store_module
 
 
 def service(context):

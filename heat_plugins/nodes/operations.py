@@ -18,10 +18,10 @@ from heat_plugins.nodes import node
 from heat_plugins.nodes import protocols
 from heat_plugins.nodes import reading
 from heat_plugins.nodes import registering
+from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import errors
 from heat_plugins.plans import parcels
 from heat_plugins.plans import pool as pools
-from heat_plugins.signals import store as store_module
 
 Report = dict[str, Any]
 Reports = list[Report]

@@ -25,8 +25,8 @@ from typing import Protocol
 from urllib import parse
 import uuid
 
-from heat_plugins.signals import errors
-from heat_plugins.signals import store as store_module
+from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import store as store_module
 
 #: Seconds from a candidate's listing within which it takes the thing.
 PATIENCE = 10.0

@@ -8,7 +8,7 @@ releases left it out; a project that has a container of that name keeps it.
 
 import functools
 
-from heat_plugins.signals import store as store_module
+from heat_plugins.objectstore import store as store_module
 
 
 class Own:
@@ -25,7 +25,7 @@ class Own:
     def name(self) -> str:
         """The container's name; the container may not be there.
 
-        :raises heat_plugins.signals.errors.SignalError: the object store
+        :raises heat_plugins.objectstore.errors.SignalError: the object store
             does not tell which containers the project has.
         """
         project_id = self._store.project_id

@@ -17,13 +17,13 @@ from heat_plugins import foreign
 from heat_plugins import yaml_reading
 from heat_plugins.clients import heat
 from heat_plugins.clients import swift
+from heat_plugins.objectstore import errors as store_errors
+from heat_plugins.objectstore import store as store_module
 from heat_plugins.osc import progress
 from heat_plugins.plans import errors as plan_errors
 from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import service as services
-from heat_plugins.signals import errors as store_errors
-from heat_plugins.signals import store as store_module
 from heat_plugins.timeline import events
 
 #: Exit codes beside 0 (success), 1 (an error) and 2 (a wrong command line).

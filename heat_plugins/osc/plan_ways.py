@@ -19,6 +19,8 @@ from heat_plugins.clients import mistral_executions
 from heat_plugins.clients import mistral_registry
 from heat_plugins.clients import rest
 from heat_plugins.clients import swift
+from heat_plugins.objectstore import errors as store_errors
+from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import codes
 from heat_plugins.plans import errors
 from heat_plugins.plans import following
@@ -29,8 +31,6 @@ from heat_plugins.plans import pool
 from heat_plugins.plans import service
 from heat_plugins.plans import steps
 from heat_plugins.plans import tarballs
-from heat_plugins.signals import errors as store_errors
-from heat_plugins.signals import store as store_module
 from heat_plugins.validations import operations as validations
 
 LOG = foreign.logger(__name__)

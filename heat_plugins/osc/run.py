@@ -3,6 +3,7 @@
 
 from osc_lib import exceptions
 
+from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import following
@@ -10,7 +11,6 @@ from heat_plugins.osc import ordering
 from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import service as services
-from heat_plugins.signals import errors as store_errors
 
 
 class _RunCommand(common.Report):

@@ -7,10 +7,10 @@ import time
 
 from osc_lib import exceptions
 
+from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.osc import plan_ways
 from heat_plugins.plans import codes
 from heat_plugins.plans import errors
-from heat_plugins.signals import errors as store_errors
 from heat_plugins.validations import ledger as ledgers
 from heat_plugins.validations import operations
 from heat_plugins.validations import origins

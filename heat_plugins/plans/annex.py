@@ -10,9 +10,9 @@ import json
 from typing import Any
 
 from heat_plugins import bounds
+from heat_plugins.objectstore import errors as store_errors
+from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import storage
-from heat_plugins.signals import errors as store_errors
-from heat_plugins.signals import store as store_module
 
 # Of what is unpacked, too.
 _LIMIT = 64 * 1024 * 1024

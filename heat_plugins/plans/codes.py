@@ -8,9 +8,9 @@ from collections import abc
 from typing import Any
 
 from heat_plugins import foreign
+from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.plans import errors
 from heat_plugins.runs import errors as run_errors
-from heat_plugins.signals import errors as store_errors
 
 # The first that fits counts, so what is more special comes first.
 _Kinds = tuple[type[errors.PlanError], *tuple[type[Exception], ...]]

@@ -14,6 +14,8 @@ import time
 from typing import Any
 
 from heat_plugins import masking
+from heat_plugins.objectstore import errors as store_errors
+from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import annex as annexes
 from heat_plugins.plans import errors
 from heat_plugins.plans import following
@@ -26,8 +28,6 @@ from heat_plugins.plans import service
 from heat_plugins.plans import settings
 from heat_plugins.plans import steps as steps_module
 from heat_plugins.plans import texts
-from heat_plugins.signals import errors as store_errors
-from heat_plugins.signals import store as store_module
 
 # What Heat says of a stack as long as all goes well.
 _QUOTES_NOTHING = re.compile(

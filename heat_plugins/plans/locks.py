@@ -21,9 +21,9 @@ import uuid
 import tenacity
 
 from heat_plugins import foreign
+from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.plans import errors
 from heat_plugins.plans import protocols
-from heat_plugins.signals import errors as store_errors
 
 LOG = foreign.logger(__name__)
 

@@ -3,7 +3,7 @@
 
 Commands call this directly, or let Mistral's actions call it; so both ways
 have one result. Each method takes and returns what JSON can say, and raises
-`errors.PlanError` or what `heat_plugins.signals.errors` has.
+`errors.PlanError` or what `heat_plugins.objectstore.errors` has.
 """
 
 from collections import abc
@@ -12,6 +12,7 @@ import io
 import time
 from typing import Any
 
+from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import comparing
 from heat_plugins.plans import deploying
 from heat_plugins.plans import following
@@ -24,7 +25,6 @@ from heat_plugins.plans import sources
 from heat_plugins.plans import steps
 from heat_plugins.plans import storage
 from heat_plugins.plans import tarballs
-from heat_plugins.signals import store as store_module
 
 Report = dict[str, Any]
 Reports = list[Report]

@@ -18,10 +18,10 @@ from typing import Any, Final
 import uuid
 
 from heat_plugins.objectstore import containers
+from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import pool as pools
 from heat_plugins.plans import storage
-from heat_plugins.signals import errors
-from heat_plugins.signals import store as store_module
 
 #: What the name of the container begins with where what belongs to no plan
 #: lies, and for how many seconds: an execution may have to wait for Mistral's

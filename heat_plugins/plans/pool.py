@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import tenacity
 
-from heat_plugins.signals import errors as store_errors
+from heat_plugins.objectstore import errors as store_errors
 
 _Thing = TypeVar('_Thing')
 _Result = TypeVar('_Result')

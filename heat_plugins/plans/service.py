@@ -7,6 +7,7 @@ import dataclasses
 import time
 from typing import Any, BinaryIO
 
+from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import adoption
 from heat_plugins.plans import capabilities as capabilities_module
 from heat_plugins.plans import checking
@@ -30,7 +31,6 @@ from heat_plugins.plans import storage
 from heat_plugins.plans import tarballs
 from heat_plugins.plans import texts
 from heat_plugins.plans import updating
-from heat_plugins.signals import store as store_module
 
 # So many files of an export are in memory at a time.
 _CHUNK = 64
@@ -40,7 +40,7 @@ class Plans:
     """The plans of a project.
 
     Beside `errors.PlanError`, each method may raise what
-    `heat_plugins.signals.errors` tells of the object store.
+    `heat_plugins.objectstore.errors` tells of the object store.
 
     :param store: the project's object store.
     :param registry: who has which name.

@@ -9,6 +9,8 @@ import datetime
 from typing import Any, Self
 
 from heat_plugins import bounds
+from heat_plugins.objectstore import errors as store_errors
+from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import annex as annexes
 from heat_plugins.plans import constraints
 from heat_plugins.plans import environment as environments
@@ -23,8 +25,6 @@ from heat_plugins.plans import references
 from heat_plugins.plans import secrecy
 from heat_plugins.plans import service
 from heat_plugins.plans import validation
-from heat_plugins.signals import errors as store_errors
-from heat_plugins.signals import store as store_module
 
 # What Heat answers to what is wrong with a content.
 _BAD_REQUEST = 400

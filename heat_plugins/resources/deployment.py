@@ -20,6 +20,7 @@ from heat.objects import software_config as config_objects
 from heat.rpc import api as rpc_api
 
 from heat_plugins.engine import rows
+from heat_plugins.objectstore import errors
 from heat_plugins.resources import deployment_answers
 from heat_plugins.resources import deployment_beginning
 from heat_plugins.resources import deployment_deletion
@@ -32,7 +33,6 @@ from heat_plugins.resources import deployment_triggers
 from heat_plugins.resources import deployment_waiting
 from heat_plugins.resources import eventful
 from heat_plugins.resources import transports
-from heat_plugins.signals import errors
 
 
 class DeploymentMixin(

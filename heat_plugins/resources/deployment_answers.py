@@ -5,13 +5,13 @@ from heat.common.i18n import _
 
 from heat_plugins import foreign
 from heat_plugins.engine import rows
+from heat_plugins.objectstore import errors
 from heat_plugins.resources import deployment_records
 from heat_plugins.resources import signal_events
 from heat_plugins.resources import signallers
 from heat_plugins.resources import transports
 from heat_plugins.signals import beginning
 from heat_plugins.signals import body
-from heat_plugins.signals import errors
 
 LOG = foreign.logger(__name__)
 

@@ -12,9 +12,9 @@ from heat.common.i18n import _
 
 from heat_plugins import foreign
 from heat_plugins.engine import rows
+from heat_plugins.objectstore import errors
 from heat_plugins.resources import deployment_schema
 from heat_plugins.signals import beginning
-from heat_plugins.signals import errors
 from heat_plugins.timeline import kinds
 
 LOG = foreign.logger(__name__)

@@ -11,11 +11,11 @@ from heat.engine import resource
 
 from heat_plugins import foreign
 from heat_plugins.engine import rows
+from heat_plugins.objectstore import errors
 from heat_plugins.resources import deployment_records
 from heat_plugins.resources import deployment_sweep
 from heat_plugins.resources import deployment_waiting
 from heat_plugins.resources import transports
-from heat_plugins.signals import errors
 from heat_plugins.signals import watcher
 
 LOG = foreign.logger(__name__)

@@ -19,12 +19,12 @@ from heat_plugins.engine import hidden as engine_hidden
 from heat_plugins.engine import rows
 from heat_plugins.engine import server_policy
 from heat_plugins.engine import servers
+from heat_plugins.objectstore import errors
 from heat_plugins.resources import deployment_records
 from heat_plugins.resources import deployment_schema
 from heat_plugins.resources import deployment_waiting
 from heat_plugins.resources import transports
 from heat_plugins.signals import body
-from heat_plugins.signals import errors
 
 LOG = foreign.logger(__name__)
 

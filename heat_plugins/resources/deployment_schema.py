@@ -9,8 +9,8 @@ from heat.engine import constraints
 from heat.engine import properties
 from heat.engine.resources.openstack.heat import software_deployment as base
 
+from heat_plugins.objectstore import tempurl
 from heat_plugins.resources import transports
-from heat_plugins.signals import tempurl
 
 TIMEOUT, SIGNAL_URL_LIFETIME = 'timeout', 'signal_url_lifetime'
 DELIVERY_TIMEOUT = 'delivery_timeout'

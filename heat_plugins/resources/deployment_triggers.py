@@ -10,6 +10,7 @@ from heat_plugins.engine import deploying
 from heat_plugins.engine import following
 from heat_plugins.engine import rows
 from heat_plugins.engine import runs as engine_runs
+from heat_plugins.objectstore import errors
 from heat_plugins.resources import deployment_records
 from heat_plugins.resources import deployment_schema
 from heat_plugins.resources import signal_events
@@ -22,7 +23,6 @@ from heat_plugins.runs import starting
 from heat_plugins.runs import summary
 from heat_plugins.runs import targets
 from heat_plugins.runs import triggers
-from heat_plugins.signals import errors
 
 LOG = foreign.logger(__name__)
 

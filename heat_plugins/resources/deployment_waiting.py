@@ -21,11 +21,11 @@ from heat_plugins.configs import hooks
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
 from heat_plugins.engine import servers
+from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import keys
 from heat_plugins.resources import transports
 from heat_plugins.signals import beginning
 from heat_plugins.signals import body
-from heat_plugins.signals import errors
-from heat_plugins.signals import keys
 from heat_plugins.signals import watcher
 from heat_plugins.timeline import kinds
 

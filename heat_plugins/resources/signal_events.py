@@ -7,9 +7,9 @@ when that fails.
 
 from heat.common import exception
 
+from heat_plugins.objectstore import errors
 from heat_plugins.resources import eventful
 from heat_plugins.runs import errors as run_errors
-from heat_plugins.signals import errors
 from heat_plugins.timeline import kinds
 
 # What others say may hold what is nobody's business.

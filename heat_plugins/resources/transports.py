@@ -21,9 +21,9 @@ from heat_plugins import config
 from heat_plugins import foreign
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
+from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import keys
 from heat_plugins.signals import beginning
-from heat_plugins.signals import errors
-from heat_plugins.signals import keys
 from heat_plugins.signals import names
 
 LOG = foreign.logger(__name__)

@@ -4,13 +4,13 @@
 from collections import abc
 import dataclasses
 
+from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import service as services
 from heat_plugins.runs import starting
 from heat_plugins.runs import targets
 from heat_plugins.runs import waiting
-from heat_plugins.signals import errors as store_errors
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

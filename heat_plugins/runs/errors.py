@@ -13,7 +13,7 @@
           . Denied           401, 403, or Keystone refused us a token
           . Unavailable      it may pass: 5xx, 429, a broken connection
 
-What the object store answers is told by `heat_plugins.signals.errors`.
+What the object store answers is told by `heat_plugins.objectstore.errors`.
 """
 
 from heat_plugins.runs import names

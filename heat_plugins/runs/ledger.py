@@ -11,6 +11,8 @@ import time
 from typing import Any
 
 from heat_plugins.configs import hooks
+from heat_plugins.objectstore import errors as store_errors
+from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import errors
 from heat_plugins.runs import names
 from heat_plugins.runs import orchestration
@@ -22,8 +24,6 @@ from heat_plugins.runs import starting
 from heat_plugins.runs import targets
 from heat_plugins.runs import unreadable
 from heat_plugins.runs import waiting
-from heat_plugins.signals import errors as store_errors
-from heat_plugins.signals import store as store_module
 
 # Announcements of one action that are settled before another one is made.
 # The oldest comes first; after it there are those who start at the same time.

@@ -16,6 +16,7 @@ from collections import abc
 import contextlib
 
 from heat_plugins import foreign
+from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.runs import errors
 from heat_plugins.runs import names
 from heat_plugins.runs import orchestration
@@ -23,7 +24,6 @@ from heat_plugins.runs import records
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import starting
 from heat_plugins.runs import unreadable
-from heat_plugins.signals import errors as store_errors
 
 LOG = foreign.logger(__name__)
 

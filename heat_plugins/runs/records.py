@@ -7,14 +7,14 @@ from typing import Any
 
 from heat_plugins import foreign
 from heat_plugins import masking
+from heat_plugins.objectstore import errors as store_errors
+from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import errors
 from heat_plugins.runs import names
 from heat_plugins.runs import run as runs
 from heat_plugins.signals import arrivals
 from heat_plugins.signals import body
-from heat_plugins.signals import errors as store_errors
 from heat_plugins.signals import names as signal_names
-from heat_plugins.signals import store as store_module
 
 # Outputs as an agent may send them, escaped once more.
 _LIMIT = 16 * 1024 * 1024

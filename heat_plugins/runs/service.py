@@ -8,6 +8,8 @@ import functools
 import time
 
 from heat_plugins import bounds
+from heat_plugins.objectstore import errors as store_errors
+from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import errors
 from heat_plugins.runs import ledger
 from heat_plugins.runs import names
@@ -18,8 +20,6 @@ from heat_plugins.runs import run as runs
 from heat_plugins.runs import starting
 from heat_plugins.runs import targets
 from heat_plugins.runs import unreadable
-from heat_plugins.signals import errors as store_errors
-from heat_plugins.signals import store as store_module
 
 _FAILURES = (runs.State.FAILED, runs.State.TIMED_OUT)
 

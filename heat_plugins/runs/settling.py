@@ -18,6 +18,7 @@ from heat_plugins import foreign
 from heat_plugins import masking
 from heat_plugins.configs import hidden
 from heat_plugins.configs import hooks
+from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import records
@@ -26,7 +27,6 @@ from heat_plugins.runs import run as runs
 from heat_plugins.runs import starting
 from heat_plugins.signals import beginning
 from heat_plugins.signals import body
-from heat_plugins.signals import errors as store_errors
 
 LOG = foreign.logger(__name__)
 

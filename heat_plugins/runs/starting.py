@@ -10,6 +10,8 @@ from typing import Any
 from heat_plugins import foreign
 from heat_plugins.configs import hidden
 from heat_plugins.configs import hooks
+from heat_plugins.objectstore import keys
+from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import claims
 from heat_plugins.runs import derived
 from heat_plugins.runs import errors
@@ -19,8 +21,6 @@ from heat_plugins.runs import records
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import schema
 from heat_plugins.runs import targets
-from heat_plugins.signals import keys
-from heat_plugins.signals import store as store_module
 
 LOG = foreign.logger(__name__)
 
@@ -108,7 +108,7 @@ class Starter:
         :raises errors.NotFound: the stack is gone, or the deployment goes
             meanwhile.
         :raises errors.RunError: Heat did not take it.
-        :raises heat_plugins.signals.errors.SignalError: the object store
+        :raises heat_plugins.objectstore.errors.SignalError: the object store
             did not.
         """
         action, values = check(target, order)

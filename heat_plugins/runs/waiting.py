@@ -5,13 +5,13 @@ from collections import abc
 import dataclasses
 import time
 
+from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.runs import errors
 from heat_plugins.runs import names
 from heat_plugins.runs import records
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import settling
 from heat_plugins.runs import unreadable
-from heat_plugins.signals import errors as store_errors
 
 #: Called with a run when something about it has changed.
 Watch = abc.Callable[[runs.Run], None]

@@ -12,8 +12,8 @@ import itertools
 import time
 
 from heat_plugins import foreign
+from heat_plugins.objectstore import store as store_module
 from heat_plugins.signals import names
-from heat_plugins.signals import store as store_module
 
 LOG = foreign.logger(__name__)
 

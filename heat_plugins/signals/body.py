@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from heat_plugins import bounds
 from heat_plugins import foreign
 from heat_plugins import masking
-from heat_plugins.signals import errors
+from heat_plugins.objectstore import errors
 
 STDOUT = 'deploy_stdout'
 STDERR = 'deploy_stderr'

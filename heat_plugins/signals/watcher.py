@@ -16,7 +16,7 @@ import time
 from typing import Protocol
 
 from heat_plugins import foreign
-from heat_plugins.signals import errors
+from heat_plugins.objectstore import errors
 
 LOG = foreign.logger(__name__)
 

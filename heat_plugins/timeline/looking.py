@@ -8,12 +8,12 @@ import itertools
 import time
 from typing import Any, Protocol
 
+from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import service
 from heat_plugins.runs import targets
-from heat_plugins.signals import errors as store_errors
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import events
 from heat_plugins.timeline import folding

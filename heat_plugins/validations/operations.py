@@ -15,6 +15,8 @@ import datetime
 import time
 from typing import Any
 
+from heat_plugins.objectstore import errors as store_errors
+from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import annex as annexes
 from heat_plugins.plans import errors
 from heat_plugins.plans import orchestration
@@ -23,8 +25,6 @@ from heat_plugins.plans import plan as plans
 from heat_plugins.plans import requirements
 from heat_plugins.plans import service
 from heat_plugins.plans import sources
-from heat_plugins.signals import errors as store_errors
-from heat_plugins.signals import store as store_module
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import inputs
 from heat_plugins.validations import inventory

@@ -8,8 +8,8 @@ import dataclasses
 import time
 from typing import Any, Protocol
 
+from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.plans import errors
-from heat_plugins.signals import errors as store_errors
 from heat_plugins.validations import jobs
 from heat_plugins.validations import judging
 from heat_plugins.validations import ledger as ledgers

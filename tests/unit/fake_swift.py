@@ -43,8 +43,8 @@ import threading
 import time
 from urllib import parse
 
-from heat_plugins.signals import errors
-from heat_plugins.signals import store as store_module
+from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import store as store_module
 
 SWIFT = 'http://swift.example.com:8080/v1/AUTH_%(project_id)s'
 CEPH = 'http://rgw.example.com:7480/swift/v1'

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import pytest
 
 from heat_plugins.configs import actions
+from heat_plugins.objectstore import errors as signal_errors
 from heat_plugins.runs import errors
 from heat_plugins.runs import names
 from heat_plugins.runs import orchestration
@@ -20,7 +21,6 @@ from heat_plugins.runs import starting
 from heat_plugins.runs import summary
 from heat_plugins.runs import targets
 from heat_plugins.signals import body
-from heat_plugins.signals import errors as signal_errors
 from tests.unit.bad_input import anything
 
 SIGNATURE = '0123456789abcdef' * 4

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 import pytest
 
 from heat_plugins import masking
+from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import tempurl
 from heat_plugins.runs import triggers
 from heat_plugins.signals import body
-from heat_plugins.signals import errors
-from heat_plugins.signals import tempurl
 from tests.unit.bad_input import anything
 
 #: What Heat's database holds of a deployment's reason.

@@ -5,8 +5,8 @@ from collections import abc
 import contextlib
 from typing import Any
 
+from heat_plugins.objectstore import errors as signal_errors
 from heat_plugins.runs import errors as run_errors
-from heat_plugins.signals import errors as signal_errors
 
 
 def refusing(

@@ -10,8 +10,8 @@ from oslo_upgradecheck import upgradecheck
 import testtools
 
 from heat_plugins.checks import object_store
-from heat_plugins.signals import keys
-from heat_plugins.signals import store
+from heat_plugins.objectstore import keys
+from heat_plugins.objectstore import store
 from tests.unit import fake_swift
 
 Code = upgradecheck.Code

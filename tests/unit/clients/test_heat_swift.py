@@ -8,8 +8,8 @@ from oslo_config import cfg
 
 from heat_plugins.clients import heat_swift
 from heat_plugins.clients import swift
-from heat_plugins.signals import errors
-from heat_plugins.signals import store
+from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import store
 from tests.unit import heat_fixture
 
 

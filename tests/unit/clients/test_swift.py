@@ -18,9 +18,9 @@ from keystoneauth1.fixture import plugin as ks_fixture
 import testtools
 
 from heat_plugins.clients import swift
-from heat_plugins.signals import errors
-from heat_plugins.signals import store
-from heat_plugins.signals import tempurl
+from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import store
+from heat_plugins.objectstore import tempurl
 
 # As an attribute of its package it may be eventlet's by now, with green
 # threads, under those Heats that import eventlet.

@@ -10,9 +10,9 @@ from heat.objects import stack as stack_objects
 from oslo_config import cfg
 
 from heat_plugins.engine import hub as hubs
-from heat_plugins.signals import errors
-from heat_plugins.signals import keys
-from heat_plugins.signals import store
+from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import keys
+from heat_plugins.objectstore import store
 from heat_plugins.signals import watcher
 from tests.unit import heat_fixture
 from tests.unit.resources import deployments

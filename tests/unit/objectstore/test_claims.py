@@ -6,7 +6,7 @@ import threading
 import testtools
 
 from heat_plugins.objectstore import claims
-from heat_plugins.signals import errors
+from heat_plugins.objectstore import errors
 from tests.unit import fake_swift
 
 

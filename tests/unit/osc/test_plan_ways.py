@@ -7,11 +7,11 @@ from osc_lib import exceptions
 import testtools
 
 from heat_plugins.clients import mistral_executions
+from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.osc import plan_ways
 from heat_plugins.plans import errors
 from heat_plugins.plans import operations
 from heat_plugins.plans import pool
-from heat_plugins.signals import errors as store_errors
 from tests.unit.plans import fakes
 
 UPLOADS = 'heat-plugins-uploads-project-1'

@@ -3,13 +3,13 @@
 
 import testtools
 
+from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.plans import errors
 from heat_plugins.plans import local
 from heat_plugins.plans import locks
 from heat_plugins.plans import pool
 from heat_plugins.plans import protocols
 from heat_plugins.plans import service
-from heat_plugins.signals import errors as store_errors
 from tests.unit import fake_swift
 from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes

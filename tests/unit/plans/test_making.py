@@ -3,13 +3,13 @@
 
 import testtools
 
+from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.plans import errors
 from heat_plugins.plans import jinja
 from heat_plugins.plans import plan as plans
 from heat_plugins.plans import protocols
 from heat_plugins.plans import rendering
 from heat_plugins.plans import storage
-from heat_plugins.signals import errors as store_errors
 from tests.unit.plans import fakes
 
 LOCK = 'plan-lock:plan'

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
+from heat_plugins.objectstore import errors
 from heat_plugins.plans import parcels
-from heat_plugins.signals import errors
 from tests.unit import fake_swift
 
 

@@ -25,14 +25,14 @@ import yaml
 from heat_plugins.clients import heat_swift
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import in_process
+from heat_plugins.objectstore import keys
+from heat_plugins.objectstore import probes
 from heat_plugins.resources import software_component
 from heat_plugins.resources import software_config
 from heat_plugins.resources import software_deployment
 from heat_plugins.resources import software_deployment_group
 from heat_plugins.resources import structured_config
 from heat_plugins.resources import structured_deployment
-from heat_plugins.signals import keys
-from heat_plugins.signals import probes
 from heat_plugins.signals import watcher
 from tests.unit import fake_swift
 from tests.unit import heat_fixture

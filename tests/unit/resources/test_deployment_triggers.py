@@ -9,9 +9,9 @@ from heat.engine.clients.os.keystone import fake_keystoneclient
 
 from heat_plugins.engine import following
 from heat_plugins.engine import rows
+from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import keys
 from heat_plugins.resources import transports
-from heat_plugins.signals import errors
-from heat_plugins.signals import keys
 from tests.unit.resources import deployments
 
 BACKUP = {'trigger': 'BACKUP'}

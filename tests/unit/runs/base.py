@@ -5,11 +5,11 @@ import json
 
 import testtools
 
+from heat_plugins.objectstore import keys
 from heat_plugins.runs import names
 from heat_plugins.runs import records
 from heat_plugins.runs import service
 from heat_plugins.runs import starting
-from heat_plugins.signals import keys
 from tests.unit import fake_swift
 from tests.unit.runs import fake_heat
 

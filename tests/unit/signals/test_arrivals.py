@@ -3,9 +3,9 @@
 
 import testtools
 
+from heat_plugins.objectstore import errors
 from heat_plugins.signals import arrivals
 from heat_plugins.signals import beginning
-from heat_plugins.signals import errors
 from heat_plugins.signals import names
 from tests.unit import fake_swift
 

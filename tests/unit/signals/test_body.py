@@ -5,8 +5,8 @@ import json
 
 import testtools
 
+from heat_plugins.objectstore import errors
 from heat_plugins.signals import body
-from heat_plugins.signals import errors
 
 
 def nested(levels):

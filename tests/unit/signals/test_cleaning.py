@@ -5,9 +5,9 @@ import types
 
 import testtools
 
-from heat_plugins.signals import cleaning
-from heat_plugins.signals import errors
-from heat_plugins.signals import keys
+from heat_plugins.objectstore import cleaning
+from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import keys
 from tests.unit import fake_swift
 
 BOX = 'heat-plugins-root'

@@ -6,11 +6,11 @@ import time
 
 import testtools
 
-from heat_plugins.signals import errors
-from heat_plugins.signals import keys
+from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import keys
+from heat_plugins.objectstore import sharing
+from heat_plugins.objectstore import tempurl
 from heat_plugins.signals import names
-from heat_plugins.signals import sharing
-from heat_plugins.signals import tempurl
 from tests.unit import fake_swift
 
 BOX = 'heat-plugins-root'

@@ -6,8 +6,8 @@ import threading
 
 import testtools
 
-from heat_plugins.signals import errors
-from heat_plugins.signals import sharing
+from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import sharing
 
 
 class Stopped(BaseException):

@@ -7,9 +7,9 @@ from urllib import parse
 
 import testtools
 
-from heat_plugins.signals import errors
-from heat_plugins.signals import store as store_module
-from heat_plugins.signals import tempurl
+from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import tempurl
 from tests.unit import fake_swift
 
 KEY = {'x-container-meta-temp-url-key': 'secret'}

@@ -10,7 +10,7 @@ from urllib import parse
 from swiftclient import utils
 import testtools
 
-from heat_plugins.signals import tempurl
+from heat_plugins.objectstore import tempurl
 
 SWIFT = 'https://swift.example.com/v1/AUTH_abc'
 EXPIRES = 1700000000

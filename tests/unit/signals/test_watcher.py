@@ -8,7 +8,7 @@ import threading
 import testtools
 from testtools import matchers
 
-from heat_plugins.signals import errors
+from heat_plugins.objectstore import errors
 from heat_plugins.signals import watcher
 
 ARRIVED = watcher.Sight.ARRIVED

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A chart of what Heat, Mistral and the records know."""
 
+from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.runs import errors
-from heat_plugins.signals import errors as store_errors
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import looking
 from tests.unit.runs import base

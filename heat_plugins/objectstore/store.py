@@ -16,7 +16,7 @@ import re
 from typing import Any, Protocol
 from urllib import parse
 
-from heat_plugins.signals import errors
+from heat_plugins.objectstore import errors
 
 # The most entries that one listing request asks for. Swift refuses more than
 # its container_listing_limit (10000 by default); Ceph's gateway gives fewer

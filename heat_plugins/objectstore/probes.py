@@ -10,9 +10,9 @@ import dataclasses
 import threading
 import time
 
-from heat_plugins.signals import errors
-from heat_plugins.signals import keys
-from heat_plugins.signals import store as store_module
+from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import keys
+from heat_plugins.objectstore import store as store_module
 
 #: Seconds between two probes of a key, in one process.
 INTERVAL = 30.0

@@ -6,9 +6,9 @@ import itertools
 import threading
 import time
 
-from heat_plugins.signals import errors
-from heat_plugins.signals import keys
-from heat_plugins.signals import store as store_module
+from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import keys
+from heat_plugins.objectstore import store as store_module
 
 _DROP_ATTEMPTS = 3
 

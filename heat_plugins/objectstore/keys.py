@@ -15,10 +15,10 @@ import secrets
 import time
 from typing import Any
 
-from heat_plugins.signals import errors
-from heat_plugins.signals import sharing
-from heat_plugins.signals import store as store_module
-from heat_plugins.signals import tempurl
+from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import sharing
+from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import tempurl
 
 CONTAINER = 'container'
 ACCOUNT = 'account'
