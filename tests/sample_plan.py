@@ -13,8 +13,8 @@ import sys
 
 import pytest
 
-from heat_plugins.plans import sources
-from heat_plugins.plans import tarballs
+from heat_plugins.content import sources
+from heat_plugins.content import tarballs
 
 _PLAN = ('tripleo-heat-templates', '7.0.18')
 _VALIDATIONS = ('validations-common', '1.9.0')

@@ -23,11 +23,11 @@ from heat_plugins.clients import swift
 from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import sessions
 from heat_plugins.objectstore import errors as store_errors
+from heat_plugins.objectstore import parcels
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import codes
 from heat_plugins.plans import errors
 from heat_plugins.plans import operations
-from heat_plugins.plans import parcels
 from heat_plugins.plans import rendering
 from heat_plugins.plans import service
 from heat_plugins.runs import errors as session_errors

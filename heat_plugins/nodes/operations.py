@@ -11,6 +11,7 @@ import dataclasses
 import time
 from typing import Any
 
+from heat_plugins import pool as pools
 from heat_plugins.nodes import convoy as convoys
 from heat_plugins.nodes import inventory as inventories
 from heat_plugins.nodes import moves
@@ -18,10 +19,9 @@ from heat_plugins.nodes import node
 from heat_plugins.nodes import protocols
 from heat_plugins.nodes import reading
 from heat_plugins.nodes import registering
+from heat_plugins.objectstore import parcels
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import errors
-from heat_plugins.plans import parcels
-from heat_plugins.plans import pool as pools
 
 Report = dict[str, Any]
 Reports = list[Report]

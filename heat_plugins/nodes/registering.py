@@ -13,13 +13,13 @@ from typing import TypeVar
 import tenacity
 
 from heat_plugins import masking
+from heat_plugins import pool as pools
 from heat_plugins.nodes import changes
 from heat_plugins.nodes import matching
 from heat_plugins.nodes import moves
 from heat_plugins.nodes import node
 from heat_plugins.nodes import protocols
 from heat_plugins.plans import errors
-from heat_plugins.plans import pool as pools
 
 _Result = TypeVar('_Result')
 

@@ -6,11 +6,11 @@ import pathlib
 
 from osc_lib import exceptions
 
+from heat_plugins.content import git
+from heat_plugins.content import sources
+from heat_plugins.content import tarballs
 from heat_plugins.osc import common
 from heat_plugins.osc import plan_ways
-from heat_plugins.plans import git
-from heat_plugins.plans import sources
-from heat_plugins.plans import tarballs
 
 
 class PlanCommand(common.Report):

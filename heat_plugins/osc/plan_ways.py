@@ -12,6 +12,7 @@ import time
 from osc_lib import exceptions
 
 from heat_plugins import foreign
+from heat_plugins import pool
 from heat_plugins.clients import failures
 from heat_plugins.clients import heat_servers
 from heat_plugins.clients import heat_stacks
@@ -19,18 +20,17 @@ from heat_plugins.clients import mistral_executions
 from heat_plugins.clients import mistral_registry
 from heat_plugins.clients import rest
 from heat_plugins.clients import swift
+from heat_plugins.content import tarballs
 from heat_plugins.objectstore import errors as store_errors
+from heat_plugins.objectstore import parcels
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import codes
 from heat_plugins.plans import errors
 from heat_plugins.plans import following
 from heat_plugins.plans import local
 from heat_plugins.plans import operations
-from heat_plugins.plans import parcels
-from heat_plugins.plans import pool
 from heat_plugins.plans import service
 from heat_plugins.plans import steps
-from heat_plugins.plans import tarballs
 from heat_plugins.validations import operations as validations
 
 LOG = foreign.logger(__name__)

@@ -10,8 +10,8 @@ from collections import abc
 import json
 from typing import Final
 
+from heat_plugins.content import sources
 from heat_plugins.plans import plan as plans
-from heat_plugins.plans import sources
 from heat_plugins.plans import storage
 
 _RECORDS: Final = f'{storage.OWN}adopted/'

@@ -6,12 +6,12 @@ import json
 import time
 from typing import Final
 
+from heat_plugins import pool as pools
 from heat_plugins.objectstore import claims
 from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import errors
-from heat_plugins.plans import pool as pools
 from heat_plugins.plans import protocols
 
 #: What the name of the container with an object of each name begins with.

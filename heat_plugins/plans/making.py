@@ -13,6 +13,7 @@ is told in `adoption`.
 import contextlib
 import dataclasses
 
+from heat_plugins import pool as pools
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.plans import adoption as adoption_module
 from heat_plugins.plans import claims as claims_module
@@ -20,7 +21,6 @@ from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
 from heat_plugins.plans import locks as locks_module
 from heat_plugins.plans import plan as plans
-from heat_plugins.plans import pool as pools
 from heat_plugins.plans import preparing
 from heat_plugins.plans import storage
 

@@ -12,19 +12,19 @@ import io
 import time
 from typing import Any
 
+from heat_plugins import pool
+from heat_plugins.content import sources
+from heat_plugins.content import tarballs
+from heat_plugins.objectstore import parcels
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import comparing
 from heat_plugins.plans import deploying
 from heat_plugins.plans import following
 from heat_plugins.plans import orchestration
-from heat_plugins.plans import parcels
-from heat_plugins.plans import pool
 from heat_plugins.plans import service
 from heat_plugins.plans import settings
-from heat_plugins.plans import sources
 from heat_plugins.plans import steps
 from heat_plugins.plans import storage
-from heat_plugins.plans import tarballs
 
 Report = dict[str, Any]
 Reports = list[Report]

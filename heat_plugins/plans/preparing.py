@@ -4,13 +4,13 @@
 import dataclasses
 
 from heat_plugins import bounds
+from heat_plugins.content import sources
 from heat_plugins.plans import capabilities
 from heat_plugins.plans import checking
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
 from heat_plugins.plans import rendering
 from heat_plugins.plans import secrets
-from heat_plugins.plans import sources
 from heat_plugins.plans import texts
 
 

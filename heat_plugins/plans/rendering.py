@@ -25,11 +25,11 @@ import posixpath
 import re
 from typing import Final
 
+from heat_plugins.content import sources
 from heat_plugins.plans import confinement
 from heat_plugins.plans import errors
 from heat_plugins.plans import jinja
 from heat_plugins.plans import roles as roles_module
-from heat_plugins.plans import sources
 from heat_plugins.plans import texts
 
 #: Returns the contents of some paths of a plan.

@@ -7,6 +7,9 @@ import dataclasses
 import time
 from typing import Any, BinaryIO
 
+from heat_plugins import pool as pools
+from heat_plugins.content import sources
+from heat_plugins.content import tarballs
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import adoption
 from heat_plugins.plans import capabilities as capabilities_module
@@ -18,7 +21,6 @@ from heat_plugins.plans import exporting
 from heat_plugins.plans import locks as locks_module
 from heat_plugins.plans import making
 from heat_plugins.plans import plan as plans
-from heat_plugins.plans import pool as pools
 from heat_plugins.plans import preparing
 from heat_plugins.plans import protocols
 from heat_plugins.plans import references
@@ -26,9 +28,7 @@ from heat_plugins.plans import rendering
 from heat_plugins.plans import roles as roles_module
 from heat_plugins.plans import secrets as secrets_module
 from heat_plugins.plans import selection
-from heat_plugins.plans import sources
 from heat_plugins.plans import storage
-from heat_plugins.plans import tarballs
 from heat_plugins.plans import texts
 from heat_plugins.plans import updating
 

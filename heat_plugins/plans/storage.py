@@ -12,11 +12,11 @@ import hashlib
 import itertools
 from typing import Final
 
+from heat_plugins import pool as pools
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import errors
 from heat_plugins.plans import plan as plans
-from heat_plugins.plans import pool as pools
 
 #: What begins so is no content of a plan, but what is recorded about it.
 OWN: Final = '.heat-plugins/'

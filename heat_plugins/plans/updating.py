@@ -5,14 +5,14 @@ from collections import abc
 import dataclasses
 
 from heat_plugins import bounds
+from heat_plugins import pool as pools
+from heat_plugins.content import sources
 from heat_plugins.plans import checking
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
 from heat_plugins.plans import plan as plans
-from heat_plugins.plans import pool as pools
 from heat_plugins.plans import rendering
 from heat_plugins.plans import secrets
-from heat_plugins.plans import sources
 from heat_plugins.plans import storage
 from heat_plugins.plans import texts
 

@@ -13,7 +13,7 @@ import pathlib
 import sys
 from typing import Any, Final, Self
 
-from heat_plugins.plans import sources
+from heat_plugins.content import sources
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import inventory
 

@@ -16,12 +16,12 @@ from typing import Any, Final
 import uuid
 
 from heat_plugins import bounds
+from heat_plugins import pool as pools
 from heat_plugins.objectstore import claims
 from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import errors
-from heat_plugins.plans import pool as pools
 from heat_plugins.validations import runs
 
 #: What the name of the container of a project's runs begins with.

@@ -12,18 +12,18 @@ from keystoneauth1 import session as ks_session
 from keystoneauth1.identity import v3
 import pytest
 
+from heat_plugins import pool
 from heat_plugins.clients import heat_stacks
 from heat_plugins.clients import mistral_registry
 from heat_plugins.clients import swift
+from heat_plugins.content import tarballs
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import errors
 from heat_plugins.plans import local
 from heat_plugins.plans import plan as plan_module
-from heat_plugins.plans import pool
 from heat_plugins.plans import selection
 from heat_plugins.plans import service
 from heat_plugins.plans import storage
-from heat_plugins.plans import tarballs
 from tests import sample_plan
 from tests.functional import base
 

@@ -9,6 +9,7 @@ import hypothesis
 from hypothesis import strategies as st
 
 from heat_plugins import masking
+from heat_plugins.content import tarballs
 from heat_plugins.plans import capabilities
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
@@ -16,7 +17,6 @@ from heat_plugins.plans import references
 from heat_plugins.plans import rendering
 from heat_plugins.plans import roles
 from heat_plugins.plans import secrecy
-from heat_plugins.plans import tarballs
 from heat_plugins.plans import texts
 from tests.unit.bad_input import anything
 from tests.unit.bad_input import test_workflows

@@ -6,10 +6,10 @@ import testtools
 
 from heat_plugins.mistral_actions import plans
 from heat_plugins.mistral_actions import results
+from heat_plugins.objectstore import parcels
 from heat_plugins.plans import codes
 from heat_plugins.plans import errors
 from heat_plugins.plans import operations
-from heat_plugins.plans import parcels
 from heat_plugins.plans import rendering
 from heat_plugins.runs import errors as run_errors
 from tests.unit.mistral_actions import base

@@ -6,8 +6,8 @@ import json
 import testtools
 
 from heat_plugins.nodes import operations
+from heat_plugins.objectstore import parcels
 from heat_plugins.plans import errors
-from heat_plugins.plans import parcels
 from tests.unit import fake_swift
 from tests.unit.nodes import fake_ironic
 

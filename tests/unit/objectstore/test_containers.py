@@ -3,11 +3,11 @@
 
 import testtools
 
+from heat_plugins import pool
 from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import errors
+from heat_plugins.objectstore import parcels
 from heat_plugins.plans import local
-from heat_plugins.plans import parcels
-from heat_plugins.plans import pool
 from heat_plugins.plans import protocols
 from heat_plugins.validations import ledger
 from heat_plugins.validations import runs

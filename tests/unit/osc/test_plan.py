@@ -7,6 +7,7 @@ import io
 import pathlib
 import tempfile
 
+from heat_plugins.content import tarballs
 from heat_plugins.osc import common
 from heat_plugins.osc import plan
 from heat_plugins.osc import plan_choose
@@ -14,7 +15,6 @@ from heat_plugins.osc import plan_deploy
 from heat_plugins.osc import plan_ways
 from heat_plugins.plans import operations
 from heat_plugins.plans import steps
-from heat_plugins.plans import tarballs
 from heat_plugins.plans import texts
 from tests.unit.osc import base
 from tests.unit.plans import fake_heat

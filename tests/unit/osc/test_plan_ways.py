@@ -6,12 +6,12 @@ import json
 from osc_lib import exceptions
 import testtools
 
+from heat_plugins import pool
 from heat_plugins.clients import mistral_executions
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.osc import plan_ways
 from heat_plugins.plans import errors
 from heat_plugins.plans import operations
-from heat_plugins.plans import pool
 from tests.unit.plans import fakes
 
 UPLOADS = 'heat-plugins-uploads-project-1'

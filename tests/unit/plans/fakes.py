@@ -4,7 +4,7 @@
 import json
 import threading
 
-from heat_plugins.plans import pool
+from heat_plugins import pool
 from heat_plugins.plans import service
 from tests.unit import fake_swift
 from tests.unit.plans import fake_heat

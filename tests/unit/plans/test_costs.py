@@ -7,6 +7,7 @@ import tarfile
 
 import pytest
 
+from heat_plugins.content import tarballs
 from heat_plugins.plans import capabilities
 from heat_plugins.plans import comparing
 from heat_plugins.plans import constraints
@@ -20,7 +21,6 @@ from heat_plugins.plans import rendering
 from heat_plugins.plans import roles
 from heat_plugins.plans import secrets
 from heat_plugins.plans import selection
-from heat_plugins.plans import tarballs
 from heat_plugins.plans import texts
 from tests.unit import growth
 

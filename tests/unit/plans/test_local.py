@@ -3,11 +3,11 @@
 
 import testtools
 
+from heat_plugins import pool
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.plans import errors
 from heat_plugins.plans import local
 from heat_plugins.plans import locks
-from heat_plugins.plans import pool
 from heat_plugins.plans import protocols
 from heat_plugins.plans import service
 from tests.unit import fake_swift

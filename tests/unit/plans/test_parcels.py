@@ -6,7 +6,7 @@ import json
 import pytest
 
 from heat_plugins.objectstore import errors
-from heat_plugins.plans import parcels
+from heat_plugins.objectstore import parcels
 from tests.unit import fake_swift
 
 

@@ -5,8 +5,8 @@ import threading
 
 import testtools
 
+from heat_plugins import pool
 from heat_plugins.objectstore import errors
-from heat_plugins.plans import pool
 
 
 class PoolTest(testtools.TestCase):

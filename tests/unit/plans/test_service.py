@@ -8,11 +8,11 @@ import threading
 
 import testtools
 
+from heat_plugins.content import tarballs
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
 from heat_plugins.plans import protocols
-from heat_plugins.plans import tarballs
 from tests.unit.plans import fakes
 
 LOCK = 'plan-lock:plan'

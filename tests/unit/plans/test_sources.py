@@ -13,12 +13,12 @@ import tarfile
 import fixtures
 import testtools
 
+from heat_plugins import pool
+from heat_plugins.content import git
+from heat_plugins.content import sources
+from heat_plugins.content import tarballs
 from heat_plugins.plans import errors
-from heat_plugins.plans import git
-from heat_plugins.plans import pool
-from heat_plugins.plans import sources
 from heat_plugins.plans import storage
-from heat_plugins.plans import tarballs
 from tests.unit import fake_swift
 
 FILES = {'root.yaml': b'{}', 'nodes/node.yaml': b'[1]', 'empty': b''}

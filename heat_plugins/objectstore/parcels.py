@@ -17,10 +17,10 @@ import json
 from typing import Any, Final
 import uuid
 
+from heat_plugins import pool as pools
 from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.plans import pool as pools
 from heat_plugins.plans import storage
 
 #: What the name of the container begins with where what belongs to no plan
