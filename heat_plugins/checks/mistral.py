@@ -17,8 +17,8 @@ import requests
 from heat_plugins import bounds
 from heat_plugins import foreign
 from heat_plugins.checks import report
-from heat_plugins.workflows import schedule
-from heat_plugins.workflows import triggers
+from heat_plugins.mistral.triggers import schedule
+from heat_plugins.mistral.triggers import triggers
 
 SERVICE_TYPE = 'workflowv2'
 

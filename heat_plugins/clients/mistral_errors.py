@@ -12,7 +12,7 @@ from keystoneauth1 import exceptions
 from mistralclient.api import base
 
 from heat_plugins import bounds
-from heat_plugins.workflows import service
+from heat_plugins.mistral import service
 
 Kind = service.Kind
 

@@ -13,10 +13,10 @@ from keystoneauth1 import session as ks_session
 
 from heat_plugins.clients import failures
 from heat_plugins.clients import rest
+from heat_plugins.mistral.executions import outcome
 from heat_plugins.plans import codes
 from heat_plugins.plans import errors
 from heat_plugins.plans import steps
-from heat_plugins.workflows import outcome
 
 # Seconds between two looks at an action, at first and at most.
 _SOON, _LATER = 0.1, 2.0

@@ -10,9 +10,9 @@ from keystoneauth1 import session as ks_session
 
 from heat_plugins.clients import failures
 from heat_plugins.clients import rest
+from heat_plugins.mistral.executions import outcome
 from heat_plugins.plans import errors
 from heat_plugins.plans import protocols
-from heat_plugins.workflows import outcome
 
 #: So many rows come in one answer.
 _ROWS: Final = 1000

@@ -6,8 +6,8 @@ import json
 from typing import Any, Final
 
 from heat_plugins.clients import mistral_errors
-from heat_plugins.workflows import outcome
-from heat_plugins.workflows import service
+from heat_plugins.mistral import service
+from heat_plugins.mistral.executions import outcome
 
 #: So many names go into one URL.
 _NAMES: Final = 20
@@ -17,7 +17,7 @@ _ROWS: Final = 1000
 
 
 class Workflows:
-    """The protocol :class:`~heat_plugins.workflows.service.Service`.
+    """The protocol :class:`~heat_plugins.mistral.service.Service`.
 
     :param client: what ``mistralclient.api.client.client()`` returns.
     :param project: the id of our project.

@@ -9,9 +9,9 @@ from heat.engine import properties
 
 from heat_plugins import foreign
 from heat_plugins.clients import mistral_errors
+from heat_plugins.mistral import service
+from heat_plugins.mistral.definitions import adhoc
 from heat_plugins.resources import mistral_named
-from heat_plugins.workflows import adhoc
-from heat_plugins.workflows import service
 
 LOG = foreign.logger(__name__)
 

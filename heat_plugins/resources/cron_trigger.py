@@ -7,11 +7,11 @@ from heat.engine import constraints
 from heat.engine import properties
 from heat.engine.resources.openstack.mistral import cron_trigger
 
+from heat_plugins.mistral.triggers import schedule
+from heat_plugins.mistral.triggers import triggers
 from heat_plugins.resources import mistral_calls
 from heat_plugins.resources import trigger_change
 from heat_plugins.resources import trigger_steps
-from heat_plugins.workflows import schedule
-from heat_plugins.workflows import triggers
 
 _Base = cron_trigger.CronTrigger
 

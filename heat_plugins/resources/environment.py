@@ -7,8 +7,8 @@ from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import properties
 
+from heat_plugins.mistral.executions import outcome
 from heat_plugins.resources import mistral_named
-from heat_plugins.workflows import outcome
 
 
 class Environment(mistral_named.MistralNamed):

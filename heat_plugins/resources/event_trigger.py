@@ -8,12 +8,12 @@ from heat.engine import constraints
 from heat.engine import properties
 from heat.engine import resource
 
+from heat_plugins.mistral import service
+from heat_plugins.mistral.executions import outcome
+from heat_plugins.mistral.triggers import trigger_plan
+from heat_plugins.mistral.triggers import triggers
 from heat_plugins.resources import mistral_calls
 from heat_plugins.resources import trigger_change
-from heat_plugins.workflows import outcome
-from heat_plugins.workflows import service
-from heat_plugins.workflows import trigger_plan
-from heat_plugins.workflows import triggers
 
 # That Mistral was asked for it, and has not answered.
 _BEGUN = 'begun'

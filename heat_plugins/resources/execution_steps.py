@@ -15,9 +15,9 @@ from oslo_db import exception as db_exception
 
 from heat_plugins import foreign
 from heat_plugins.engine import rows
+from heat_plugins.mistral import service
+from heat_plugins.mistral.executions import outcome
 from heat_plugins.resources import mistral_calls
-from heat_plugins.workflows import outcome
-from heat_plugins.workflows import service
 
 LOG = foreign.logger(__name__)
 

@@ -18,8 +18,8 @@ from heat_plugins import config
 from heat_plugins import foreign
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import mistral_errors
+from heat_plugins.mistral import service
 from heat_plugins.resources import eventful
-from heat_plugins.workflows import service
 
 LOG = foreign.logger(__name__)
 

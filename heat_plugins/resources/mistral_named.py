@@ -6,8 +6,8 @@ from heat.engine import constraints
 from heat.engine import properties
 from heat.engine import resource
 
+from heat_plugins.mistral import service
 from heat_plugins.resources import mistral_calls
-from heat_plugins.workflows import service
 
 # The name that Mistral was asked for, before it has answered.
 _BEGUN = 'begun'

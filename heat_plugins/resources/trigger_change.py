@@ -5,14 +5,14 @@ import dataclasses
 
 from heat.engine import resource as heat_resource
 
+from heat_plugins.mistral import service
+from heat_plugins.mistral.executions import outcome
+from heat_plugins.mistral.triggers import schedule
+from heat_plugins.mistral.triggers import trigger_plan
+from heat_plugins.mistral.triggers import triggers
 from heat_plugins.resources import mistral_calls
 from heat_plugins.resources import trigger_steps
 from heat_plugins.resources import trust_probe
-from heat_plugins.workflows import outcome
-from heat_plugins.workflows import schedule
-from heat_plugins.workflows import service
-from heat_plugins.workflows import trigger_plan
-from heat_plugins.workflows import triggers
 
 
 class Change(trigger_steps.Steps):

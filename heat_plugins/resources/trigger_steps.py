@@ -10,10 +10,10 @@ made and of what was there before.
 import datetime
 
 from heat_plugins import foreign
+from heat_plugins.mistral import service
+from heat_plugins.mistral.triggers import schedule
+from heat_plugins.mistral.triggers import triggers
 from heat_plugins.resources import mistral_calls
-from heat_plugins.workflows import schedule
-from heat_plugins.workflows import service
-from heat_plugins.workflows import triggers
 
 LOG = foreign.logger(__name__)
 

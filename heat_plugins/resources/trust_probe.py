@@ -12,7 +12,7 @@ from keystoneauth1 import exceptions
 
 from heat_plugins import foreign
 from heat_plugins.clients import mistral_errors
-from heat_plugins.workflows import schedule
+from heat_plugins.mistral.triggers import schedule
 
 LOG = foreign.logger(__name__)
 

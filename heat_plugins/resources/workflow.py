@@ -13,18 +13,18 @@ from heat_plugins import bounds
 from heat_plugins import foreign
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import mistral_workflows
+from heat_plugins.mistral import service as service_module
+from heat_plugins.mistral.definitions import deploying
+from heat_plugins.mistral.definitions import reading
+from heat_plugins.mistral.definitions import records
+from heat_plugins.mistral.definitions import structured
+from heat_plugins.mistral.definitions import using
+from heat_plugins.mistral.executions import ending
+from heat_plugins.mistral.executions import log
 from heat_plugins.resources import mistral_calls
 from heat_plugins.resources import workflow_checks
 from heat_plugins.resources import workflow_schema as schema
 from heat_plugins.resources import workflow_signals
-from heat_plugins.workflows import deploying
-from heat_plugins.workflows import ending
-from heat_plugins.workflows import log
-from heat_plugins.workflows import reading
-from heat_plugins.workflows import records
-from heat_plugins.workflows import service as service_module
-from heat_plugins.workflows import structured
-from heat_plugins.workflows import using
 
 LOG = foreign.logger(__name__)
 

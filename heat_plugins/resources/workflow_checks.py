@@ -12,14 +12,14 @@ from heat.engine.resources.openstack.mistral import workflow
 
 from heat_plugins import bounds
 from heat_plugins import foreign
+from heat_plugins.mistral.definitions import checking
+from heat_plugins.mistral.definitions import findings
+from heat_plugins.mistral.definitions import locating
+from heat_plugins.mistral.definitions import naming
+from heat_plugins.mistral.definitions import reading
+from heat_plugins.mistral.definitions import records
+from heat_plugins.mistral.definitions import structured
 from heat_plugins.resources import workflow_schema as schema
-from heat_plugins.workflows import checking
-from heat_plugins.workflows import findings
-from heat_plugins.workflows import locating
-from heat_plugins.workflows import naming
-from heat_plugins.workflows import reading
-from heat_plugins.workflows import records
-from heat_plugins.workflows import structured
 
 LOG = foreign.logger(__name__)
 

@@ -7,7 +7,7 @@ from heat.engine import constraints
 from heat.engine import properties
 from heat.engine.resources.openstack.mistral import workflow
 
-from heat_plugins.workflows import ending
+from heat_plugins.mistral.executions import ending
 
 DEFINITION = 'definition'
 NAMESPACE = 'namespace'

@@ -6,12 +6,12 @@ from oslo_utils import timeutils
 
 from heat_plugins import bounds
 from heat_plugins import foreign
+from heat_plugins.mistral import service as service_module
+from heat_plugins.mistral.definitions import findings
+from heat_plugins.mistral.executions import log
+from heat_plugins.mistral.executions import runs
 from heat_plugins.resources import workflow_schema as schema
 from heat_plugins.timeline import kinds
-from heat_plugins.workflows import findings
-from heat_plugins.workflows import log
-from heat_plugins.workflows import runs
-from heat_plugins.workflows import service as service_module
 
 LOG = foreign.logger(__name__)
 

@@ -8,6 +8,7 @@ import itertools
 import time
 from typing import Any, Protocol
 
+from heat_plugins.mistral.executions import outcome
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
@@ -17,7 +18,6 @@ from heat_plugins.runs import targets
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import events
 from heat_plugins.timeline import folding
-from heat_plugins.workflows import outcome
 
 _DEPLOYMENTS = frozenset(
     f'OS::Heat::{name}'

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 import yaml
 
 from heat_plugins import bounds
-from heat_plugins.workflows import adhoc
-from heat_plugins.workflows import checking
-from heat_plugins.workflows import findings
-from heat_plugins.workflows import log
-from heat_plugins.workflows import naming
-from heat_plugins.workflows import reading
-from heat_plugins.workflows import records
-from heat_plugins.workflows import renaming
-from heat_plugins.workflows import runs
-from heat_plugins.workflows import schedule
-from heat_plugins.workflows import structured
-from heat_plugins.workflows import triggers
+from heat_plugins.mistral.definitions import adhoc
+from heat_plugins.mistral.definitions import checking
+from heat_plugins.mistral.definitions import findings
+from heat_plugins.mistral.definitions import naming
+from heat_plugins.mistral.definitions import reading
+from heat_plugins.mistral.definitions import records
+from heat_plugins.mistral.definitions import renaming
+from heat_plugins.mistral.definitions import structured
+from heat_plugins.mistral.executions import log
+from heat_plugins.mistral.executions import runs
+from heat_plugins.mistral.triggers import schedule
+from heat_plugins.mistral.triggers import triggers
 from tests.unit.bad_input import anything
 
 #: YAML that its reader in Python makes errors of its own from.

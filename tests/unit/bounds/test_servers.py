@@ -10,6 +10,7 @@ from heat_plugins import bounds
 from heat_plugins.clients import mistral_errors
 from heat_plugins.configs import checking
 from heat_plugins.configs import hooks
+from heat_plugins.mistral.executions import outcome
 from heat_plugins.nodes import addresses
 from heat_plugins.nodes import reading
 from heat_plugins.plans import errors as plan_errors
@@ -23,7 +24,6 @@ from heat_plugins.runs import targets
 from heat_plugins.signals import body
 from heat_plugins.timeline import events
 from heat_plugins.validations import inventory
-from heat_plugins.workflows import outcome
 from tests.unit import growth
 from tests.unit.bounds import readers
 

@@ -6,7 +6,7 @@ from mistralclient.api import base
 import testtools
 
 from heat_plugins.clients import mistral_errors
-from heat_plugins.workflows import service
+from heat_plugins.mistral import service
 
 Kind = service.Kind
 

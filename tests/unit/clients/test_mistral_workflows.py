@@ -14,7 +14,7 @@ from mistralclient.api.v2 import workflows
 import pytest
 
 from heat_plugins.clients import mistral_workflows
-from heat_plugins.workflows import service
+from heat_plugins.mistral import service
 
 
 class Response:

@@ -8,9 +8,9 @@ import pathlib
 import testtools
 import yaml
 
+from heat_plugins.mistral.definitions import checking
+from heat_plugins.mistral.definitions import reading
 from heat_plugins.mistral_actions import preinstalled
-from heat_plugins.workflows import checking
-from heat_plugins.workflows import reading
 
 _OURS = 'software_deployment.'
 

@@ -17,7 +17,7 @@ from mistralclient.api import base
 import yaml
 
 from heat_plugins.clients import heat_mistral
-from heat_plugins.workflows import schedule
+from heat_plugins.mistral.triggers import schedule
 from tests.unit import heat_fixture
 
 NOON = datetime.datetime(2030, 1, 1, 12, 0, 30)

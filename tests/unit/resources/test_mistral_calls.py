@@ -4,8 +4,8 @@
 from oslo_config import cfg
 
 from heat_plugins.clients import heat_mistral
+from heat_plugins.mistral import service
 from heat_plugins.resources import mistral_calls
-from heat_plugins.workflows import service
 from tests.unit.resources import fake_mistral
 
 PASSING = service.MistralError('busy', service.Kind.PASSING)

@@ -8,8 +8,8 @@ from heat.common import exception
 from heat.objects import event as event_objects
 from oslo_config import cfg
 
+from heat_plugins.mistral import service
 from heat_plugins.resources import workflow
-from heat_plugins.workflows import service
 from tests.unit import heat_fixture
 from tests.unit.workflows import fake_service
 

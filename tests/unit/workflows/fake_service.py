@@ -6,8 +6,8 @@ import contextlib
 import itertools
 from typing import Any
 
-from heat_plugins.workflows import reading
-from heat_plugins.workflows import service
+from heat_plugins.mistral import service
+from heat_plugins.mistral.definitions import reading
 
 _Kind = service.Kind
 

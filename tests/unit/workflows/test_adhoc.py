@@ -3,7 +3,7 @@
 
 import testtools
 
-from heat_plugins.workflows import adhoc
+from heat_plugins.mistral.definitions import adhoc
 
 
 class WriteTest(testtools.TestCase):

@@ -3,8 +3,8 @@
 
 import pytest
 
-from heat_plugins.workflows import checking
-from heat_plugins.workflows import reading
+from heat_plugins.mistral.definitions import checking
+from heat_plugins.mistral.definitions import reading
 
 
 def found(text: str) -> list[str]:

@@ -6,10 +6,10 @@ import uuid
 
 import pytest
 
-from heat_plugins.workflows import deploying
-from heat_plugins.workflows import reading
-from heat_plugins.workflows import records
-from heat_plugins.workflows import service as service_module
+from heat_plugins.mistral import service as service_module
+from heat_plugins.mistral.definitions import deploying
+from heat_plugins.mistral.definitions import reading
+from heat_plugins.mistral.definitions import records
 from tests.unit.workflows import fake_service
 
 A = 'a: {tasks: {t: {action: std.noop}}}\n'

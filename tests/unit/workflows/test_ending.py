@@ -5,9 +5,9 @@ import itertools
 
 import pytest
 
-from heat_plugins.workflows import ending
-from heat_plugins.workflows import records
-from heat_plugins.workflows import service
+from heat_plugins.mistral import service
+from heat_plugins.mistral.definitions import records
+from heat_plugins.mistral.executions import ending
 from tests.unit.workflows import fake_service
 
 RECORD = records.Record(names={'a': 's.r.a'}, mark='0123456789ab')

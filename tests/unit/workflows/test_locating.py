@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finding the place of what Mistral does not accept."""
 
-from heat_plugins.workflows import locating
-from heat_plugins.workflows import reading
+from heat_plugins.mistral.definitions import locating
+from heat_plugins.mistral.definitions import reading
 
 TEXT = """\
 version: '2.0'

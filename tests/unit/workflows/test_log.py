@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is remembered of signals."""
 
-from heat_plugins.workflows import log
+from heat_plugins.mistral.executions import log
 
 
 def remembered(count):

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from heat_plugins.workflows import naming
-from heat_plugins.workflows import reading
+from heat_plugins.mistral.definitions import naming
+from heat_plugins.mistral.definitions import reading
 
 ONE = reading.read('main: {tasks: {a: {action: std.noop}}}')
 TWO = reading.read(

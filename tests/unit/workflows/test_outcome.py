@@ -3,7 +3,7 @@
 
 import testtools
 
-from heat_plugins.workflows import outcome
+from heat_plugins.mistral.executions import outcome
 
 ID = '3b7f05c4-3d06-4942-a401-1e9e75b6d814'
 

@@ -3,8 +3,8 @@
 
 import pytest
 
-from heat_plugins.workflows import findings
-from heat_plugins.workflows import reading
+from heat_plugins.mistral.definitions import findings
+from heat_plugins.mistral.definitions import reading
 
 TWO = """\
 version: '2.0'

@@ -3,8 +3,8 @@
 
 import pytest
 
-from heat_plugins.workflows import reading
-from heat_plugins.workflows import renaming
+from heat_plugins.mistral.definitions import reading
+from heat_plugins.mistral.definitions import renaming
 
 NAMES = {'main': 's.r.main', 'sub': 's.r.sub'}
 

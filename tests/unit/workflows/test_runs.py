@@ -5,8 +5,8 @@ import dataclasses
 
 import pytest
 
-from heat_plugins.workflows import reading
-from heat_plugins.workflows import runs
+from heat_plugins.mistral.definitions import reading
+from heat_plugins.mistral.executions import runs
 
 WORKFLOWS = reading.read(
     'main: {input: [needed, usual: 5], tasks: {a: {action: std.noop}}}\n'

@@ -5,7 +5,7 @@ import datetime
 
 import testtools
 
-from heat_plugins.workflows import schedule
+from heat_plugins.mistral.triggers import schedule
 
 AT = datetime.datetime(2030, 1, 1, 10, 0)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Definitions from properties."""
 
-from heat_plugins.workflows import checking
-from heat_plugins.workflows import reading
-from heat_plugins.workflows import structured
+from heat_plugins.mistral.definitions import checking
+from heat_plugins.mistral.definitions import reading
+from heat_plugins.mistral.definitions import structured
 
 
 def written(**properties):

@@ -6,8 +6,8 @@ import datetime
 
 import testtools
 
-from heat_plugins.workflows import trigger_plan
-from heat_plugins.workflows import triggers
+from heat_plugins.mistral.triggers import trigger_plan
+from heat_plugins.mistral.triggers import triggers
 
 NOW = datetime.datetime(2030, 1, 1, 12, 0, 30)
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 import zlib
 
 from heat_plugins import bounds
-from heat_plugins.workflows import outcome
-from heat_plugins.workflows import schedule
+from heat_plugins.mistral.executions import outcome
+from heat_plugins.mistral.triggers import schedule
 
 #: Between two requests some time passes, also on a busy cloud.
 MARGIN: Final = datetime.timedelta(seconds=10)

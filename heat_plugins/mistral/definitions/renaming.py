@@ -14,8 +14,8 @@ from typing import Any, Final
 import yaml
 
 from heat_plugins import bounds
-from heat_plugins.workflows import findings
-from heat_plugins.workflows import reading
+from heat_plugins.mistral.definitions import findings
+from heat_plugins.mistral.definitions import reading
 
 VERSION: Final = '2.0'
 

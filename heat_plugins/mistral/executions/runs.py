@@ -12,7 +12,7 @@ import json
 from typing import Any, Final
 
 from heat_plugins import bounds
-from heat_plugins.workflows import reading
+from heat_plugins.mistral.definitions import reading
 
 KEYS: Final = ('workflow', 'input', 'params', 'description')
 

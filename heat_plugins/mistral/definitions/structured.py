@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import re
 from typing import Any, Final
 
-from heat_plugins.workflows import renaming
+from heat_plugins.mistral.definitions import renaming
 
 _NUMBERS: Final = frozenset(
     {'concurrency', 'count', 'delay', 'timeout', 'wait_after', 'wait_before'}

@@ -12,8 +12,8 @@ import re
 from typing import Any, Final
 
 from heat_plugins import bounds
-from heat_plugins.workflows import findings
-from heat_plugins.workflows import reading
+from heat_plugins.mistral.definitions import findings
+from heat_plugins.mistral.definitions import reading
 
 WORKFLOW_KEYS: Final = frozenset(
     {

@@ -13,10 +13,10 @@ import re
 from typing import Any, Final
 
 from heat_plugins import bounds
-from heat_plugins.workflows import checking
-from heat_plugins.workflows import findings
-from heat_plugins.workflows import reading
-from heat_plugins.workflows import renaming
+from heat_plugins.mistral.definitions import checking
+from heat_plugins.mistral.definitions import findings
+from heat_plugins.mistral.definitions import reading
+from heat_plugins.mistral.definitions import renaming
 
 #: Asks Mistral: given a text and whether it is a workbook, returns what is
 #: wrong with it, or None.

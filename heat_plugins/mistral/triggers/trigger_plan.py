@@ -12,8 +12,8 @@ import datetime
 from typing import Any, Final
 
 from heat_plugins import bounds
-from heat_plugins.workflows import schedule
-from heat_plugins.workflows import triggers
+from heat_plugins.mistral.triggers import schedule
+from heat_plugins.mistral.triggers import triggers
 
 # A run that is late by more than this will hardly begin soon.
 _PATIENCE: Final = datetime.timedelta(minutes=2)

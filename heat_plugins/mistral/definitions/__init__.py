@@ -6,8 +6,6 @@ A definition is a text with one or several workflows, or a workbook.
 ``locating`` say what is wrong with it and on which line, ``naming`` finds
 the names that its workflows get in a project, and ``renaming`` writes the
 text that Mistral is given. ``structured`` writes a definition from Heat's
-own properties, ``runs`` says what a signal asks for, ``log`` remembers what
-became of the last ones.
-
-Nothing here imports Heat or Mistral.
+own properties, ``adhoc`` that of an action. ``deploying`` brings workflows to
+Mistral, ``records`` remembers which, ``using`` finds triggers that run them.
 """

@@ -6,8 +6,8 @@ import enum
 import itertools
 from typing import Final
 
-from heat_plugins.workflows import records
-from heat_plugins.workflows import service as service_module
+from heat_plugins.mistral import service as service_module
+from heat_plugins.mistral.definitions import records
 
 #: So many executions are ended at a time.
 AT_A_TIME: Final = 20

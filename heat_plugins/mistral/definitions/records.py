@@ -9,9 +9,9 @@ import time
 from typing import Any, Final
 import uuid
 
-from heat_plugins.workflows import naming
-from heat_plugins.workflows import reading
-from heat_plugins.workflows import renaming
+from heat_plugins.mistral.definitions import naming
+from heat_plugins.mistral.definitions import reading
+from heat_plugins.mistral.definitions import renaming
 
 #: So many bytes a record may take: a column of a database holds 65535.
 BYTES: Final = 60000

@@ -6,7 +6,7 @@ import dataclasses
 import enum
 from typing import Any, Protocol
 
-from heat_plugins.workflows import outcome
+from heat_plugins.mistral.executions import outcome
 
 
 class Kind(enum.Enum):

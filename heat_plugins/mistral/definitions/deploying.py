@@ -13,9 +13,9 @@ import tenacity
 
 from heat_plugins import bounds
 from heat_plugins import foreign
-from heat_plugins.workflows import records
-from heat_plugins.workflows import service as service_module
-from heat_plugins.workflows import using
+from heat_plugins.mistral import service as service_module
+from heat_plugins.mistral.definitions import records
+from heat_plugins.mistral.definitions import using
 
 LOG = foreign.logger(__name__)
 

@@ -6,9 +6,9 @@ import re
 from typing import Any, Final
 
 from heat_plugins import bounds
-from heat_plugins.workflows import findings
-from heat_plugins.workflows import reading
-from heat_plugins.workflows import renaming
+from heat_plugins.mistral.definitions import findings
+from heat_plugins.mistral.definitions import reading
+from heat_plugins.mistral.definitions import renaming
 
 #: What Mistral's language lets an ad-hoc action have.
 KEYS: Final = (

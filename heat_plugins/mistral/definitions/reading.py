@@ -10,7 +10,7 @@ from typing import Any, Final
 import yaml
 
 from heat_plugins import bounds
-from heat_plugins.workflows import findings
+from heat_plugins.mistral.definitions import findings
 
 #: What stands for the value of an input that has no default.
 REQUIRED: Final = object()

@@ -10,7 +10,7 @@ import hashlib
 import re
 from typing import Final
 
-from heat_plugins.workflows import reading
+from heat_plugins.mistral.definitions import reading
 
 #: The most characters that Mistral takes.
 LIMIT: Final = 255
