@@ -12,8 +12,8 @@ from keystoneauth1 import session as ks_session
 from heat_plugins.clients import failures
 from heat_plugins.clients import rest
 from heat_plugins.plans import errors
-from heat_plugins.plans import orchestration
-from heat_plugins.plans import references
+from heat_plugins.plans.content import references
+from heat_plugins.plans.deploy import orchestration
 
 # It is no matter for parameters whether this cloud has all services (Heat's
 # error 99001) that the plan's resources need.

@@ -16,7 +16,7 @@ from heat_plugins.clients import rest
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.plans import codes
 from heat_plugins.plans import errors
-from heat_plugins.plans import steps
+from heat_plugins.plans.deploy import steps
 
 # Seconds between two looks at an action, at first and at most.
 _SOON, _LATER = 0.1, 2.0

@@ -28,8 +28,8 @@ from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import codes
 from heat_plugins.plans import errors
 from heat_plugins.plans import operations
-from heat_plugins.plans import rendering
 from heat_plugins.plans import service
+from heat_plugins.plans.content import rendering
 from heat_plugins.runs import errors as session_errors
 
 CONF = cfg.CONF

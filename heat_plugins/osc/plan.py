@@ -10,7 +10,7 @@ from heat_plugins import bounds
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import plan_common
-from heat_plugins.plans import plan as plans
+from heat_plugins.plans.content import plan as plans
 
 
 def _shown(found):

@@ -7,7 +7,7 @@ from heat_plugins import bounds
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import plan_common
-from heat_plugins.plans import parameters
+from heat_plugins.plans.parameters import parameters
 
 # Capabilities
 

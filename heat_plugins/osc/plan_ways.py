@@ -26,11 +26,11 @@ from heat_plugins.objectstore import parcels
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import codes
 from heat_plugins.plans import errors
-from heat_plugins.plans import following
 from heat_plugins.plans import local
 from heat_plugins.plans import operations
 from heat_plugins.plans import service
-from heat_plugins.plans import steps
+from heat_plugins.plans.deploy import following
+from heat_plugins.plans.deploy import steps
 from heat_plugins.validations import operations as validations
 
 LOG = foreign.logger(__name__)

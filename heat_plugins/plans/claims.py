@@ -14,8 +14,8 @@ import uuid
 
 from heat_plugins.plans import errors
 from heat_plugins.plans import locks
-from heat_plugins.plans import plan as plans
 from heat_plugins.plans import protocols
+from heat_plugins.plans.content import plan as plans
 
 # What says that a record is one of ours: environments serve others, too.
 _CLAIM: Final = 'heat_plugins_plan'

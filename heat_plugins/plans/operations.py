@@ -17,14 +17,14 @@ from heat_plugins.content import sources
 from heat_plugins.content import tarballs
 from heat_plugins.objectstore import parcels
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.plans import comparing
-from heat_plugins.plans import deploying
-from heat_plugins.plans import following
-from heat_plugins.plans import orchestration
 from heat_plugins.plans import service
-from heat_plugins.plans import settings
-from heat_plugins.plans import steps
-from heat_plugins.plans import storage
+from heat_plugins.plans.content import storage
+from heat_plugins.plans.deploy import comparing
+from heat_plugins.plans.deploy import deploying
+from heat_plugins.plans.deploy import following
+from heat_plugins.plans.deploy import orchestration
+from heat_plugins.plans.deploy import steps
+from heat_plugins.plans.parameters import settings
 
 Report = dict[str, Any]
 Reports = list[Report]

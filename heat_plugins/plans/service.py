@@ -11,26 +11,26 @@ from heat_plugins import pool as pools
 from heat_plugins.content import sources
 from heat_plugins.content import tarballs
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.plans import adoption
-from heat_plugins.plans import capabilities as capabilities_module
-from heat_plugins.plans import checking
 from heat_plugins.plans import claims as claims_module
-from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
-from heat_plugins.plans import exporting
 from heat_plugins.plans import locks as locks_module
-from heat_plugins.plans import making
-from heat_plugins.plans import plan as plans
-from heat_plugins.plans import preparing
 from heat_plugins.plans import protocols
-from heat_plugins.plans import references
-from heat_plugins.plans import rendering
-from heat_plugins.plans import roles as roles_module
-from heat_plugins.plans import secrets as secrets_module
-from heat_plugins.plans import selection
-from heat_plugins.plans import storage
-from heat_plugins.plans import texts
-from heat_plugins.plans import updating
+from heat_plugins.plans.content import adoption
+from heat_plugins.plans.content import capabilities as capabilities_module
+from heat_plugins.plans.content import checking
+from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import exporting
+from heat_plugins.plans.content import making
+from heat_plugins.plans.content import plan as plans
+from heat_plugins.plans.content import preparing
+from heat_plugins.plans.content import references
+from heat_plugins.plans.content import rendering
+from heat_plugins.plans.content import roles as roles_module
+from heat_plugins.plans.content import selection
+from heat_plugins.plans.content import storage
+from heat_plugins.plans.content import texts
+from heat_plugins.plans.content import updating
+from heat_plugins.plans.parameters import secrets as secrets_module
 
 # So many files of an export are in memory at a time.
 _CHUNK = 64

@@ -19,12 +19,12 @@ from heat_plugins.content import sources
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import parcels
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.plans import annex as annexes
 from heat_plugins.plans import errors
-from heat_plugins.plans import orchestration
-from heat_plugins.plans import plan as plans
-from heat_plugins.plans import requirements
 from heat_plugins.plans import service
+from heat_plugins.plans.content import annex as annexes
+from heat_plugins.plans.content import plan as plans
+from heat_plugins.plans.deploy import orchestration
+from heat_plugins.plans.deploy import requirements
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import inputs
 from heat_plugins.validations import inventory

@@ -9,9 +9,9 @@ from heat_plugins.content import sources
 from heat_plugins.content import tarballs
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import errors
-from heat_plugins.plans import plan as plans
 from heat_plugins.plans import service
-from heat_plugins.plans import storage
+from heat_plugins.plans.content import plan as plans
+from heat_plugins.plans.content import storage
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import packages
 

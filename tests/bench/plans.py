@@ -19,9 +19,9 @@ from heat_plugins.clients import mistral_registry
 from heat_plugins.clients import swift
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import operations
-from heat_plugins.plans import parameters
 from heat_plugins.plans import service
-from heat_plugins.plans import settings
+from heat_plugins.plans.parameters import parameters
+from heat_plugins.plans.parameters import settings
 from tests import sample_plan
 from tests.functional import base
 

@@ -20,10 +20,10 @@ from heat_plugins.content import tarballs
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import errors
 from heat_plugins.plans import local
-from heat_plugins.plans import plan as plan_module
-from heat_plugins.plans import selection
 from heat_plugins.plans import service
-from heat_plugins.plans import storage
+from heat_plugins.plans.content import plan as plan_module
+from heat_plugins.plans.content import selection
+from heat_plugins.plans.content import storage
 from tests import sample_plan
 from tests.functional import base
 

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from heat_plugins import masking
 from heat_plugins.content import tarballs
-from heat_plugins.plans import capabilities
-from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
-from heat_plugins.plans import references
-from heat_plugins.plans import rendering
-from heat_plugins.plans import roles
-from heat_plugins.plans import secrecy
-from heat_plugins.plans import texts
+from heat_plugins.plans.content import capabilities
+from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import references
+from heat_plugins.plans.content import rendering
+from heat_plugins.plans.content import roles
+from heat_plugins.plans.content import texts
+from heat_plugins.plans.parameters import secrecy
 from tests.unit.bad_input import anything
 from tests.unit.bad_input import test_workflows
 

@@ -10,8 +10,8 @@ import testtools
 
 from heat_plugins.clients import heat_stacks
 from heat_plugins.plans import errors
-from heat_plugins.plans import orchestration
-from heat_plugins.plans import references
+from heat_plugins.plans.content import references
+from heat_plugins.plans.deploy import orchestration
 from tests.unit.clients import test_heat
 
 URL = test_heat.URL

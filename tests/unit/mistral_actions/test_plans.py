@@ -10,7 +10,7 @@ from heat_plugins.objectstore import parcels
 from heat_plugins.plans import codes
 from heat_plugins.plans import errors
 from heat_plugins.plans import operations
-from heat_plugins.plans import rendering
+from heat_plugins.plans.content import rendering
 from heat_plugins.runs import errors as run_errors
 from tests.unit.mistral_actions import base
 from tests.unit.plans import fake_heat

@@ -14,8 +14,8 @@ from heat_plugins.osc import plan_choose
 from heat_plugins.osc import plan_deploy
 from heat_plugins.osc import plan_ways
 from heat_plugins.plans import operations
-from heat_plugins.plans import steps
-from heat_plugins.plans import texts
+from heat_plugins.plans.content import texts
+from heat_plugins.plans.deploy import steps
 from tests.unit.osc import base
 from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes

@@ -10,7 +10,7 @@ import fixtures
 import testtools
 
 from heat_plugins.osc import progress
-from heat_plugins.plans import following
+from heat_plugins.plans.deploy import following
 from heat_plugins.runs import summary
 from tests.unit.osc import base
 

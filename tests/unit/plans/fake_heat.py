@@ -7,8 +7,8 @@ import itertools
 import yaml
 
 from heat_plugins.plans import errors
-from heat_plugins.plans import orchestration
-from heat_plugins.plans import references
+from heat_plugins.plans.content import references
+from heat_plugins.plans.deploy import orchestration
 
 
 class Heat:

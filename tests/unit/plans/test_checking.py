@@ -3,9 +3,9 @@
 
 import testtools
 
-from heat_plugins.plans import checking
 from heat_plugins.plans import errors
-from heat_plugins.plans import references
+from heat_plugins.plans.content import checking
+from heat_plugins.plans.content import references
 from tests.unit.plans import fakes
 
 BAD = b'heat_template_version: 2021-04-16\nresources:\n  a: [b\n  c: d\n'

@@ -3,11 +3,11 @@
 
 import testtools
 
-from heat_plugins.plans import constraints
 from heat_plugins.plans import errors
-from heat_plugins.plans import parameters
-from heat_plugins.plans import patterns
-from heat_plugins.plans import secrets
+from heat_plugins.plans.parameters import constraints
+from heat_plugins.plans.parameters import parameters
+from heat_plugins.plans.parameters import patterns
+from heat_plugins.plans.parameters import secrets
 
 
 def wanted(type_, *others, hidden=False, **limits):

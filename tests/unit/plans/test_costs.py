@@ -8,20 +8,20 @@ import tarfile
 import pytest
 
 from heat_plugins.content import tarballs
-from heat_plugins.plans import capabilities
-from heat_plugins.plans import comparing
-from heat_plugins.plans import constraints
-from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
-from heat_plugins.plans import jinja
-from heat_plugins.plans import links
-from heat_plugins.plans import parameters
-from heat_plugins.plans import patterns
-from heat_plugins.plans import rendering
-from heat_plugins.plans import roles
-from heat_plugins.plans import secrets
-from heat_plugins.plans import selection
-from heat_plugins.plans import texts
+from heat_plugins.plans.content import capabilities
+from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import jinja
+from heat_plugins.plans.content import links
+from heat_plugins.plans.content import rendering
+from heat_plugins.plans.content import roles
+from heat_plugins.plans.content import selection
+from heat_plugins.plans.content import texts
+from heat_plugins.plans.deploy import comparing
+from heat_plugins.plans.parameters import constraints
+from heat_plugins.plans.parameters import parameters
+from heat_plugins.plans.parameters import patterns
+from heat_plugins.plans.parameters import secrets
 from tests.unit import growth
 
 

@@ -5,10 +5,10 @@ import dataclasses
 
 import testtools
 
-from heat_plugins.plans import annex
-from heat_plugins.plans import deploying
 from heat_plugins.plans import errors
-from heat_plugins.plans import records
+from heat_plugins.plans.content import annex
+from heat_plugins.plans.deploy import deploying
+from heat_plugins.plans.deploy import records
 from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes
 

@@ -4,10 +4,10 @@
 import testtools
 
 from heat_plugins.objectstore import store
-from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
-from heat_plugins.plans import plan as plans
-from heat_plugins.plans import texts
+from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import plan as plans
+from heat_plugins.plans.content import texts
 
 FULL = {
     'version': 1.0,

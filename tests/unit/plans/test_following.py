@@ -3,7 +3,7 @@
 
 import testtools
 
-from heat_plugins.plans import following
+from heat_plugins.plans.deploy import following
 from tests.unit.plans import fake_heat
 
 

@@ -5,11 +5,11 @@ import testtools
 
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.plans import errors
-from heat_plugins.plans import jinja
-from heat_plugins.plans import plan as plans
 from heat_plugins.plans import protocols
-from heat_plugins.plans import rendering
-from heat_plugins.plans import storage
+from heat_plugins.plans.content import jinja
+from heat_plugins.plans.content import plan as plans
+from heat_plugins.plans.content import rendering
+from heat_plugins.plans.content import storage
 from tests.unit.plans import fakes
 
 LOCK = 'plan-lock:plan'

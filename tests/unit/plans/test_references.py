@@ -6,10 +6,10 @@ import dataclasses
 import testtools
 import yaml
 
-from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
-from heat_plugins.plans import references
-from heat_plugins.plans import texts
+from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import references
+from heat_plugins.plans.content import texts
 
 ROOT = 'heat_template_version: 2021-04-16\n'
 

@@ -2,7 +2,7 @@
 """What Heat refuses is explained, remembered, and foreseen."""
 
 from heat_plugins.plans import errors
-from heat_plugins.plans import nesting
+from heat_plugins.plans.content import nesting
 from tests.unit.plans import fakes
 from tests.unit.plans import test_settings
 

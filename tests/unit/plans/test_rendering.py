@@ -9,7 +9,7 @@ from unittest import mock
 import testtools
 
 from heat_plugins.plans import errors
-from heat_plugins.plans import rendering
+from heat_plugins.plans.content import rendering
 
 ROLES = b"""\
 - name: Web

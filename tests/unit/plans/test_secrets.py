@@ -5,10 +5,10 @@ import re
 
 import testtools
 
-from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
-from heat_plugins.plans import roles
-from heat_plugins.plans import secrets
+from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import roles
+from heat_plugins.plans.parameters import secrets
 
 
 def wanted(**parameter):

@@ -3,11 +3,11 @@
 
 import testtools
 
-from heat_plugins.plans import capabilities
-from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
-from heat_plugins.plans import selection
-from heat_plugins.plans import texts
+from heat_plugins.plans.content import capabilities
+from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import selection
+from heat_plugins.plans.content import texts
 from tests.unit.plans import fakes
 
 SMALL = 'environments/small.yaml'

@@ -10,9 +10,9 @@ import testtools
 
 from heat_plugins.content import tarballs
 from heat_plugins.objectstore import errors as store_errors
-from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
 from heat_plugins.plans import protocols
+from heat_plugins.plans.content import environment as environments
 from tests.unit.plans import fakes
 
 LOCK = 'plan-lock:plan'

@@ -5,8 +5,8 @@ import testtools
 
 from heat_plugins import masking
 from heat_plugins.plans import errors
-from heat_plugins.plans import parameters
-from heat_plugins.plans import settings
+from heat_plugins.plans.parameters import parameters
+from heat_plugins.plans.parameters import settings
 from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes
 

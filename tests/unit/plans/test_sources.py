@@ -18,7 +18,7 @@ from heat_plugins.content import git
 from heat_plugins.content import sources
 from heat_plugins.content import tarballs
 from heat_plugins.plans import errors
-from heat_plugins.plans import storage
+from heat_plugins.plans.content import storage
 from tests.unit import fake_swift
 
 FILES = {'root.yaml': b'{}', 'nodes/node.yaml': b'[1]', 'empty': b''}

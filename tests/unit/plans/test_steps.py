@@ -3,9 +3,9 @@
 
 import testtools
 
-from heat_plugins.plans import environment as environments
 from heat_plugins.plans import errors
-from heat_plugins.plans import steps
+from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.deploy import steps
 
 
 def read(section):

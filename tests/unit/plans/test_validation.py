@@ -7,10 +7,10 @@ import json
 import testtools
 
 from heat_plugins import masking
-from heat_plugins.plans import environment as environments
-from heat_plugins.plans import parameters
-from heat_plugins.plans import references
-from heat_plugins.plans import validation
+from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import references
+from heat_plugins.plans.parameters import parameters
+from heat_plugins.plans.parameters import validation
 
 ROOT = {
     'parameters': {

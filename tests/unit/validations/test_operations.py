@@ -10,8 +10,8 @@ from heat_plugins import masking
 from heat_plugins import pool as pools
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import parcels
-from heat_plugins.plans import deploying
 from heat_plugins.plans import errors
+from heat_plugins.plans.deploy import deploying
 from heat_plugins.validations import inventory
 from heat_plugins.validations import ledger as ledgers
 from heat_plugins.validations import runs

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A container that becomes a plan's, and the way back.
+
+What lies in it belongs to whoever has put it there until the plan is ready.
+So before anything in it changes, what undoes that is put beside the files:
+copies of those that are written over, and a list of those that are added.
+"""
+
+from collections import abc
+import json
+from typing import Final
+
+from heat_plugins.content import sources
+from heat_plugins.plans.content import plan as plans
+from heat_plugins.plans.content import storage
+
+_RECORDS: Final = f'{storage.OWN}adopted/'
+_ADDED: Final = f'{_RECORDS}added.json'
+_COPIES: Final = f'{_RECORDS}files/'
+
+
+class Adoption:
+    """The adoption of a container; it may have begun and broken off."""
+
+    def __init__(self, container: storage.Container) -> None:
+        self._container = container
+
+    def content(self) -> sources.Content:
+        """Return the files that were there before it began.
+
+        :raises errors.NotFound: there is no such container.
+        """
+        found = dict(sources.from_container(self._container))
+        if not self._has_begun():
+            return found
+        for path in self.added():
+            found.pop(path, None)
+        return {**found, **self._copied()}
+
+    def begin(self, files: abc.Mapping[str, bytes], *, rendered: bool) -> None:
+        """Record how to undo the writing of files, and mark the container.
+
+        What an adoption that has broken off has recorded stays.
+        """
+        if not self._has_begun():
+            # Somebody may have died before the mark was made, or after it
+            # was taken back.
+            self.forget()
+        added = self.added()
+        kept = added | self._copied().keys()
+        entries = self._container.entries()
+        over = [
+            path
+            for path in storage.changed(files, entries)
+            if path in entries and path not in kept
+        ]
+        added |= files.keys() - entries.keys()
+        copies = self._container.fetch(over)
+        self._container.write(
+            {f'{_COPIES}{path}': content for path, content in copies.items()}
+        )
+        self._container.write({_ADDED: json.dumps(sorted(added)).encode()})
+        self._container.make(
+            storage.Mark(
+                state=plans.State.CREATING, rendered=rendered, adopted=True
+            )
+        )
+
+    def added(self) -> set[str]:
+        """Return the paths that were not there before."""
+        found = self._container.fetch([_ADDED])
+        return set(json.loads(found[_ADDED])) if found else set()
+
+    def undo(self) -> None:
+        """Make an ordinary container of it again, as it was.
+
+        What breaks off can be done again.
+        """
+        self._container.write(self._copied())
+        self._container.delete(self.added())
+        self.forget()
+        self._container.unmark()
+
+    def forget(self) -> None:
+        """Delete the records."""
+        self._container.delete(self._container.own(_RECORDS))
+
+    def _has_begun(self) -> bool:
+        mark = self._container.mark()
+        return mark is not None and mark.adopted
+
+    def _copied(self) -> dict[str, bytes]:
+        found = self._container.fetch(self._container.own(_COPIES))
+        return {
+            name.removeprefix(_COPIES): content
+            for name, content in found.items()
+        }

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is kept beside the files of a plan, in the same container.
+
+It is no part of the plan: no file of a plan has such a path, no export has
+it, and the hash of the content does not cover it.
+"""
+
+import gzip
+import json
+from typing import Any
+
+from heat_plugins import bounds
+from heat_plugins.objectstore import errors as store_errors
+from heat_plugins.objectstore import store as store_module
+from heat_plugins.plans.content import storage
+
+# Of what is unpacked, too.
+_LIMIT = 64 * 1024 * 1024
+
+
+class Annex:
+    """The objects beside a plan's files; their values are JSON, packed.
+
+    :param store: the project's object store.
+    :param container: the plan's.
+    """
+
+    def __init__(
+        self, store: store_module.ObjectStore, container: str
+    ) -> None:
+        self._store = store
+        self._container = container
+
+    def read(self, name: str) -> Any:
+        """Return a value; None if there is none, or none that can be read."""
+        try:
+            packed = self._store.get_object(
+                self._container, f'{storage.OWN}{name}', _LIMIT
+            )
+            return json.loads(bounds.gunzip(packed, _LIMIT))
+        except store_errors.NotFound:
+            return None
+        except (store_errors.BadSignal, ValueError, RecursionError):
+            return None
+
+    def write(self, name: str, value: Any) -> None:
+        text = json.dumps(value, separators=(',', ':'))
+        self._store.put_object(
+            self._container,
+            f'{storage.OWN}{name}',
+            # The same value makes the same object.
+            gzip.compress(text.encode(), mtime=0),
+        )
+
+    def names(self, prefix: str) -> list[str]:
+        """Return the names that begin with a prefix, in order."""
+        found = self._store.list_objects(
+            self._container, f'{storage.OWN}{prefix}'
+        )
+        return sorted(one.name.removeprefix(storage.OWN) for one in found)
+
+    def delete(self, name: str) -> None:
+        self._store.delete_object(self._container, f'{storage.OWN}{name}')

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``capabilities-map.yaml``: what can be chosen in a plan."""
+
+from collections import abc
+import dataclasses
+import functools
+from typing import Any, Final
+
+from heat_plugins import bounds
+from heat_plugins.plans import errors
+from heat_plugins.plans.content import texts
+
+#: Where it lies in a plan.
+PATH: Final = 'capabilities-map.yaml'
+
+#: The title of the topic with what the map does not name.
+OTHER: Final = 'Other'
+
+# Where environments lie that a map need not name.
+_FOLDER = 'environments/'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Environment:
+    """An environment that can be enabled; its path is what identifies it.
+
+    :ivar requires: the paths of those that have to be enabled with it.
+    :ivar present: whether the plan has the file.
+    """
+
+    path: str
+    title: str
+    description: str = ''
+    requires: tuple[str, ...] = ()
+    enabled: bool = False
+    present: bool = True
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Group:
+    """Environments that belong together.
+
+    :ivar mutually_exclusive: whether only one of them may be enabled.
+    """
+
+    name: str = ''
+    title: str = ''
+    description: str = ''
+    tags: tuple[str, ...] = ()
+    mutually_exclusive: bool = False
+    environments: tuple[Environment, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Topic:
+    """Groups that belong together."""
+
+    title: str = ''
+    description: str = ''
+    groups: tuple[Group, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Capabilities:
+    """What can be chosen in a plan.
+
+    :ivar topics: in the map's order; the environments that the map does not
+        name are in a last topic, `OTHER`.
+    :ivar warnings: what is wrong with the map, a sentence each.
+    """
+
+    topics: tuple[Topic, ...]
+    warnings: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def groups(self) -> tuple[Group, ...]:
+        return tuple(group for topic in self.topics for group in topic.groups)
+
+    @functools.cached_property
+    def environments(self) -> dict[str, Environment]:
+        """The environments by their paths.
+
+        One that comes several times requires what it does anywhere.
+        """
+        found: dict[str, Environment] = {}
+        requires: dict[str, dict[str, None]] = {}
+        for group in self.groups:
+            for one in group.environments:
+                found.setdefault(one.path, one)
+                requires.setdefault(one.path, {}).update(
+                    dict.fromkeys(one.requires)
+                )
+        return {
+            path: dataclasses.replace(one, requires=tuple(requires[path]))
+            for path, one in found.items()
+        }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Root:
+    """What older maps say of a plan, which has no other place there."""
+
+    template: str | None = None
+    environment: str | None = None
+
+
+def root(text: str) -> Root:
+    """Return the root template and environment that a map names."""
+    found = texts.mapping(text, PATH)
+    return Root(
+        template=_optional(found.get('root_template'), 'root_template'),
+        environment=_optional(
+            found.get('root_environment'), 'root_environment'
+        ),
+    )
+
+
+def _optional(value: Any, what: str) -> str | None:
+    return None if value is None else texts.path(value, f'{what} of {PATH}')
+
+
+def read(
+    text: str | None,
+    paths: abc.Collection[str],
+    enabled: abc.Collection[str],
+) -> Capabilities:
+    """Read a map against what a plan has.
+
+    :param text: the map; None where the plan has none.
+    :param paths: of the plan's files.
+    :param enabled: the paths of the environments that are enabled.
+    :raises errors.Invalid: it is no such map.
+    """
+    found = texts.mapping(text or '', PATH)
+    reader = _Reader(
+        paths,
+        enabled,
+        # Before the map could say so, a group was a choice.
+        exclusive='root_template' in found or 'root_environment' in found,
+    )
+    topics = tuple(
+        reader.topic(topic) for topic in _maps(found, 'topics', PATH)
+    )
+    return Capabilities(
+        topics=topics + reader.rest(),
+        warnings=bounds.few(list(reader.warnings())),
+    )
+
+
+class _Reader:
+    """Reads the parts of a map, and keeps what it meets."""
+
+    def __init__(
+        self,
+        paths: abc.Collection[str],
+        enabled: abc.Collection[str],
+        *,
+        exclusive: bool,
+    ) -> None:
+        self._paths = set(paths)
+        self._enabled = set(enabled)
+        self._exclusive = exclusive
+        self._met: dict[str, list[Environment]] = {}
+
+    def topic(self, found: abc.Mapping[str, Any]) -> Topic:
+        title = _text(found.get('title'))
+        return Topic(
+            title=title,
+            description=_text(found.get('description')),
+            groups=tuple(
+                self._group(group)
+                for group in _maps(
+                    found, 'environment_groups', f'topic {title!r}'
+                )
+            ),
+        )
+
+    def rest(self) -> tuple[Topic, ...]:
+        """Return a topic of what was not met, if there is any."""
+        others = {path for path in self._paths if _may_be_enabled(path)}
+        others = (others | self._enabled) - set(self._met)
+        if not others:
+            return ()
+        group = Group(
+            title=OTHER,
+            environments=tuple(
+                self._environment({'file': path}) for path in sorted(others)
+            ),
+        )
+        return (Topic(title=OTHER, groups=(group,)),)
+
+    def warnings(self) -> abc.Iterator[str]:
+        for path, met in self._met.items():
+            if not met[0].present:
+                yield f'The plan lacks {path}, which {PATH} names'
+            if len(met) > 1:
+                yield f'{PATH} names {path} {len(met)} times'
+            required = dict.fromkeys(
+                name for one in met for name in one.requires
+            )
+            for name in required:
+                if name not in self._paths:
+                    yield f'The plan lacks {name}, which {path} requires'
+
+    def _group(self, found: abc.Mapping[str, Any]) -> Group:
+        title = _text(found.get('title'))
+        environments = tuple(
+            self._environment(one)
+            for one in _maps(found, 'environments', f'group {title!r}')
+        )
+        exclusive = found.get('mutually_exclusive')
+        if exclusive is None:
+            exclusive = self._exclusive and len(environments) > 1
+        return Group(
+            name=_text(found.get('name')),
+            title=title,
+            description=_text(found.get('description')),
+            tags=_tags(found.get('tags')),
+            mutually_exclusive=exclusive is True,
+            environments=environments,
+        )
+
+    def _environment(self, found: abc.Mapping[str, Any]) -> Environment:
+        path = texts.path(found.get('file'), f'file of an entry of {PATH}')
+        requires = found.get('requires') or ()
+        if not isinstance(requires, list | tuple):
+            raise errors.Invalid(f'requires of {path} in {PATH} is no list')
+        environment = Environment(
+            path=path,
+            title=_text(found.get('title')) or path,
+            description=_text(found.get('description')),
+            requires=tuple(
+                texts.path(one, f'requirement of {path} in {PATH}')
+                for one in requires
+            ),
+            enabled=path in self._enabled,
+            present=path in self._paths,
+        )
+        self._met.setdefault(path, []).append(environment)
+        return environment
+
+
+def _may_be_enabled(path: str) -> bool:
+    return (
+        path.startswith(_FOLDER)
+        and path.endswith('.yaml')
+        and not path.endswith('.j2.yaml')
+    )
+
+
+def _maps(
+    found: abc.Mapping[str, Any], section: str, where: str
+) -> list[abc.Mapping[str, Any]]:
+    value = found.get(section) or []
+    if not isinstance(value, list) or not all(
+        isinstance(one, dict) for one in value
+    ):
+        raise errors.Invalid(f'{section} of {where} in {PATH} is no list')
+    return value
+
+
+def _tags(value: Any) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else ()
+
+
+def _text(value: Any) -> str:
+    return '' if value is None else ' '.join(str(value).split())

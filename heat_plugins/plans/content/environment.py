@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``plan-environment.yaml``: what of a plan is enabled, and what is set."""
+
+from collections import abc
+import dataclasses
+from typing import Any, Self
+
+from heat_plugins.plans import errors
+from heat_plugins.plans.content import texts
+
+#: Where it lies in a plan.
+PATH = 'plan-environment.yaml'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Entry:
+    """An environment of a plan, in the order in which Heat merges them.
+
+    :ivar path: of a file in the plan; None where `data` stands here.
+    :ivar data: an environment written out in this place.
+    """
+
+    path: str | None = None
+    data: abc.Mapping[str, Any] | None = dataclasses.field(
+        default=None, repr=False
+    )
+
+
+def _values() -> Any:
+    # Any of them may be a secret.
+    return dataclasses.field(default_factory=dict, repr=False)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PlanEnvironment:
+    """The file, read.
+
+    :ivar template: the path of the root template.
+    :ivar parameter_defaults: what was set, over what environments set.
+    :ivar passwords: what was generated, by the parameter's name; None for
+        what is still to be generated. Environments go over them.
+    :ivar derived_parameters: what workflows have worked out; below
+        `parameter_defaults`.
+    :ivar more: the sections that plans themselves do not read.
+    """
+
+    version: str = '1.0'
+    name: str = ''
+    description: str = ''
+    template: str
+    environments: tuple[Entry, ...] = ()
+    parameter_defaults: abc.Mapping[str, Any] = _values()
+    passwords: abc.Mapping[str, Any] = _values()
+    derived_parameters: abc.Mapping[str, Any] = _values()
+    resource_registry: abc.Mapping[str, Any] = _values()
+    workflow_parameters: abc.Mapping[str, Any] = _values()
+    more: abc.Mapping[str, Any] = _values()
+
+    @property
+    def enabled(self) -> tuple[str, ...]:
+        """The paths of the environments, without those written out."""
+        return tuple(
+            entry.path for entry in self.environments if entry.path is not None
+        )
+
+    @classmethod
+    def from_text(cls, text: str, template: str | None = None) -> Self:
+        """Read the file.
+
+        :param template: the root template where the file names none.
+        :raises errors.Invalid: it is no such file.
+        """
+        found = dict(texts.mapping(text, PATH))
+        values: dict[str, Any] = {
+            'template': texts.path(
+                found.pop('template', None) or template, f'template of {PATH}'
+            )
+        }
+        for section in _MAPS:
+            values[section] = texts.section(found, section, PATH)
+        for section in ('version', 'name', 'description'):
+            value = found.pop(section, None)
+            if value is not None:
+                values[section] = str(value).strip()
+        values['environments'] = _entries(found.pop('environments', None))
+        return cls(**values, more=found)
+
+    def to_text(self) -> str:
+        """Write the file, in a stable order, without empty sections.
+
+        :raises errors.Invalid: it would be more than is read.
+        """
+        values: dict[str, Any] = {
+            'version': self.version,
+            'name': self.name,
+            'description': self.description,
+            'template': self.template,
+            'environments': [
+                {'data': dict(entry.data)}
+                if entry.data is not None
+                else {'path': entry.path}
+                for entry in self.environments
+            ],
+        }
+        for section in _MAPS:
+            content = getattr(self, section)
+            if content:
+                values[section] = dict(content)
+        text = texts.dump(values | dict(self.more))
+        # What could not be read again would be the end of the plan.
+        texts.check(text, PATH)
+        return text
+
+
+_MAPS = (
+    'parameter_defaults',
+    'passwords',
+    'derived_parameters',
+    'resource_registry',
+    'workflow_parameters',
+)
+
+
+def _entries(found: Any) -> tuple[Entry, ...]:
+    if found is None:
+        return ()
+    if not isinstance(found, list):
+        raise errors.Invalid(f'environments of {PATH} is no list')
+    entries = [_entry(one) for one in found]
+    # Of one that comes twice the last counts, as in Heat's merging.
+    later = {entry.path: place for place, entry in enumerate(entries)}
+    return tuple(
+        entry
+        for place, entry in enumerate(entries)
+        if entry.path is None or later[entry.path] == place
+    )
+
+
+def _entry(found: Any) -> Entry:
+    if isinstance(found, dict) and len(found) == 1:
+        if 'path' in found:
+            return Entry(
+                path=texts.path(found['path'], f'an environment of {PATH}')
+            )
+        if isinstance(found.get('data'), dict):
+            return Entry(data=found['data'])
+    raise errors.Invalid(
+        f'Each of the environments of {PATH} is a map of either path, with a '
+        'file of the plan, or data, with a map'
+    )

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a plan may leave it without its secrets."""
+
+from collections import abc
+import dataclasses
+from typing import Any
+
+from heat_plugins.plans import errors
+from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import references
+from heat_plugins.plans.parameters import secrecy
+from heat_plugins.plans.parameters import secrets
+
+
+def without_secrets(
+    plan: environments.PlanEnvironment, fetch: references.Fetch
+) -> tuple[environments.PlanEnvironment, tuple[str, ...]]:
+    """Return a plan's environment without secret values.
+
+    Of generated passwords the names stay, so that others are generated. Left
+    out is what is set for a hidden parameter, or for one that no template
+    has. Where the templates cannot be read, all that is set is left out. Files
+    stay as they are.
+
+    :return: also the names of the parameters that are left out.
+    """
+    try:
+        hidden, known = secrecy.hidden_in(references.resolve(plan, fetch))
+    except errors.PlanError:
+        hidden, known = frozenset(), frozenset()
+    left_out: set[str] = set()
+
+    def shown(section: abc.Mapping[str, Any]) -> dict[str, Any]:
+        left_out.update(
+            str(name)
+            for name in section
+            if name in hidden or name not in known
+        )
+        return {
+            name: value
+            for name, value in section.items()
+            if name not in left_out
+        }
+
+    def entry(found: environments.Entry) -> environments.Entry:
+        if found.data is None:
+            return found
+        data = {
+            name: shown(section)
+            if name in ('parameter_defaults', 'parameters')
+            and isinstance(section, dict)
+            else section
+            for name, section in found.data.items()
+        }
+        return environments.Entry(data=data)
+
+    found = dataclasses.replace(
+        secrets.withhold(plan),
+        parameter_defaults=shown(plan.parameter_defaults),
+        derived_parameters=shown(plan.derived_parameters),
+        environments=tuple(map(entry, plan.environments)),
+    )
+    return found, tuple(sorted(left_out))

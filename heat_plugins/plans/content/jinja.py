@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The inside of `rendering`: what a template is given, and its sandbox.
+
+It runs in a process of its own, see `rendering_process`.
+"""
+
+from collections import abc
+import copy
+import posixpath
+from typing import Any, Final
+
+import jinja2
+from jinja2 import exceptions
+from jinja2 import sandbox
+
+from heat_plugins import bounds
+from heat_plugins.plans import errors
+from heat_plugins.plans.content import roles as roles_module
+from heat_plugins.plans.content import texts
+
+#: What templates are rendered with, beside the roles.
+NETWORKS: Final = 'network_data.yaml'
+EXCLUDES: Final = 'j2_excludes.yaml'
+
+#: How names of templates end.
+SUFFIX: Final = '.j2.yaml'
+_ROLE: Final = '.role.j2.yaml'
+_NETWORK: Final = '.network.j2.yaml'
+
+# Characters of what Jinja says, which quotes the template.
+_LONGEST_REASON = 500
+
+# Files that are made in all, as `sources.Limits` has it.
+_FILES = 50_000
+
+# Of what one multiplication, power or file may make.
+_LARGEST = 1024 * 1024
+
+
+def render(content: abc.Mapping[str, str]) -> dict[str, str]:
+    """Return what is made of the templates in a plan.
+
+    :param content: the templates, the data that they are rendered with, and
+        what they include.
+    :raises errors.Invalid: one of them cannot be rendered.
+    """
+    sandbox = _Sandbox(content)
+    return {
+        target: sandbox.rendered(path, values)
+        for target, (path, values) in _renderings(content).items()
+    }
+
+
+def targets(content: abc.Mapping[str, str]) -> dict[str, str]:
+    """Return the paths of what is made of templates, and those of these.
+
+    :param content: of templates, the paths are enough.
+    """
+    return {
+        target: template
+        for target, (template, _) in _renderings(content).items()
+    }
+
+
+def join(template: str, parent: str, paths: abc.Container[str]) -> str:
+    """Return the path of what a file includes or imports.
+
+    It is looked for beside that file, and then at the root.
+    """
+    beside = posixpath.join(posixpath.dirname(parent), template)
+    beside = posixpath.normpath(beside)
+    return beside if beside in paths else template
+
+
+def _renderings(
+    content: abc.Mapping[str, str],
+) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return, by target, the template and its values."""
+    data = _Data(content)
+    excluded = data.excluded()
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    for path in sorted(content):
+        for target, values in data.renderings(path):
+            if target not in excluded:
+                target = texts.path(target, 'name of a rendered file')
+                found[target] = path, values
+            if len(found) > _FILES:
+                raise errors.Invalid(
+                    f'The Jinja templates make more than {_FILES} files'
+                )
+    return found
+
+
+class _Data:
+    """What templates are rendered with."""
+
+    def __init__(self, content: abc.Mapping[str, str]) -> None:
+        self._content = content
+        text = self._text(roles_module.PATH)
+        self._roles = [
+            role.data for role in roles_module.from_roles_data(text or '[]')
+        ]
+        self._networks = self._read_networks()
+
+    def excluded(self) -> set[str]:
+        found = texts.mapping(self._text(EXCLUDES) or '', EXCLUDES)
+        names = found.get('name') or []
+        if not isinstance(names, list):
+            raise errors.Invalid(f'name of {EXCLUDES} is no list')
+        return {str(name) for name in names}
+
+    def renderings(
+        self, path: str
+    ) -> abc.Iterator[tuple[str, dict[str, Any]]]:
+        """Give the paths that a file is rendered to, with the values."""
+        if not path.endswith(SUFFIX):
+            return
+        folder, name = posixpath.split(path)
+        if path.endswith(_ROLE):
+            name = name.removesuffix(_ROLE)
+            for role in self._roles:
+                yield (
+                    posixpath.join(
+                        folder, f'{role["name"].lower()}-{name}.yaml'
+                    ),
+                    self._for_role(path, role),
+                )
+        elif path.endswith(_NETWORK):
+            word = 'port' if folder.endswith('ports') else 'network'
+            name = name.removesuffix(_NETWORK)
+            for network in self._networks:
+                if network.get('enabled') is not False:
+                    target = name.replace(word, network['name_lower'])
+                    yield (
+                        posixpath.join(folder, f'{target}.yaml'),
+                        {'network': network},
+                    )
+        else:
+            yield (
+                f'{path.removesuffix(SUFFIX)}.yaml',
+                {'roles': self._roles, 'networks': self._networks},
+            )
+
+    def _for_role(
+        self, path: str, role: abc.Mapping[str, Any]
+    ) -> dict[str, Any]:
+        values: dict[str, Any] = {'role': role, 'networks': self._networks}
+        if '{{role.name}}' in (self._text(path) or ''):
+            return values
+        # In templates from before roles had more than a name, it is that.
+        values['role'] = role['name']
+        if role.get('disable_constraints'):
+            values['disable_constraints'] = True
+        return values
+
+    def _read_networks(self) -> list[dict[str, Any]]:
+        found = texts.load(self._text(NETWORKS) or '[]', NETWORKS)
+        if not isinstance(found, list) or not all(
+            isinstance(one, dict) and isinstance(one.get('name'), str)
+            for one in found
+        ):
+            raise errors.Invalid(f'{NETWORKS} is no list of maps with names')
+        return [
+            one
+            | {'name_lower': str(one.get('name_lower') or one['name'].lower())}
+            for one in found
+        ]
+
+    def _text(self, path: str) -> str | None:
+        return self._content.get(path)
+
+
+class _Sandbox(sandbox.SandboxedEnvironment):
+    """Renders a plan's files; lets nothing grow out of all proportion."""
+
+    intercepted_binops = frozenset({'*', '**'})
+
+    def __init__(self, content: abc.Mapping[str, str]) -> None:
+        super().__init__(loader=jinja2.FunctionLoader(content.get))
+        self._content = content
+
+    def join_path(self, template: str, parent: str) -> str:
+        return join(template, parent, self._content)
+
+    def call_binop(
+        self, context: Any, operator: str, left: Any, right: Any
+    ) -> Any:
+        if operator == '**':
+            raise exceptions.SecurityError('powers are not allowed')
+        for one, other in ((left, right), (right, left)):
+            if (
+                isinstance(one, str | bytes | list | tuple)
+                and isinstance(other, int)
+                and len(one) * other > _LARGEST
+            ):
+                raise exceptions.SecurityError('a repetition is too large')
+        return super().call_binop(context, operator, left, right)
+
+    def rendered(self, path: str, values: abc.Mapping[str, Any]) -> str:
+        """Render a file.
+
+        :raises errors.Invalid: it cannot be done.
+        """
+        try:
+            return self._rendered(path, values)
+        except (errors.Invalid, MemoryError):
+            raise
+        # Whatever a template brings about, in Jinja or in Python's compiler.
+        except Exception as exc:
+            line = getattr(exc, 'lineno', None)
+            place = f' (line {line})' if line else ''
+            said = bounds.shortened(str(exc), _LONGEST_REASON)
+            raise errors.Invalid(
+                f'{path}{place} cannot be rendered: {type(exc).__name__}: '
+                f'{said}'
+            ) from exc
+
+    def _rendered(self, path: str, values: abc.Mapping[str, Any]) -> str:
+        size = 0
+        parts = []
+        # Templates may change what they are given.
+        given = copy.deepcopy(dict(values))
+        for part in self.get_template(path).generate(given):
+            size += len(part)
+            if size > _LARGEST:
+                raise errors.Invalid(
+                    f'{path} renders to more than {_LARGEST} characters'
+                )
+            parts.append(part)
+        return ''.join(parts)

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The beginning of a plan, which is there in full or not at all.
+
+The name is claimed first, so that of two at once one is told; then come the
+container with its mark, the files, plan-environment.yaml, and last the mark
+that says that all is there. What fails is undone. What breaks off can be
+resumed: files that are there are not sent again.
+
+A container that is there already can become the plan's; what is undone then
+is told in `adoption`.
+"""
+
+import contextlib
+import dataclasses
+
+from heat_plugins import pool as pools
+from heat_plugins.objectstore import errors as store_errors
+from heat_plugins.plans import claims as claims_module
+from heat_plugins.plans import errors
+from heat_plugins.plans import locks as locks_module
+from heat_plugins.plans.content import adoption as adoption_module
+from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import plan as plans
+from heat_plugins.plans.content import preparing
+from heat_plugins.plans.content import storage
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Order:
+    """A plan to be made.
+
+    :ivar resume: whether to go on where somebody has broken off.
+    :ivar adopt: whether the container is there and becomes the plan's.
+    """
+
+    name: str
+    prepared: preparing.Prepared
+    resume: bool
+    adopt: bool
+
+
+class Maker:
+    """Makes a plan of what was prepared.
+
+    :param container: the plan's, to be made or adopted.
+    """
+
+    def __init__(
+        self,
+        claims: claims_module.Claims,
+        locks: locks_module.Locks,
+        container: storage.Container,
+        order: Order,
+        progress: pools.Progress | None,
+    ) -> None:
+        self._claims = claims
+        self._locks = locks
+        self._container = container
+        self._order = order
+        self._progress = progress
+        self._adoption = adoption_module.Adoption(container)
+        text = order.prepared.environment.to_text()
+        self._last = {environments.PATH: text.encode()}
+
+    def make(self) -> None:
+        """Make it.
+
+        :raises errors.Exists: the name or the container is taken.
+        :raises errors.Unfinished: somebody is making it, or was.
+        :raises errors.Refused: others may read or write the container.
+        """
+        claim = self._claim()
+        try:
+            self._container.check_unshared()
+            self._open()
+        except BaseException:
+            with self._locks.lock(claim.name):
+                self._claims.release(claim)
+            raise
+        try:
+            if self._order.adopt:
+                self._adopt()
+            self._fill()
+            self._finish(claim)
+        except BaseException as exc:
+            self._undo(claim, exc)
+            raise
+        if self._order.adopt:
+            # The plan is there; what is left of this harms nobody.
+            with contextlib.suppress(store_errors.SignalError):
+                self._adoption.forget()
+
+    def _claim(self) -> claims_module.Claim:
+        name = self._order.name
+        claim = self._take()
+        if claim is None:
+            former = self._claims.find(name)
+            self._refuse_taken()
+            with self._locks.lock(name):
+                # Of two who resume, the first has made the next claim.
+                if former is not None and self._claims.has(former):
+                    self._refuse_taken()
+                    self._claims.release(former)
+                    claim = self._take()
+        if claim is None:
+            raise errors.Exists(f'Somebody else has begun to make plan {name}')
+        return claim
+
+    def _take(self) -> claims_module.Claim | None:
+        description = self._order.prepared.environment.description
+        return self._claims.take(self._order.name, description)
+
+    def _refuse_taken(self) -> None:
+        name = self._order.name
+        mark = self._container.mark()
+        if mark is not None and mark.state is plans.State.READY:
+            raise errors.Exists(
+                f'There is a plan {name}; update it, or take another name'
+            )
+        if mark is not None and mark.state is plans.State.DELETING:
+            raise errors.Unfinished(
+                f'Plan {name} is being deleted; if that has broken off, '
+                'delete it again'
+            )
+        if not self._order.resume:
+            found = self._claims.find(name)
+            since = f' since {found.since}' if found else ''
+            raise errors.Unfinished(
+                f'Plan {name} is being made{since}; if that has broken off, '
+                'resume it or delete it'
+            )
+
+    def _open(self) -> None:
+        """Make a container of the plan's own, with its mark."""
+        if self._order.adopt:
+            return
+        name = self._order.name
+        mark = self._container.mark()
+        exists = mark is not None or self._container.exists()
+        if exists and mark is None:
+            # Somebody may have made it, with its mark, between the two.
+            mark = self._container.mark()
+        begun = mark is not None and mark.state is plans.State.CREATING
+        if mark is not None and mark.adopted:
+            raise errors.Unfinished(
+                f'Plan {name} is being made of the container {name} that was '
+                'there; resume it with that, or delete it, which leaves the '
+                'container as it was'
+            )
+        if exists and not begun:
+            raise errors.Exists(
+                f'There is a container {name} that is no plan of '
+                'this name; make a plan of it, or take another name'
+            )
+        self._mark(plans.State.CREATING)
+
+    def _adopt(self) -> None:
+        prepared = self._order.prepared
+        self._adoption.begin(
+            {**prepared.files, **self._last}, rendered=prepared.rendered
+        )
+
+    def _fill(self) -> None:
+        prepared = self._order.prepared
+        entries = self._container.entries()
+        files = storage.changed(prepared.files, entries)
+        self._container.write(files, self._progress)
+        surplus = set(entries) - set(prepared.files) - set(self._last)
+        if self._order.adopt:
+            surplus &= self._adoption.added()
+        self._container.delete(surplus)
+        self._container.write(self._last)
+
+    def _finish(self, claim: claims_module.Claim) -> None:
+        with self._locks.lock(claim.name):
+            if not self._claims.has(claim):
+                raise errors.Exists(
+                    f'Somebody else has taken the making of plan '
+                    f'{claim.name} over, or has deleted it'
+                )
+            self._mark(plans.State.READY)
+
+    def _mark(self, state: plans.State) -> None:
+        self._container.make(
+            storage.Mark(state=state, rendered=self._order.prepared.rendered)
+        )
+
+    def _undo(self, claim: claims_module.Claim, exc: BaseException) -> None:
+        """Leave nothing that stands in the way of another attempt."""
+        try:
+            with self._locks.lock(claim.name):
+                if not self._claims.has(claim):
+                    # It is somebody else's by now.
+                    return
+                if self._order.adopt:
+                    self._adoption.undo()
+                else:
+                    self._container.remove()
+                self._claims.release(claim)
+        except (errors.PlanError, store_errors.SignalError) as undoing:
+            exc.add_note(
+                f'What was made of plan {claim.name} could not be undone: '
+                f'{undoing}; delete the plan, or resume its making'
+            )

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which resources a plan has, and how deep its templates nest."""
+
+from collections import abc
+import dataclasses
+from typing import Any, Final
+
+from heat_plugins.plans import errors
+from heat_plugins.plans.content import links
+from heat_plugins.plans.content import references
+from heat_plugins.plans.content import texts
+
+# Each of them is a nested stack by itself.
+_GROUPS: Final = frozenset(
+    {
+        'OS::Heat::AutoScalingGroup',
+        'OS::Heat::InstanceGroup',
+        'OS::Heat::ResourceChain',
+        'OS::Heat::ResourceGroup',
+        'AWS::AutoScaling::AutoScalingGroup',
+    }
+)
+
+# Deeper than any Heat goes; templates that nest in a circle end here.
+_DEEPEST: Final = 100
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Resource:
+    """A resource of a template.
+
+    :ivar file: the template's path; '' for the root.
+    :ivar types: its type, and those that its properties name for others.
+    """
+
+    file: str
+    name: str
+    types: tuple[str, ...]
+
+
+def resources(content: references.Resolved) -> tuple[Resource, ...]:
+    """Return the resources of all templates of a content."""
+    found = []
+    for file, text in {'': content.template, **content.files}.items():
+        if file and not links.is_template(text):
+            continue
+        try:
+            template = texts.mapping(text, file)
+        except errors.Invalid:
+            continue
+        section = template.get('resources', template.get('Resources'))
+        for name, one in (
+            section if isinstance(section, dict) else {}
+        ).items():
+            types = tuple(dict.fromkeys(_types(one)))
+            found.append(Resource(file=file, name=str(name), types=types))
+    return tuple(found)
+
+
+def depth(content: references.Resolved) -> int:
+    """Return how many levels of nested stacks Heat makes of a content."""
+    below: dict[str, set[str]] = {}
+    groups: set[str] = set()
+    registry = _registry(content)
+    for one in resources(content):
+        below.setdefault(one.file, set()).update(
+            str(registry.get(name, name)) for name in one.types
+        )
+        if not _GROUPS.isdisjoint(one.types):
+            groups.add(one.file)
+    levels = 0
+    level = {''}
+    while level and levels < _DEEPEST:
+        grouped = not groups.isdisjoint(level)
+        level = {
+            name
+            for file in level
+            for name in below.get(file, ())
+            if name in below
+        }
+        levels += (1 + grouped) if level else grouped
+    return levels
+
+
+def _registry(content: references.Resolved) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key in content.environments:
+        section = texts.mapping(content.files[key], key).get(
+            'resource_registry'
+        )
+        if isinstance(section, dict):
+            found |= section
+    return found
+
+
+def _types(value: Any) -> abc.Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(value.get('type'), str):
+            yield value['type']
+        for one in value.values():
+            yield from _types(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _types(one)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan, as it is at one moment."""
+
+from collections import abc
+import dataclasses
+import enum
+import hashlib
+import re
+
+from heat_plugins.objectstore import store as store_module
+from heat_plugins.plans import errors
+from heat_plugins.plans.content import environment as environments
+
+# Heat allows one to 255 characters, Ceph's gateway 3 to 255 for containers;
+# and the 200 of Mistral's environments have to hold more, see `locks`.
+_NAME = re.compile('[a-zA-Z][a-zA-Z0-9_.-]{2,179}')
+
+
+# How names of containers begin that serve all plans of a project.
+_RESERVED = 'heat-plugins-'
+
+
+#: The state of a plan whose container cannot be read.
+UNKNOWN = 'unknown'
+
+
+class State(enum.Enum):
+    """How far a plan is; its container says so."""
+
+    CREATING = 'creating'
+    READY = 'ready'
+    DELETING = 'deleting'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Summary:
+    """A plan in a list of plans.
+
+    :ivar state: a `State`, or `UNKNOWN`.
+    """
+
+    name: str
+    description: str
+    created_at: str
+    state: str = UNKNOWN
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A plan that is ready.
+
+    :ivar container: where it lies; for now always its name.
+    :ivar rendered: whether its Jinja templates were rendered into it.
+    :ivar shared: whether others than its project may read or write it.
+    :ivar entries: the objects in its container by their paths.
+    """
+
+    name: str
+    container: str
+    rendered: bool
+    shared: bool = False
+    environment: environments.PlanEnvironment
+    entries: abc.Mapping[str, store_module.Entry] = dataclasses.field(
+        repr=False
+    )
+
+    @property
+    def folders(self) -> frozenset[str]:
+        """The folders at its top."""
+        return frozenset(
+            path.partition('/')[0] for path in self.entries if '/' in path
+        )
+
+    @property
+    def content_hash(self) -> str:
+        """A hash over all paths and contents, plan-environment.yaml's too."""
+        digest = hashlib.sha256()
+        for path in sorted(self.entries):
+            digest.update(f'{path}\0{self.entries[path].etag}\0'.encode())
+        return digest.hexdigest()
+
+
+def check_name(name: str) -> str:
+    """Return the name of a plan, if it is one.
+
+    :raises errors.Invalid: Heat would take no stack, or the object store no
+        container of that name.
+    """
+    if name.startswith(_RESERVED):
+        raise errors.Invalid(
+            f'{name} cannot be the name of a plan: containers whose names '
+            f'begin with {_RESERVED} serve plans, and are none'
+        )
+    if not _NAME.fullmatch(name):
+        raise errors.Invalid(
+            f'{name[:300]!r} cannot be the name of a plan: a letter, then 2 '
+            'to 179 letters, digits, "_", "." or "-"'
+        )
+    return name

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a plan's templates and environments refer to, made whole for Heat.
+
+Heat resolves no relative paths: a reference counts if it is, letter by
+letter, the key of a file that was sent along. So each file that can be
+reached is fetched once, and the references in it are rewritten as paths from
+the plan's root, which are the keys.
+"""
+
+from collections import abc
+import dataclasses
+import json
+from typing import Final
+
+import yaml
+
+from heat_plugins import bounds
+from heat_plugins import yaml_reading
+from heat_plugins.plans import errors
+from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import links
+from heat_plugins.plans.content import texts
+
+#: Returns the contents of those of some paths that the plan has.
+Fetch = abc.Callable[[abc.Collection[str]], abc.Mapping[str, bytes]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Missing:
+    """A reference to a file that the plan does not have.
+
+    :ivar path: as it would be called in the plan.
+    :ivar by: the file that refers to it.
+    """
+
+    path: str
+    by: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Resolved:
+    """What to send to Heat.
+
+    :ivar template: the root template.
+    :ivar environments: keys in `files`, in the order of merging: generated
+        passwords first, what the plan enables, what was set in it last.
+        They are meant for Heat's ``environment_files``.
+    :ivar files: all of the files, environments included, by their keys; the
+        root template's references are keys here.
+    :ivar missing: references that lead nowhere; Heat tells whether they
+        matter, as much of a registry is never used.
+    """
+
+    template: str
+    environments: tuple[str, ...]
+    files: abc.Mapping[str, str] = dataclasses.field(repr=False)
+    missing: tuple[Missing, ...] = ()
+
+
+#: Keys of the environments that are made of sections of the plan's own.
+PASSWORDS: Final = f'{environments.PATH}#passwords'
+SET: Final = f'{environments.PATH}#parameter_defaults'
+
+#: Heat refuses larger requests unless its max_json_body_size is raised.
+_BODY: Final = 1024 * 1024
+
+#: Characters of all templates and environments that are enabled, and of the
+#: files that they refer to.
+LARGEST: Final = 4 * 1024 * 1024
+
+#: Characters of those that only PyYAML's slow loader reads.
+REWRITTEN: Final = 512 * 1024
+
+# The most that the YAML library takes.
+_LONGEST_LINE: Final = 2**31 - 1
+
+
+def resolve(plan: environments.PlanEnvironment, fetch: Fetch) -> Resolved:
+    """Collect what a plan consists of, from its root template on.
+
+    What is larger than one request to Heat by its default options is made
+    smaller: templates and environments lose comments and layout.
+
+    :param fetch: is asked for no path twice.
+    :raises errors.Invalid: a file is not what it should be, or refers to
+        what lies outside of the plan.
+    :raises errors.NotFound: the root template or an enabled environment is
+        not there.
+    """
+    walk = _Walk(fetch)
+    keys = []
+    for entry in _merged(plan):
+        if isinstance(entry, str):
+            walk.want(entry, links.Kind.ENVIRONMENT)
+            keys.append(entry)
+        else:
+            key, content = entry
+            walk.take(key, texts.dump(content), links.Kind.ENVIRONMENT)
+            keys.append(key)
+    walk.want(plan.template, links.Kind.TEMPLATE)
+    walk.run()
+    lacking = sorted({plan.template, *keys} - set(walk.files))
+    if lacking:
+        raise errors.NotFound(
+            f'The plan has no file {bounds.listed(lacking)}; it is its root '
+            'template, or an environment that is enabled'
+        )
+    files = dict(walk.files)
+    if sum(_size(text) for text in files.values()) > _BODY:
+        files |= {path: _compact(files[path], path) for path in walk.yaml}
+    template = files[plan.template]
+    if plan.template not in walk.referred:
+        del files[plan.template]
+    return Resolved(
+        template=template,
+        environments=tuple(dict.fromkeys(keys)),
+        files=files,
+        missing=tuple(walk.missing),
+    )
+
+
+def follow(environments: abc.Iterable[str], fetch: Fetch) -> None:
+    """Read environments and what they refer to.
+
+    :param environments: their paths.
+    :raises errors.Invalid: see `resolve`.
+    """
+    walk = _Walk(fetch)
+    for path in environments:
+        walk.want(path, links.Kind.ENVIRONMENT)
+    walk.run()
+
+
+def _size(text: str) -> int:
+    """Return how many bytes a text takes in a request."""
+    return len(json.dumps(text))
+
+
+def _compact(text: str, path: str) -> str:
+    """Return YAML that says the same in less space."""
+    compacted = _anew(text, path)
+    return compacted if len(compacted) < len(text) else text
+
+
+def _anew(text: str, path: str) -> str:
+    """Return YAML that says the same, without comments and layout."""
+    # By default references to one value stay references, so nothing grows.
+    written: str = yaml.dump(
+        texts.load(text, path),
+        Dumper=yaml.CSafeDumper,
+        default_flow_style=True,
+        sort_keys=False,
+        allow_unicode=True,
+        width=_LONGEST_LINE,
+    )
+    return written
+
+
+def _merged(
+    plan: environments.PlanEnvironment,
+) -> abc.Iterator[str | tuple[str, abc.Mapping[str, object]]]:
+    """Give the paths of environments, and those that are no files."""
+    passwords = {
+        name: value
+        for name, value in plan.passwords.items()
+        if value is not None
+    }
+    if passwords:
+        yield PASSWORDS, {'parameter_defaults': passwords}
+    for number, entry in enumerate(plan.environments):
+        if entry.path is not None:
+            yield entry.path
+        elif entry.data:
+            yield f'{environments.PATH}#environments[{number}]', entry.data
+    last = {
+        'parameter_defaults': {
+            **plan.derived_parameters,
+            **plan.parameter_defaults,
+        },
+        'resource_registry': dict(plan.resource_registry),
+    }
+    last = {section: content for section, content in last.items() if content}
+    if last:
+        yield SET, last
+
+
+class _Walk:
+    """Goes from file to file, all of one distance at a time."""
+
+    def __init__(self, fetch: Fetch) -> None:
+        self._fetch = fetch
+        self._wanted: dict[str, links.Kind] = {}
+        self._asked: set[str] = set()
+        self._by: dict[str, str] = {}
+        self._size = 0
+        self._rewritten = 0
+        self.files: dict[str, str] = {}
+        #: Of `files`, the templates and environments.
+        self.yaml: list[str] = []
+        self.referred: set[str] = set()
+        self.missing: list[Missing] = []
+
+    def want(self, path: str, kind: links.Kind) -> None:
+        if path not in self._asked:
+            self._asked.add(path)
+            self._wanted[path] = kind
+
+    def take(self, key: str, text: str, kind: links.Kind) -> None:
+        """Take a file, and want what it refers to."""
+        if kind is links.Kind.FILE and links.is_template(text):
+            kind = links.Kind.TEMPLATE
+        if kind is not links.Kind.FILE:
+            self.yaml.append(key)
+        self._size += len(text)
+        if self._size > LARGEST:
+            raise errors.Invalid(
+                f'What is enabled in the plan has more than {LARGEST} '
+                'characters, with all files that it refers to; enable less, '
+                'or take such files out'
+            )
+        text, found = self._links(text, key, kind)
+        self.files[key] = links.spell(text, found)
+        for link in found:
+            self.referred.add(link.path)
+            self._by.setdefault(link.path, key)
+            self.want(link.path, link.kind)
+
+    def _links(
+        self, text: str, key: str, kind: links.Kind
+    ) -> tuple[str, list[links.Link]]:
+        """Find references; what only Heat's slow loader reads comes anew."""
+        try:
+            return text, links.find(text, key, kind)
+        except errors.BadFile as exc:
+            if not isinstance(exc.__cause__, yaml_reading.Unreadable):
+                raise
+            self._rewritten += len(text)
+            if self._rewritten > REWRITTEN:
+                raise
+        text = _anew(text, key)
+        return text, links.find(text, key, kind)
+
+    def run(self) -> None:
+        while self._wanted:
+            wanted, self._wanted = self._wanted, {}
+            fetched = self._fetch(list(wanted))
+            for path, kind in wanted.items():
+                if path in fetched:
+                    self.take(path, texts.decode(fetched[path], path), kind)
+                elif path in self._by:
+                    self.missing.append(Missing(path=path, by=self._by[path]))

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jinja templates of Heat templates, rendered once for all.
+
+A file's name says for what it is rendered:
+
+- ``x.role.j2.yaml`` for each role of roles_data.yaml, as ``<role>-x.yaml``;
+- ``port_x.network.j2.yaml`` in a folder ``ports``, and elsewhere
+  ``network_x.network.j2.yaml``, for each network of network_data.yaml that
+  is enabled, as ``<network>_x.yaml``;
+- any other ``x.j2.yaml`` once, as ``x.yaml``.
+
+They may include and import files of the plan, and nothing else. The names of
+roles and networks are in lower case there, and what j2_excludes.yaml names
+is not made.
+
+They are parsed and run in Jinja's sandbox, which keeps them from Python and
+from the machine, and in a process of their own, which keeps them from taking
+long and from making large things. Here only the names of what they include
+are searched for.
+"""
+
+from collections import abc
+import dataclasses
+import posixpath
+import re
+from typing import Final
+
+from heat_plugins.content import sources
+from heat_plugins.plans import errors
+from heat_plugins.plans.content import confinement
+from heat_plugins.plans.content import jinja
+from heat_plugins.plans.content import roles as roles_module
+from heat_plugins.plans.content import texts
+
+#: Returns the contents of some paths of a plan.
+Fetch = abc.Callable[[abc.Collection[str]], abc.Mapping[str, bytes]]
+
+_DATA: Final = frozenset({roles_module.PATH, jinja.NETWORKS, jinja.EXCLUDES})
+_PROCESS: Final = 'heat_plugins.plans.content.rendering_process'
+
+# What names other files, the constants in it, and what else may stand there
+# beside those.
+_STATEMENT: Final = re.compile(r'\{%[-+]?\s*(?:include|import|extends|from)\b')
+_CONSTANT: Final = re.compile(r'"[^"\\]*"|\'[^\'\\]*\'')
+_REST: Final = re.compile(
+    r'[\s\[\](),+-]*(?:(?:ignore|with|without|as|import)\b.*)?', re.DOTALL
+)
+_LONGEST_STATEMENT: Final = 2000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What the rendering of a plan may take.
+
+    :ivar seconds: of processor time.
+    :ivar memory: bytes of address space.
+    :ivar source: characters of the templates, their data, and what they
+        include.
+    :ivar output: bytes of all that is rendered.
+    """
+
+    seconds: int = 60
+    memory: int = 512 * 1024 * 1024
+    source: int = 32 * 1024 * 1024
+    output: int = 64 * 1024 * 1024
+
+
+_LIMITS: Final = Limits()
+
+
+def is_due(paths: abc.Iterable[str]) -> bool:
+    """Say whether there is anything to render."""
+    return any(path.endswith(jinja.SUFFIX) for path in paths)
+
+
+def render(
+    content: sources.Content, limits: Limits = _LIMITS
+) -> sources.Content:
+    """Return a plan's content with its templates rendered into it.
+
+    :raises errors.Invalid: one of them cannot be rendered.
+    """
+    found = sources.Gathering()
+    made = outputs(
+        content, lambda paths: {path: content[path] for path in paths}, limits
+    )
+    for path, file in {**content, **made}.items():
+        found.add(path, file)
+    return found.files
+
+
+def outputs(
+    paths: abc.Collection[str], fetch: Fetch, limits: Limits = _LIMITS
+) -> dict[str, bytes]:
+    """Return what is made of a plan's templates, by its paths.
+
+    :param paths: of all files of the plan.
+    :param fetch: is asked for what the rendering takes of them.
+    :raises errors.Invalid: one of the templates cannot be rendered.
+    """
+    if not is_due(paths):
+        return {}
+    needed = _needed(frozenset(paths), fetch, limits)
+    made = _render(needed, limits)
+    found = sources.Gathering()
+    for path, text in made.items():
+        found.add(path, text.encode())
+    return found.files
+
+
+def targets(paths: abc.Collection[str], fetch: Fetch) -> dict[str, str]:
+    """Return the paths of what is made of a plan's templates, and theirs."""
+    data = fetch(sorted(_DATA & set(paths)))
+    return jinja.targets(
+        {
+            **{path: '' for path in paths if path.endswith(jinja.SUFFIX)},
+            **{path: texts.decode(file, path) for path, file in data.items()},
+        }
+    )
+
+
+def _needed(
+    paths: frozenset[str], fetch: Fetch, limits: Limits
+) -> dict[str, str]:
+    """Return templates, their data, and all that is included anywhere."""
+    found: dict[str, str] = {}
+    size = 0
+    wanted: abc.Set[str] = {
+        path
+        for path in paths
+        if path in _DATA or '.j2' in posixpath.basename(path)
+    }
+    while wanted:
+        fetched = {
+            path: texts.decode(file, path)
+            for path, file in fetch(sorted(wanted)).items()
+        }
+        found |= fetched
+        size += sum(map(len, fetched.values()))
+        if size > limits.source:
+            raise errors.Invalid(
+                'The Jinja templates and what they include have more than '
+                f'{limits.source} characters'
+            )
+        named = {
+            jinja.join(name, path, paths) if name else ''
+            for path, text in fetched.items()
+            if path not in _DATA
+            for name in _included(text)
+        }
+        # What is only known when it is rendered may be any of them.
+        wanted = (paths if '' in named else named & paths) - found.keys()
+    return found
+
+
+def _included(text: str) -> abc.Iterator[str]:
+    """Give what a template names; '' for what no constant names.
+
+    It need not be Jinja: what is named in a comment is only fetched in vain.
+    """
+    for statement in _STATEMENT.finditer(text):
+        start = statement.end()
+        said, end, _ = text[start : start + _LONGEST_STATEMENT].partition('%}')
+        constants = _CONSTANT.findall(said)
+        if not (
+            end and constants and _REST.fullmatch(_CONSTANT.sub('', said))
+        ):
+            yield ''
+        yield from (constant[1:-1] for constant in constants)
+
+
+def _render(content: abc.Mapping[str, str], limits: Limits) -> dict[str, str]:
+    code, found = confinement.run(
+        _PROCESS,
+        dict(content),
+        seconds=limits.seconds,
+        memory=limits.memory,
+        output=limits.output,
+    )
+    if 'files' in found:
+        return dict(found['files'])
+    raise errors.Invalid(found.get('error') or _cause(code, limits))
+
+
+def _cause(code: int, limits: Limits) -> str:
+    if code == confinement.TIMED_OUT:
+        return (
+            'The Jinja templates take more than the '
+            f'{limits.seconds} seconds that they are given; is there a loop '
+            'in a loop?'
+        )
+    return (
+        'The Jinja templates could not be rendered with '
+        f'{limits.memory // 1024**2} MiB of memory: their process ended with '
+        f'{code}'
+    )

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The roles that servers of a plan play."""
+
+import collections
+from collections import abc
+import dataclasses
+from typing import Any, Final, Self
+
+from heat_plugins import bounds
+from heat_plugins.plans import errors
+from heat_plugins.plans.content import texts
+
+#: Where roles may be written down in a plan.
+PATH: Final = 'roles_data.yaml'
+
+_GROUPS = frozenset(
+    {
+        'OS::Heat::ResourceGroup',
+        'OS::Heat::AutoScalingGroup',
+        'OS::Heat::InstanceGroup',
+    }
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Role:
+    """A role.
+
+    :ivar count: how many servers play it by default; None if unknown.
+    :ivar data: the role as roles_data.yaml has it.
+    """
+
+    name: str
+    description: str = ''
+    count: int | None = None
+    tags: tuple[str, ...] = ()
+    networks: tuple[str, ...] = ()
+    services: tuple[str, ...] = ()
+    data: abc.Mapping[str, Any] = dataclasses.field(
+        default_factory=dict, repr=False
+    )
+
+    @classmethod
+    def _from_dict(cls, found: abc.Mapping[str, Any]) -> Self:
+        return cls(
+            name=found['name'],
+            description=' '.join(str(found.get('description') or '').split()),
+            count=_count(found.get('CountDefault')),
+            tags=_names(found.get('tags')),
+            networks=_names(found.get('networks')),
+            services=_names(found.get('ServicesDefault')),
+            data=found,
+        )
+
+
+def from_roles_data(text: str) -> tuple[Role, ...]:
+    """Read roles_data.yaml.
+
+    :raises errors.Invalid: it is no list of maps with a name each, or a
+        name comes twice.
+    """
+    found = texts.load(text, PATH)
+    if not isinstance(found, list):
+        raise errors.Invalid(f'{PATH} is no list of roles')
+    for one in found:
+        if not isinstance(one, dict) or not isinstance(one.get('name'), str):
+            raise errors.Invalid(f'Each role of {PATH} is a map with a name')
+    counts = collections.Counter(one['name'] for one in found)
+    if len(counts) < len(found):
+        twice = sorted(name for name, count in counts.items() if count > 1)
+        raise errors.Invalid(f'{PATH} has {bounds.listed(twice)} twice')
+    return tuple(Role._from_dict(one) for one in found)
+
+
+def from_template(text: str, where: str) -> tuple[Role, ...]:
+    """Return the groups of servers, or of stacks, of a root template.
+
+    :param where: the template's path.
+    """
+    template = dict(texts.mapping(text, where))
+    parameters = texts.section(template, 'parameters', where)
+    roles = []
+    for name, resource in texts.section(template, 'resources', where).items():
+        if isinstance(resource, dict) and resource.get('type') in _GROUPS:
+            what = f'resource {name} of {where}'
+            properties = texts.section(dict(resource), 'properties', what)
+            size = properties.get('count', properties.get('desired_capacity'))
+            roles.append(
+                Role(
+                    name=name,
+                    description=str(resource.get('description') or ''),
+                    count=_count(_value(size, parameters)),
+                )
+            )
+    return tuple(roles)
+
+
+def _value(value: Any, parameters: abc.Mapping[str, Any]) -> Any:
+    """Return a value, or its parameter's default."""
+    if isinstance(value, dict) and list(value) == ['get_param']:
+        parameter = parameters.get(str(value['get_param']))
+        return (
+            parameter.get('default') if isinstance(parameter, dict) else None
+        )
+    return value
+
+
+def _count(value: Any) -> int | None:
+    try:
+        return int(value)
+    except (OverflowError, TypeError, ValueError):
+        return None
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    """Return names; newer files map networks to more about them."""
+    if isinstance(value, list | dict):
+        return tuple(str(one) for one in value)
+    return ()

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Enabling and disabling environments, and the order that they come in."""
+
+from collections import abc
+import dataclasses
+import graphlib
+import heapq
+
+from heat_plugins import bounds
+from heat_plugins.plans import errors
+from heat_plugins.plans.content import capabilities as capabilities_module
+from heat_plugins.plans.content import environment as environments
+
+
+def select(
+    plan: environments.PlanEnvironment,
+    offered: capabilities_module.Capabilities,
+    choices: abc.Mapping[str, bool],
+    *,
+    requirements: bool = False,
+) -> environments.PlanEnvironment:
+    """Return the plan's environment after choices.
+
+    What was wrong before is no reason to refuse: it may take several steps
+    to mend it.
+
+    :param choices: whether each of some paths is to be enabled.
+    :param requirements: whether to enable what is required, too.
+    :raises errors.Invalid: what is enabled then would lack what it requires,
+        or exclude each other; or require each other in a circle.
+    """
+    known = offered.environments
+    if requirements:
+        choices = _with_requirements(choices, known)
+    before = plan.enabled
+    present = set(before)
+    for path, wanted in choices.items():
+        if not (path in known and (known[path].present or not wanted)):
+            raise errors.Invalid(
+                f'{path} is no environment of the plan; see its capabilities'
+            )
+    after = [path for path in before if choices.get(path, True)]
+    after += [
+        path
+        for path in _in_order(choices, known)
+        if choices[path] and path not in present
+    ]
+    allowed = set(_violations(before, offered))
+    wrong = [one for one in _violations(after, offered) if one not in allowed]
+    if wrong:
+        raise errors.Invalid(bounds.listed(wrong, between='; '))
+    return _arranged(plan, after, known)
+
+
+def cycles(
+    offered: capabilities_module.Capabilities,
+) -> tuple[str, ...]:
+    """Return a sentence about a circle of requirements, if there is one."""
+    known = offered.environments
+    try:
+        _sorted(list(known), known)
+    except graphlib.CycleError as exc:
+        return (_circle(exc),)
+    return ()
+
+
+def _with_requirements(
+    choices: abc.Mapping[str, bool],
+    known: abc.Mapping[str, capabilities_module.Environment],
+) -> dict[str, bool]:
+    """Add what the enabled ones require, but for what is not there."""
+    full = dict(choices)
+    rest = [path for path, wanted in choices.items() if wanted]
+    while rest:
+        path = rest.pop()
+        for required in known[path].requires if path in known else ():
+            if required not in full and _enforced(required, known):
+                full[required] = True
+                rest.append(required)
+    return full
+
+
+def _in_order(
+    choices: abc.Mapping[str, bool],
+    known: abc.Mapping[str, capabilities_module.Environment],
+) -> list[str]:
+    """Return the choices in the map's order, whatever order they came in."""
+    places = {path: place for place, path in enumerate(known)}
+    return sorted(choices, key=lambda path: places.get(path, len(places)))
+
+
+def _enforced(
+    required: str, known: abc.Mapping[str, capabilities_module.Environment]
+) -> bool:
+    """Say whether a requirement counts: it does not if it cannot be met."""
+    return required in known and known[required].present
+
+
+def _violations(
+    enabled: abc.Collection[str],
+    offered: capabilities_module.Capabilities,
+) -> abc.Iterator[str]:
+    known = offered.environments
+    # A list has to be searched for each of them.
+    enabled = dict.fromkeys(enabled)
+    for path in enabled:
+        for required in known[path].requires if path in known else ():
+            if required not in enabled and _enforced(required, known):
+                yield f'{path} requires {required}, which is not enabled'
+    for group in offered.groups:
+        both = dict.fromkeys(
+            one.path for one in group.environments if one.path in enabled
+        )
+        if group.mutually_exclusive and len(both) > 1:
+            yield (
+                f'{bounds.listed(both, between=" and ")} exclude each other '
+                f'({group.title or group.name or "a group without a title"})'
+            )
+
+
+def _arranged(
+    plan: environments.PlanEnvironment,
+    paths: abc.Sequence[str],
+    known: abc.Mapping[str, capabilities_module.Environment],
+) -> environments.PlanEnvironment:
+    """Put environments into order; those written out keep their places."""
+    try:
+        ordered = iter(_sorted(paths, known))
+    except graphlib.CycleError as exc:
+        raise errors.Invalid(_circle(exc)) from exc
+    kept = set(paths)
+    entries = [
+        entry if entry.path is None else environments.Entry(path=next(ordered))
+        for entry in plan.environments
+        if entry.path is None or entry.path in kept
+    ]
+    entries += [environments.Entry(path=path) for path in ordered]
+    return dataclasses.replace(plan, environments=tuple(entries))
+
+
+def _sorted(
+    paths: abc.Sequence[str],
+    known: abc.Mapping[str, capabilities_module.Environment],
+) -> list[str]:
+    """Sort so that each follows what it requires, and else as given.
+
+    :raises graphlib.CycleError: there is no such order.
+    """
+    places = {path: place for place, path in enumerate(paths)}
+    sorter: graphlib.TopologicalSorter[str] = graphlib.TopologicalSorter()
+    for path in places:
+        requires = known[path].requires if path in known else ()
+        sorter.add(path, *(one for one in requires if one in places))
+    sorter.prepare()
+    ready: list[tuple[int, str]] = []
+    found = []
+    while sorter.is_active():
+        for path in sorter.get_ready():
+            heapq.heappush(ready, (places[path], path))
+        _, path = heapq.heappop(ready)
+        found.append(path)
+        sorter.done(path)
+    return found
+
+
+def _circle(exc: graphlib.CycleError) -> str:
+    # Each is required by the next one.
+    names = bounds.listed(exc.args[1][::-1], between=' requires ')
+    return f'Requirements go in a circle: {names}'

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan's container, and the mark that says that it is one.
+
+The mark is a header of the container. Without it, a container is somebody
+else's, whatever its name, and nothing here changes it.
+"""
+
+from collections import abc
+import contextlib
+import dataclasses
+import hashlib
+import itertools
+from typing import Final
+
+from heat_plugins import pool as pools
+from heat_plugins.objectstore import errors as store_errors
+from heat_plugins.objectstore import store as store_module
+from heat_plugins.plans import errors
+from heat_plugins.plans.content import plan as plans
+
+#: What begins so is no content of a plan, but what is recorded about it.
+OWN: Final = '.heat-plugins/'
+
+#: The most bytes of one file. Heat's requests are smaller by far.
+FILE_LIMIT: Final = 16 * 1024 * 1024
+
+_STATE = 'x-container-meta-heat-plugins-plan'
+_RENDERED = 'x-container-meta-heat-plugins-plan-rendered'
+_ADOPTED = 'x-container-meta-heat-plugins-plan-adopted'
+
+# Who else may read and write a container.
+_LISTS = ('x-container-read', 'x-container-write')
+
+_BULK = 1000
+# The object store's listing, by which it tells whether a container is empty,
+# comes after its objects.
+_SWEEPS = 5
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Mark:
+    """What a container says about its plan.
+
+    :ivar rendered: whether Jinja templates were rendered into it.
+    :ivar adopted: whether it was there before the plan, which is not ready
+        yet; see `adoption`.
+    :ivar shared: whether an access control list lets others read or write
+        it; that is not for us to say.
+    """
+
+    state: plans.State
+    rendered: bool = False
+    adopted: bool = False
+    shared: bool = False
+
+
+class Container:
+    """A container of a plan, or of one to be."""
+
+    def __init__(
+        self, store: store_module.ObjectStore, name: str, pool: pools.Pool
+    ) -> None:
+        self._store = store
+        self._name = name
+        self._pool = pool
+
+    def exists(self) -> bool:
+        return self._headers() is not None
+
+    def check_unshared(self) -> None:
+        """Refuse a container that others may read or write.
+
+        :raises errors.Refused: it has an access control list.
+        """
+        if _is_shared(self._headers() or {}):
+            raise errors.Refused(
+                f'Container {self._name} is shared: its access control lists '
+                "let others read or write it, and passwords and a plan's "
+                'templates with it. Take the lists away (swift post '
+                f'--read-acl "" --write-acl "" {self._name}), or take '
+                'another name'
+            )
+
+    def mark(self) -> Mark | None:
+        """Return its mark; None if it has none, or is not there."""
+        headers = self._headers() or {}
+        try:
+            state = plans.State(headers.get(_STATE, ''))
+        except ValueError:
+            return None
+        return Mark(
+            state=state,
+            rendered=headers.get(_RENDERED) == 'true',
+            adopted=headers.get(_ADOPTED) == 'true',
+            shared=_is_shared(headers),
+        )
+
+    def state(self) -> str:
+        """Return how far the plan is that has this container's name."""
+        try:
+            mark = self.mark()
+        except store_errors.SignalError:
+            return plans.UNKNOWN
+        # The name comes before the container.
+        return (mark.state if mark else plans.State.CREATING).value
+
+    def make(self, mark: Mark) -> None:
+        """Make the container, or mark it anew."""
+        self._pool.insist(
+            lambda headers: self._store.put_container(self._name, headers),
+            {
+                _STATE: mark.state.value,
+                _RENDERED: 'true' if mark.rendered else 'false',
+                _ADOPTED: 'true' if mark.adopted else 'false',
+            },
+        )
+
+    def unmark(self) -> None:
+        """Make it an ordinary container again."""
+        self._store.post_container(
+            self._name, {_STATE: '', _RENDERED: '', _ADOPTED: ''}
+        )
+
+    def entries(self) -> dict[str, store_module.Entry]:
+        """List the plan's files by their paths.
+
+        :raises errors.NotFound: there is no such container.
+        """
+        return {
+            entry.name: entry
+            for entry in self._listed()
+            if not entry.name.startswith(OWN) and not entry.name.endswith('/')
+        }
+
+    def own(self, prefix: str) -> list[str]:
+        """List what is recorded about the plan, below `OWN`."""
+        if not prefix.startswith(OWN):
+            raise ValueError(f'{prefix} is not below {OWN}')
+        return [entry.name for entry in self._listed(prefix)]
+
+    def read(self, path: str) -> bytes:
+        """Return a file's content.
+
+        :raises errors.NotFound: the plan has no such file.
+        :raises errors.Invalid: it is larger than `FILE_LIMIT`.
+        """
+        found = self._pool.insist(self._read, path)
+        if found is None:
+            raise errors.NotFound(f'Plan {self._name} has no file {path}')
+        return found
+
+    def fetch(
+        self,
+        paths: abc.Collection[str],
+        progress: pools.Progress | None = None,
+    ) -> dict[str, bytes]:
+        """Return the contents of those of the paths that are there."""
+        found = self._pool.each(self._read, paths, progress)
+        return {
+            path: content
+            for path, content in zip(paths, found, strict=True)
+            if content is not None
+        }
+
+    def write(
+        self,
+        files: abc.Mapping[str, bytes],
+        progress: pools.Progress | None = None,
+    ) -> None:
+        """Write files."""
+        self._pool.each(
+            lambda path: self._store.put_object(self._name, path, files[path]),
+            list(files),
+            progress,
+        )
+
+    def delete(
+        self,
+        paths: abc.Collection[str],
+        progress: pools.Progress | None = None,
+    ) -> None:
+        """Delete files, many at once where the object store can."""
+        rest = list(paths)
+        size = self._bulk_size() if len(rest) > 1 else 0
+        if size:
+            chunks = [
+                rest[start : start + size]
+                for start in range(0, len(rest), size)
+            ]
+            rest = []
+            done = 0
+            for chunk in chunks:
+                left = self._delete_at_once(chunk)
+                rest += left
+                done += len(chunk) - len(left)
+                if progress is not None:
+                    progress(done, len(paths))
+        self._pool.each(
+            lambda path: self._store.delete_object(self._name, path),
+            rest,
+            None if size else progress,
+        )
+
+    def remove(self, progress: pools.Progress | None = None) -> None:
+        """Delete it with all that is in it; it may be gone already."""
+        for sweep in range(_SWEEPS):
+            with contextlib.suppress(store_errors.NotFound):
+                self.delete(self._some(), progress)
+            try:
+                self._pool.insist(self._store.delete_container, self._name)
+            except store_errors.NotFound:
+                return
+            except store_errors.Conflict:
+                if sweep == _SWEEPS - 1:
+                    raise
+                self._pool.pause()
+            else:
+                return
+
+    def _headers(self) -> abc.Mapping[str, str] | None:
+        try:
+            return self._pool.insist(self._store.head_container, self._name)
+        except store_errors.NotFound:
+            return None
+        except store_errors.Denied as exc:
+            if exc.status != 403:
+                raise
+            raise store_errors.Denied(
+                f'{exc}. Another project may have container {self._name}: '
+                'all share one namespace on Ceph RGW without implicit '
+                'tenants. Take another name',
+                exc.status,
+            ) from exc
+
+    def _some(self) -> list[str]:
+        """List objects, as many as a listing collects."""
+        return self._pool.insist(
+            lambda name: [
+                entry.name
+                for entry in itertools.islice(
+                    self._store.iterate(name, ''), store_module.MOST
+                )
+            ],
+            self._name,
+        )
+
+    def _listed(self, prefix: str = '') -> list[store_module.Entry]:
+        try:
+            return self._pool.insist(
+                lambda name: self._store.list_objects(name, prefix), self._name
+            )
+        except store_errors.NotFound as exc:
+            raise errors.NotFound(
+                f'There is no container {self._name}'
+            ) from exc
+
+    def _read(self, path: str) -> bytes | None:
+        try:
+            return self._store.get_object(self._name, path, FILE_LIMIT)
+        except store_errors.NotFound:
+            return None
+        except store_errors.BadSignal as exc:
+            raise errors.Invalid(
+                f'File {path} of {self._name} is larger than {FILE_LIMIT} '
+                'bytes'
+            ) from exc
+
+    def _bulk_size(self) -> int:
+        """Return how many objects one request may delete; 0: one by one."""
+        try:
+            info = self._store.info() or {}
+            most = int(info['bulk_delete']['max_deletes_per_request'])
+        except (KeyError, TypeError, ValueError, store_errors.Unavailable):
+            return 0
+        return min(_BULK, most)
+
+    def _delete_at_once(self, paths: list[str]) -> list[str]:
+        try:
+            return self._store.delete_at_once(self._name, paths)
+        except store_errors.StoreError:
+            # Each for itself tells what is the matter.
+            return paths
+
+
+def _is_shared(headers: abc.Mapping[str, str]) -> bool:
+    return any(headers.get(name) for name in _LISTS)
+
+
+def entry(path: str, content: bytes) -> store_module.Entry:
+    """Return how a file with a content is listed."""
+    etag = hashlib.md5(content, usedforsecurity=False).hexdigest()
+    return store_module.Entry(name=path, size=len(content), etag=etag)
+
+
+def changed(
+    files: abc.Mapping[str, bytes],
+    entries: abc.Mapping[str, store_module.Entry],
+) -> dict[str, bytes]:
+    """Return those of the files that a container does not have like that."""
+    return {
+        path: content
+        for path, content in files.items()
+        if entries.get(path) != entry(path, content)
+    }

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Other files for a plan, by what is different."""
+
+from collections import abc
+import dataclasses
+
+from heat_plugins import bounds
+from heat_plugins import pool as pools
+from heat_plugins.content import sources
+from heat_plugins.plans import errors
+from heat_plugins.plans.content import checking
+from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import plan as plans
+from heat_plugins.plans.content import rendering
+from heat_plugins.plans.content import storage
+from heat_plugins.plans.content import texts
+from heat_plugins.plans.parameters import secrets
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Order:
+    """What is to become different.
+
+    :ivar delete: paths to take out.
+    :ivar prune: whether to take out all that `content` lacks.
+    """
+
+    content: sources.Content
+    delete: abc.Collection[str]
+    prune: bool
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Difference:
+    """What has to be done for it.
+
+    :ivar environment: plan-environment.yaml, with passwords for what the
+        root template asks for by now.
+    """
+
+    write: sources.Content
+    delete: frozenset[str]
+    environment: environments.PlanEnvironment
+
+
+def difference(
+    plan: plans.Plan,
+    container: storage.Container,
+    order: Order,
+    limits: rendering.Limits,
+) -> Difference:
+    """Work out what to write and what to delete.
+
+    :raises errors.Invalid: the plan would lack its root template, or an
+        environment that is enabled; or has not what is to be deleted, or
+        would have it all the same.
+    """
+    gone = {texts.path(path, 'file to delete') for path in order.delete}
+    unknown = sorted(gone - set(plan.entries))
+    if unknown:
+        raise errors.Invalid(
+            f'Plan {plan.name} has no {bounds.listed(unknown)} to delete'
+        )
+    files = dict(order.content)
+    if plan.rendered:
+        made, former = _rendered(plan, container, order, gone, limits)
+        files |= made
+        if not order.prune:
+            # Of roles, networks and templates that are no more.
+            gone |= former - set(files)
+    # What is enabled and set is the plan's own.
+    files.pop(environments.PATH, None)
+    staying = sorted(gone & set(files))
+    if staying:
+        raise errors.Invalid(
+            f'{bounds.listed(staying)} cannot be deleted: the new files have '
+            'it, or a template is rendered to it; take it out of those'
+        )
+    if order.prune:
+        gone |= set(plan.entries) - set(files)
+    gone.discard(environments.PATH)
+    needed = {plan.environment.template, *plan.environment.enabled}
+    if gone & needed:
+        raise errors.Invalid(
+            f'{bounds.listed(sorted(gone & needed))} cannot go: it is the '
+            'root template, or enabled; disable it first'
+        )
+    found = Difference(
+        write=storage.changed(files, plan.entries),
+        delete=frozenset(gone),
+        environment=_with_secrets(plan.environment, files),
+    )
+    _check(found, plan, container)
+    return found
+
+
+def _check(
+    found: Difference, plan: plans.Plan, container: storage.Container
+) -> None:
+    """Refuse new files that later commands cannot use.
+
+    What was wrong before is no reason: it may take several steps to mend it.
+    """
+    paths = set(plan.entries) - found.delete | set(found.write)
+
+    def fetch(wanted: abc.Collection[str]) -> dict[str, bytes]:
+        new = {
+            path: found.write[path] for path in wanted if path in found.write
+        }
+        rest = [path for path in wanted if path in paths and path not in new]
+        return {**container.fetch(rest), **new}
+
+    try:
+        checking.check(found.environment, paths, fetch, rendered=plan.rendered)
+    except errors.BadFile as exc:
+        if exc.path in found.write:
+            raise
+    except errors.NotFound:
+        # Of what is enabled a file was lost before.
+        pass
+
+
+def _rendered(
+    plan: plans.Plan,
+    container: storage.Container,
+    order: Order,
+    gone: abc.Collection[str],
+    limits: rendering.Limits,
+) -> tuple[dict[str, bytes], set[str]]:
+    """Render anew, with what the plan has beside the new files.
+
+    :return: what is made, and the paths of what was made before.
+    """
+    made_before = set(rendering.targets(plan.entries, container.fetch))
+    kept = set(plan.entries) - set(gone) - made_before
+    if order.prune:
+        kept = set()
+
+    def fetch(paths: abc.Collection[str]) -> dict[str, bytes]:
+        new = {
+            path: order.content[path]
+            for path in paths
+            if path in order.content
+        }
+        return {**container.fetch(sorted(set(paths) - set(new))), **new}
+
+    paths = kept | set(order.content)
+    made = rendering.outputs(paths, fetch, limits)
+    return made, made_before & set(plan.entries)
+
+
+def _with_secrets(
+    environment: environments.PlanEnvironment, files: sources.Content
+) -> environments.PlanEnvironment:
+    """Generate what a new root template asks for, and no environment sets."""
+    path = environment.template
+    if path not in files:
+        return environment
+    root = texts.decode(files[path], path)
+    return secrets.fill(environment, secrets.wanted(root, path))
+
+
+def carry_out(
+    found: Difference,
+    plan: plans.Plan,
+    container: storage.Container,
+    progress: pools.Progress | None,
+) -> None:
+    """Write first, so that what refers to new files finds them."""
+    container.write(found.write, progress)
+    if found.environment != plan.environment:
+        text = found.environment.to_text()
+        container.write({environments.PATH: text.encode()})
+    container.delete(found.delete)

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The difference between a plan and the stack that was deployed from it.
+
+Both sides are Heat's: what the stack holds, and what Heat makes of the plan.
+So a stack that was changed past the plan shows as well.
+"""
+
+from collections import abc
+import dataclasses
+import difflib
+import enum
+import json
+from typing import Any, Final
+
+from heat_plugins import masking
+from heat_plugins.plans import errors
+from heat_plugins.plans import service
+from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import plan as plans
+from heat_plugins.plans.content import references
+from heat_plugins.plans.content import texts
+from heat_plugins.plans.deploy import orchestration
+from heat_plugins.plans.parameters import parameters
+from heat_plugins.plans.parameters import secrecy
+from heat_plugins.plans.parameters import validation
+
+#: Lines that one comparison compares one by one.
+LINES: Final = 20_000
+
+
+class Kind(enum.StrEnum):
+    """What differs."""
+
+    TEMPLATE = 'template'
+    FILE = 'file'
+    PARAMETER = 'parameter'
+    REGISTRY = 'registry'
+
+
+class Change(enum.StrEnum):
+    """What a deployment would do to it."""
+
+    ADDED = 'added'
+    REMOVED = 'removed'
+    CHANGED = 'changed'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Difference:
+    """A difference; what a deployment would change.
+
+    :ivar name: of a file, a parameter or a resource type.
+    :ivar detail: a unified diff of texts; of values, the former and the new
+        one in JSON, masked where they are hidden.
+    """
+
+    kind: Kind
+    change: Change
+    name: str
+    detail: str = ''
+
+
+class Comparer:
+    """Compares plans and stacks of a project.
+
+    :param plans: the plans.
+    :param stacks: the way to Heat.
+    """
+
+    def __init__(
+        self, plans: service.Plans, stacks: orchestration.Stacks
+    ) -> None:
+        self._plans = plans
+        self._stacks = stacks
+
+    def differences(self, name: str) -> list[Difference]:
+        """Return what deploying a plan would change in its stack.
+
+        :raises errors.NotFound: it has no stack.
+        :raises errors.ServiceError: Heat does not take the plan.
+        """
+        plan = self._plans.load(name)
+        stack = self._stacks.find(name)
+        if stack is None:
+            raise errors.NotFound(f'Plan {name} is not deployed')
+        wanted = self._plans.resolve(plan)
+        with secrecy.guarding(wanted):
+            answer = self._stacks.validate(wanted)
+        template, environment, files = self._stacks.content(stack)
+        hiding = _Hiding(plan, answer, wanted, environment)
+        compared = _Texts()
+        found = [
+            *_template(template, wanted, compared),
+            *_files(files, wanted, compared),
+            *_parameters(environment, answer.get('Environment') or {}, hiding),
+            *_registry(environment, answer.get('Environment') or {}),
+        ]
+        return [
+            dataclasses.replace(one, detail=hiding.mask.value(one.detail))
+            for one in found
+        ]
+
+
+class _Hiding:
+    """Knows which values are not to be seen.
+
+    :ivar mask: masks them, of both sides, wherever else they stand.
+    """
+
+    def __init__(
+        self,
+        plan: plans.Plan,
+        answer: abc.Mapping[str, Any],
+        wanted: references.Resolved,
+        actual: abc.Mapping[str, Any],
+    ) -> None:
+        root = validation.read(answer, wanted, plan.environment)
+        self._hidden = parameters.hidden_in(root)
+        self._known = parameters.effective(root).keys()
+        former = _values(actual)
+        secrets = {
+            *validation.secrets(answer, plan.environment),
+            *masking.texts([former.get(name) for name in self._hidden]),
+        }
+        self.mask = masking.Mask(secrets)
+
+    def shown(self, name: str, value: Any) -> str:
+        # Of what the templates know no more nobody can say that it may be
+        # seen.
+        if name in self._hidden or name not in self._known:
+            return masking.MASK
+        return json.dumps(
+            self.mask.value(value), sort_keys=True, ensure_ascii=False
+        )
+
+
+def _template(
+    actual: abc.Mapping[str, Any],
+    wanted: references.Resolved,
+    compared: '_Texts',
+) -> abc.Iterator[Difference]:
+    template = texts.mapping(wanted.template, 'the root template')
+    if template != actual:
+        yield Difference(
+            kind=Kind.TEMPLATE,
+            change=Change.CHANGED,
+            name='',
+            detail=compared.unified(_canonical(actual), _canonical(template)),
+        )
+
+
+def _files(
+    actual: abc.Mapping[str, str],
+    wanted: references.Resolved,
+    compared: '_Texts',
+) -> abc.Iterator[Difference]:
+    for name in sorted(actual.keys() | wanted.files.keys()):
+        before, after = actual.get(name), wanted.files.get(name)
+        # Environments hold values; those are compared one by one.
+        if before == after or name.startswith(f'{environments.PATH}#'):
+            continue
+        change, detail = _change(before, after), ''
+        if change is Change.CHANGED and name not in wanted.environments:
+            detail = compared.unified(str(before), str(after))
+        yield Difference(
+            kind=Kind.FILE, change=change, name=name, detail=detail
+        )
+
+
+def _parameters(
+    actual: abc.Mapping[str, Any],
+    wanted: abc.Mapping[str, Any],
+    hiding: _Hiding,
+) -> abc.Iterator[Difference]:
+    before, after = _values(actual), _values(wanted)
+    # Heat can keep hidden values encrypted; then nobody can compare them.
+    encrypted = set(actual.get('encrypted_param_names') or ())
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name) == after.get(name) or name in encrypted:
+            continue
+        # Nor can anybody compare what Heat has masked itself.
+        if name in after and before.get(name) == masking.MASK:
+            continue
+        sides = [
+            hiding.shown(name, side[name])
+            for side in (before, after)
+            if name in side
+        ]
+        yield Difference(
+            kind=Kind.PARAMETER,
+            change=_change(before.get(name), after.get(name)),
+            name=name,
+            detail=' -> '.join(sides),
+        )
+
+
+def _registry(
+    actual: abc.Mapping[str, Any], wanted: abc.Mapping[str, Any]
+) -> abc.Iterator[Difference]:
+    before = actual.get('resource_registry') or {}
+    after = wanted.get('resource_registry') or {}
+    for name in sorted(before.keys() | after.keys()):
+        sides = [side.get(name) or None for side in (before, after)]
+        if sides[0] != sides[1]:
+            yield Difference(
+                kind=Kind.REGISTRY,
+                change=_change(*sides),
+                name=name,
+                detail=' -> '.join(
+                    json.dumps(side) for side in sides if side is not None
+                ),
+            )
+
+
+def _values(environment: abc.Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **(environment.get('parameter_defaults') or {}),
+        **(environment.get('parameters') or {}),
+    }
+
+
+def _change(before: Any, after: Any) -> Change:
+    if before is None:
+        return Change.ADDED
+    return Change.REMOVED if after is None else Change.CHANGED
+
+
+def _canonical(value: abc.Mapping[str, Any]) -> str:
+    # Heat keeps templates read; how they were written is lost.
+    return texts.dump(json.loads(json.dumps(value, sort_keys=True)))
+
+
+class _Texts:
+    """Compares texts, up to a number of lines in all.
+
+    Python's difflib takes the square of their number.
+    """
+
+    def __init__(self, lines: int = LINES) -> None:
+        self._left = lines
+
+    def unified(self, before: str, after: str) -> str:
+        """Return a unified diff, or why there is none."""
+        sides = before.splitlines(), after.splitlines()
+        self._left -= sum(map(len, sides))
+        if self._left < 0:
+            return (
+                f'{len(sides[0])} and {len(sides[1])} lines; only the first '
+                f'{LINES} lines are compared one by one'
+            )
+        lines = difflib.unified_diff(*sides, 'stack', 'plan', lineterm='')
+        return '\n'.join(lines)

@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deploying plans: one stack for each, of the plan's name.
+
+A deployment replaces all that the stack was made from, so what has been
+removed from the plan goes from the stack too. How it stands is asked of Heat,
+each time; here is only recorded what Heat was given.
+"""
+
+from collections import abc
+import dataclasses
+import functools
+import re
+import time
+from typing import Any
+
+from heat_plugins import masking
+from heat_plugins.objectstore import errors as store_errors
+from heat_plugins.objectstore import store as store_module
+from heat_plugins.plans import errors
+from heat_plugins.plans import service
+from heat_plugins.plans.content import annex as annexes
+from heat_plugins.plans.content import plan as plans
+from heat_plugins.plans.content import texts
+from heat_plugins.plans.deploy import following
+from heat_plugins.plans.deploy import orchestration
+from heat_plugins.plans.deploy import records
+from heat_plugins.plans.deploy import requirements
+from heat_plugins.plans.deploy import steps as steps_module
+from heat_plugins.plans.parameters import secrecy
+from heat_plugins.plans.parameters import settings
+
+# What Heat says of a stack as long as all goes well.
+_QUOTES_NOTHING = re.compile(
+    r'|Stack \w+ (started|completed successfully)', re.ASCII
+)
+
+#: Tags of a plan's stack: that it is one, and from which content it is.
+TAG = 'deployment-plan'
+CONTENT_TAG = 'plan-content-'
+
+#: What is shown where there is no stack.
+NOT_DEPLOYED = 'NOT_DEPLOYED'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Started:
+    """A deployment that has begun.
+
+    :ivar before: when the stack's action before this one began; '' for a
+        new stack.
+    :ivar after_event: the id of the last event before it.
+    :ivar steps: what is to run when the stack is complete.
+    :ivar warnings: a sentence each.
+    """
+
+    stack_id: str
+    action: str
+    content_hash: str
+    before: str = ''
+    after_event: str | None = None
+    steps: tuple[steps_module.Step, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Status:
+    """How the deployment of a plan stands.
+
+    :ivar status: of the stack, or `NOT_DEPLOYED`.
+    :ivar deployed_hash: of the content that the stack is from; '' if no
+        deployment of a plan was its last update.
+    :ivar deployed_at: when that content was given to Heat, if recorded.
+    :ivar current: whether the plan is what was deployed.
+    """
+
+    plan: str
+    status: str
+    reason: str = ''
+    stack_id: str = ''
+    changed_at: str = ''
+    content_hash: str = ''
+    deployed_hash: str = ''
+    deployed_at: str = ''
+    current: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Preview:
+    """What a deployment would do; names of resources of the root template.
+
+    :ivar action: CREATE or UPDATE.
+    """
+
+    action: str
+    added: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Deployer:
+    """Deploys the plans of a project.
+
+    :param plans: the plans.
+    :param store: the project's object store.
+    :param stacks: the way to Heat.
+    """
+
+    def __init__(
+        self,
+        plans: service.Plans,
+        store: store_module.ObjectStore,
+        stacks: orchestration.Stacks,
+        *,
+        clock: abc.Callable[[], float] = time.time,
+    ) -> None:
+        self._plans = plans
+        self._store = store
+        self._stacks = stacks
+        self._clock = clock
+
+    def start(
+        self,
+        name: str,
+        *,
+        timeout: int | None = None,
+        take_over: bool = False,
+    ) -> Started:
+        """Begin to create or update the stack of a plan.
+
+        Done again while it goes on, with the plan unchanged, it returns the
+        deployment that has begun.
+
+        :param timeout: the most minutes that Heat may take.
+        :param take_over: whether the stack may be one that no plan has made.
+        :raises errors.Refused: the stack cannot be deployed to now, or what
+            the plan requires has not passed.
+        :raises errors.ServiceError: Heat does not take the plan.
+        """
+        with self._plans.lock(name) as plan:
+            wanted = steps_module.read(plan.environment)
+            stack = self._stacks.find(name)
+            _check(stack, plan, take_over)
+            if stack is not None and stack.in_progress:
+                return Started(
+                    stack_id=stack.id,
+                    action=stack.action,
+                    content_hash=plan.content_hash,
+                    steps=wanted,
+                )
+            annex = annexes.Annex(self._store, plan.container)
+            requirements.check(annex, plan, self._clock())
+            content = self._plans.resolve(plan)
+            records.write(
+                annex,
+                plan.content_hash,
+                content,
+                self._clock(),
+            )
+            options: dict[str, Any] = {
+                'tags': (TAG, f'{CONTENT_TAG}{plan.content_hash}'),
+                'timeout': timeout,
+            }
+            event = None
+            with secrecy.guarding(content):
+                if stack is None:
+                    stack_id = self._stacks.create(name, content, **options)
+                else:
+                    stack_id = stack.id
+                    event = self._stacks.last_event(stack)
+                    self._stacks.replace(stack, content, **options)
+            return Started(
+                stack_id=stack_id,
+                action='UPDATE' if stack else 'CREATE',
+                content_hash=plan.content_hash,
+                before=stack.changed_at if stack else '',
+                after_event=event,
+                steps=wanted,
+                warnings=settings.warnings(content, plan),
+            )
+
+    def preview(self, name: str, *, take_over: bool = False) -> Preview:
+        """Let Heat check a plan, values too, and change nothing.
+
+        :raises errors.ServiceError: Heat does not take the plan.
+        """
+        plan = self._plans.load(name)
+        steps_module.read(plan.environment)
+        stack = self._stacks.find(name)
+        _check(stack, plan, take_over)
+        content = self._plans.resolve(plan)
+        with secrecy.guarding(content):
+            if stack is None:
+                self._stacks.preview(name, content)
+                changes = {'added': _resources(content.template)}
+            else:
+                changes = dict(self._stacks.preview_replace(stack, content))
+        return Preview(
+            action='UPDATE' if stack else 'CREATE',
+            warnings=settings.warnings(content, plan),
+            **changes,
+        )
+
+    def status(self, name: str) -> Status:
+        """Return how the deployment of a plan stands, as Heat says."""
+        plan = self._plans.load(name)
+        stack = self._stacks.find(name)
+        if stack is None:
+            return Status(
+                plan=name, status=NOT_DEPLOYED, content_hash=plan.content_hash
+            )
+        tag = _content_tag(stack)
+        annex = annexes.Annex(self._store, plan.container)
+        record = records.find(annex, tag) if tag else None
+        return Status(
+            plan=name,
+            status=stack.status,
+            reason=self.mask(name)(stack.reason),
+            stack_id=stack.id,
+            changed_at=stack.changed_at,
+            content_hash=plan.content_hash,
+            deployed_hash=tag,
+            deployed_at=record.at if record else '',
+            current=_is_content(stack, plan),
+        )
+
+    def cancel(self, name: str) -> None:
+        """Stop a deployment where it stands; the stack fails.
+
+        :raises errors.Refused: none is in progress, or the stack of that
+            name is not the plan's.
+        """
+        stack = self._stacks.find(name)
+        if stack is None:
+            raise errors.NotFound(f'Plan {name} is not deployed')
+        if TAG not in stack.tags:
+            raise errors.Refused(
+                f'Stack {name} was not made from a plan. If it is to be '
+                'stopped all the same: openstack stack cancel --no-rollback '
+                f'{name}'
+            )
+        if not stack.in_progress or stack.action not in ('CREATE', 'UPDATE'):
+            raise errors.Refused(
+                f'There is nothing to cancel: stack {name} is {stack.status}'
+            )
+        self._stacks.cancel(stack)
+
+    def look(self, stack_id: str, before: str) -> following.Progress:
+        """Return how a deployment stands, and no counts.
+
+        :param before: as `start` has returned it.
+        """
+        stack = self._stacks.find(stack_id)
+        found = following.judge(stack, before)
+        if stack is None:
+            return found
+        mask = self.mask(stack.name)
+        return dataclasses.replace(found, reason=mask(found.reason))
+
+    def mask(self, name: str) -> abc.Callable[[str], str]:
+        """Return what masks the plan's secrets in words about its stack.
+
+        Resources quote their properties in what they say of a failure. What
+        the secrets are is read when there is such a thing to mask.
+        """
+
+        @functools.cache
+        def made() -> masking.Mask:
+            return masking.Mask(self._secrets(name))
+
+        def masked(said: str) -> str:
+            if _QUOTES_NOTHING.fullmatch(said):
+                return said
+            try:
+                return made().text(said)
+            except (errors.NotFound, errors.Unfinished):
+                return (
+                    'Heat says why; it is not repeated here, as it may quote '
+                    f'secrets of plan {name}, which is gone'
+                )
+            except store_errors.Unavailable as exc:
+                raise errors.Unavailable(str(exc), exc.status) from exc
+
+        return masked
+
+    def _secrets(self, name: str) -> abc.Collection[str]:
+        """Return those of what was deployed last, and of the plan now."""
+        plan = self._plans.load(name)
+        stack = self._stacks.find(name)
+        annex = annexes.Annex(self._store, plan.container)
+        tag = _content_tag(stack) if stack else ''
+        record = records.find(annex, tag) if tag else None
+        content = record.content if record else self._plans.resolve(plan)
+        own = secrecy.values(plan.environment, ())
+        return secrecy.of_content(content) | own
+
+
+def _check(
+    stack: orchestration.Stack | None, plan: plans.Plan, take_over: bool
+) -> None:
+    """Refuse what would harm a stack, or be refused later on."""
+    if stack is None:
+        return
+    if stack.action == 'DELETE':
+        raise errors.Refused(
+            f'Stack {stack.name} is {stack.status}; deploy the plan when it '
+            'is gone'
+        )
+    if TAG not in stack.tags and not take_over:
+        raise errors.Refused(
+            f'Stack {stack.name} was not made from a plan. To replace all of '
+            'it by the plan, ask for it to be taken over (--take-over; in a '
+            'workflow, take_over: true)'
+        )
+    if stack.in_progress and not _is_content(stack, plan):
+        raise errors.Refused(
+            f'Stack {stack.name} is {stack.status}; wait for its end, or '
+            'cancel it'
+        )
+
+
+def _resources(template: str) -> tuple[str, ...]:
+    # Of a nested stack Heat's preview has what is in it, and not its name.
+    found = texts.mapping(template, 'the root template')
+    return tuple(sorted(found.get('resources', found.get('Resources')) or ()))
+
+
+def _content_tag(stack: orchestration.Stack) -> str:
+    for tag in stack.tags:
+        if tag.startswith(CONTENT_TAG):
+            return tag.removeprefix(CONTENT_TAG)
+    return ''
+
+
+def _is_content(stack: orchestration.Stack, plan: plans.Plan) -> bool:
+    return _content_tag(stack) == plan.content_hash

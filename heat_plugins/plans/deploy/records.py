@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was deployed of a plan, exactly, and when."""
+
+from collections import abc
+import contextlib
+import dataclasses
+import datetime
+from typing import Any, Self
+
+from heat_plugins.plans.content import annex as annexes
+from heat_plugins.plans.content import references
+
+#: So many deployments of a plan are remembered.
+KEPT = 10
+
+_PREFIX = 'deployed/'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Record:
+    """A content that Heat was given, secrets and all.
+
+    :ivar at: in UTC, as in 2026-11-21T01:40:36Z.
+    :ivar content_hash: of the plan at that time.
+    :ivar content: what was sent.
+    """
+
+    at: str
+    content_hash: str
+    content: references.Resolved = dataclasses.field(repr=False)
+
+    @classmethod
+    def from_dict(cls, found: abc.Mapping[str, Any]) -> Self:
+        content = found['content']
+        return cls(
+            at=found['at'],
+            content_hash=found['content_hash'],
+            content=references.Resolved(
+                template=content['template'],
+                environments=tuple(content['environments']),
+                files=content['files'],
+            ),
+        )
+
+
+def write(
+    annex: annexes.Annex,
+    content_hash: str,
+    content: references.Resolved,
+    now: float,
+) -> None:
+    """Record a content, and forget those before the last few."""
+    when = datetime.datetime.fromtimestamp(now, datetime.UTC)
+    at = when.strftime('%Y-%m-%dT%H:%M:%SZ')
+    value = {
+        'at': at,
+        'content_hash': content_hash,
+        'content': {
+            'template': content.template,
+            'environments': list(content.environments),
+            'files': dict(content.files),
+        },
+    }
+    annex.write(f'{_PREFIX}{at}-{content_hash[:12]}', value)
+    for surplus in annex.names(_PREFIX)[:-KEPT]:
+        annex.delete(surplus)
+
+
+def find(annex: annexes.Annex, content_hash: str) -> Record | None:
+    """Return the latest record of a content."""
+    for name in reversed(annex.names(_PREFIX)):
+        if name.endswith(content_hash[:12]):
+            found = annex.read(name)
+            # Whoever may write into the container may garble it.
+            with contextlib.suppress(LookupError, TypeError, AttributeError):
+                if found['content_hash'] == content_hash:
+                    return Record.from_dict(found)
+    return None

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What must have passed before a plan is deployed.
+
+``plan-environment.yaml`` names groups of the plan's own validations::
+
+    required_validations: [prep, pre - deployment]
+
+That they have passed counts for the content that they were run with, and for
+a while: they look at a world that changes.
+"""
+
+import hashlib
+from typing import Final
+
+from heat_plugins.plans import errors
+from heat_plugins.plans.content import annex as annexes
+from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import plan as plans
+
+#: The section of the file.
+SECTION: Final = 'required_validations'
+
+#: For so many seconds it counts that a group has passed.
+VALID: Final = 3600
+
+_PREFIX = 'validated/'
+
+
+def read(environment: environments.PlanEnvironment) -> tuple[str, ...]:
+    """Return the groups that a plan names.
+
+    :raises errors.Invalid: its section is no list of groups.
+    """
+    found = environment.more.get(SECTION)
+    if found is None:
+        return ()
+    if not isinstance(found, list) or not all(
+        isinstance(one, str) and one.strip() for one in found
+    ):
+        raise errors.Invalid(
+            f'{SECTION} of {environments.PATH} is no list of groups'
+        )
+    return tuple(dict.fromkeys(found))
+
+
+def record(
+    annex: annexes.Annex, content_hash: str, group: str, now: float
+) -> None:
+    """Record that a group has passed with a content."""
+    annex.write(
+        _name(group),
+        {'group': group, 'content_hash': content_hash, 'at': now},
+    )
+
+
+def check(annex: annexes.Annex, plan: plans.Plan, now: float) -> None:
+    """Refuse a deployment for which a group has not passed.
+
+    :raises errors.Refused: so it is.
+    """
+    for group in read(plan.environment):
+        found = annex.read(_name(group))
+        if not (
+            isinstance(found, dict)
+            and found.get('content_hash') == plan.content_hash
+            and now - float(found.get('at') or 0) < VALID
+        ):
+            raise errors.Refused(
+                f'The validations of group {group} have not passed for what '
+                f'plan {plan.name} is now, within the last '
+                f'{VALID // 60} minutes. Run them: openstack deployment plan '
+                f'validation run {plan.name} --group {group}'
+            )
+
+
+def _name(group: str) -> str:
+    return f'{_PREFIX}{hashlib.sha256(group.encode()).hexdigest()[:16]}'

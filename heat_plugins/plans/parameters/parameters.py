@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parameters of a plan: those of each template, and those to be set."""
+
+from collections import abc
+import dataclasses
+import enum
+from typing import Any, Self
+
+from heat_plugins.plans import errors
+from heat_plugins.plans.content import texts
+
+
+class Origin(enum.StrEnum):
+    """Where the value of a parameter comes from."""
+
+    #: It was set in the plan.
+    PLAN = 'plan'
+    #: A workflow has worked it out for the plan.
+    DERIVED = 'derived'
+    #: It was generated for the plan.
+    GENERATED = 'generated'
+    #: An environment sets it.
+    ENVIRONMENT = 'environment'
+    #: The template's own.
+    DEFAULT = 'default'
+    #: The template around hands it down; nothing else counts there.
+    PARENT = 'parent'
+    #: From nowhere: the plan cannot be deployed before it is set.
+    MISSING = 'missing'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A parameter of one template.
+
+    :ivar type: as in HOT: string, number, json, boolean or
+        comma_delimited_list.
+    :ivar default: the template's own; None if it has none.
+    :ivar value: what counts; None if there is none.
+    :ivar hidden: whether `default` and `value` are masked.
+    :ivar constraints: by Heat's names, such as ``MinValue``.
+    """
+
+    name: str
+    type: str
+    label: str = ''
+    description: str = ''
+    default: Any = dataclasses.field(default=None, repr=False)
+    value: Any = dataclasses.field(default=None, repr=False)
+    origin: Origin = Origin.DEFAULT
+    hidden: bool = False
+    constraints: abc.Mapping[str, Any] = dataclasses.field(
+        default_factory=dict
+    )
+    tags: tuple[str, ...] = ()
+
+    @classmethod
+    def from_dict(cls, found: abc.Mapping[str, Any]) -> Self:
+        """Make it again from what `dataclasses.asdict` has made of one."""
+        more = {
+            'origin': Origin(found['origin']),
+            'tags': tuple(found['tags']),
+        }
+        return cls(**{**found, **more})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Template:
+    """A template, at its place in the tree.
+
+    :ivar path: names of resources, from the root down; '' for the root.
+    :ivar type: the resource type that it stands for.
+    """
+
+    path: str
+    type: str = ''
+    description: str = ''
+    parameters: tuple[Parameter, ...] = ()
+    nested: tuple['Template', ...] = ()
+
+    @classmethod
+    def from_dict(cls, found: abc.Mapping[str, Any]) -> Self:
+        """Make it again from what `dataclasses.asdict` has made of one."""
+        more = {
+            'parameters': tuple(map(Parameter.from_dict, found['parameters'])),
+            'nested': tuple(map(cls.from_dict, found['nested'])),
+        }
+        return cls(**{**found, **more})
+
+    def walk(self) -> abc.Iterator['Template']:
+        """Return this template and all below it."""
+        yield self
+        for one in self.nested:
+            yield from one.walk()
+
+    def within(self, path: str) -> bool:
+        return f'{self.path}.'.startswith(f'{path}.')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Effective:
+    """A parameter that can be set, wherever it is used.
+
+    :ivar parameter: as the first template that has it says.
+    :ivar others: as others say that have it with other constraints.
+    :ivar paths: of all templates that have it.
+    """
+
+    parameter: Parameter
+    others: tuple[Parameter, ...] = ()
+    paths: tuple[str, ...] = ()
+
+
+def declared(template: str) -> dict[str, abc.Mapping[str, Any]]:
+    """Return what a template says of its parameters; nothing if it is none."""
+    try:
+        found = texts.mapping(template, 'a template')
+    except errors.Invalid:
+        return {}
+    section = found.get('parameters', found.get('Parameters'))
+    if not isinstance(section, dict):
+        return {}
+    return {
+        name: one for name, one in section.items() if isinstance(one, dict)
+    }
+
+
+def effective(root: Template, within: str = '') -> dict[str, Effective]:
+    """Return the parameters that can be set, by name, the root's first.
+
+    :param within: only those of a template, and those below it.
+    """
+    found: dict[str, Effective] = {}
+    for template in root.walk():
+        if within and not template.within(within):
+            continue
+        for parameter in template.parameters:
+            if parameter.origin is Origin.PARENT:
+                continue
+            known = found.get(parameter.name)
+            if known is None:
+                found[parameter.name] = Effective(
+                    parameter=parameter, paths=(template.path,)
+                )
+                continue
+            found[parameter.name] = dataclasses.replace(
+                known,
+                others=known.others
+                if _checks_alike(parameter, known)
+                else (*known.others, parameter),
+                paths=(*known.paths, template.path),
+            )
+    return found
+
+
+def _checks_alike(parameter: Parameter, known: Effective) -> bool:
+    return any(
+        (parameter.type, parameter.constraints) == (one.type, one.constraints)
+        for one in (known.parameter, *known.others)
+    )
+
+
+def is_of_role(
+    parameter: Parameter, paths: abc.Iterable[str], role: str
+) -> bool:
+    """Return whether a parameter belongs to a role.
+
+    One does that has the role's name in front, or that a template below the
+    resource of that name has.
+    """
+    return parameter.name.startswith(role) or any(
+        f'{path}.'.startswith(f'{role}.') for path in paths
+    )
+
+
+def hidden_in(root: Template) -> frozenset[str]:
+    """Return the names of the hidden parameters of a tree."""
+    return frozenset(
+        parameter.name
+        for template in root.walk()
+        for parameter in template.parameters
+        if parameter.hidden
+    )
