@@ -12,9 +12,9 @@ the thread; whoever looks next settles the runs then.
 import threading
 
 from heat_plugins import foreign
-from heat_plugins.runs import ledger as ledgers
 from heat_plugins.runs import run as runs
-from heat_plugins.runs import waiting
+from heat_plugins.runs.follow import waiting
+from heat_plugins.runs.records import ledger as ledgers
 
 LOG = foreign.logger(__name__)
 

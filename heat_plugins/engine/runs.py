@@ -7,11 +7,11 @@ from heat_plugins import foreign
 from heat_plugins.engine import deploying
 from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.runs import ledger
-from heat_plugins.runs import names as run_names
-from heat_plugins.runs import orphans
-from heat_plugins.runs import records
-from heat_plugins.runs import retention
+from heat_plugins.runs.records import ledger
+from heat_plugins.runs.records import names as run_names
+from heat_plugins.runs.records import orphans
+from heat_plugins.runs.records import records
+from heat_plugins.runs.records import retention
 from heat_plugins.signals import names
 
 LOG = foreign.logger(__name__)

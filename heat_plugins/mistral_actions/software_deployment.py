@@ -13,7 +13,7 @@ from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import errors
 from heat_plugins.runs import service as services
-from heat_plugins.runs import starting
+from heat_plugins.runs.start import starting
 
 
 def service(context):

@@ -11,8 +11,8 @@ from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import following
 from heat_plugins.osc import ordering
-from heat_plugins.runs import batch as batches
 from heat_plugins.runs import errors
+from heat_plugins.runs.start import batch as batches
 
 # What a list has of an action; the name stands in for the server in tables.
 _LISTED = ('Resource', 'Action', 'Tool', 'Server', 'Inputs')

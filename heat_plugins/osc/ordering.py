@@ -4,8 +4,8 @@
 from osc_lib import utils
 
 from heat_plugins.osc import common
-from heat_plugins.runs import retention
-from heat_plugins.runs import starting
+from heat_plugins.runs.records import retention
+from heat_plugins.runs.start import starting
 
 # How many finished runs to keep, where no option says so.
 _NUMBER, _DAYS = 'HEAT_PLUGINS_KEEP_RUNS', 'HEAT_PLUGINS_KEEP_DAYS'

@@ -9,7 +9,7 @@ from heat_plugins.resources import signal_events
 from heat_plugins.resources import signallers
 from heat_plugins.resources import transports
 from heat_plugins.runs import errors
-from heat_plugins.runs import triggers
+from heat_plugins.runs.start import triggers
 
 # What Heat does first in the stack of the members, and what it does last.
 _FIRST = 'before_all_members'

@@ -8,7 +8,7 @@ from heat_plugins.engine import runs
 from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import errors
 from heat_plugins.resources import transports
-from heat_plugins.runs import names as run_names
+from heat_plugins.runs.records import names as run_names
 from heat_plugins.signals import names
 
 

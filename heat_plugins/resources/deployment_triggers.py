@@ -17,12 +17,12 @@ from heat_plugins.resources import signal_events
 from heat_plugins.resources import signallers
 from heat_plugins.resources import transports
 from heat_plugins.runs import errors as run_errors
-from heat_plugins.runs import names as run_names
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import starting
 from heat_plugins.runs import summary
-from heat_plugins.runs import targets
-from heat_plugins.runs import triggers
+from heat_plugins.runs.records import names as run_names
+from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import targets
+from heat_plugins.runs.start import triggers
 
 LOG = foreign.logger(__name__)
 

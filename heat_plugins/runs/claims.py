@@ -11,9 +11,9 @@ from collections import abc
 
 from heat_plugins.objectstore import claims
 from heat_plugins.runs import errors
-from heat_plugins.runs import names
-from heat_plugins.runs import records
 from heat_plugins.runs import run as runs
+from heat_plugins.runs.records import names
+from heat_plugins.runs.records import records
 
 
 class Claims:

@@ -16,7 +16,7 @@
 What the object store answers is told by `heat_plugins.objectstore.errors`.
 """
 
-from heat_plugins.runs import names
+from heat_plugins.runs.records import names
 
 
 class RunError(Exception):

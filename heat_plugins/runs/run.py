@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from heat_plugins import bounds
 from heat_plugins import masking
-from heat_plugins.runs import names
+from heat_plugins.runs.records import names
 from heat_plugins.signals import body
 from heat_plugins.signals import names as signal_names
 

@@ -11,15 +11,15 @@ from heat_plugins import bounds
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import errors
-from heat_plugins.runs import ledger
-from heat_plugins.runs import names
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import records
-from heat_plugins.runs import retention
 from heat_plugins.runs import run as runs
-from heat_plugins.runs import starting
-from heat_plugins.runs import targets
-from heat_plugins.runs import unreadable
+from heat_plugins.runs.records import ledger
+from heat_plugins.runs.records import names
+from heat_plugins.runs.records import records
+from heat_plugins.runs.records import retention
+from heat_plugins.runs.records import unreadable
+from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import targets
 
 _FAILURES = (runs.State.FAILED, runs.State.TIMED_OUT)
 

@@ -14,7 +14,7 @@ from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import service
-from heat_plugins.runs import targets
+from heat_plugins.runs.start import targets
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import events
 from heat_plugins.timeline import folding

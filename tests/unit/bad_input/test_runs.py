@@ -11,15 +11,15 @@ import pytest
 from heat_plugins.configs import actions
 from heat_plugins.objectstore import errors as signal_errors
 from heat_plugins.runs import errors
-from heat_plugins.runs import names
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import reports
-from heat_plugins.runs import retention
 from heat_plugins.runs import run as runs
-from heat_plugins.runs import schema
-from heat_plugins.runs import starting
 from heat_plugins.runs import summary
-from heat_plugins.runs import targets
+from heat_plugins.runs.follow import reports
+from heat_plugins.runs.records import names
+from heat_plugins.runs.records import retention
+from heat_plugins.runs.start import schema
+from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import targets
 from heat_plugins.signals import body
 from tests.unit.bad_input import anything
 

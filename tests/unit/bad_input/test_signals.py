@@ -10,7 +10,7 @@ import pytest
 from heat_plugins import masking
 from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import tempurl
-from heat_plugins.runs import triggers
+from heat_plugins.runs.start import triggers
 from heat_plugins.signals import body
 from tests.unit.bad_input import anything
 

@@ -15,12 +15,12 @@ from heat_plugins.nodes import addresses
 from heat_plugins.nodes import reading
 from heat_plugins.plans import errors as plan_errors
 from heat_plugins.runs import errors
-from heat_plugins.runs import names
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import reports
 from heat_plugins.runs import run as runs
-from heat_plugins.runs import schema
-from heat_plugins.runs import targets
+from heat_plugins.runs.follow import reports
+from heat_plugins.runs.records import names
+from heat_plugins.runs.start import schema
+from heat_plugins.runs.start import targets
 from heat_plugins.signals import body
 from heat_plugins.timeline import events
 from heat_plugins.validations import inventory

@@ -6,7 +6,7 @@ from unittest import mock
 from heat_plugins.engine import following
 from heat_plugins.objectstore import errors
 from heat_plugins.runs import run as runs
-from heat_plugins.runs import starting
+from heat_plugins.runs.start import starting
 from tests.unit.runs import base
 
 

@@ -9,7 +9,7 @@ from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import software_deployment
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.runs import errors
-from heat_plugins.runs import names
+from heat_plugins.runs.records import names
 from tests.unit.mistral_actions import base
 from tests.unit.runs import base as runs_base
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of a deployment's actions end when its stack goes."""
 
-from heat_plugins.runs import records
 from heat_plugins.runs import run as runs
+from heat_plugins.runs.records import records
 from tests.unit.resources import deployments
 
 

@@ -6,10 +6,10 @@ import json
 import testtools
 
 from heat_plugins.objectstore import keys
-from heat_plugins.runs import names
-from heat_plugins.runs import records
 from heat_plugins.runs import service
-from heat_plugins.runs import starting
+from heat_plugins.runs.records import names
+from heat_plugins.runs.records import records
+from heat_plugins.runs.start import starting
 from tests.unit import fake_swift
 from tests.unit.runs import fake_heat
 

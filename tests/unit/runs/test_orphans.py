@@ -5,8 +5,8 @@ import dataclasses
 
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.runs import errors
-from heat_plugins.runs import orphans
 from heat_plugins.runs import run as runs
+from heat_plugins.runs.records import orphans
 from tests.unit.runs import base
 
 

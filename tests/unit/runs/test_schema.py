@@ -4,7 +4,7 @@
 import testtools
 
 from heat_plugins.runs import errors
-from heat_plugins.runs import schema
+from heat_plugins.runs.start import schema
 
 FITS = {
     'Number': [('7', 7), ('1.5', 1.5), (7, 7), (' 7 ', 7), ('-1e3', -1000.0)],

@@ -5,12 +5,12 @@ import dataclasses
 import json
 
 from heat_plugins.runs import errors
-from heat_plugins.runs import names
-from heat_plugins.runs import retention
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import service
-from heat_plugins.runs import settling
-from heat_plugins.runs import starting
+from heat_plugins.runs.follow import settling
+from heat_plugins.runs.records import names
+from heat_plugins.runs.records import retention
+from heat_plugins.runs.start import starting
 from heat_plugins.signals import names as signal_names
 from tests.unit.runs import base
 

@@ -6,8 +6,8 @@ import dataclasses
 from heat_plugins.objectstore import claims
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.runs import errors
-from heat_plugins.runs import names
 from heat_plugins.runs import run as runs
+from heat_plugins.runs.records import names
 from tests.unit.runs import base
 
 

@@ -3,7 +3,7 @@
 
 import testtools
 
-from heat_plugins.runs import triggers
+from heat_plugins.runs.start import triggers
 
 
 class ReadTest(testtools.TestCase):

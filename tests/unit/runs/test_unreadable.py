@@ -5,11 +5,11 @@ import dataclasses
 import json
 
 from heat_plugins.runs import errors
-from heat_plugins.runs import names
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import service
-from heat_plugins.runs import starting
-from heat_plugins.runs import unreadable
+from heat_plugins.runs.records import names
+from heat_plugins.runs.records import unreadable
+from heat_plugins.runs.start import starting
 from tests.unit.runs import base
 
 State = runs.State

@@ -3,7 +3,7 @@
 
 from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
-from heat_plugins.runs import waiting
+from heat_plugins.runs.follow import waiting
 from tests.unit.runs import base
 
 State = runs.State

@@ -4,7 +4,7 @@
 from collections import abc
 import dataclasses
 
-from heat_plugins.runs import names
+from heat_plugins.runs.records import names
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,8 @@ from heat_plugins import masking
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import errors
-from heat_plugins.runs import names
 from heat_plugins.runs import run as runs
+from heat_plugins.runs.records import names
 from heat_plugins.signals import arrivals
 from heat_plugins.signals import body
 from heat_plugins.signals import names as signal_names

@@ -12,8 +12,8 @@ from heat_plugins.configs import actions
 from heat_plugins.configs import handover
 from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import schema
-from heat_plugins.runs import sources
+from heat_plugins.runs.start import schema
+from heat_plugins.runs.start import sources
 from heat_plugins.signals import beginning
 
 _KINDS = (

@@ -8,8 +8,8 @@ from heat_plugins.configs import actions
 from heat_plugins.configs import handover
 from heat_plugins.configs import hidden
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import schema
-from heat_plugins.runs import targets
+from heat_plugins.runs.start import schema
+from heat_plugins.runs.start import targets
 from heat_plugins.signals import beginning
 
 TRANSPORT = 'TEMP_URL_POLL'

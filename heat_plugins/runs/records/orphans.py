@@ -18,12 +18,12 @@ import contextlib
 from heat_plugins import foreign
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.runs import errors
-from heat_plugins.runs import names
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import records
 from heat_plugins.runs import run as runs
-from heat_plugins.runs import starting
-from heat_plugins.runs import unreadable
+from heat_plugins.runs.records import names
+from heat_plugins.runs.records import records
+from heat_plugins.runs.records import unreadable
+from heat_plugins.runs.start import starting
 
 LOG = foreign.logger(__name__)
 

@@ -13,14 +13,14 @@ from heat_plugins.configs import hooks
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import claims
-from heat_plugins.runs import derived
 from heat_plugins.runs import errors
-from heat_plugins.runs import names
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import records
 from heat_plugins.runs import run as runs
-from heat_plugins.runs import schema
-from heat_plugins.runs import targets
+from heat_plugins.runs.records import names
+from heat_plugins.runs.records import records
+from heat_plugins.runs.start import derived
+from heat_plugins.runs.start import schema
+from heat_plugins.runs.start import targets
 
 LOG = foreign.logger(__name__)
 

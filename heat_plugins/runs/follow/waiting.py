@@ -7,11 +7,11 @@ import time
 
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.runs import errors
-from heat_plugins.runs import names
-from heat_plugins.runs import records
 from heat_plugins.runs import run as runs
-from heat_plugins.runs import settling
-from heat_plugins.runs import unreadable
+from heat_plugins.runs.follow import settling
+from heat_plugins.runs.records import names
+from heat_plugins.runs.records import records
+from heat_plugins.runs.records import unreadable
 
 #: Called with a run when something about it has changed.
 Watch = abc.Callable[[runs.Run], None]

@@ -8,10 +8,10 @@ on that deployment, until somebody has it forgotten.
 
 from heat_plugins import foreign
 from heat_plugins.runs import errors
-from heat_plugins.runs import names
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import records
-from heat_plugins.runs import starting
+from heat_plugins.runs.records import names
+from heat_plugins.runs.records import records
+from heat_plugins.runs.start import starting
 
 LOG = foreign.logger(__name__)
 

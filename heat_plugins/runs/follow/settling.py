@@ -21,10 +21,10 @@ from heat_plugins.configs import hooks
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import records
-from heat_plugins.runs import reports
 from heat_plugins.runs import run as runs
-from heat_plugins.runs import starting
+from heat_plugins.runs.follow import reports
+from heat_plugins.runs.records import records
+from heat_plugins.runs.start import starting
 from heat_plugins.signals import beginning
 from heat_plugins.signals import body
 

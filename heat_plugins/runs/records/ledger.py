@@ -14,16 +14,16 @@ from heat_plugins.configs import hooks
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import errors
-from heat_plugins.runs import names
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import records
-from heat_plugins.runs import retention
 from heat_plugins.runs import run as runs
-from heat_plugins.runs import settling
-from heat_plugins.runs import starting
-from heat_plugins.runs import targets
-from heat_plugins.runs import unreadable
-from heat_plugins.runs import waiting
+from heat_plugins.runs.follow import settling
+from heat_plugins.runs.follow import waiting
+from heat_plugins.runs.records import names
+from heat_plugins.runs.records import records
+from heat_plugins.runs.records import retention
+from heat_plugins.runs.records import unreadable
+from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import targets
 
 # Announcements of one action that are settled before another one is made.
 # The oldest comes first; after it there are those who start at the same time.
