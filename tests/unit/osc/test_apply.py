@@ -4,8 +4,8 @@
 import fixtures
 from osc_lib import exceptions
 
-from heat_plugins.osc import apply
-from heat_plugins.osc import run
+from heat_plugins.osc.runs import apply
+from heat_plugins.osc.runs import run
 from tests.unit.osc import base
 
 

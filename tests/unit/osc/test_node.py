@@ -12,8 +12,8 @@ from osc_lib import exceptions
 from heat_plugins.clients import mistral_executions
 from heat_plugins.nodes import operations
 from heat_plugins.osc import common
-from heat_plugins.osc import node
-from heat_plugins.osc import node_ways
+from heat_plugins.osc.nodes import node
+from heat_plugins.osc.nodes import node_ways
 from heat_plugins.plans import errors
 from tests.unit import fake_swift
 from tests.unit.nodes import fake_ironic

@@ -9,10 +9,10 @@ import tempfile
 
 from heat_plugins.content import tarballs
 from heat_plugins.osc import common
-from heat_plugins.osc import plan
-from heat_plugins.osc import plan_choose
-from heat_plugins.osc import plan_deploy
-from heat_plugins.osc import plan_ways
+from heat_plugins.osc.plans import plan
+from heat_plugins.osc.plans import plan_choose
+from heat_plugins.osc.plans import plan_deploy
+from heat_plugins.osc.plans import plan_ways
 from heat_plugins.plans import operations
 from heat_plugins.plans.content import texts
 from heat_plugins.plans.deploy import steps

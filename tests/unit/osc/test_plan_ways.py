@@ -9,7 +9,7 @@ import testtools
 from heat_plugins import pool
 from heat_plugins.clients import mistral_executions
 from heat_plugins.objectstore import errors as store_errors
-from heat_plugins.osc import plan_ways
+from heat_plugins.osc.plans import plan_ways
 from heat_plugins.plans import errors
 from heat_plugins.plans import operations
 from tests.unit.plans import fakes

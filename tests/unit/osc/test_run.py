@@ -10,9 +10,9 @@ import sys
 from osc_lib import exceptions
 import testtools
 
-from heat_plugins.osc import action
 from heat_plugins.osc import common
-from heat_plugins.osc import run
+from heat_plugins.osc.runs import action
+from heat_plugins.osc.runs import run
 from heat_plugins.runs import service as services
 from tests.unit.osc import base
 from tests.unit.runs import fake_heat

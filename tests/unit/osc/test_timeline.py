@@ -8,7 +8,7 @@ import fixtures
 from osc_lib import exceptions
 
 from heat_plugins.osc import common
-from heat_plugins.osc import timeline
+from heat_plugins.osc.runs import timeline
 from tests.unit.osc import base
 
 

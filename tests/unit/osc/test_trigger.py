@@ -6,10 +6,10 @@ import argparse
 import fixtures
 from osc_lib import exceptions
 
-from heat_plugins.osc import action
 from heat_plugins.osc import common
 from heat_plugins.osc import progress
-from heat_plugins.osc import run
+from heat_plugins.osc.runs import action
+from heat_plugins.osc.runs import run
 from tests.unit.osc import base
 
 

@@ -7,11 +7,11 @@ import tempfile
 
 from heat_plugins.clients import mistral_executions
 from heat_plugins.osc import common
-from heat_plugins.osc import plan_deploy
-from heat_plugins.osc import plan_ways
-from heat_plugins.osc import validation
-from heat_plugins.osc import validation_result
-from heat_plugins.osc import validation_ways
+from heat_plugins.osc.plans import plan_deploy
+from heat_plugins.osc.plans import plan_ways
+from heat_plugins.osc.validations import validation
+from heat_plugins.osc.validations import validation_result
+from heat_plugins.osc.validations import validation_ways
 from heat_plugins.plans import errors
 from heat_plugins.plans import operations
 from heat_plugins.validations import runs

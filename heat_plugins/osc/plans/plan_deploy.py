@@ -3,8 +3,8 @@
 
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
-from heat_plugins.osc import plan_common
 from heat_plugins.osc import progress
+from heat_plugins.osc.plans import plan_common
 from heat_plugins.plans import errors
 
 _SHOWN = (

@@ -7,10 +7,10 @@ from osc_lib import exceptions
 
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
-from heat_plugins.osc import plan_common
 from heat_plugins.osc import progress
-from heat_plugins.osc import validation_common
-from heat_plugins.osc import validation_ways
+from heat_plugins.osc.plans import plan_common
+from heat_plugins.osc.validations import validation_common
+from heat_plugins.osc.validations import validation_ways
 from heat_plugins.validations import running
 
 # Seconds for which a run that was stopped is waited for.

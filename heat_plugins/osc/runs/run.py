@@ -6,8 +6,8 @@ from osc_lib import exceptions
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
-from heat_plugins.osc import following
-from heat_plugins.osc import ordering
+from heat_plugins.osc.runs import following
+from heat_plugins.osc.runs import ordering
 from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import service as services

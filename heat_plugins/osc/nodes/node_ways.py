@@ -9,7 +9,7 @@ from osc_lib import exceptions
 
 from heat_plugins.clients import ironic
 from heat_plugins.nodes import operations
-from heat_plugins.osc import plan_ways
+from heat_plugins.osc.plans import plan_ways
 from heat_plugins.plans import codes
 from heat_plugins.plans import errors
 

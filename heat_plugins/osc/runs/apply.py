@@ -3,8 +3,8 @@
 
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
-from heat_plugins.osc import following
-from heat_plugins.osc import ordering
+from heat_plugins.osc.runs import following
+from heat_plugins.osc.runs import ordering
 from heat_plugins.runs import orchestration
 
 

@@ -3,8 +3,8 @@
 
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
-from heat_plugins.osc import validation_common
-from heat_plugins.osc import validation_ways
+from heat_plugins.osc.validations import validation_common
+from heat_plugins.osc.validations import validation_ways
 
 
 class ListResults(common.Report):

@@ -9,8 +9,8 @@ from osc_lib import exceptions
 from heat_plugins import bounds
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
-from heat_plugins.osc import following
-from heat_plugins.osc import ordering
+from heat_plugins.osc.runs import following
+from heat_plugins.osc.runs import ordering
 from heat_plugins.runs import errors
 from heat_plugins.runs.start import batch as batches
 

@@ -10,7 +10,7 @@ from heat_plugins.content import git
 from heat_plugins.content import sources
 from heat_plugins.content import tarballs
 from heat_plugins.osc import common
-from heat_plugins.osc import plan_ways
+from heat_plugins.osc.plans import plan_ways
 
 
 class PlanCommand(common.Report):

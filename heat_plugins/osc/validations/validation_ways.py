@@ -8,7 +8,7 @@ import time
 from osc_lib import exceptions
 
 from heat_plugins.objectstore import errors as store_errors
-from heat_plugins.osc import plan_ways
+from heat_plugins.osc.plans import plan_ways
 from heat_plugins.plans import codes
 from heat_plugins.plans import errors
 from heat_plugins.validations import ledger as ledgers

@@ -11,8 +11,8 @@ from heat_plugins.nodes import operations
 from heat_plugins.nodes import registering
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
-from heat_plugins.osc import node_ways
-from heat_plugins.osc import plan_common
+from heat_plugins.osc.nodes import node_ways
+from heat_plugins.osc.plans import plan_common
 
 
 class NodeCommand(plan_common.PlanCommand):

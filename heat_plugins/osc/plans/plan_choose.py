@@ -6,7 +6,7 @@ from osc_lib import exceptions
 from heat_plugins import bounds
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
-from heat_plugins.osc import plan_common
+from heat_plugins.osc.plans import plan_common
 from heat_plugins.plans.parameters import parameters
 
 # Capabilities
