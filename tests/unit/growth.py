@@ -15,6 +15,9 @@ _ENOUGH = 5 * _MEASURABLE
 # Linear work takes twice as long for twice the input; quadratic, four times.
 _FACTOR = 3
 
+# In so many doublings, one after another, it takes too long.
+_DOUBLINGS = 2
+
 # A machine that is busy spoils a measurement, but not several in a row.
 _TRIES = 4
 
@@ -34,11 +37,12 @@ def check(
     :param read: the reader; a ValueError or the like is for it to catch.
     :param made: returns an input of a size; making it is not measured.
     :param start: the first size.
-    :param largest: the last size.
+    :param largest: the last size, unless reading it took too long.
     """
     size = start
     before = _seconds(read, made(size))
-    while size < largest:
+    grown = 0
+    while size < largest or grown:
         size *= 2
         value = made(size)
         after = _seconds(read, value)
@@ -46,14 +50,17 @@ def check(
             for _ in range(_TRIES):
                 before = min(before, _seconds(read, made(size // 2)))
                 after = min(after, _seconds(read, value))
-                if after <= _FACTOR * before:
-                    break
-            else:
+            # What is faster than its input grows at each doubling; a cache
+            # that is too small is met at one.
+            grown = grown + 1 if after > _FACTOR * before else 0
+            if grown == _DOUBLINGS:
                 raise AssertionError(
                     f'reading {size // 2} took {before:.3f} s of CPU, and '
                     f'reading {size}, {after:.3f} s'
                 )
-        if after >= _ENOUGH:
+        else:
+            grown = 0
+        if after >= _ENOUGH and not grown:
             return
         before = after
 
