@@ -46,17 +46,16 @@ class Pool:
         """
         done = 0
         lock = threading.Lock()
-        failed = threading.Event()
+        errors: list[BaseException] = []
 
         def call(thing: _Thing) -> _Result:
             nonlocal done
-            # They begin in order, so the error comes before all of these.
-            if failed.is_set():
+            if errors:
                 raise futures.CancelledError
             try:
                 result = self.insist(function, thing)
-            except BaseException:
-                failed.set()
+            except BaseException as exc:
+                errors.append(exc)
                 raise
             if progress is not None:
                 with lock:
@@ -68,8 +67,11 @@ class Pool:
             begun = [executor.submit(call, thing) for thing in things]
             try:
                 return [one.result() for one in begun]
-            except BaseException:
+            except BaseException as exc:
                 executor.shutdown(cancel_futures=True)
+                # A thing before the one that failed may not have begun.
+                if errors and isinstance(exc, futures.CancelledError):
+                    raise errors[0] from None
                 raise
 
     def pause(self) -> None:

@@ -1,12 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many requests are made at a time, but not too many."""
 
+from concurrent import futures
 import threading
 
 import testtools
 
 from heat_plugins import pool
 from heat_plugins.objectstore import errors
+
+
+class LastFirst(futures.ThreadPoolExecutor):
+    """Begins the second of two calls before the first."""
+
+    def __init__(self, workers):
+        super().__init__(workers)
+        self.calls = []
+
+    def submit(self, function, thing):
+        future = futures.Future()
+        self.calls.insert(0, (future, function, thing))
+        for call in self.calls if len(self.calls) == 2 else ():
+            self.run(*call)
+        return future
+
+    @staticmethod
+    def run(future, function, thing):
+        try:
+            future.set_result(function(thing))
+        except BaseException as exc:
+            future.set_exception(exc)
 
 
 class PoolTest(testtools.TestCase):
@@ -66,3 +89,14 @@ class PoolTest(testtools.TestCase):
 
             self.assertRaises(type(error), self.pool.insist, call, 'a')
             self.assertEqual(times, len(calls))
+
+    def test_the_error_is_told_though_what_comes_before_it_has_not_begun(self):
+        self.patch(futures, 'ThreadPoolExecutor', LastFirst)
+
+        def call(thing):
+            raise ZeroDivisionError(thing)
+
+        exc = self.assertRaises(
+            ZeroDivisionError, pool.Pool().each, call, ['a', 'b']
+        )
+        self.assertEqual('b', str(exc))
