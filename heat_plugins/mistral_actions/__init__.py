@@ -3,5 +3,5 @@
 
 Mistral hands an action from its engine to its executors as what ``vars``
 says of it, and makes it again there without ``__init__``: an action has its
-arguments for attributes, and nothing else.
+arguments for attributes, and nothing else. `making` sees to that.
 """

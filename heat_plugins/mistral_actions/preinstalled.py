@@ -4,7 +4,7 @@
 import pathlib
 
 
-def paths():
+def paths() -> list[str]:
     """Return the paths of their definitions, as Mistral asks for them."""
     folder = pathlib.Path(__file__).with_name('workflows')
     return sorted(str(path) for path in folder.glob('*.yaml'))

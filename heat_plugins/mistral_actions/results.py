@@ -1,20 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What actions return: values that Mistral can store, and never a secret."""
 
-import time
+from typing import Any
 
 from heat_plugins import foreign
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.runs import errors
-from heat_plugins.runs import run as runs
-from heat_plugins.runs import summary
 
 LOG = foreign.logger(__name__)
-
-# Seconds until the next look at a run: a part of its age, within limits. An
-# agent asks for its work every 30 s, and each look is a row in Mistral's
-# database.
-_PART, _LEAST, _MOST = 10, 5, 300
 
 # Seconds until the next try where Heat or the object store is out of order.
 _OUT_OF_ORDER = 60
@@ -34,24 +27,7 @@ _CODES = (
 )
 
 
-def run(found):
-    """Return all that may be shown of a run, and some more.
-
-    - ``stack_id``: with it a run is found also when another stack has taken
-      over the name;
-    - ``success``: whether it is complete; null while it goes on;
-    - ``next_look``: seconds after which to look again; 0 if it has ended.
-    """
-    complete = found.state is runs.State.COMPLETE
-    return {
-        **summary.of(found),
-        'stack_id': found.stack_id,
-        'success': complete if found.ended else None,
-        'next_look': 0 if found.ended else _next_look(found),
-    }
-
-
-def error(exc):
+def error(exc: Exception) -> dict[str, Any]:
     """Return what went wrong as a map: a code for programs, and a message.
 
     Its ``next_look``: seconds after which it may have passed; 0 if not.
@@ -62,7 +38,7 @@ def error(exc):
     return _error(code, str(exc))
 
 
-def unexpected(action, context, exc):
+def unexpected(action: Any, context: Any, exc: Exception) -> dict[str, Any]:
     """Log what should not happen, and return the same for it.
 
     Mistral would show all that it says to everybody in the project.
@@ -83,15 +59,9 @@ def unexpected(action, context, exc):
     )
 
 
-def _error(code, message):
+def _error(code: str, message: str) -> dict[str, Any]:
     return {
         'code': code,
         'message': foreign.block(message),
         'next_look': _OUT_OF_ORDER if code == 'unavailable' else 0,
     }
-
-
-def _next_look(found):
-    now = int(time.time())
-    wanted = min((now - found.started_at) // _PART, found.deadline - now)
-    return min(max(wanted, _LEAST), _MOST)

@@ -11,6 +11,7 @@ Keystone's ``[token] allow_expired_window``, two days, it is still accepted.
 """
 
 import contextlib
+from typing import Any
 
 from keystoneauth1 import access
 from keystoneauth1 import exceptions
@@ -45,7 +46,7 @@ _OPTS = [
 ]
 
 
-def session(security):
+def session(security: Any) -> ks_session.Session:
     """Return a session for the services of an action's project.
 
     :param security: the security context of the action.
@@ -63,7 +64,7 @@ def session(security):
     return ks_session.Session(auth=auth, verify=verify)
 
 
-def options(security):
+def options(security: Any) -> dict[str, Any]:
     """Return which endpoint of a catalogue to use, as keyword arguments."""
     with contextlib.suppress(cfg.DuplicateOptError):
         CONF.register_opts(_OPTS, group=_GROUP)
@@ -74,13 +75,13 @@ def options(security):
     }
 
 
-def user_name(session):
+def user_name(session: ks_session.Session) -> str:
     """Return the name of the user in whose name a session is.
 
     :raises errors.Denied: Keystone gives no token for it.
     :raises errors.Unavailable: Keystone does not answer.
     """
-    auth = getattr(session.auth, 'user_auth', session.auth)
+    auth: Any = getattr(session.auth, 'user_auth', session.auth)
     try:
         found = auth.get_access(session)
     except keystone.REFUSALS as exc:
@@ -92,10 +93,10 @@ def user_name(session):
         raise errors.Unavailable(
             f'Keystone cannot be reached: {type(exc).__name__}'
         ) from exc
-    return found.username or found.user_id
+    return str(found.username or found.user_id)
 
 
-def _trust(trust_id):
+def _trust(trust_id: str) -> Any:
     """Return Mistral's own credentials, with the trust for their scope."""
     return loading.load_auth_from_conf_options(
         CONF,
@@ -110,7 +111,7 @@ def _trust(trust_id):
     )
 
 
-def _token(security, verify):
+def _token(security: Any, verify: bool | str) -> Any:
     """Return a token that was issued already.
 
     What is issued for a token in its place lives no longer, and Keystone may
@@ -130,7 +131,7 @@ def _token(security, verify):
     return service_token.ServiceTokenAuthWrapper(plugin, own)
 
 
-def _described(security, verify):
+def _described(security: Any, verify: bool | str) -> Any:
     """Ask Keystone about a token that came without its catalogue.
 
     That is what a request for another cloud may have.
@@ -153,10 +154,10 @@ def _described(security, verify):
     return answer.json()['token']
 
 
-def _verify(security):
+def _verify(security: Any) -> bool | str:
     if security.insecure:
         return False
     if security.auth_cacert:
-        return security.auth_cacert
+        return str(security.auth_cacert)
     # Mistral itself does not tell for what a trigger starts.
     return False if CONF[_AUTH].insecure else CONF[_AUTH].cafile or True

@@ -64,7 +64,7 @@ class Operations:
         self._escort = convoys.Escort(baremetal, clock=clock)
 
     def list(self) -> Reports:
-        """Return the nodes by name."""
+        """List the nodes that the project may see."""
         return [
             {
                 'uuid': one.uuid,
@@ -81,13 +81,13 @@ class Operations:
     ) -> Report:
         """Let Ironic have the nodes of a file.
 
-        :param nodes: what the file holds, or where that lies; see `parcels`.
+        :param nodes: what the file holds; or a reference to it, as Mistral
+            keeps the input and shows it, passwords and all.
         :param remove: whether nodes that it does not name go, if nobody uses
             them.
         :param dry_run: whether only to say what would be done.
-        :return: ``nodes``, each with what was done; ``success``; and of
-            those that Ironic has now, the uuids of the ``enrolled``, which
-            can be managed, and the ``manageable``, which can be provided.
+        :returns: a map: nodes, each with what was done; success; and the uuids
+            of those that are enrolled, or manageable, now.
         """
         with parcels.opened(self._store, nodes) as given:
             results = self._registrar.register(
@@ -114,11 +114,11 @@ class Operations:
         """Gather nodes for a way, and send none yet.
 
         :param verb: manage, inspect or provide.
-        :param nodes: uuids or names; None for all that can be sent.
+        :param nodes: a list of uuids or names; null for all that can be sent.
         :param concurrency: the most nodes on their way at a time.
         :param attempts: how often a node is sent, if it fails.
         :param timeout: seconds that a node may take, all in all.
-        :raises errors.NotFound: there is no such node.
+        :returns: as nodes.step.
         """
         if verb not in moves.BY_VERB:
             raise errors.Invalid(
@@ -146,7 +146,10 @@ class Operations:
     def step(self, convoy: abc.Mapping[str, Any]) -> Report:
         """Judge the nodes that are on their way, and send others.
 
-        :param convoy: as `begin` or this has returned it.
+        :param convoy: what nodes.begin or the last nodes.step has returned.
+        :returns: a map: convoy; done, the uuids of those that have arrived;
+            next_look, in seconds, 0 at the end; success, null before that; and
+            the reason.
         """
         return self._report(self._escort.step(convoys.read(convoy)))
 
@@ -157,9 +160,9 @@ class Operations:
     def abort(self, nodes: abc.Collection[str] | None = None) -> Report:
         """Stop inspections, whoever has begun them.
 
-        :param nodes: uuids or names; None for all.
-        :return: ``nodes``: the uuids of those that were asked to stop; and
-            ``moving``, of those that cannot be stopped just now.
+        :param nodes: a list of uuids or names; null for all.
+        :returns: a map: nodes, the uuids of those that were asked to stop; and
+            moving, of those that cannot be stopped just now.
         """
         stopped, moving = [], []
         for one in self._named(nodes):
@@ -171,9 +174,9 @@ class Operations:
         return {'nodes': stopped, 'moving': moving}
 
     def summaries(self, nodes: abc.Collection[str]) -> Reports:
-        """Return what the last inspections have found, in a few numbers.
+        """Show what the last inspections of nodes have found, in few numbers.
 
-        :param nodes: uuids or names.
+        :param nodes: a list of uuids or names.
         """
         return self._pool.each(self._summary, self._named(nodes))
 

@@ -74,9 +74,14 @@ class Operations:
     ) -> Report:
         """Make a plan of what lies in the object store.
 
-        :param container: its objects are the files.
+        :param plan: its name.
+        :param container: the objects in it are the plan's files.
         :param object: a tarball in the container, which has the files then.
-        :param template: see `service.Plans.create`, also for what follows.
+        :param template: the root template, where the plan itself names none.
+        :param description: of the plan.
+        :param render: whether to render Jinja templates.
+        :param resume: whether to go on where somebody has broken off.
+        :returns: the plan, as plan.show shows it.
         """
         options: Report = {
             'template': template,
@@ -99,7 +104,15 @@ class Operations:
         delete: abc.Collection[str] = (),
         prune: bool = False,
     ) -> Report:
-        """Change the files of a plan; see `create` for where they lie."""
+        """Change the files of a plan; what is enabled and set in it stays.
+
+        :param plan: its name.
+        :param container: where files to be put into it lie, if any.
+        :param object: a tarball in the container, which has the files then.
+        :param delete: a list of paths to take out.
+        :param prune: whether to take out all that is not put in.
+        :returns: the plan, as plan.show shows it.
+        """
         content: sources.Content = {}
         if container:
             folders = self.plans.load(plan).folders
@@ -108,15 +121,24 @@ class Operations:
         return self.show(plan)
 
     def delete(self, plan: str) -> None:
-        """Delete a plan that has no stack."""
+        """Delete a plan that has no stack.
+
+        :param plan: its name.
+        """
         self.plans.delete(plan)
 
     def list(self) -> Reports:
-        """Return the plans by name."""
+        """List the plans of the project.
+
+        :returns: a list of maps: name, description, created_at.
+        """
         return [dataclasses.asdict(one) for one in self.plans.summaries()]
 
     def show(self, plan: str) -> Report:
-        """Return what a plan is, without its content."""
+        """Show what a plan is, without its content.
+
+        :param plan: its name.
+        """
         found = self.plans.load(plan)
         environment = found.environment
         return {
@@ -139,7 +161,10 @@ class Operations:
     # Choosing and setting
 
     def get_capabilities(self, plan: str) -> Report:
-        """Return what can be chosen in a plan, and what is."""
+        """Show what can be chosen in a plan, and what is.
+
+        :param plan: its name.
+        """
         found = self.plans.capabilities(self.plans.load(plan))
         return dataclasses.asdict(found)
 
@@ -149,12 +174,22 @@ class Operations:
         choices: abc.Mapping[str, bool],
         requirements: bool = False,
     ) -> Report:
-        """Enable and disable environments; return what is enabled then."""
+        """Enable and disable environments of a plan.
+
+        :param plan: its name.
+        :param choices: a map of paths, each with true or false.
+        :param requirements: whether to enable what is required, too.
+        :returns: what is enabled then.
+        """
         found = self.plans.select(plan, choices, requirements=requirements)
         return {'environments': [*found.environment.enabled]}
 
     def get_parameters(self, plan: str, refresh: bool = False) -> Report:
-        """Return the parameters of a plan."""
+        """Show the parameters of a plan, for each of its templates.
+
+        :param plan: its name.
+        :param refresh: whether to ask Heat also where nothing has changed.
+        """
         return dataclasses.asdict(self._settings.show(plan, refresh=refresh))
 
     def update_parameters(
@@ -164,10 +199,14 @@ class Operations:
         unset: abc.Collection[str] = (),
         role: str | None = None,
     ) -> Report:
-        """Set parameters, and take back what was set.
+        """Set parameters of a plan, and take back what was set.
 
-        :param values: by name, or where they lie; see `parcels`.
-        :return: the names of what is set then.
+        :param plan: its name.
+        :param values: a map of parameters and their values; or a reference to
+            one, as Mistral keeps the input and shows it.
+        :param unset: a list of parameters.
+        :param role: do so for one role.
+        :returns: the names of what is set then.
         """
         with parcels.opened(self._store, values or {}) as given:
             self._settings.update(plan, given, unset, role=role)
@@ -175,34 +214,44 @@ class Operations:
         return {'parameters': sorted(found.parameter_defaults)}
 
     def list_roles(self, plan: str) -> Reports:
-        """Return the roles of a plan's servers."""
+        """List the roles of a plan's servers.
+
+        :param plan: its name.
+        """
         found = self.plans.roles(self.plans.load(plan))
         return [dataclasses.asdict(one) for one in found]
 
     # Deploying
 
     def preview(self, plan: str, take_over: bool = False) -> Report:
-        """Let Heat check a plan, and say what a deployment would change."""
+        """Let Heat check a plan, and say what a deployment would change.
+
+        :param plan: its name.
+        :param take_over: whether the stack may be one that no plan has made.
+        """
         found = self.deployer.preview(plan, take_over=take_over)
         return dataclasses.asdict(found)
 
     def start(
         self, plan: str, timeout: int | None = None, take_over: bool = False
     ) -> Report:
-        """Begin to deploy a plan.
+        """Begin to create or update the stack of a plan, and do not wait.
 
+        The workflow plan.deploy waits, and runs what the plan names for after.
+
+        :param plan: its name.
         :param timeout: the most minutes that Heat may take.
+        :param take_over: whether the stack may be one that no plan has made.
         """
         return dataclasses.asdict(
             self.deployer.start(plan, timeout=timeout, take_over=take_over)
         )
 
     def look(self, stack_id: str, before: str = '') -> Report:
-        """Return how a deployment that has begun stands.
+        """Look how a deployment that has begun stands.
 
-        :param before: as `start` has returned it.
-        :return: also whether it is a ``success``, null while it goes on, and
-            after how many seconds to look again, 0 if it has ended.
+        :param stack_id: what plan.start has returned.
+        :param before: what plan.start has returned.
         """
         found = self.deployer.look(stack_id, before)
         return {
@@ -213,16 +262,25 @@ class Operations:
         }
 
     def status(self, plan: str) -> Report:
-        """Return how the deployment of a plan stands."""
+        """Show how the deployment of a plan stands.
+
+        :param plan: its name.
+        """
         return dataclasses.asdict(self.deployer.status(plan))
 
     def cancel(self, plan: str) -> Report:
-        """Stop a deployment where it stands."""
+        """Stop the deployment of a plan where it stands.
+
+        :param plan: its name.
+        """
         self.deployer.cancel(plan)
         return self.status(plan)
 
     def diff(self, plan: str) -> Report:
-        """Return what a deployment would change in the plan's stack."""
+        """Show what a deployment of a plan would change in its stack.
+
+        :param plan: its name.
+        """
         found = self._comparer.differences(plan)
         return {'differences': [dataclasses.asdict(one) for one in found]}
 

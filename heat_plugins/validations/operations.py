@@ -75,9 +75,14 @@ class Operations:
         package: str | None = None,
         groups: abc.Collection[str] = (),
     ) -> Report:
-        """Return the validations there are, and what is wrong with others.
+        """List validations; one of plan, object and package says which.
 
-        :param groups: only those in one of these.
+        :param plan: a plan, in whose folder validations they are.
+        :param container: of the object.
+        :param object: a tarball with playbooks.
+        :param package: a Python package that is installed here.
+        :param groups: a list of groups; only those in one of them.
+        :returns: a map of validations and warnings.
         """
         source = self._origins.find(
             plan, container, object, package, whole=False
@@ -96,7 +101,11 @@ class Operations:
         }
 
     def required(self, plan: str) -> Report:
-        """Return the groups that must pass before a plan is deployed."""
+        """Say which groups have to pass before a plan is deployed.
+
+        :param plan: its name.
+        :returns: a map of groups.
+        """
         found = self._plans.load(plan)
         return {'groups': [*requirements.read(found.environment)]}
 
@@ -123,21 +132,27 @@ class Operations:
     ) -> Report:
         """Run validations, and wait for their end.
 
-        :param validations: their names; without them, and without groups,
-            it is all.
-        :param stack: whose servers are meant: by default the plan's stack,
-            if there is one; '' for the machine that runs them alone.
+        The operator of this Mistral has to allow it.
+
+        :param plan: a plan, in whose folder validations they are.
+        :param container: of the object.
+        :param object: a tarball with playbooks.
+        :param package: a Python package that is installed here.
+        :param validations: a list of names; without it, and groups, all.
+        :param groups: a list of groups.
+        :param stack: whose servers are meant; by default the plan's stack, if
+            there is one. Empty: the machine of the executor alone.
         :param host_groups: a map of groups that playbooks name: for each a
-            list of hosts, such as ``localhost``; an empty one means all.
-        :param connection: to the servers: ``ssh`` or ``local``.
+            list of hosts, such as localhost; an empty one means all.
+        :param connection: to the servers, ssh or local.
         :param user: to log in as.
-        :param variables: for the playbooks; they are on record.
-        :param secrets: a map of ``variables`` and ``ssh_key``, or where one
-            lies, see `parcels`; they are on no record, and masked.
+        :param variables: a map of variables. Mistral shows them.
+        :param secrets: a reference to a map of variables and ssh_key, which
+            nobody is to see: a map of container, object and bytes.
         :param at_once: so many playbooks at once.
         :param timeout: the most seconds that each of them may take.
         :param run_id: of the new run; by default one is made up.
-        :return: the run.
+        :returns: the run, without the details of its validations.
         """
         source = self._origins.find(
             plan, container, object, package, whole=True
@@ -236,12 +251,16 @@ class Operations:
         return report(run)
 
     def stop(self, run_id: str) -> Report:
-        """Ask whoever runs it to stop; return the run."""
+        """Ask whoever runs validations to end their playbooks.
+
+        :param run_id: the run.
+        :returns: the run, which may not have ended yet.
+        """
         self.ledger.stop(run_id)
         return report(self.ledger.find(run_id))
 
     def results(self, plan: str | None = None) -> Reports:
-        """Return the runs that are kept, the latest first.
+        """List the runs of validations that are kept, the latest first.
 
         :param plan: only those of a plan.
         """
@@ -252,9 +271,10 @@ class Operations:
         ]
 
     def result(self, run_id: str, validation: str | None = None) -> Report:
-        """Return a run; or of a validation in it, what it did on each host.
+        """Show a run of validations, or all about a validation in it.
 
-        :param validation: its name.
+        :param run_id: the run.
+        :param validation: the name of a validation.
         """
         if validation is None:
             return report(self.ledger.find(run_id))

@@ -9,6 +9,7 @@ from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import software_deployment
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.runs import errors
+from heat_plugins.runs import operations
 from heat_plugins.runs.records import names
 from tests.unit.mistral_actions import base
 from tests.unit.runs import base as runs_base
@@ -20,9 +21,12 @@ class ActionsTest(runs_base.RunsTestCase):
     def setUp(self):
         super().setUp()
         self.patch(
-            software_deployment, 'service', lambda context: self.service()
+            software_deployment,
+            'core',
+            lambda context: operations.Operations(
+                self.service(), clock=lambda: self.now
+            ),
         )
-        self.patch(results.time, 'time', lambda: self.now)
 
     def run_action(self, action):
         """Run an action on another machine than where it was made."""
@@ -40,6 +44,18 @@ class ActionsTest(runs_base.RunsTestCase):
 
     def show(self, run_id, action=software_deployment.Show):
         return self.run_action(action(self.stack.id, run_id))
+
+    def test_there_is_one_for_each_operation_with_its_arguments(self):
+        wanted = {
+            f'software_deployment.{name}': base.arguments(method)
+            for name, method in vars(operations.Operations).items()
+            if not name.startswith('_')
+        }
+        found = {
+            name: base.arguments(action)
+            for name, action in base.published('software_deployment').items()
+        }
+        self.assertEqual(wanted, found)
 
     def test_trigger_returns_the_run_that_it_has_started(self):
         found = self.trigger(timeout='90')

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Actions made from operations, as Mistral reads, makes and runs them."""
+
+import sys
+
+from mistral_lib import actions
+from mistral_lib.utils import inspect_utils
+import testtools
+
+from heat_plugins.mistral_actions import making
+from heat_plugins.plans import errors
+from tests.unit.mistral_actions import base
+
+
+def cut_down(self, tree, tools=('axe',), depth=1, *, tell=print):
+    """Cut a tree down.
+
+    :param tree: which.
+    """
+
+
+def _call(context, operation, arguments):
+    if arguments['tree'] == 'oak':
+        raise errors.Refused('too hard')
+    return operation, arguments
+
+
+CutDown = making.Maker(__name__, _call)(cut_down)
+
+
+class MakingTest(testtools.TestCase):
+    def test_mistral_reads_its_arguments_and_what_it_is_for(self):
+        self.assertEqual(
+            'tree, tools=["axe"], depth=1',
+            inspect_utils.get_arg_list_as_str(CutDown.__init__),
+        )
+        self.assertEqual(
+            ['tree', 'tools', 'depth'],
+            inspect_utils.get_arg_list(CutDown.__init__),
+        )
+        self.assertEqual(
+            'Cut a tree down.\n\n:param tree: which.',
+            inspect_utils.get_docstring(CutDown),
+        )
+
+    def test_its_arguments_are_its_attributes_and_nothing_else_is(self):
+        self.assertEqual(
+            {'tree': 'ash', 'tools': ('axe',), 'depth': 2},
+            vars(CutDown('ash', depth=2)),
+        )
+        self.assertEqual({}, inspect_utils.get_public_fields(CutDown))
+
+    def test_a_call_with_other_arguments_is_none(self):
+        self.assertRaises(TypeError, CutDown)
+        self.assertRaises(TypeError, CutDown, tree='ash', tell=print)
+        self.assertRaises(TypeError, CutDown, tree='ash', leaves=1)
+
+    def test_its_path_is_that_of_the_module_that_has_it(self):
+        self.assertIs(CutDown, sys.modules[CutDown.__module__].CutDown)
+
+    def test_it_calls_the_operation_of_its_name(self):
+        arguments = {'tree': 'ash', 'tools': ['axe'], 'depth': 1}
+        self.assertEqual(
+            ('cut_down', arguments), base.run(CutDown(tree='ash'))
+        )
+
+    def test_an_error_is_a_result(self):
+        found = base.run(CutDown(tree='oak'))
+        self.assertIsInstance(found, actions.Result)
+        self.assertEqual(
+            {'code': 'refused', 'message': 'too hard'}, found.error
+        )
