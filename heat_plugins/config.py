@@ -214,3 +214,12 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     """Return the options by group, for oslo-config-generator."""
     return [(GROUP, OPTS)]
+
+
+def default_signal_transport(conf: cfg.ConfigOpts) -> str:
+    """Return the signal transport of a template that names none.
+
+    :param conf: with the options of ``heat.common.config``, too.
+    """
+    ours: str | None = conf.heat_plugins.default_deployment_signal_transport
+    return ours or str(conf.default_deployment_signal_transport)

@@ -13,10 +13,15 @@ from keystoneauth1 import session as ks_session
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
+from heat_plugins import config
 from heat_plugins.checks import report
-from heat_plugins.resources import transports
+from heat_plugins.signals import transport_names
 
+config.register_opts(cfg.CONF)
 cfg.CONF.import_opt('default_software_config_transport', 'heat.common.config')
+cfg.CONF.import_opt(
+    'default_deployment_signal_transport', 'heat.common.config'
+)
 
 _DOMAIN = (
     'stack_domain_admin',
@@ -48,10 +53,10 @@ _WAYS = {
     'POLL_SERVER_HEAT': _HEAT,
     'POLL_TEMP_URL': _SWIFT,
     'ZAQAR_MESSAGE': _ZAQAR,
-    transports.CFN_SIGNAL: _CFN,
-    transports.HEAT_SIGNAL: _HEAT,
-    transports.TEMP_URL_POLL: _SWIFT,
-    transports.ZAQAR_SIGNAL: _ZAQAR,
+    transport_names.CFN_SIGNAL: _CFN,
+    transport_names.HEAT_SIGNAL: _HEAT,
+    transport_names.TEMP_URL_POLL: _SWIFT,
+    transport_names.ZAQAR_SIGNAL: _ZAQAR,
 }
 
 
@@ -63,7 +68,7 @@ def ways(session: ks_session.Session | None) -> upgradecheck.Result:
     """
     found = report.Report()
     out = cfg.CONF.default_software_config_transport
-    back = transports.canonical(transports.default())
+    back = transport_names.canonical(config.default_signal_transport(cfg.CONF))
     found.good(
         f'By default servers get their configs by {out} and answer by {back}.'
     )

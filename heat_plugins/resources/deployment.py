@@ -33,6 +33,7 @@ from heat_plugins.resources import deployment_triggers
 from heat_plugins.resources import deployment_waiting
 from heat_plugins.resources import eventful
 from heat_plugins.resources import transports
+from heat_plugins.signals import transport_names
 
 
 class DeploymentMixin(
@@ -55,7 +56,7 @@ class DeploymentMixin(
     # An update mends what a check has found fault with.
     always_replace_on_check_failed = False
 
-    SIGNAL_TRANSPORTS = transports.NAMES
+    SIGNAL_TRANSPORTS = transport_names.NAMES
     TIMEOUT = deployment_schema.TIMEOUT
     SIGNAL_URL_LIFETIME = deployment_schema.SIGNAL_URL_LIFETIME
 

@@ -9,9 +9,9 @@ from heat_plugins.objectstore import errors
 from heat_plugins.resources import deployment_records
 from heat_plugins.resources import signal_events
 from heat_plugins.resources import signallers
-from heat_plugins.resources import transports
 from heat_plugins.signals import beginning
 from heat_plugins.signals import body
+from heat_plugins.signals import transport_names
 
 LOG = foreign.logger(__name__)
 
@@ -61,7 +61,7 @@ class Answers(signallers.Signalled):
             return
         if signaller.is_of_server and (
             signaller.user_id != self._get_user_id()
-            or self._last_transport(row) not in transports.BY_SIGNAL
+            or self._last_transport(row) not in transport_names.BY_SIGNAL
         ):
             raise signal_events.refused(
                 self,

@@ -25,6 +25,7 @@ from heat_plugins.resources import deployment_schema
 from heat_plugins.resources import deployment_waiting
 from heat_plugins.resources import transports
 from heat_plugins.signals import body
+from heat_plugins.signals import transport_names
 
 LOG = foreign.logger(__name__)
 
@@ -38,24 +39,24 @@ class HandOver:
     # Heat's class asks these when it builds the inputs of a config.
 
     def _signal_transport_cfn(self):
-        return self._transport() == transports.CFN_SIGNAL
+        return self._transport() == transport_names.CFN_SIGNAL
 
     def _signal_transport_heat(self):
-        return self._transport() == transports.HEAT_SIGNAL
+        return self._transport() == transport_names.HEAT_SIGNAL
 
     def _signal_transport_none(self):
-        return self._transport() == transports.NO_SIGNAL
+        return self._transport() == transport_names.NO_SIGNAL
 
     def _signal_transport_zaqar(self):
-        return self._transport() == transports.ZAQAR_SIGNAL
+        return self._transport() == transport_names.ZAQAR_SIGNAL
 
     def _signal_transport_temp_url(self):
-        return self._transport() == transports.TEMP_URL_POLL
+        return self._transport() == transport_names.TEMP_URL_POLL
 
     def _transport(self):
         if self._signalling is not None:
             return self._signalling.transport
-        return transports.canonical(
+        return transport_names.canonical(
             self.properties[deployment_schema.SIGNAL_TRANSPORT]
         )
 
@@ -132,7 +133,7 @@ class HandOver:
             signalling, self._signalling = self._signalling, None
         if former:
             self._forget_configs(former, wait.config_id)
-        if signalling.transport == transports.NO_SIGNAL:
+        if signalling.transport == transport_names.NO_SIGNAL:
             self._wait = None
             return True
         self._begin_wait(wait, signalling)
@@ -283,7 +284,10 @@ class HandOver:
         server answers. Only Zaqar needs it: Heat takes the server's queue
         and the signal's queue in that project.
         """
-        if server.has_queue or self._transport() == transports.ZAQAR_SIGNAL:
+        if (
+            server.has_queue
+            or self._transport() == transport_names.ZAQAR_SIGNAL
+        ):
             return self.stack.stack_user_project_id
         return None
 

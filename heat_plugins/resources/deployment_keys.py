@@ -7,7 +7,7 @@ from heat.common.i18n import _
 
 from heat_plugins.configs import hooks
 from heat_plugins.resources import deployment_schema
-from heat_plugins.resources import transports
+from heat_plugins.signals import transport_names
 
 # How often one action is delivered because of changed keys, at most.
 _DELIVERIES = 3
@@ -50,7 +50,7 @@ class Keys:
         transport = self.properties[deployment_schema.SIGNAL_TRANSPORT]
         tool = self._tool(wait.action, wait.config)
         return (
-            transports.canonical(transport) == transports.AUTO
+            transport_names.canonical(transport) == transport_names.AUTO
             or hooks.name_of(tool or '') in hooks.REPEATABLE
         )
 

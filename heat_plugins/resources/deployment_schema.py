@@ -8,9 +8,13 @@ from heat.engine import attributes
 from heat.engine import constraints
 from heat.engine import properties
 from heat.engine.resources.openstack.heat import software_deployment as base
+from oslo_config import cfg
 
+from heat_plugins import config
 from heat_plugins.objectstore import tempurl
-from heat_plugins.resources import transports
+from heat_plugins.signals import transport_names
+
+config.register_opts(cfg.CONF)
 
 TIMEOUT, SIGNAL_URL_LIFETIME = 'timeout', 'signal_url_lifetime'
 DELIVERY_TIMEOUT = 'delivery_timeout'
@@ -42,8 +46,8 @@ def properties_schema(heats):
         'AUTO: the first of TEMP_URL_POLL, ZAQAR_SIGNAL, CFN_SIGNAL and '
         'HEAT_SIGNAL that can really be used, chosen for each action.'
     )
-    transport.default = transports.default()
-    transport.constraints = [constraints.AllowedValues(transports.NAMES)]
+    transport.default = config.default_signal_transport(cfg.CONF)
+    transport.constraints = [constraints.AllowedValues(transport_names.NAMES)]
     transport.update_allowed = True
     schema = dict(heats)
     schema[SIGNAL_TRANSPORT] = transport

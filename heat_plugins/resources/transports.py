@@ -25,38 +25,11 @@ from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import keys
 from heat_plugins.signals import beginning
 from heat_plugins.signals import names
+from heat_plugins.signals import transport_names
 
 LOG = foreign.logger(__name__)
 
 config.register_opts(cfg.CONF)
-cfg.CONF.import_opt(
-    'default_deployment_signal_transport', 'heat.common.config'
-)
-
-AUTO = 'AUTO'
-TEMP_URL_POLL = 'TEMP_URL_POLL'
-TEMP_URL_SIGNAL = 'TEMP_URL_SIGNAL'
-CFN_SIGNAL = 'CFN_SIGNAL'
-HEAT_SIGNAL = 'HEAT_SIGNAL'
-ZAQAR_SIGNAL = 'ZAQAR_SIGNAL'
-NO_SIGNAL = 'NO_SIGNAL'
-
-#: What a template may say.
-NAMES = (
-    AUTO,
-    TEMP_URL_POLL,
-    TEMP_URL_SIGNAL,
-    CFN_SIGNAL,
-    HEAT_SIGNAL,
-    ZAQAR_SIGNAL,
-    NO_SIGNAL,
-)
-
-#: What AUTO tries, in this order.
-AUTOMATIC = (TEMP_URL_POLL, ZAQAR_SIGNAL, CFN_SIGNAL, HEAT_SIGNAL)
-
-#: Those by which results, and reports, are signals of the resource.
-BY_SIGNAL = (CFN_SIGNAL, HEAT_SIGNAL)
 
 
 class Unusable(Exception):
@@ -71,7 +44,8 @@ class NoAnswer(exception.Error):
 class Signalling:
     """How one action is signalled.
 
-    :ivar transport: one of `NAMES`, neither AUTO nor TEMP_URL_SIGNAL.
+    :ivar transport: one of `transport_names.NAMES`, neither AUTO nor
+        TEMP_URL_SIGNAL.
     :ivar watched: whether the hub looks for the signal, rather than Heat's
         own class.
     :ivar object_name: where the signal will lie, for TEMP_URL_POLL.
@@ -95,7 +69,7 @@ class Signalling:
     @property
     def takes_reports(self) -> bool:
         """Whether a report may come as a signal of the resource."""
-        return self.transport in BY_SIGNAL
+        return self.transport in transport_names.BY_SIGNAL
 
     @property
     def brings_reports(self) -> bool:
@@ -107,18 +81,7 @@ class Signalling:
 
 
 #: What is known of an action for which nothing has been made so far.
-NOTHING = Signalling(transport=NO_SIGNAL)
-
-
-def default() -> str:
-    """Return the transport of a template that names none."""
-    ours = cfg.CONF.heat_plugins.default_deployment_signal_transport
-    return ours or cfg.CONF.default_deployment_signal_transport
-
-
-def canonical(name: str) -> str:
-    """Return the name of a transport that a template means by another."""
-    return TEMP_URL_POLL if name == TEMP_URL_SIGNAL else name
+NOTHING = Signalling(transport=transport_names.NO_SIGNAL)
 
 
 def choose(deployment, config_id: str) -> Signalling:
@@ -129,12 +92,18 @@ def choose(deployment, config_id: str) -> Signalling:
     :raises NoAnswer: the transport cannot be used, or under AUTO none.
     :raises errors.Unavailable: the same, but one of them may be usable later.
     """
-    name = canonical(deployment.properties[deployment.SIGNAL_TRANSPORT])
+    name = transport_names.canonical(
+        deployment.properties[deployment.SIGNAL_TRANSPORT]
+    )
     tried = []
     kind = NoAnswer
-    for candidate in AUTOMATIC if name == AUTO else (name,):
+    for candidate in (
+        transport_names.AUTOMATIC if name == transport_names.AUTO else (name,)
+    ):
         try:
-            transport = _TRANSPORTS[candidate](deployment, name == AUTO)
+            transport = _TRANSPORTS[candidate](
+                deployment, name == transport_names.AUTO
+            )
             chosen = dataclasses.replace(
                 transport.prepare(config_id), timeout=transport.time_limit()
             )
@@ -165,7 +134,9 @@ def check(deployment):
     :param deployment: a deployment of a template, or a group of some.
     :raises exception.StackValidationFailed: it names one.
     """
-    name = canonical(deployment.properties[deployment.SIGNAL_TRANSPORT])
+    name = transport_names.canonical(
+        deployment.properties[deployment.SIGNAL_TRANSPORT]
+    )
     transport = _TRANSPORTS.get(name)
     if transport is None:
         return
@@ -247,7 +218,7 @@ class _Transport:
 
 
 class _NoSignal(_Transport):
-    name = NO_SIGNAL
+    name = transport_names.NO_SIGNAL
 
     def time_limit(self):
         # Nobody waits for it.
@@ -255,7 +226,7 @@ class _NoSignal(_Transport):
 
 
 class _CfnSignal(_Transport):
-    name = CFN_SIGNAL
+    name = transport_names.CFN_SIGNAL
     service = ('cloudformation', 'heat')
 
     @classmethod
@@ -274,7 +245,7 @@ class _CfnSignal(_Transport):
 
 
 class _HeatSignal(_Transport):
-    name = HEAT_SIGNAL
+    name = transport_names.HEAT_SIGNAL
 
     def make(self):
         with _unusable_if_fails():
@@ -283,7 +254,7 @@ class _HeatSignal(_Transport):
 
 
 class _ZaqarSignal(_Transport):
-    name = ZAQAR_SIGNAL
+    name = transport_names.ZAQAR_SIGNAL
     service = ('messaging', 'zaqar')
 
     @classmethod
@@ -302,7 +273,7 @@ class _ZaqarSignal(_Transport):
 
 
 class _TempURLPoll(_Transport):
-    name = TEMP_URL_POLL
+    name = transport_names.TEMP_URL_POLL
     service = ('object-store', 'swift')
 
     def prepare(self, config_id):

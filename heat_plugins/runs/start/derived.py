@@ -11,8 +11,7 @@ from heat_plugins.runs import orchestration
 from heat_plugins.runs.start import schema
 from heat_plugins.runs.start import targets
 from heat_plugins.signals import beginning
-
-TRANSPORT = 'TEMP_URL_POLL'
+from heat_plugins.signals import transport_names
 
 
 def draft(
@@ -37,7 +36,7 @@ def draft(
         'deploy_action': action.name,
         'deploy_stack_id': target.current.get('deploy_stack_id') or '',
         'deploy_resource_name': target.resource.name,
-        'deploy_signal_transport': TRANSPORT,
+        'deploy_signal_transport': transport_names.TEMP_URL_POLL,
         'deploy_signal_id': signal_url,
         'deploy_signal_verb': 'PUT',
         beginning.URL_INPUT: progress_url,

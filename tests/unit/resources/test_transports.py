@@ -11,6 +11,7 @@ from heat.objects import stack as stack_objects
 from keystoneauth1 import exceptions as ks_exceptions
 from oslo_config import cfg
 
+from heat_plugins import config
 from heat_plugins.engine import rows
 from heat_plugins.resources import transports
 from tests.unit import fake_swift
@@ -553,6 +554,8 @@ class DefaultTest(deployments.DeploymentTestCase):
         self.addCleanup(
             cfg.CONF.clear_override, 'default_deployment_signal_transport'
         )
-        self.assertEqual('HEAT_SIGNAL', transports.default())
+        self.assertEqual(
+            'HEAT_SIGNAL', config.default_signal_transport(cfg.CONF)
+        )
         self.configure(default_deployment_signal_transport='AUTO')
-        self.assertEqual('AUTO', transports.default())
+        self.assertEqual('AUTO', config.default_signal_transport(cfg.CONF))
