@@ -54,7 +54,7 @@ help:
 
 demo: ## watch a real Heat deploy software and run workflows
 demo-plan: ## watch templates become a plan that is deployed
-lint: ## ruff, mypy, bandit and pip-audit
+lint: ## ruff, mypy, import-linter, bandit and pip-audit
 unit: ## the tests without a cloud; BAD_INPUT=long makes up input for an hour
 docs: ## the pages for users, in doc/build: html and man
 functional: ## all tests on the mini cloud; FUNCTIONAL=quick: those of `test`
@@ -89,6 +89,8 @@ do-lint: $(STAMP)
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
+	$(PYTHON) tests/exempt.py pyproject.toml
+	$(VENV)/bin/lint-imports --no-logo --no-cache
 	$(PYTHON) -m bandit --quiet --configfile pyproject.toml \
 	    --recursive heat_plugins contrib
 	.ci/audit $(PYTHON)
