@@ -25,6 +25,7 @@ from heat_plugins.resources import mistral_calls
 from heat_plugins.resources import workflow_checks
 from heat_plugins.resources import workflow_schema as schema
 from heat_plugins.resources import workflow_signals
+from heat_plugins.timeline import kinds
 
 LOG = foreign.logger(__name__)
 
@@ -166,7 +167,7 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
             'check or update the stack later to remove: '
             f'{bounds.listed(record.left)}'
         )
-        reason = bounds.shortened(said, workflow_signals.REASON)
+        reason = bounds.shortened(said, kinds.LIMIT)
         self._add_event(self.action, self.status, reason)
 
     @staticmethod
