@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import json
 import time
-from typing import Any
+from typing import Any, Protocol
 import uuid
 
 from keystoneauth1 import session as ks_session
@@ -20,6 +20,9 @@ from heat_plugins.plans.deploy import steps
 
 # Seconds between two looks at an action, at first and at most.
 _SOON, _LATER = 0.1, 2.0
+
+# Seconds between two polls of an execution.
+_INTERVAL = 1.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -44,6 +47,51 @@ class Execution:
     @property
     def success(self) -> bool:
         return self.state == 'SUCCESS'
+
+    @property
+    def said(self) -> abc.Mapping[str, Any]:
+        """The error that the workflow itself returned; see `codes`.
+
+        Empty where it returned none: an executor may have died.
+        """
+        said = self.output.get('error')
+        return said if isinstance(said, dict) and said.get('message') else {}
+
+    def error(self) -> errors.PlanError:
+        """Return the error that it has ended with."""
+        if self.said:
+            return codes.error(self.said)
+        return errors.ServiceError(
+            f'Execution {self.id} of Mistral: {self.reason}'
+        )
+
+
+class Polled(Protocol):
+    """What says how an execution stands: `Executions`."""
+
+    def execution(self, execution_id: str) -> Execution:
+        """See `Executions.execution`."""
+
+
+def follow(
+    executions: Polled,
+    execution_id: str,
+    *,
+    tell: abc.Callable[[], bool | None] = lambda: None,
+    sleep: abc.Callable[[float], None] = time.sleep,
+) -> Execution:
+    """Poll an execution until it has ended; return it.
+
+    :param tell: is called at each poll; if it returns True, that ends the
+        waiting.
+    """
+    while True:
+        # It goes on, whether somebody can look or not.
+        with contextlib.suppress(errors.Unavailable):
+            found = executions.execution(execution_id)
+            if tell() or found.ended:
+                return found
+        sleep(_INTERVAL)
 
 
 class Executions:

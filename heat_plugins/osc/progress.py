@@ -5,17 +5,20 @@
 what becomes of runs, of a plan's stack and of validations.
 """
 
+from collections import abc
 import contextlib
 import os
 import sys
 import threading
 import time
+from typing import Any, TextIO
 
 from rich import console
 from rich import progress
 from rich import table
 
 from heat_plugins import foreign
+from heat_plugins.plans.deploy import following
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import summary
 
@@ -44,7 +47,7 @@ class Display:
     delay = 1.0
     interval = 30.0
 
-    def __init__(self, what, stream=None):
+    def __init__(self, what: str, stream: TextIO | None = None) -> None:
         stream = stream or sys.stderr
         dumb = os.environ.get('TERM', '').lower() in _DUMB
         self.live = stream.isatty() and not dumb
@@ -76,24 +79,32 @@ class Display:
         self._over = threading.Event()
         self._keeper = threading.Thread(target=self._keep_up, daemon=True)
 
-    def __enter__(self):
+    def __enter__(self) -> 'Display':
         self._keeper.start()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def stop(self):
+    def stop(self) -> None:
         """Show nothing any longer."""
         self._over.set()
         self._keeper.join()
 
-    def say(self, *lines):
+    def say(self, *lines: str) -> None:
         """Print lines that stay."""
         for each in lines:
             self._console.print(foreign.line(each))
 
-    def show(self, what, done=None, total=None, *, counted=None, since=None):
+    def show(
+        self,
+        what: str,
+        done: float | None = None,
+        total: float | None = None,
+        *,
+        counted: str | None = None,
+        since: float | None = None,
+    ) -> None:
         """Change what the line says.
 
         :param done: how much of `total` is done; None if that is unknown.
@@ -114,7 +125,7 @@ class Display:
             age = max(0, time.time() - since)
             self._task.start_time = self._bar.get_time() - age
 
-    def _keep_up(self):
+    def _keep_up(self) -> None:
         """Let the line appear, or print one from time to time."""
         if self.live:
             if not self._over.wait(self.delay):
@@ -133,16 +144,16 @@ class Display:
 class Runs:
     """Shows runs of actions."""
 
-    def __init__(self, display):
+    def __init__(self, display: Display) -> None:
         self._display = display
-        self._runs = {}
+        self._runs: dict[str, runs.Run] = {}
 
-    def started(self, run):
+    def started(self, run: runs.Run) -> None:
         """Say that a run is on its way."""
         self._runs[run.id] = run
         self._display.say(f'Run {run.id}: {run.action} on {run.resource}')
 
-    def changed(self, run):
+    def changed(self, run: runs.Run) -> None:
         """Show that a run has changed."""
         before = self._runs.get(run.id)
         self._runs[run.id] = run
@@ -152,7 +163,7 @@ class Runs:
         if run.ended or before is None or _line(before) != _line(run):
             self._display.say(f'Run {run.id}: {_line(run)}')
 
-    def tick(self):
+    def tick(self) -> None:
         """Show how the runs stand now."""
         pending = [run for run in self._runs.values() if not run.ended]
         if not pending:
@@ -174,7 +185,7 @@ class Runs:
         )
 
 
-def _line(run):
+def _line(run: runs.Run) -> str:
     if run.ended:
         taken = summary.spell(summary.duration(run))
         return f'{run.state.value} after {taken}. {run.reason}'
@@ -190,23 +201,23 @@ class Deployment:
     A log has a line when the status changes, and one for each failure.
     """
 
-    def __init__(self, display, plan):
+    def __init__(self, display: Display, plan: str) -> None:
         self._display = display
         self._plan = plan
-        self._status = None
+        self._status: str | None = None
         self._failures = 0
 
-    def begun(self, what, warnings):
+    def begun(self, what: str, warnings: abc.Iterable[str]) -> None:
         """Say that it has started."""
         self.warn(warnings)
         self.step(what)
 
-    def warn(self, warnings):
+    def warn(self, warnings: abc.Iterable[str]) -> None:
         """Say what is no error."""
         for warning in warnings:
             self._display.say(f'Warning: {warning}')
 
-    def changed(self, found):
+    def changed(self, found: following.Progress) -> None:
         """Show a `following.Progress`."""
         for failure in found.failures[self._failures :]:
             self._display.say(failure)
@@ -223,7 +234,7 @@ class Deployment:
             counted=f'{found.done}{of} resources',
         )
 
-    def step(self, what):
+    def step(self, what: str) -> None:
         """Say that a step of it starts."""
         self._display.say(f'Plan {self._plan}: {what}')
 
@@ -231,18 +242,18 @@ class Deployment:
 class Validations:
     """Shows a run of validations."""
 
-    def __init__(self, display):
+    def __init__(self, display: Display) -> None:
         self._display = display
-        self._states = {}
-        self.run_id = None
+        self._states: dict[str, str] = {}
+        self.run_id: str | None = None
 
-    def begun(self, run_id):
+    def begun(self, run_id: str) -> None:
         """Say which run it is."""
         if self.run_id is None:
             self.run_id = run_id
             self._display.say(f'Run {run_id}')
 
-    def changed(self, run):
+    def changed(self, run: dict[str, Any]) -> None:
         """Show how a run stands; see `operations.report`."""
         self.begun(run['id'])
         for one in run['outcomes']:
@@ -259,7 +270,7 @@ class Validations:
             len(run['outcomes']),
         )
 
-    def _changed(self, one):
+    def _changed(self, one: dict[str, Any]) -> None:
         name, state = one['validation'], one['state']
         if self._states.get(name, 'WAITING') == state:
             return

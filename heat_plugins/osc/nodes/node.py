@@ -7,11 +7,11 @@ import pathlib
 from osc_lib import exceptions
 
 from heat_plugins.nodes import files
+from heat_plugins.nodes import leading
 from heat_plugins.nodes import operations
 from heat_plugins.nodes import registering
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
-from heat_plugins.osc.nodes import node_ways
 from heat_plugins.osc.plans import plan_common
 
 
@@ -23,14 +23,11 @@ class NodeCommand(plan_common.PlanCommand):
     # The last line of progress.
     _shown = ''
 
-    def way(self, parsed_args):
-        return node_ways.way(self.app.client_manager, parsed_args.local)
-
     def done(self, work, *arguments, **options):
         """Return what an operation of a way has done, if need be in part."""
         try:
             return work(*arguments, self._show, **options)
-        except node_ways.Failed as exc:
+        except leading.Failed as exc:
             self.log.error('%s', exc)
             self.exit_code = common.FAILED
             return exc.found
@@ -148,7 +145,7 @@ class ListNodes(NodeCommand):
         }
         return tuple(shown.values()), [
             tuple(one[name] for name in shown)
-            for one in self.way(parsed_args).list()
+            for one in self.way(parsed_args).call('nodes.list')
         ]
 
 
@@ -200,7 +197,7 @@ class IntrospectNodes(NodeCommand):
         way = self.way(parsed_args)
         nodes = _nodes(parsed_args)
         if parsed_args.abort:
-            stopped = way.abort(nodes)['nodes']
+            stopped = way.call('nodes.abort', nodes=nodes)['nodes']
             return ('UUID',), [(uuid,) for uuid in stopped]
         found = self.done(
             way.introspect,
@@ -211,7 +208,7 @@ class IntrospectNodes(NodeCommand):
             provide=parsed_args.provide,
         )
         if parsed_args.save:
-            _save(way.core, parsed_args.save, found['found'])
+            _save(way.nodes, parsed_args.save, found['found'])
         machines = {one['uuid']: one for one in found['found']}
         return (
             'Name',

@@ -110,7 +110,7 @@ class SetPlan(plan_common.PlanCommand):
             raise exceptions.CommandError(
                 'Nothing to do: give --from, --git or --remove'
             )
-        folders = way.core.plans.load(parsed_args.plan).folders
+        folders = way.plans.plans.load(parsed_args.plan).folders
         found = plan_common.content(parsed_args, folders)
         changed = way.update(
             parsed_args.plan,
@@ -142,7 +142,7 @@ class ListPlans(plan_common.PlanCommand):
                 one['description'],
                 one['created_at'],
             )
-            for one in self.way(parsed_args).call('list')
+            for one in self.way(parsed_args).call('plan.list')
         ]
         return ('Name', 'State', 'Description', 'Created'), rows
 
@@ -154,7 +154,7 @@ class ShowPlan(plan_common.PlanCommand):
 
     def take_action(self, parsed_args):
         way = self.way(parsed_args)
-        return _shown(way.call('show', plan=parsed_args.plan))
+        return _shown(way.call('plan.show', plan=parsed_args.plan))
 
 
 class DeletePlan(plan_common.PlanCommand):
@@ -192,7 +192,7 @@ class ExportPlan(plan_common.PlanCommand):
         return parser
 
     def take_action(self, parsed_args):
-        core = self.way(parsed_args).core
+        service = self.way(parsed_args).plans.plans
         path = pathlib.Path(parsed_args.file)
         try:
             # All of it or nothing; and nobody else may read it.
@@ -202,7 +202,7 @@ class ExportPlan(plan_common.PlanCommand):
                 part = pathlib.Path(folder, 'plan.tar.gz')
                 with part.open('xb') as file:
                     part.chmod(0o600)
-                    left_out = core.plans.export(
+                    left_out = service.export(
                         parsed_args.plan, file, secrets=parsed_args.secrets
                     )
                 size = part.stat().st_size

@@ -28,7 +28,7 @@ class ListCapabilities(plan_common.PlanCommand):
 
     def take_action(self, parsed_args):
         way = self.way(parsed_args)
-        found = way.call('get_capabilities', plan=parsed_args.plan)
+        found = way.call('plan.get_capabilities', plan=parsed_args.plan)
         self.warn(found['warnings'])
         rows = [
             (
@@ -91,7 +91,7 @@ class SetCapabilities(plan_common.PlanCommand):
         if not choices:
             raise exceptions.CommandError('Give --enable or --disable')
         found = self.way(parsed_args).call(
-            'update_capabilities',
+            'plan.update_capabilities',
             plan=parsed_args.plan,
             choices=choices,
             requirements=parsed_args.with_requirements,
@@ -139,7 +139,7 @@ class ListParameters(plan_common.PlanCommand):
     def take_action(self, parsed_args):
         way = self.way(parsed_args)
         found = way.call(
-            'get_parameters',
+            'plan.get_parameters',
             plan=parsed_args.plan,
             refresh=parsed_args.refresh,
         )
@@ -175,7 +175,7 @@ class ListParameters(plan_common.PlanCommand):
 
 
 def _require_role(way, plan, role):
-    known = [one['name'] for one in way.call('list_roles', plan=plan)]
+    known = [one['name'] for one in way.call('plan.list_roles', plan=plan)]
     if role not in known:
         raise exceptions.CommandError(
             f'Plan {plan} has no role {role}, and no parameter of one'
@@ -297,7 +297,7 @@ class ListRoles(plan_common.PlanCommand):
                 len(one['services']),
             )
             for one in self.way(parsed_args).call(
-                'list_roles', plan=parsed_args.plan
+                'plan.list_roles', plan=parsed_args.plan
             )
         ]
         headers = (

@@ -10,7 +10,7 @@ from heat_plugins.content import git
 from heat_plugins.content import sources
 from heat_plugins.content import tarballs
 from heat_plugins.osc import common
-from heat_plugins.osc.plans import plan_ways
+from heat_plugins.osc import ways
 
 
 class PlanCommand(common.Report):
@@ -31,7 +31,7 @@ class PlanCommand(common.Report):
         return parser
 
     def way(self, parsed_args):
-        return plan_ways.way(self.app.client_manager, parsed_args.local)
+        return ways.way(self.app.client_manager, parsed_args.local)
 
     def files(self, what):
         """Return what is told how many files are done, and of how many."""

@@ -66,7 +66,7 @@ class DeployPlan(plan_common.PlanCommand):
         way = self.way(parsed_args)
         plan = parsed_args.plan
         if parsed_args.cancel:
-            return _status(way.call('cancel', plan=plan))
+            return _status(way.call('plan.cancel', plan=plan))
         if parsed_args.validate_only:
             return self._preview(way, parsed_args)
         show = progress.Deployment(self.progress, plan)
@@ -88,11 +88,13 @@ class DeployPlan(plan_common.PlanCommand):
                 f'  openstack deployment plan deploy {plan} --cancel'
             )
             self.exit_code = common.INTERRUPTED
-        return _status(way.call('status', plan=plan))
+        return _status(way.call('plan.status', plan=plan))
 
     def _preview(self, way, parsed_args):
         found = way.call(
-            'preview', plan=parsed_args.plan, take_over=parsed_args.take_over
+            'plan.preview',
+            plan=parsed_args.plan,
+            take_over=parsed_args.take_over,
         )
         self.warn(found.pop('warnings'))
         action = found.pop('action')
@@ -120,10 +122,10 @@ class ShowStatus(plan_common.PlanCommand):
 
     def take_action(self, parsed_args):
         way = self.way(parsed_args)
-        found = way.call('status', plan=parsed_args.plan)
+        found = way.call('plan.status', plan=parsed_args.plan)
         if parsed_args.wait and found['status'].endswith('_IN_PROGRESS'):
             self._wait(way, found)
-            found = way.call('status', plan=parsed_args.plan)
+            found = way.call('plan.status', plan=parsed_args.plan)
         if parsed_args.wait and found['status'].endswith('_FAILED'):
             self.exit_code = self.exit_code or common.FAILED
         return _status(found)
@@ -162,7 +164,7 @@ class ShowDiff(plan_common.PlanCommand):
 
     def take_action(self, parsed_args):
         way = self.way(parsed_args)
-        found = way.call('diff', plan=parsed_args.plan)['differences']
+        found = way.call('plan.diff', plan=parsed_args.plan)['differences']
         if parsed_args.exit_code and found:
             self.exit_code = common.FAILED
         if not found:

@@ -8,9 +8,9 @@ from osc_lib import exceptions
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import progress
+from heat_plugins.osc import ways
 from heat_plugins.osc.plans import plan_common
 from heat_plugins.osc.validations import validation_common
-from heat_plugins.osc.validations import validation_ways
 from heat_plugins.validations import running
 
 # Seconds for which a run that was stopped is waited for.
@@ -51,9 +51,6 @@ class _SourceCommand(plan_common.PlanCommand):
         )
         return parser
 
-    def way(self, parsed_args):
-        return validation_ways.way(self.app.client_manager, parsed_args.local)
-
     def source(self, parsed_args):
         """Return what names the validations, and files if those are given."""
         content = plan_common.content(parsed_args)
@@ -76,11 +73,11 @@ class ListValidations(_SourceCommand):
         source, content = self.source(parsed_args)
         groups = parsed_args.groups
         if content is not None:
-            found = way.core.listed(content, groups)
+            found = way.validations.listed(content, groups)
         elif 'package' in source:
-            found = way.packaged(source['package'], groups)
+            found = way.call('validations.list', **source, groups=groups)
         else:
-            found = way.core.list(**source, groups=groups)
+            found = way.validations.list(**source, groups=groups)
         self._warn(found['warnings'])
         rows = [
             (
@@ -233,7 +230,7 @@ class RunValidations(_SourceCommand):
         }
         show = progress.Validations(self.progress)
         try:
-            run = way.run(
+            run = way.validate(
                 source,
                 content,
                 show,
@@ -260,7 +257,7 @@ class StopValidations(common.Report):
         return parser
 
     def take_action(self, parsed_args):
-        core = validation_ways.way(self.app.client_manager, True).core
+        core = ways.way(self.app.client_manager, True).validations
         run = core.stop(parsed_args.run)
         until = time.monotonic() + _PATIENCE
         while run['success'] is None and time.monotonic() < until:

@@ -3,8 +3,8 @@
 
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
+from heat_plugins.osc import ways
 from heat_plugins.osc.validations import validation_common
-from heat_plugins.osc.validations import validation_ways
 
 
 class ListResults(common.Report):
@@ -20,7 +20,7 @@ class ListResults(common.Report):
         return parser
 
     def take_action(self, parsed_args):
-        core = validation_ways.way(self.app.client_manager, True).core
+        core = ways.way(self.app.client_manager, True).validations
         rows = [
             (
                 one['id'],
@@ -71,7 +71,7 @@ class ShowResult(common.Report):
         return parser
 
     def take_action(self, parsed_args):
-        core = validation_ways.way(self.app.client_manager, True).core
+        core = ways.way(self.app.client_manager, True).validations
         if parsed_args.validation is None:
             run = core.result(parsed_args.run)
             self.exit_code = validation_common.exit_code(run)

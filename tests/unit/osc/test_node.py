@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """``openstack deployment plan node …``, over the fakes of the core."""
 
-import contextlib
 import json
 import pathlib
 import tempfile
-import types
 
 from osc_lib import exceptions
 
 from heat_plugins.clients import mistral_executions
 from heat_plugins.nodes import operations
+from heat_plugins.objectstore import parcels
 from heat_plugins.osc import common
+from heat_plugins.osc import local_way
+from heat_plugins.osc import remote_way
+from heat_plugins.osc import ways
 from heat_plugins.osc.nodes import node
-from heat_plugins.osc.nodes import node_ways
 from heat_plugins.plans import errors
 from tests.unit import fake_swift
 from tests.unit.nodes import fake_ironic
@@ -31,12 +32,19 @@ class NodeCase(base.CommandCase):
     def setUp(self):
         super().setUp()
         self.ironic = fake_ironic.Ironic()
+        self.store = fake_swift.Cluster().store()
         self.core = operations.Operations(
-            self.ironic, fake_swift.Cluster().store(), clock=lambda: 1000.0
+            self.ironic, self.store, clock=lambda: 1000.0
         )
-        self.way = node_ways.FromHere(self.core)
-        self.way.sleep = self.sleep
-        self.patch(node_ways, 'way', lambda manager, from_here: self.way)
+        self.way = local_way.Local(
+            store=self.store,
+            plans=None,
+            nodes=self.core,
+            validations=None,
+            executions=None,
+            sleep=self.sleep,
+        )
+        self.patch(ways, 'way', lambda manager, local: self.way)
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
@@ -285,17 +293,21 @@ class ThroughMistralTest(NodeCase):
     def through(self, *answers):
         self.executions = Executions(*answers)
         self.uploaded = []
+        send = parcels.send
 
-        @contextlib.contextmanager
-        def upload(content):
+        def sent(store, content):
             self.uploaded.append(content)
-            yield {'container': 'c', 'object': 'o', 'bytes': len(content)}
+            return send(store, content)
 
-        self.way = node_ways.ThroughMistral(
-            self.core,
-            types.SimpleNamespace(executions=self.executions, upload=upload),
+        self.patch(parcels, 'send', sent)
+        self.way = remote_way.Remote(
+            store=self.store,
+            plans=None,
+            nodes=self.core,
+            validations=None,
+            executions=self.executions,
+            sleep=lambda seconds: None,
         )
-        self.way.sleep = lambda seconds: None
 
     def output(self, **more):
         return {

@@ -9,10 +9,11 @@ import tempfile
 
 from heat_plugins.content import tarballs
 from heat_plugins.osc import common
+from heat_plugins.osc import local_way
+from heat_plugins.osc import ways
 from heat_plugins.osc.plans import plan
 from heat_plugins.osc.plans import plan_choose
 from heat_plugins.osc.plans import plan_deploy
-from heat_plugins.osc.plans import plan_ways
 from heat_plugins.plans import operations
 from heat_plugins.plans.content import texts
 from heat_plugins.plans.deploy import steps
@@ -38,24 +39,23 @@ class Runner:
         return steps.Outcome(success=success, reason='because')
 
 
-class FromHere(plan_ways._FromHere):
-    """A way that needs no services."""
-
-    def __init__(self, cloud, sleep):
-        self.sleep = sleep
-        self.store = cloud.swift.store()
-        self.core = operations.Operations(cloud.plans, self.store, cloud.heat)
-        self.validations = cloud.validations
-        self.executions = Runner()
-
-
 class PlanCase(base.CommandCase):
     def setUp(self):
         super().setUp()
         self.cloud = validation_fakes.Cloud()
         self.cloud.heat.answer = fake_heat.answer
-        self.way = FromHere(self.cloud, self.sleep)
-        self.patch(plan_ways, 'way', lambda manager, from_here: self.way)
+        store = self.cloud.swift.store()
+        self.way = local_way.Local(
+            store=store,
+            plans=operations.Operations(
+                self.cloud.plans, store, self.cloud.heat
+            ),
+            nodes=None,
+            validations=self.cloud.validations,
+            executions=Runner(),
+            sleep=self.sleep,
+        )
+        self.patch(ways, 'way', lambda manager, local: self.way)
         self.cloud.plans.create('plan', fakes.content())
         self.ends_with = 'COMPLETE'
 

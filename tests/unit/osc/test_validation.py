@@ -7,11 +7,12 @@ import tempfile
 
 from heat_plugins.clients import mistral_executions
 from heat_plugins.osc import common
+from heat_plugins.osc import local_way
+from heat_plugins.osc import remote_way
+from heat_plugins.osc import ways
 from heat_plugins.osc.plans import plan_deploy
-from heat_plugins.osc.plans import plan_ways
 from heat_plugins.osc.validations import validation
 from heat_plugins.osc.validations import validation_result
-from heat_plugins.osc.validations import validation_ways
 from heat_plugins.plans import errors
 from heat_plugins.plans import operations
 from heat_plugins.validations import runs
@@ -54,46 +55,34 @@ class Executions:
         return self.found[execution_id]
 
 
-class _Way:
-    """A way to plans that needs no services."""
-
-    def __init__(self, cloud):
-        self.store = cloud.swift.store()
-        self.core = operations.Operations(cloud.plans, self.store, cloud.heat)
-        self.validations = cloud.validations
-        self.executions = Executions(cloud.validations, self.store)
-        self.sleep = lambda seconds: None
-
-
-class FromHere(_Way, plan_ways._FromHere):
-    pass
-
-
-class ThroughMistral(_Way, plan_ways._ThroughMistral):
-    pass
-
-
 class ValidationCase(base.CommandCase):
     def setUp(self):
         super().setUp()
         self.cloud = fakes.Cloud()
         self.cloud.make()
         self.machine = self.cloud.machine
-        self.mistral = ThroughMistral(self.cloud)
-        here = FromHere(self.cloud)
+        self.mistral = self.way(remote_way.Remote)
+        here = self.way(local_way.Local)
         self.patch(
-            plan_ways,
-            'way',
-            lambda manager, from_here: here if from_here else self.mistral,
-        )
-        self.patch(
-            validation_ways._ThroughMistral,
-            'sleep',
-            lambda self, seconds: None,
+            ways, 'way', lambda manager, local: here if local else self.mistral
         )
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
+
+    def way(self, kind):
+        """Return a way that needs no services."""
+        store = self.cloud.swift.store()
+        return kind(
+            store=store,
+            plans=operations.Operations(
+                self.cloud.plans, store, self.cloud.heat
+            ),
+            nodes=None,
+            validations=self.cloud.validations,
+            executions=Executions(self.cloud.validations, store),
+            sleep=lambda seconds: None,
+        )
 
     def run_here(self, *arguments):
         return self.json(
@@ -310,10 +299,10 @@ class MistralTest(ValidationCase):
         self.assertEqual(0, code)
 
     def test_an_interrupt_ends_the_waiting_alone(self):
-        def interrupt(self, seconds):
+        def interrupt(execution_id):
             raise KeyboardInterrupt
 
-        self.patch(validation_ways._ThroughMistral, 'sleep', interrupt)
+        self.patch(self.mistral.executions, 'execution', interrupt)
         code, _ = self.run_there('plan')
         self.assertEqual(common.INTERRUPTED, code)
         self.assertIn('validation stop', self.stderr.getvalue())

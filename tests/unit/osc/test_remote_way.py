@@ -3,13 +3,12 @@
 
 import json
 
-from osc_lib import exceptions
 import testtools
 
 from heat_plugins import pool
 from heat_plugins.clients import mistral_executions
 from heat_plugins.objectstore import errors as store_errors
-from heat_plugins.osc.plans import plan_ways
+from heat_plugins.osc import remote_way
 from heat_plugins.plans import errors
 from heat_plugins.plans import operations
 from tests.unit.plans import fakes
@@ -46,19 +45,6 @@ class Executions:
         return None
 
 
-class ThroughMistral(plan_ways._ThroughMistral):
-    """That way without services."""
-
-    def __init__(self, cloud):
-        self.store = cloud.swift.store()
-        self.core = operations.Operations(cloud.plans, self.store, cloud.heat)
-        self.executions = Executions()
-        self.slept = 0
-
-    def sleep(self, seconds):
-        self.slept += 1
-
-
 class Shown:
     def __init__(self):
         self.statuses = []
@@ -78,7 +64,18 @@ class ThroughMistralTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.cloud = fakes.Cloud()
-        self.way = ThroughMistral(self.cloud)
+        store = self.cloud.swift.store()
+        self.slept = []
+        self.way = remote_way.Remote(
+            store=store,
+            plans=operations.Operations(
+                self.cloud.plans, store, self.cloud.heat
+            ),
+            nodes=None,
+            validations=None,
+            executions=Executions(),
+            sleep=self.slept.append,
+        )
         self.looks = self.way.executions.looks
         self.patch(pool.time, 'sleep', lambda seconds: None)
         pools = pool.Pool
@@ -93,14 +90,14 @@ class ThroughMistralTest(testtools.TestCase):
     def test_a_mistral_that_is_away_for_a_while_is_waited_for(self):
         self.looks += ['RUNNING', AWAY, AWAY, ('SUCCESS', {'plan': 'it'})]
         self.assertEqual('it', self.create())
-        self.assertEqual(3, self.way.slept)
+        self.assertEqual(3, len(self.slept))
 
     def test_what_is_sent_arrives_at_the_same_paths(self):
         self.cloud.plans.create('plan', fakes.content())
         content = {'plan/a.yaml': b'{}'}
 
         def start(name, arguments, description):
-            self.way.core.update(**arguments)
+            self.way.plans.update(**arguments)
             return 'e-1'
 
         self.way.executions.start_workflow = start
@@ -125,7 +122,7 @@ class ThroughMistralTest(testtools.TestCase):
             return mistral_executions.Execution(id='e-1', state='ERROR')
 
         self.way.executions.execution = look
-        self.assertRaises(exceptions.CommandError, self.create)
+        self.assertRaises(errors.ServiceError, self.create)
         [(lifetimes, _)] = seen
         self.assertEqual(['86400'], list(lifetimes.values()))
         self.assertEqual({}, self.uploads().objects)
@@ -138,7 +135,7 @@ class ThroughMistralTest(testtools.TestCase):
     def test_an_upload_that_cannot_be_deleted_fails_nothing(self):
         self.cloud.swift.fail(times=99, status=503, method='DELETE')
         self.looks += [('SUCCESS', {'plan': 'it'})]
-        with self.assertLogs(plan_ways.LOG, 'WARNING') as logs:
+        with self.assertLogs(remote_way.LOG, 'WARNING') as logs:
             self.assertEqual('it', self.create())
         self.assertIn('could not be deleted', logs.output[0])
 

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two ways to work on plans, nodes and validations.
+
+They call the same operations of the core, and have the same results.
+"""
+
+from collections import abc
+from typing import Any
+
+from heat_plugins import foreign
+from heat_plugins.clients import failures
+from heat_plugins.clients import heat_servers
+from heat_plugins.clients import heat_stacks
+from heat_plugins.clients import ironic
+from heat_plugins.clients import mistral_executions
+from heat_plugins.clients import mistral_registry
+from heat_plugins.clients import rest
+from heat_plugins.clients import swift
+from heat_plugins.nodes import operations as node_operations
+from heat_plugins.objectstore import store as store_module
+from heat_plugins.osc import local_way
+from heat_plugins.osc import remote_way
+from heat_plugins.plans import local as local_names
+from heat_plugins.plans import operations as plan_operations
+from heat_plugins.plans import service
+from heat_plugins.validations import operations as validation_operations
+
+LOG = foreign.logger(__name__)
+
+
+def way(manager: Any, local: bool) -> local_way.Local:
+    """Return a way.
+
+    :param manager: the client manager of a command.
+    :param local: whether it goes past Mistral's actions.
+    """
+    session = manager.session
+    options = {
+        'interface': manager.interface or 'public',
+        'region_name': manager.region_name,
+    }
+    store = store_module.ObjectStore(
+        swift.KeystoneTransport(session, **options)
+    )
+    stacks = heat_stacks.HeatStacks(session, **options)
+    if local and not _has_mistral(session, options):
+        LOG.info(
+            'The catalogue has no Mistral; names and locks of plans are kept '
+            'in the object store'
+        )
+        names: Any = local_names.Names(store)
+    else:
+        names = mistral_registry.Registry(session, **options)
+    plans = service.Plans(store, names, stacks)
+    return (local_way.Local if local else remote_way.Remote)(
+        store=store,
+        plans=plan_operations.Operations(plans, store, stacks),
+        nodes=node_operations.Operations(
+            ironic.Baremetal(session, **options), store
+        ),
+        validations=validation_operations.Operations(
+            plans,
+            store,
+            stacks,
+            heat_servers.HeatServers(session, **options),
+        ),
+        executions=mistral_executions.Executions(session, **options),
+    )
+
+
+def _has_mistral(session: Any, options: abc.Mapping[str, Any]) -> bool:
+    try:
+        return bool(rest.Rest(rest.MISTRAL, session, **options).endpoint())
+    except rest.Failure as exc:
+        raise failures.error(exc) from exc
