@@ -386,6 +386,20 @@ class ExecutionsTest(WorkflowTest):
         self.assertEqual({'stack.flow.main'}, set(self.mistral.workflows))
         self.assertEqual(1, len(self.attribute(stack, 'executions')))
 
+    def test_a_dropped_workflow_that_still_runs_is_told_in_an_event(self):
+        stack = self.create(definition=TWO)
+        self.mistral.add('stack.flow.sub', state='RUNNING')
+        self.heat.update(stack, template(definition=ONE))
+        reasons = [
+            event.resource_status_reason
+            for event in event_objects.Event.get_all_by_stack(
+                stack.context, stack.id
+            )
+        ]
+        told = [one for one in reasons if 'still in use' in one]
+        self.assertEqual(1, len(told), reasons)
+        self.assertIn('stack.flow.sub', told[0])
+
 
 class LifeTest(WorkflowTest):
     def fails(self, stack, content):
