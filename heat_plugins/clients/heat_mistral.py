@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Heat's client plugin for Mistral, beside Heat's own ``mistral``."""
 
+from typing import Any
+
 from heat.common import config
 from heat.engine.clients.os import mistral
 from keystoneauth1 import adapter
@@ -17,7 +19,7 @@ class MistralClientPlugin(mistral.MistralClientPlugin):
     knows is forgotten.
     """
 
-    def _create(self):
+    def _create(self) -> Any:
         option = mistral.CLIENT_NAME
         tls = config.get_ssl_options(option)
         client = mistral_client.client(

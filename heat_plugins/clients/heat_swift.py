@@ -23,7 +23,7 @@ class SwiftClientPlugin(client_plugin.ClientPlugin):
 
     service_types = [swift.SERVICE_TYPE]
 
-    def _create(self, version=None):
+    def _create(self, version: str | None = None) -> store.ObjectStore:
         tls = config.get_ssl_options(_OPTIONS)
         return store.ObjectStore(
             swift.KeystoneTransport(
@@ -34,18 +34,18 @@ class SwiftClientPlugin(client_plugin.ClientPlugin):
             )
         )
 
-    def is_client_exception(self, ex):
+    def is_client_exception(self, ex: BaseException) -> bool:
         """Say whether it is one of the errors of `ObjectStore`."""
         return isinstance(ex, errors.SignalError)
 
-    def is_not_found(self, ex):
+    def is_not_found(self, ex: BaseException) -> bool:
         """Say whether there is no such container or object."""
         return isinstance(ex, errors.NotFound)
 
-    def is_conflict(self, ex):
+    def is_conflict(self, ex: BaseException) -> bool:
         """Say whether a container is not empty, or somebody else's."""
         return isinstance(ex, errors.Conflict)
 
-    def is_over_limit(self, ex):
+    def is_over_limit(self, ex: BaseException) -> bool:
         """Say whether it is a matter of size, quota or rate."""
         return isinstance(ex, errors.StoreError) and ex.status in (413, 429)

@@ -13,6 +13,7 @@ from typing import TypeVar
 from heat.objects import stack as stack_objects
 
 from heat_plugins.clients import heat_swift
+from heat_plugins.engine import heat_types
 from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import store as store_module
 
@@ -24,7 +25,7 @@ class Account:
 
     def __init__(self, root_stack_id: str) -> None:
         self.root_stack_id = root_stack_id
-        self._context = None
+        self._context: heat_types.Context | None = None
         # Whether the context's credentials are believed to work, and whether
         # they have done so.
         self._trusted = False
@@ -43,7 +44,7 @@ class Account:
             raise errors.TempURLUnusable('This stack has no object store')
         return self._store
 
-    def adopt(self, stack) -> None:
+    def adopt(self, stack: heat_types.Stack) -> None:
         """Take the stored credentials of a stack, if there is need."""
         with self._lock:
             if self._trusted:
@@ -55,7 +56,7 @@ class Account:
             self._trusted = True
             self._proven = False
 
-    def _stored_context(self, stack):
+    def _stored_context(self, stack: heat_types.Stack) -> heat_types.Context:
         """Return a context with the credentials that the stack has by now.
 
         Whoever updates a stack leaves it other credentials than the one in
@@ -77,7 +78,7 @@ class Account:
                 f'be used: {type(exc).__name__}'
             ) from exc
 
-    def call(self, stack, do: abc.Callable[[], T]) -> T:
+    def call(self, stack: heat_types.Stack, do: abc.Callable[[], T]) -> T:
         """Do something with the object store, as the owner of a stack.
 
         It is done once more if credentials that worked do no more: a stack

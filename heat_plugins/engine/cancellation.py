@@ -11,6 +11,7 @@ import time
 
 from oslo_db import exception as db_exception
 
+from heat_plugins.engine import heat_types
 from heat_plugins.engine import rows
 
 # How often to ask, in seconds.
@@ -30,11 +31,10 @@ class Cancellation:
         self._seen: tuple[float, dict[str, rows.Traversal]] = (0.0, {})
         self._next_look = 0.0
 
-    def of(self, stack, since: float) -> bool:
+    def of(self, stack: heat_types.Stack, since: float) -> bool:
         """Say whether a stack's action was cancelled or is rolled back.
 
-        :param stack: a `heat.engine.stack.Stack`, as it was when the action
-            began.
+        :param stack: as it was when the action began.
         :param since: when that was, by `time.monotonic`; what was read
             before says nothing about this action.
         """
@@ -49,7 +49,7 @@ class Cancellation:
             return False
         return found.status == stack.FAILED or found.action == stack.ROLLBACK
 
-    def _look_if_due(self, context) -> None:
+    def _look_if_due(self, context: heat_types.Context) -> None:
         # Who comes while another one looks has that answer the next time.
         if not self._looking.acquire(blocking=False):
             return

@@ -7,6 +7,7 @@ of Heat's API, which tells the servers of it.
 
 from collections import abc
 import contextlib
+from typing import Any
 
 from heat.common import exception
 from heat.objects import software_config as config_objects
@@ -16,6 +17,7 @@ from heat.rpc import api as rpc_api
 from oslo_db import exception as db_exception
 import oslo_messaging
 
+from heat_plugins.engine import heat_types
 from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 
@@ -29,7 +31,12 @@ class Heat:
         server is given, if any.
     """
 
-    def __init__(self, rpc, context, reading_project: str | None = None):
+    def __init__(
+        self,
+        rpc: Any,
+        context: heat_types.Context,
+        reading_project: str | None = None,
+    ) -> None:
         self._rpc = rpc
         self._context = context
         self._reading_project = reading_project
@@ -112,7 +119,7 @@ class Heat:
             self._rpc.delete_software_config(self._context, config_id)
 
 
-def config(row) -> orchestration.Config:
+def config(row: config_objects.SoftwareConfig) -> orchestration.Config:
     """Return a config that Heat has stored."""
     return orchestration.Config(
         id=row.id,
@@ -125,7 +132,9 @@ def config(row) -> orchestration.Config:
     )
 
 
-def _deployment(row) -> orchestration.Deployment:
+def _deployment(
+    row: deployment_objects.SoftwareDeployment,
+) -> orchestration.Deployment:
     return orchestration.Deployment(
         id=row.id,
         server_id=row.server_id,

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The values of hidden parameters that a stack may have been given."""
 
+from typing import Any
+
 from heat.engine import stack as stacks
 
 from heat_plugins import masking
+from heat_plugins.engine import heat_types
 
 
-def values(stack) -> frozenset[str]:
+def values(stack: heat_types.Stack) -> frozenset[str]:
     """Return the texts of hidden parameters of a stack and those above it.
 
     What a stack hides it may hand down as parameters that nobody hides; the
     members of a group get it as values in their template.
 
-    :param stack: Heat's.
     """
     found: set[str] = set()
     while True:
@@ -24,7 +26,7 @@ def values(stack) -> frozenset[str]:
         stack = stacks.Stack.load(stack.context, stack_id=stack.owner_id)
 
 
-def _value(parameter):
+def _value(parameter: Any) -> Any:
     try:
         return parameter.value()
     except Exception:

@@ -26,6 +26,7 @@ from heat_plugins import config
 from heat_plugins import foreign
 from heat_plugins.engine import account
 from heat_plugins.engine import cancellation
+from heat_plugins.engine import heat_types
 from heat_plugins.engine import rows
 from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import errors
@@ -72,7 +73,7 @@ def temp_url_secret() -> str | None:
 
     None if that would be what Heat's source publishes.
     """
-    secret = cfg.CONF.heat_plugins.temp_url_secret
+    secret: str | None = cfg.CONF.heat_plugins.temp_url_secret
     if secret:
         return secret
     default = next(
@@ -80,11 +81,11 @@ def temp_url_secret() -> str | None:
         for opt in crypt.auth_opts
         if opt.name == 'auth_encryption_key'
     )
-    key = cfg.CONF.auth_encryption_key
+    key: str | None = cfg.CONF.auth_encryption_key
     return None if key == default else key
 
 
-def hub_for(stack, root_stack_id: str) -> 'Hub':
+def hub_for(stack: heat_types.Stack, root_stack_id: str) -> 'Hub':
     """Return the hub of a stack's root stack.
 
     It asks nobody for anything, and so cannot fail.
@@ -147,7 +148,7 @@ class Hub(account.Account):
         # When there was none to be had.
         self._shut_at = -math.inf
 
-    def adopt(self, stack) -> None:
+    def adopt(self, stack: heat_types.Stack) -> None:
         """Take the stored credentials of a stack, if there is need."""
         self._action_limit = max(self._action_limit, stack.timeout_secs())
         before = self._store
@@ -204,18 +205,19 @@ class Hub(account.Account):
         :raises errors.SignalError: as `keys.KeyKeeper.ensure`.
         """
         with self._lock:
-            if self._signer is not None and self._is_good(certain):
-                return self._signer
+            signer = self._signer
+            if signer is not None and self._is_good(signer, certain):
+                return signer
             attempt = self._signer_attempt
         return attempt.share(lambda: self._new_signer(attempt))
 
-    def _is_good(self, certain: bool) -> bool:
+    def _is_good(self, signer: keys.Signer, certain: bool) -> bool:
         """Say whether the signer at hand may be used."""
         now = time.monotonic()
         if certain and now - self._seen_at > _CONTAINER_SECONDS:
             return False
         age = now - self._signer_since
-        of_container = self._signer.kind == keys.CONTAINER
+        of_container = signer.kind == keys.CONTAINER
         return of_container or age <= _ACCOUNT_KEY_SECONDS
 
     def key_holds(self, signer: keys.Signer) -> bool:
@@ -229,7 +231,9 @@ class Hub(account.Account):
             self._forget_signer()
         return False
 
-    def _new_signer(self, attempt: sharing.Attempt) -> keys.Signer:
+    def _new_signer(
+        self, attempt: sharing.Attempt[keys.Signer]
+    ) -> keys.Signer:
         try:
             signer = self._keeper().ensure(self.container, self._former_signer)
         except (errors.TempURLUnusable, errors.NotLetIn) as exc:
@@ -276,10 +280,8 @@ class Hub(account.Account):
         options = cfg.CONF.heat_plugins
         if options.temp_url_lifetime_max is None:
             return None
-        return max(
-            options.temp_url_lifetime_max,
-            self._action_limit + options.temp_url_margin,
-        )
+        asked: int = options.temp_url_lifetime_max
+        return max(asked, self._action_limit + int(options.temp_url_margin))
 
     # watcher.Source
 

@@ -12,9 +12,11 @@ side each does so, each time with one config more, and they get in each
 other's way. Here those that change while it is written share the next time.
 """
 
+from collections import abc
 import functools
 import threading
 import time
+from typing import Any
 
 from heat.common import exception
 from heat.common.i18n import _
@@ -22,6 +24,7 @@ from heat.db import api as db_api
 from heat.engine import service_software_config
 from oslo_config import cfg
 
+from heat_plugins.engine import heat_types
 from heat_plugins.objectstore import sharing
 
 # The agent takes an object for what it has seen if it was changed in the same
@@ -51,7 +54,7 @@ class Service(service_software_config.SoftwareConfigService):
 
     # The limits are the engine's that answers RPC.
 
-    def check_room_for_config(self, cnxt):
+    def check_room_for_config(self, cnxt: heat_types.Context) -> None:
         """Hold that a project may have one more config.
 
         :raises exception.RequestLimitExceeded: it may not.
@@ -62,7 +65,9 @@ class Service(service_software_config.SoftwareConfigService):
         ):
             raise _full('max_software_configs_per_tenant', limit)
 
-    def create_software_deployment(self, cnxt, **values):
+    def create_software_deployment(
+        self, cnxt: heat_types.Context, **values: Any
+    ) -> dict[str, Any]:
         """Make a deployment, and tell its server.
 
         :raises exception.RequestLimitExceeded: the project has too many.
@@ -72,11 +77,17 @@ class Service(service_software_config.SoftwareConfigService):
             cnxt
         ):
             raise _full('max_software_deployments_per_tenant', limit)
-        return super().create_software_deployment(cnxt, **values)
+        made: dict[str, Any] = super().create_software_deployment(
+            cnxt, **values
+        )
+        return made
 
     def _push_metadata_software_deployments(
-        self, cnxt, server_id, stack_user_project_id
-    ):
+        self,
+        cnxt: heat_types.Context,
+        server_id: str,
+        stack_user_project_id: str | None,
+    ) -> None:
         write = functools.partial(
             super()._push_metadata_software_deployments,
             cnxt,
@@ -88,7 +99,7 @@ class Service(service_software_config.SoftwareConfigService):
             (cnxt.project_id, server_id, stack_user_project_id)
         )
 
-        def take_turn():
+        def take_turn() -> None:
             early = server.written_at + _SWIFT_GAP - time.monotonic()
             if early > 0 and _is_in_swift(cnxt, server_id):
                 time.sleep(early)
@@ -97,7 +108,7 @@ class Service(service_software_config.SoftwareConfigService):
 
         server.rounds.share(take_turn)
 
-    def _server(self, key) -> _Server:
+    def _server(self, key: tuple[str | None, ...]) -> _Server:
         now = time.monotonic()
         with self._lock:
             server = self._servers.setdefault(key, _Server())
@@ -118,7 +129,7 @@ def _full(option: str, limit: int) -> exception.RequestLimitExceeded:
     )
 
 
-def _is_in_swift(cnxt, server_id: str) -> bool:
+def _is_in_swift(cnxt: heat_types.Context, server_id: str) -> bool:
     """Say whether a server reads its metadata from the object store."""
     server = db_api.resource_get_by_physical_resource_id(cnxt, server_id)
     return server is not None and any(
@@ -135,40 +146,46 @@ class Client:
     :param remote: returns an `EngineClient`, for all else.
     """
 
-    def __init__(self, remote) -> None:
+    def __init__(self, remote: abc.Callable[[], Any]) -> None:
         self._remote = remote
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._remote(), name)
 
-    def show_software_config(self, cnxt, config_id):
+    def show_software_config(
+        self, cnxt: heat_types.Context, config_id: str
+    ) -> Any:
         """See `EngineClient`, as for the others."""
         return _service.show_software_config(cnxt, config_id)
 
-    def check_room_for_config(self, cnxt):
+    def check_room_for_config(self, cnxt: heat_types.Context) -> None:
         """Hold that a project may have one more config; see `Service`."""
         _service.check_room_for_config(cnxt)
 
-    def delete_software_config(self, cnxt, config_id):
+    def delete_software_config(
+        self, cnxt: heat_types.Context, config_id: str
+    ) -> None:
         """Delete a config that no deployment has."""
         _service.delete_software_config(cnxt, config_id)
 
-    def show_software_deployment(self, cnxt, deployment_id):
+    def show_software_deployment(
+        self, cnxt: heat_types.Context, deployment_id: str
+    ) -> Any:
         """Return a deployment; look for its signal first, under Zaqar."""
         return _service.show_software_deployment(cnxt, deployment_id)
 
     def create_software_deployment(
         self,
-        cnxt,
-        server_id,
-        config_id=None,
-        input_values=None,
-        action='INIT',
-        status='COMPLETE',
-        status_reason='',
-        stack_user_project_id=None,
-        deployment_id=None,
-    ):
+        cnxt: heat_types.Context,
+        server_id: str,
+        config_id: str | None = None,
+        input_values: dict[str, Any] | None = None,
+        action: str = 'INIT',
+        status: str = 'COMPLETE',
+        status_reason: str = '',
+        stack_user_project_id: str | None = None,
+        deployment_id: str | None = None,
+    ) -> dict[str, Any]:
         """Make a deployment, and tell its server."""
         return _service.create_software_deployment(
             cnxt,
@@ -184,16 +201,16 @@ class Client:
 
     def update_software_deployment(
         self,
-        cnxt,
-        deployment_id,
-        config_id=None,
-        input_values=None,
-        output_values=None,
-        action=None,
-        status=None,
-        status_reason=None,
-        updated_at=None,
-    ):
+        cnxt: heat_types.Context,
+        deployment_id: str,
+        config_id: str | None = None,
+        input_values: dict[str, Any] | None = None,
+        output_values: dict[str, Any] | None = None,
+        action: str | None = None,
+        status: str | None = None,
+        status_reason: str | None = None,
+        updated_at: str | None = None,
+    ) -> Any:
         """Change a deployment; tell its server if it has another config."""
         return _service.update_software_deployment(
             cnxt,
@@ -207,6 +224,8 @@ class Client:
             updated_at=updated_at,
         )
 
-    def delete_software_deployment(self, cnxt, deployment_id):
+    def delete_software_deployment(
+        self, cnxt: heat_types.Context, deployment_id: str
+    ) -> None:
         """Delete a deployment, and tell its server."""
         _service.delete_software_deployment(cnxt, deployment_id)

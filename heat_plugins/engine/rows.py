@@ -10,6 +10,7 @@ for, so that two engines cannot both finish a signal.
 from collections import abc
 import contextlib
 import dataclasses
+from typing import Any
 
 from heat.common import exception
 from heat.db import api as db_api
@@ -20,6 +21,7 @@ from oslo_utils import timeutils
 import sqlalchemy
 from sqlalchemy import orm
 
+from heat_plugins.engine import heat_types
 from heat_plugins.objectstore import errors
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
@@ -94,13 +96,13 @@ def _forget_causes(exc: BaseException) -> None:
         shown = cause
 
 
-def traversal(context, stack_id: str) -> Traversal | None:
+def traversal(context: heat_types.Context, stack_id: str) -> Traversal | None:
     """Read what a stack does now; None if there is no such stack."""
     return traversals(context, [stack_id]).get(stack_id)
 
 
 def traversals(
-    context, stack_ids: abc.Collection[str]
+    context: heat_types.Context, stack_ids: abc.Collection[str]
 ) -> dict[str, Traversal]:
     """Read what stacks do now; those that are gone are left out."""
     stack = models.Stack
@@ -113,7 +115,9 @@ def traversals(
     }
 
 
-def read(context, ids: abc.Collection[str]) -> dict[str, watcher.Row]:
+def read(
+    context: heat_types.Context, ids: abc.Collection[str]
+) -> dict[str, watcher.Row]:
     """Read the rows of deployments; what is not there is left out."""
     deployment = models.SoftwareDeployment
     columns = (
@@ -132,7 +136,11 @@ def read(context, ids: abc.Collection[str]) -> dict[str, watcher.Row]:
     }
 
 
-def _select(context, columns, ids):
+def _select(
+    context: heat_types.Context,
+    columns: abc.Sequence[Any],
+    ids: abc.Collection[str],
+) -> abc.Iterator[Any]:
     """Yield the rows with the ids; the first column is the one of those."""
     wanted = sorted(ids)
     key = columns[0]
@@ -145,7 +153,10 @@ def _select(context, columns, ids):
 
 
 def settle(
-    context, deployment_id: str, config_id: str, outcome: body.Outcome
+    context: heat_types.Context,
+    deployment_id: str,
+    config_id: str,
+    outcome: body.Outcome,
 ) -> bool:
     """Write how a deployment ended, if nobody has before.
 
@@ -166,10 +177,12 @@ def settle(
             updated_at=timeutils.utcnow(),
         )
     )
-    return _write(context, statement) == 1
+    return bool(_write(context, statement) == 1)
 
 
-def begin(context, deployment_id: str, config_id: str) -> bool:
+def begin(
+    context: heat_types.Context, deployment_id: str, config_id: str
+) -> bool:
     """Write that the server of a deployment is at a config.
 
     :returns: whether that is news.
@@ -185,10 +198,12 @@ def begin(context, deployment_id: str, config_id: str) -> bool:
         )
         .values(status_reason=BEGUN)
     )
-    return _write(context, statement) == 1
+    return bool(_write(context, statement) == 1)
 
 
-def change(context, deployment_id: str, **values) -> None:
+def change(
+    context: heat_types.Context, deployment_id: str, **values: object
+) -> None:
     """Change columns of a deployment's row.
 
     Heat's own update takes what is empty for what is to stay, and leaves
@@ -203,13 +218,13 @@ def change(context, deployment_id: str, **values) -> None:
     _write(context, statement)
 
 
-@oslo_db_api.wrap_db_retry(
+@oslo_db_api.wrap_db_retry(  # type: ignore[untyped-decorator]
     max_retries=3,
     retry_interval=0.5,
     retry_on_deadlock=True,
     retry_on_disconnect=True,
 )
-def _write(context, statement) -> int:
+def _write(context: heat_types.Context, statement: sqlalchemy.Update) -> int:
     """Run a statement as a transaction; return how many rows it has met.
 
     A node of a Galera cluster refuses what another one has just changed.
@@ -218,13 +233,15 @@ def _write(context, statement) -> int:
     statement = statement.execution_options(synchronize_session=False)
     try:
         with db_api.context_manager.writer.using(context) as session:
-            return session.execute(statement).rowcount
+            return int(session.execute(statement).rowcount)
     except (db_exception.DBConnectionError, db_exception.DBDeadlock) as exc:
         # What makes the attempts logs the last one, with what it quotes.
         raise type(exc)() from None
 
 
-def container_in_use(context, root_stack_id: str, container: str) -> bool:
+def container_in_use(
+    context: heat_types.Context, root_stack_id: str, container: str
+) -> bool:
     """Say whether a deployment of a root stack has a URL to a container."""
     query = (
         sqlalchemy.select(models.ResourceData.id)
@@ -243,7 +260,7 @@ def container_in_use(context, root_stack_id: str, container: str) -> bool:
         return session.execute(query).first() is not None
 
 
-def has_deployments(context, root_stack_id: str) -> bool:
+def has_deployments(context: heat_types.Context, root_stack_id: str) -> bool:
     """Say whether a root stack has deployments that servers were given."""
     query = (
         sqlalchemy.select(models.SoftwareDeployment.id)
@@ -260,7 +277,11 @@ def has_deployments(context, root_stack_id: str) -> bool:
 
 
 def data_of_later(
-    context, stack_id: str, name: str, number: int, key: str
+    context: heat_types.Context,
+    stack_id: str,
+    name: str,
+    number: int,
+    key: str,
 ) -> set[str]:
     """Return what was kept by resources that were made after one.
 
@@ -307,7 +328,9 @@ def is_made_anew(
     return found.where(newer.status != 'FAILED') if stands else found
 
 
-def may_be_replaced(context, number: int, template_id: int) -> bool:
+def may_be_replaced(
+    context: heat_types.Context, number: int, template_id: int
+) -> bool:
     """Say whether a resource is to be made anew for a template.
 
     Not if an engine works on it, and not if another one stands in its place

@@ -5,6 +5,8 @@ from oslo_config import cfg
 
 from heat_plugins import foreign
 from heat_plugins.engine import deploying
+from heat_plugins.engine import heat_types
+from heat_plugins.engine import hub as hubs
 from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs.records import ledger
@@ -21,11 +23,12 @@ LOG = foreign.logger(__name__)
 WHO = 'a signal'
 
 
-def ledger_for(deployment, hub) -> ledger.Ledger:
+def ledger_for(
+    deployment: heat_types.Deployment, hub: hubs.Hub
+) -> ledger.Ledger:
     """Return what knows the runs of a deployment's root stack.
 
-    :param deployment: a resource.
-    :param hub: the `heat_plugins.engine.hub.Hub` of that stack.
+    :param hub: of that stack.
     """
     return ledger.Ledger(
         deploying.Heat(
@@ -50,7 +53,7 @@ def kept() -> retention.Retention:
 
 
 def withdraw(
-    deployment,
+    deployment: heat_types.Deployment,
     store: store_module.ObjectStore,
     container: str,
     of: str | None = None,

@@ -11,6 +11,8 @@ from heat.db import models
 from oslo_db import exception as db_exception
 import sqlalchemy
 
+from heat_plugins.engine import heat_types
+
 # Where Heat keeps the id of the Zaqar queue that a server reads.
 _QUEUE = 'metadata_queue_id'
 
@@ -49,7 +51,7 @@ class Server:
         return any(each.has_queue for each in self.resources)
 
 
-def find(context, server_id: str) -> Server:
+def find(context: heat_types.Context, server_id: str) -> Server:
     """Look for a server in the stacks of a project.
 
     Heat's table has no index for physical ids, so each call reads it whole:
@@ -94,7 +96,9 @@ def find(context, server_id: str) -> Server:
     )
 
 
-def path(context, server: Server, root_stack_id: str) -> str:
+def path(
+    context: heat_types.Context, server: Server, root_stack_id: str
+) -> str:
     """Return a server's name for people: its resource's path in the stack.
 
     :param root_stack_id: of the stack whose reader is told.
@@ -110,7 +114,7 @@ def path(context, server: Server, root_stack_id: str) -> str:
     return '.'.join(names) or server.id
 
 
-def _above(context, stack_id: str) -> list[str]:
+def _above(context: heat_types.Context, stack_id: str) -> list[str]:
     """Return the names of the resources that a stack is nested in."""
     stack = models.Stack
     names: list[str] = []
