@@ -127,7 +127,8 @@ class Triggers(signallers.Signalled):
         above = self.stack.path_in_stack()
         path = [name for name, _stack in above if name] + [self.name]
         heat = deploying.Heat(self.rpc_client(), self.context)
-        server_id = self.properties[self.SERVER]
+        server = self._server_of(row) if row else self._server()
+        name = self._server_name(server)
         config = self._given(row, action)
         return targets.Target(
             root=heat.stack(transports.root_stack_id(self)),
@@ -141,7 +142,7 @@ class Triggers(signallers.Signalled):
             ),
             deployment=orchestration.Deployment(
                 id=self.resource_id,
-                server_id=row.server_id if row else server_id,
+                server_id=server.id,
                 config_id=config.id,
                 action=self.action,
                 status=self.status,
@@ -149,6 +150,7 @@ class Triggers(signallers.Signalled):
             ),
             config=config,
             declared=targets.declared_inputs(self._source(), config),
+            server_name=None if name == server.id else name,
             guarded=True,
             timeout=self.properties[deployment_schema.TIMEOUT],
             delivery_timeout=self.properties[

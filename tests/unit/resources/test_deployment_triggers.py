@@ -351,6 +351,16 @@ class AttributeTest(TriggerTestCase):
         self.assertEqual('12 MB', run['outputs']['size'])
         self.assertEqual([], self.given(stack))
 
+    def test_the_server_is_named_by_its_resource(self):
+        stack = self.stack()
+        self.signal(stack, BACKUP)
+        (run,) = self.runs(stack)
+        server = stack['server']
+        self.assertEqual(
+            (server.resource_id, server.name),
+            (run['server'], run['server_name']),
+        )
+
     def test_the_newest_come_first_and_not_too_many(self):
         stack = self.stack()
         for number in range(12):
