@@ -29,7 +29,8 @@ _SUFFIX = '.progress'
 
 
 # Where heat-agents keep what they are given: `<id>.json` from before its hook
-# starts, `<id>.notify.json` from when that has ended.
+# starts, `<id>.notify.json` from when that has ended. Of what is said of it,
+# Heat cuts an event at 255 characters: what tells most comes first.
 _DEPLOYED = '/var/lib/heat-config/deployed'
 
 
@@ -39,21 +40,13 @@ def explained(config_id: str | None, *, started: bool) -> str:
     :param config_id: of the config that the server was given.
     :param started: whether the server has reported that it started it.
     """
-    log = 'journalctl -u os-collect-config'
+    said, name = 'The server reported no start', 'json'
     if started:
-        said, name, when = (
-            'The server reported the start',
-            'notify.json',
-            'ended',
-        )
-    else:
-        said = (
-            'No start was reported; the server may not have fetched the action'
-        )
-        name, when = 'json', 'started'
+        said, name = 'The server reported the start', 'notify.json'
+    seek = 'journalctl -u os-collect-config'
     if config_id is not None:
-        log = f'{_DEPLOYED}/{config_id}.{name} (exists once {when}) and {log}'
-    return f'{said}. See there {log}'
+        seek += f' and {_DEPLOYED}/{config_id}.{name}'
+    return f'{said}. See there {seek}'
 
 
 def object_name(signal: str) -> str:

@@ -428,10 +428,15 @@ class TimeoutTest(deployments.DeploymentTestCase):
         self.assertRegex(
             reason,
             'Server server has not signalled CREATE within 60 s '
-            r'\(property "timeout"\)\. No start was reported; the server may '
-            'not have fetched the action. See there '
+            r'\(property "timeout"\)\. The server reported no start\. '
+            'See there journalctl -u os-collect-config and '
             rf'/var/lib/heat-config/deployed/{self.handed[0]["id"]}\.json',
         )
+        # Heat cuts the reason of an event.
+        (event,) = [
+            one for one in deployments.events(stack) if 'not signalled' in one
+        ]
+        self.assertTrue(event.endswith('.json'), event)
         self.assertEqual([], self.deployment_rows())
         self.assertEqual({stack['config'].resource_id}, self.config_ids())
         self.assertEqual([], self.in_metadata(stack))

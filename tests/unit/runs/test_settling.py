@@ -65,7 +65,7 @@ class SettleTest(base.RunsTestCase):
         run = self.show(self.run_)
         self.assertEqual(State.TIMED_OUT, run.state)
         self.assertIn('no result within 600 s', run.reason)
-        self.assertIn('No start was reported', run.reason)
+        self.assertIn('The server reported no start', run.reason)
         self.assertIn(f'{self.run_.config_id}.json', run.reason)
 
     def test_so_it_is_of_what_has_started(self):
