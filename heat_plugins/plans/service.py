@@ -7,9 +7,11 @@ import dataclasses
 import time
 from typing import Any, BinaryIO
 
+from heat_plugins import bounds
 from heat_plugins import pool as pools
 from heat_plugins.content import sources
 from heat_plugins.content import tarballs
+from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import claims as claims_module
 from heat_plugins.plans import errors
@@ -181,7 +183,7 @@ class Plans:
             with contextlib.suppress(errors.Exists):
                 claim = self._claims.find(name)
             if mark is None and claim is None:
-                raise errors.NotFound(f'There is no plan {name}')
+                raise self._absent(name)
             stack = self._stacks.find(name)
             if stack is not None:
                 raise errors.InUse(
@@ -240,17 +242,21 @@ class Plans:
             for one, state in zip(found, states, strict=True)
         ]
 
+    def check_exists(self, name: str) -> None:
+        """Check that there is a plan, however far it is.
+
+        :raises errors.NotFound: there is none; it names one that may be meant.
+        """
+        self._mark(name)
+
     def load(self, name: str) -> plans.Plan:
         """Return a plan.
 
         :raises errors.NotFound: there is none.
         :raises errors.Unfinished: it is half made or half deleted.
         """
-        plans.check_name(name)
         container = self._container(name)
-        mark = container.mark()
-        if mark is None:
-            raise errors.NotFound(f'There is no plan {name}')
+        mark = self._mark(name)
         if mark.state is not plans.State.READY:
             raise errors.Unfinished(
                 f'Plan {name} is not whole ({mark.state.value}); if that has '
@@ -406,6 +412,20 @@ class Plans:
                 environments.PATH: storage.entry(environments.PATH, text),
             },
         )
+
+    def _mark(self, name: str) -> storage.Mark:
+        plans.check_name(name)
+        mark = self._container(name).mark()
+        if mark is None:
+            raise self._absent(name)
+        return mark
+
+    def _absent(self, name: str) -> errors.NotFound:
+        known: list[str] = []
+        with contextlib.suppress(errors.PlanError, store_errors.StoreError):
+            known = [one.name for one in self._claims.summaries()]
+        hint = bounds.did_you_mean(name, known)
+        return errors.NotFound(f'There is no plan {name}{hint}')
 
     def _container(self, name: str) -> storage.Container:
         return storage.Container(self._store, name, self._pool)

@@ -82,14 +82,57 @@ def depth(content: references.Resolved) -> int:
     return levels
 
 
-def _registry(content: references.Resolved) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def environments_of(
+    content: references.Resolved, files: abc.Iterable[str]
+) -> list[str]:
+    """Return the environments that bring templates into the stack.
+
+    :param files: the templates' paths; '' for the root, which none brings.
+    """
+    registry = _registry(content)
+    brought: dict[str, set[str]] = {}
+    for key, section in _sections(content):
+        for name, path in section.items():
+            if isinstance(path, str) and registry[name] == path:
+                brought.setdefault(path, set()).add(key)
+    users: dict[str, set[str]] = {}
+    for one in resources(content):
+        for name in one.types:
+            users.setdefault(name, set()).add(one.file)
+    found: set[str] = set()
+    seen = {''}
+    level = set(files) - seen
+    while level:
+        seen |= level
+        found.update(*(brought.get(path, ()) for path in level))
+        # What a template names by its path comes with that template.
+        level = {
+            user
+            for path in level
+            if path not in brought
+            for user in users.get(path, ())
+        } - seen
+    return sorted(found)
+
+
+def _sections(
+    content: references.Resolved,
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return the resource registries by their environments' paths."""
+    found = []
     for key in content.environments:
         section = texts.mapping(content.files[key], key).get(
             'resource_registry'
         )
         if isinstance(section, dict):
-            found |= section
+            found.append((key, section))
+    return found
+
+
+def _registry(content: references.Resolved) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for _key, section in _sections(content):
+        found |= section
     return found
 
 

@@ -38,6 +38,7 @@ def select(
         if not (path in known and (known[path].present or not wanted)):
             raise errors.Invalid(
                 f'{path} is no environment of the plan; see its capabilities'
+                + bounds.did_you_mean(path, [n for n in known if n != path])
             )
     after = [path for path in before if choices.get(path, True)]
     after += [

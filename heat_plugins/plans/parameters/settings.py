@@ -6,6 +6,7 @@ import contextlib
 import copy
 import dataclasses
 import datetime
+import shlex
 from typing import Any, Self
 
 from heat_plugins import bounds
@@ -217,8 +218,7 @@ class Settings:
         except errors.ServiceError:
             return 'A resource of the plan may need a service that is missing'
         lacking = [
-            f'resource {one.name} of {one.file or plan.environment.template} '
-            f'({name})'
+            (one, name)
             for one in nesting.resources(resolved)
             for name in one.types
             if name.startswith('OS::')
@@ -227,11 +227,29 @@ class Settings:
         ]
         if not lacking:
             return 'No resource of the plan needs a service that is missing'
+        said = 'This cloud lacks the service for ' + bounds.listed(
+            [
+                f'resource {one.name} of '
+                f'{one.file or plan.environment.template} ({name})'
+                for one, name in lacking
+            ]
+        )
+        enabled = set(plan.environment.enabled)
+        brought = [
+            path
+            for path in nesting.environments_of(
+                resolved, [one.file for one, _name in lacking]
+            )
+            if path in enabled
+        ]
+        if not brought:
+            return f'{said}. No environment that is enabled brings it'
+        options = bounds.listed(
+            [f'--disable {shlex.quote(path)}' for path in brought], between=' '
+        )
         return (
-            'This cloud lacks the service for '
-            f'{bounds.listed(lacking)}. Disable the environment that brings '
-            f'it: openstack deployment plan capability set {plan.name} '
-            '--disable <environment>'
+            f'{said}. Disable what brings it: openstack deployment plan '
+            f'capability set {plan.name} {options}'
         )
 
     def _keep(self, plan: plans.Plan, found: abc.Mapping[str, Any]) -> None:

@@ -23,6 +23,7 @@ resources:
     properties:
       resource_def: {type: Shop::Node}
 """
+REGISTRY = b'resource_registry: {"Shop::Node": nodes/node.yaml}'
 
 
 class RefusalTest(test_settings.SettingsCase):
@@ -71,9 +72,7 @@ class RefusalTest(test_settings.SettingsCase):
             {
                 'root.yaml': GROUP.replace(b'Shop::Node', b'tiers/web.yaml'),
                 'tiers/web.yaml': GROUP,
-                'base.yaml': (
-                    b'resource_registry: {"Shop::Node": nodes/node.yaml}'
-                ),
+                'base.yaml': REGISTRY,
             },
         )
         self.assertTrue(self.show(errors.OverLimit).endswith(' 5 to 4'))
@@ -87,7 +86,12 @@ class RefusalTest(test_settings.SettingsCase):
 
     def test_a_service_that_is_missing_is_named_with_the_way_back(self):
         self.plans.update(
-            'plan', {'nodes/node.yaml': NETWORK, 'root.yaml': fakes.TEMPLATE}
+            'plan',
+            {
+                'nodes/node.yaml': NETWORK,
+                'root.yaml': GROUP,
+                'base.yaml': REGISTRY,
+            },
         )
         self.heat.answer = errors.NotFound(
             'Heat answered 404 to POST of validation: Not found'
@@ -97,8 +101,34 @@ class RefusalTest(test_settings.SettingsCase):
             'resource net of nodes/node.yaml (OS::Neutron::Net)', said
         )
         self.assertNotIn('OS::Nova::Server', said)
-        self.assertIn('capability set plan --disable <environment>', said)
+        self.assertIn('capability set plan --disable base.yaml', said)
         self.assertIn('Heat answered so at', self.show(errors.Refused))
+
+    def test_what_a_template_names_comes_with_its_environment(self):
+        self.plans.update(
+            'plan',
+            {
+                'root.yaml': GROUP,
+                'base.yaml': REGISTRY,
+                'nodes/node.yaml': fakes.TEMPLATE.replace(
+                    b'nodes/node.yaml', b'net.yaml'
+                ),
+                'nodes/net.yaml': NETWORK,
+            },
+        )
+        self.heat.answer = errors.NotFound('Not found')
+        said = self.show(errors.Refused)
+        self.assertIn('resource net of nodes/net.yaml', said)
+        self.assertIn('capability set plan --disable base.yaml', said)
+
+    def test_no_environment_brings_what_the_root_template_has(self):
+        self.plans.update('plan', {'root.yaml': NETWORK})
+        self.heat.answer = errors.NotFound('Not found')
+        said = self.show(errors.Refused)
+        self.assertIn('resource net of root.yaml', said)
+        self.assertTrue(
+            said.endswith('No environment that is enabled brings it')
+        )
 
 
 class ForeseenTest(test_settings.SettingsCase):

@@ -190,6 +190,9 @@ class SelectTest(testtools.TestCase):
         self.refused([], {LOST: True}, LOST, 'no environment of the plan')
         self.refused([], {'nope.yaml': True}, 'nope.yaml')
         self.refused([], {'nope.yaml': False}, 'nope.yaml')
+
+    def test_an_environment_that_may_be_meant_is_named(self):
+        self.refused([], {'bse.yaml': True}, 'did you mean "base.yaml"?')
         self.assertEqual((), self.select([LOST], {LOST: False}))
 
     def test_a_requirement_that_the_plan_lacks_does_not_count(self):
