@@ -263,12 +263,16 @@ class Operations:
         """List the runs of validations that are kept, the latest first.
 
         :param plan: only those of a plan.
+        :raises errors.NotFound: there is no such plan, and no run of it.
         """
-        return [
+        found = [
             report(one)
             for one in self.ledger.every()
             if plan is None or one.plan == plan
         ]
+        if plan is not None and not found:
+            self._plans.check_exists(plan)
+        return found
 
     def result(self, run_id: str, validation: str | None = None) -> Report:
         """Show a run of validations, or all about a validation in it.

@@ -11,7 +11,7 @@ _CODES = {
     runs.State.RUNNING: common.STILL_RUNNING,
 }
 
-HEADERS = ('Validation', 'Name', 'State', 'Seconds', 'Hosts', 'Reason')
+HEADERS = ('Validation', 'Name', 'State', 'Duration', 'Hosts', 'Reason')
 
 
 def exit_code(run):
@@ -26,7 +26,7 @@ def outcomes(run):
             one['validation'],
             columns.Value(one['name']),
             str(one['state']),
-            one['seconds'],
+            columns.Seconds(one['seconds']),
             columns.Outputs(
                 {host: counted(one) for host, one in one['hosts'].items()}
             ),

@@ -21,6 +21,9 @@ class ListResults(common.Report):
 
     def take_action(self, parsed_args):
         core = ways.way(self.app.client_manager, True).validations
+        found = core.results(parsed_args.plan)
+        if not found:
+            self.log.warning('There is no run of validations that is kept')
         rows = [
             (
                 one['id'],
@@ -28,10 +31,10 @@ class ListResults(common.Report):
                 one['stack'],
                 str(one['state']),
                 one['started_at'],
-                one['seconds'],
+                columns.Seconds(one['seconds']),
                 columns.Outputs(one['summary']),
             )
-            for one in core.results(parsed_args.plan)
+            for one in found
         ]
         headers = (
             'Run',
@@ -39,7 +42,7 @@ class ListResults(common.Report):
             'Stack',
             'State',
             'Started',
-            'Seconds',
+            'Duration',
             'Summary',
         )
         return headers, rows
@@ -83,12 +86,16 @@ class ShowResult(common.Report):
             self.log.warning('There was more than is kept')
         if parsed_args.stdout:
             return ('stdout',), common.One((found['stdout'].rstrip(),))
-        names = ('host', 'play', 'task', 'state', 'seconds', 'message')
         rows = [
-            tuple(
-                one[name] if name == 'seconds' else columns.Value(one[name])
-                for name in names
+            (
+                columns.Value(one['host']),
+                columns.Value(one['play']),
+                columns.Value(one['task']),
+                columns.Value(one['state']),
+                columns.Seconds(one['seconds']),
+                columns.Value(one['message']),
             )
             for one in found['tasks']
         ]
-        return tuple(name.capitalize() for name in names), rows
+        headers = ('Host', 'Play', 'Task', 'State', 'Duration', 'Message')
+        return headers, rows

@@ -6,6 +6,7 @@ import pathlib
 import tempfile
 
 from heat_plugins.clients import mistral_executions
+from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import local_way
 from heat_plugins.osc import remote_way
@@ -17,6 +18,7 @@ from heat_plugins.plans import errors
 from heat_plugins.plans import operations
 from heat_plugins.validations import runs
 from tests.unit.osc import base
+from tests.unit.plans import fakes as plan_fakes
 from tests.unit.validations import fakes
 
 UPLOADS = 'heat-plugins-uploads-project-1'
@@ -328,8 +330,36 @@ class ResultTest(ValidationCase):
                 found[name] for name in ('Run', 'Source', 'State', 'Summary')
             ),
         )
-        _, found = self.json(validation_result.ListResults, 'other')
-        self.assertEqual([], found)
+
+    def test_runs_of_a_plan_that_has_none_are_no_error(self):
+        self.cloud.plans.create('other', plan_fakes.content())
+        with self.assertLogs('', 'WARNING') as logs:
+            code, found = self.json(validation_result.ListResults, 'other')
+        self.assertEqual((0, []), (code, found))
+        self.assertIn('There is no run', str(logs.output))
+
+    def test_a_plan_that_is_not_there_is_an_error(self):
+        self.assertEqual(
+            'There is no plan plam; did you mean "plan"?',
+            self.refused(validation_result.ListResults, 'plam'),
+        )
+
+    def test_runs_of_a_plan_that_was_deleted_are_listed(self):
+        self.cloud.plans.delete('plan')
+        _, found = self.json(validation_result.ListResults, 'plan')
+        self.assertEqual(1, len(found))
+
+    def test_durations_have_units_for_people_and_are_seconds_elsewhere(self):
+        self.assertEqual('1 min 5 s', columns.Seconds(65.0).human_readable())
+        for command, arguments in (
+            (validation_result.ListResults, ()),
+            (validation_result.ShowResult, (self.run_id,)),
+            (validation_result.ShowResult, (self.run_id, 'dns')),
+        ):
+            _, found = self.json(command, *arguments)
+            self.assertIsInstance(found[0]['Duration'], float)
+            _, table = self.run_command(command, *arguments)
+            self.assertRegex(table, r'\d s +\|')
 
     def test_a_run_is_shown_with_its_exit_code(self):
         code, found = self.json(validation_result.ShowResult, self.run_id)
