@@ -2,6 +2,7 @@
 """What is used of Heat's objects; Heat itself ships no types."""
 
 from collections.abc import Mapping
+import datetime
 from typing import Any, Protocol
 
 
@@ -44,6 +45,7 @@ class Stack(Protocol):
     stack_user_project_id: str | None
     t: Any
     tenant_id: str
+    thread_group_mgr: Any
     user_creds_id: str | None
 
     def root_stack_id(self) -> str: ...
@@ -61,13 +63,19 @@ class Resource(Protocol):
     """
 
     FAILED: str
+    action: str
     context: Context
+    created_time: datetime.datetime | None
     name: str
     properties: Mapping[str, Any]
-    resource_id: str | None
     root_stack_id: str | None
     stack: Stack
+    status: str
     t: Any
+    updated_time: datetime.datetime | None
+
+    @property
+    def resource_id(self) -> str | None: ...
 
     def _add_event(self, action: str, status: str, reason: str) -> None: ...
 
@@ -80,6 +88,8 @@ class Resource(Protocol):
     def data_delete(self, key: str) -> bool: ...
 
     def data_set(self, key: str, value: str, redact: bool = False) -> None: ...
+
+    def resource_id_set(self, resource_id: str | None) -> None: ...
 
     def rpc_client(self) -> Any: ...
 
@@ -104,13 +114,17 @@ class User(Resource, Protocol):
 
 
 class Deployment(User, Protocol):
-    """One of our deployments: what others than its own parts use of it."""
+    """One of our deployments that is in the database.
+
+    It has what others than its own parts use of it.
+    """
 
     SERVER: str
     SIGNAL_TRANSPORT: str
     SIGNAL_URL_LIFETIME: str
     TIMEOUT: str
     _label: str
+    resource_id: str
 
     def _reading_project(self, server: Any) -> str | None: ...
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """OS::Mistral::CronTrigger."""
 
+from collections import abc
+from typing import Any, TypeAlias
+
 from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import constraints
@@ -13,7 +16,7 @@ from heat_plugins.resources import mistral_calls
 from heat_plugins.resources import trigger_change
 from heat_plugins.resources import trigger_steps
 
-_Base = cron_trigger.CronTrigger
+_Base: TypeAlias = cron_trigger.CronTrigger
 
 
 class CronTrigger(mistral_calls.TrustingCalls, _Base):
@@ -121,10 +124,10 @@ class CronTrigger(mistral_calls.TrustingCalls, _Base):
     # that the broken one still has.
     always_replace_on_check_failed = False
 
-    def needs_replace_failed(self):
+    def needs_replace_failed(self) -> bool:
         return False
 
-    def _needs_update(self, *args, **kwargs):
+    def _needs_update(self, *args: Any, **kwargs: Any) -> Any:
         # Later on the state is that of the update.
         self._check_failed = self.state == (self.CHECK, self.FAILED)
         return super()._needs_update(*args, **kwargs) or (
@@ -133,7 +136,7 @@ class CronTrigger(mistral_calls.TrustingCalls, _Base):
 
     # What the template says -----------------------------------------------
 
-    def validate(self):
+    def validate(self) -> None:
         """Validate as Heat does, then check the schedule and the workflow.
 
         :raises StackValidationFailed: if no trigger can be made of it.
@@ -151,7 +154,7 @@ class CronTrigger(mistral_calls.TrustingCalls, _Base):
             # update may be about to change what the workflow takes.
             self.validate_workflow(self.WORKFLOW, found[0])
 
-    def _validate_schedule(self):
+    def _validate_schedule(self) -> None:
         pattern = self.properties[self.PATTERN]
         first_time = self.properties[self.FIRST_TIME]
         count = self.properties[self.COUNT]
@@ -172,7 +175,7 @@ class CronTrigger(mistral_calls.TrustingCalls, _Base):
                 f'a first time alone is one run; {count} runs need a pattern.',
             )
 
-    def _wanted(self, found):
+    def _wanted(self, found: abc.Mapping[str, Any]) -> triggers.Order:
         """Return what properties ask for."""
         name, given, params = triggers.called(found[self.WORKFLOW])
         return triggers.Order(
@@ -187,19 +190,24 @@ class CronTrigger(mistral_calls.TrustingCalls, _Base):
 
     # What is done ---------------------------------------------------------
 
-    def handle_create(self):
+    def handle_create(self) -> trigger_change.Change:
         return trigger_change.Change(
             self,
             self._wanted(self.properties),
         )
 
-    def check_create_complete(self, change):
+    def check_create_complete(self, change: trigger_change.Change) -> bool:
         return change.step()
 
-    def handle_create_cancel(self, change):
+    def handle_create_cancel(self, change: trigger_change.Change) -> None:
         change.give_up()
 
-    def handle_update(self, json_snippet, tmpl_diff, prop_diff):
+    def handle_update(
+        self,
+        json_snippet: Any,
+        tmpl_diff: Any,
+        prop_diff: abc.Mapping[str, Any],
+    ) -> trigger_change.Change:
         after = json_snippet.properties(self.properties_schema, self.context)
         return trigger_change.Change(
             self,
@@ -208,25 +216,27 @@ class CronTrigger(mistral_calls.TrustingCalls, _Base):
             anew=self._check_failed,
         )
 
-    def check_update_complete(self, change):
+    def check_update_complete(self, change: trigger_change.Change) -> bool:
         return change.step()
 
-    def handle_update_cancel(self, change):
+    def handle_update_cancel(self, change: trigger_change.Change) -> None:
         change.give_up()
 
-    def handle_check(self):
+    def handle_check(self) -> trigger_steps.Check:
         return trigger_steps.Check(self, before=self._before())
 
-    def check_check_complete(self, check):
+    def check_check_complete(self, check: trigger_steps.Check) -> bool:
         return check.step()
 
-    def handle_delete(self):
+    def handle_delete(self) -> trigger_steps.Removal:
         return trigger_steps.Removal(self, before=self._before())
 
-    def check_delete_complete(self, removal):
+    def check_delete_complete(
+        self, removal: trigger_steps.Removal | None
+    ) -> bool:
         return removal is None or removal.step()
 
-    def _before(self):
+    def _before(self) -> triggers.Order | None:
         """Return what the trigger was made from, by Heat's own class too."""
         if self.resource_id is None:
             return None
@@ -237,7 +247,7 @@ class CronTrigger(mistral_calls.TrustingCalls, _Base):
 
     # What is seen ---------------------------------------------------------
 
-    def _resolve_attribute(self, name):
+    def _resolve_attribute(self, name: str) -> Any:
         if self.resource_id is None:
             return None
         seen = trigger_steps.look(self, self._before())

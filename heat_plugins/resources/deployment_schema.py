@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a template may say of a deployment, and ask of it."""
 
+from collections import abc
 import copy
+from typing import Any
 
 from heat.common.i18n import _
 from heat.engine import attributes
@@ -29,7 +31,7 @@ TRIGGER_BY_SERVERS = 'trigger_by_servers'
 CONSENTS = (TRIGGER_URL, TRIGGER_BY_SERVERS)
 
 
-def properties_schema(heats):
+def properties_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
     """Return the properties of one of Heat's deployment classes with ours.
 
     :param heats: the `properties_schema` of the class.
@@ -105,7 +107,7 @@ def properties_schema(heats):
     return schema
 
 
-def attributes_schema(heats):
+def attributes_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes of one of Heat's deployment classes with ours.
 
     :param heats: the `attributes_schema` of the class.
@@ -136,7 +138,7 @@ def attributes_schema(heats):
     return schema
 
 
-def group_attributes_schema(heats):
+def group_attributes_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes of one of Heat's groups with ours.
 
     :param heats: the `attributes_schema` of the class.

@@ -3,6 +3,8 @@
 
 import contextlib
 
+from heat_plugins.engine import heat_types
+from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
 from heat_plugins.engine import runs
 from heat_plugins.objectstore import cleaning
@@ -20,64 +22,65 @@ class Sweep:
     It can be run again after it was interrupted or has failed.
     """
 
-    def __init__(self, deployment):
+    def __init__(self, deployment: heat_types.Deployment) -> None:
         self._deployment = deployment
-        self.container = deployment.data().get(rows.CONTAINER_KEY)
+        container = deployment.data().get(rows.CONTAINER_KEY) or ''
         # Who hands in a stack for adoption may name any.
-        if not (self.container or '').startswith(names.container('')):
-            self.container = None
+        is_ours = container.startswith(names.container(''))
+        self.container = container if is_ours else None
 
-    def run(self):
+    def run(self) -> None:
         """Delete the deployment's signals; the last one's container, too.
 
         :raises errors.SignalError: the object store did not do it.
         """
         self._run_for_heats()
-        if self.container is None:
+        container = self.container
+        if container is None:
             return
         deployment = self._deployment
         hub = transports.hub_for(deployment)
-        hub.call(deployment.stack, lambda: self._run(hub))
+        hub.call(deployment.stack, lambda: self._run(hub, container))
         self.container = None
 
-    def _run(self, hub):
+    def _run(self, hub: hubs.Hub, container: str) -> None:
         deployment = self._deployment
         runs_open = run_names.open_folder(deployment.resource_id)
         has_runs = True
         if deployment.data().get(rows.CONTAINER_KEY) is not None:
             hub.watcher.forget(deployment.resource_id)
             signals = names.folder(deployment.resource_id)
-            there = hub.below(self.container, runs_open, signals)
+            there = hub.below(container, runs_open, signals)
             mine = [name for name in there if name.startswith(signals)]
             has_runs = len(mine) < len(there)
-            cleaning.delete(hub.store, self.container, mine)
+            cleaning.delete(hub.store, container, mine)
             # Before asking for others, so that of two that go at the same
             # time at least one finds itself the last.
             deployment.data_delete(rows.CONTAINER_KEY)
-        if self._in_use():
+        if self._in_use(container):
             if has_runs:
                 runs.withdraw(
                     deployment,
                     hub.store,
-                    self.container,
+                    container,
                     of=deployment.resource_id,
                 )
             return
-        runs.withdraw(deployment, hub.store, self.container)
-        hub.drop_container(self.container)
-        if self._in_use() and self.container == hub.container:
+        runs.withdraw(deployment, hub.store, container)
+        hub.drop_container(container)
+        if self._in_use(container) and container == hub.container:
             # Somebody came meanwhile, with a URL to what was there.
             hub.signer()
 
-    def _in_use(self):
+    def _in_use(self, container: str) -> bool:
         return rows.container_in_use(
             self._deployment.context,
             # Not always ours: an adopted stack has that of its former life.
-            self.container.removeprefix(names.container('')),
-            self.container,
+            container.removeprefix(names.container('')),
+            container,
         )
 
-    def _run_for_heats(self):
+    def _run_for_heats(self) -> None:
         """Clean up what Heat's own class has left of a signal.
 
         It kept one object for each deployment, in a container for each stack.
@@ -88,7 +91,7 @@ class Sweep:
             return
         hub = transports.hub_for(deployment)
 
-        def clean_up():
+        def clean_up() -> None:
             container = deployment.stack.id
             hub.store.delete_object(container, name)
             # Others may use it, or have deleted it.

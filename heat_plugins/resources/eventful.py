@@ -13,40 +13,59 @@ does about that). At 1000 it is full, after some hundred actions or signals:
 without an end, until heat-engine is started anew.
 """
 
+from collections import abc
 import contextlib
 import threading
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from heat_plugins import foreign
 from heat_plugins import masking
+from heat_plugins.engine import heat_types
+
+if TYPE_CHECKING:
+    from heat.engine import resource
+
+    _Resource: TypeAlias = resource.Resource
+else:
+    _Resource = object
 
 # Those that have ended are sought only if there are more threads than that.
 _MANY = 100
 
 
-class Eventful:
+class Eventful(_Resource):
     """Mixed into a resource type, in front of Heat's class."""
 
-    def _add_event(self, action, status, reason):
+    def _add_event(self, action: str, status: str, reason: object) -> None:
         forget_ended_threads(self.stack)
         super()._add_event(action, status, shown(reason))
 
-    def state_set(self, action, status, reason='state changed', *args, **more):
+    def state_set(
+        self,
+        action: str,
+        status: str,
+        reason: object = 'state changed',
+        *args: Any,
+        **more: Any,
+    ) -> Any:
         """Set the state, with a reason that is safe to show."""
         return super().state_set(action, status, shown(reason), *args, **more)
 
     @contextlib.contextmanager
-    def _action_recorder(self, *args, **kwargs):
+    def _action_recorder(
+        self, *args: Any, **kwargs: Any
+    ) -> abc.Iterator[None]:
         # Heat logs why an action fails before it sets the state.
         with super()._action_recorder(*args, **kwargs), foreign.errors(shown):
             yield
 
 
-def shown(reason):
+def shown(reason: object) -> str:
     """Return a reason as one line that is safe to show and to store."""
     return foreign.stored(masking.signatures(str(reason)))
 
 
-def forget_ended_threads(stack):
+def forget_ended_threads(stack: heat_types.Stack) -> None:
     """Make room in the list of a stack's threads."""
     groups = getattr(stack.thread_group_mgr, 'groups', {})
     group = groups.get(stack.id)
@@ -60,7 +79,7 @@ def forget_ended_threads(stack):
             ]
 
 
-def _ended(thread):
+def _ended(thread: object) -> bool:
     return (
         isinstance(thread, threading.Thread)
         and thread.ident is not None

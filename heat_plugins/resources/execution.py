@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """OS::Mistral::Execution."""
 
+from collections import abc
+from typing import Any
+
 from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import constraints
@@ -153,17 +156,17 @@ class Execution(mistral_calls.MistralCalls, resource.Resource):
     # Another run mends what a run has left undone.
     always_replace_on_check_failed = False
 
-    def needs_replace_failed(self):
+    def needs_replace_failed(self) -> bool:
         return False
 
-    def _needs_update(self, *args, **kwargs):
+    def _needs_update(self, *args: Any, **kwargs: Any) -> Any:
         # Later on the state is that of the update.
         self._had_failed = self.status == self.FAILED
         return super()._needs_update(*args, **kwargs) or self._had_failed
 
     _had_failed = False
 
-    def validate(self):
+    def validate(self) -> None:
         """Validate as Heat does, and refuse a workflow that is not there."""
         super().validate()
         self.validate_workflow(
@@ -174,7 +177,9 @@ class Execution(mistral_calls.MistralCalls, resource.Resource):
 
     # What is done ---------------------------------------------------------
 
-    def _begin(self, action, found=None):
+    def _begin(
+        self, action: str, found: abc.Mapping[str, Any] | None = None
+    ) -> execution_steps.Run | None:
         found = found or self.properties
         if action not in found[self.ACTIONS_PROPERTY]:
             return None
@@ -190,15 +195,19 @@ class Execution(mistral_calls.MistralCalls, resource.Resource):
         )
 
     @staticmethod
-    def _go_on(run):
+    def _go_on(
+        run: execution_steps.Run | execution_steps.Removal | None,
+    ) -> bool:
         return run is None or run.step()
 
     @staticmethod
-    def _stop(run):
+    def _stop(
+        run: execution_steps.Run | execution_steps.Removal | None,
+    ) -> None:
         if run is not None:
             run.cancel()
 
-    def handle_create(self):
+    def handle_create(self) -> execution_steps.Run | None:
         return self._begin(self.CREATE)
 
     check_create_complete = check_update_complete = _go_on
@@ -206,7 +215,12 @@ class Execution(mistral_calls.MistralCalls, resource.Resource):
     handle_create_cancel = handle_update_cancel = _stop
     handle_suspend_cancel = handle_resume_cancel = _stop
 
-    def handle_update(self, json_snippet, tmpl_diff, prop_diff):
+    def handle_update(
+        self,
+        json_snippet: Any,
+        tmpl_diff: Any,
+        prop_diff: abc.Mapping[str, Any],
+    ) -> execution_steps.Run | None:
         after = json_snippet.properties(self.properties_schema, self.context)
         if self._had_failed:
             # What did not succeed then has to succeed now.
@@ -218,13 +232,13 @@ class Execution(mistral_calls.MistralCalls, resource.Resource):
             return self._begin(self.UPDATE, after)
         return None
 
-    def handle_suspend(self):
+    def handle_suspend(self) -> execution_steps.Run | None:
         return self._begin(self.SUSPEND)
 
-    def handle_resume(self):
+    def handle_resume(self) -> execution_steps.Run | None:
         return self._begin(self.RESUME)
 
-    def handle_delete(self):
+    def handle_delete(self) -> execution_steps.Removal:
         run = None
         # Where nothing has ever run there is nothing to undo.
         created = self.CREATE not in self.properties[self.ACTIONS_PROPERTY]
@@ -237,7 +251,7 @@ class Execution(mistral_calls.MistralCalls, resource.Resource):
 
     # What is seen ---------------------------------------------------------
 
-    def _resolve_attribute(self, name):
+    def _resolve_attribute(self, name: str) -> Any:
         if self.resource_id is None:
             return None
         return execution_steps.look(self).get(name)

@@ -6,14 +6,17 @@ so a start that was not answered is repeated without starting anything
 twice, and whatever was started is found again.
 """
 
+from collections import abc
 import json
 import time
+from typing import Any
 import uuid
 
 from heat.engine import resource as heat_resource
 from oslo_db import exception as db_exception
 
 from heat_plugins import foreign
+from heat_plugins.engine import heat_types
 from heat_plugins.engine import rows
 from heat_plugins.mistral import service
 from heat_plugins.mistral.executions import outcome
@@ -36,16 +39,17 @@ class RunFailed(Exception):
     """An execution did not succeed; says why."""
 
 
-def _runs(resource):
-    return json.loads(resource.data().get(_RUNS, '[]'))
+def _runs(resource: mistral_calls.Caller) -> list[list[str]]:
+    runs: list[list[str]] = json.loads(resource.data().get(_RUNS, '[]'))
+    return runs
 
 
-def has_run(resource):
+def has_run(resource: mistral_calls.Caller) -> bool:
     """Say whether any execution was ever begun."""
     return bool(_runs(resource))
 
 
-def last_action(resource):
+def last_action(resource: mistral_calls.Caller) -> str | None:
     """Return for which action the last execution was begun, or None."""
     runs = _runs(resource)
     return runs[-1][1] if runs else None
@@ -56,16 +60,16 @@ class Run:
 
     def __init__(
         self,
-        resource,
-        action,
+        resource: mistral_calls.Caller,
+        action: str,
         *,
-        workflow,
-        namespace,
-        given,
-        params,
-        description,
-        timeout,
-    ):
+        workflow: str,
+        namespace: str,
+        given: abc.Mapping[str, Any],
+        params: abc.Mapping[str, Any],
+        description: str,
+        timeout: int | None,
+    ) -> None:
         """Begin to run a workflow for an action."""
         self._resource = resource
         self._action = action
@@ -83,15 +87,15 @@ class Run:
         self._workflow = workflow
         self._timeout = timeout
         self._began = time.monotonic()
-        self._id = None
+        self._id: str | None = None
         self._started = False
         self._due = self._began
 
     @property
-    def _calls(self):
+    def _calls(self) -> Any:
         return self._resource.client().executions
 
-    def step(self):
+    def step(self) -> bool:
         """Go on; return whether it has succeeded.
 
         :raises RunFailed: if it has failed.
@@ -134,7 +138,7 @@ class Run:
         self._due = time.monotonic() + delay - 0.5
         raise heat_resource.PollDelay(min(delay, _STACK_LOOK))
 
-    def _start(self):
+    def _start(self) -> None:
         resource = self._resource
         if self._id is None:
             # Whatever was begun for an action that has ended.
@@ -171,7 +175,7 @@ class Run:
             resource.data_delete(_RESULT)
         self._started = True
 
-    def _finish(self, row):
+    def _finish(self, row: Any) -> bool:
         if row.state != 'SUCCESS':
             text = outcome.reason(row.state, row.state_info)
             raise RunFailed(f'{text} (execution {self._id})')
@@ -191,7 +195,7 @@ class Run:
         )
         return True
 
-    def cancel(self):
+    def cancel(self) -> None:
         """Cancel it; one try."""
         if self._id is not None:
             _cancel(self._resource, self._id)
@@ -200,13 +204,15 @@ class Run:
 class Removal:
     """Runs what is to run at the end, then takes all executions away."""
 
-    def __init__(self, resource, run):
+    def __init__(
+        self, resource: mistral_calls.Caller, run: Run | None
+    ) -> None:
         """Begin; ``run`` is the last run, or None."""
         self._resource = resource
         self._run = run
         self._patience = mistral_calls.Patience()
 
-    def step(self):
+    def step(self) -> bool:
         """Go on; return whether all is done."""
         if self._run is not None:
             self._run.step()
@@ -228,13 +234,13 @@ class Removal:
             self._resource.data_set(_RUNS, json.dumps(runs))
         return True
 
-    def cancel(self):
+    def cancel(self) -> None:
         """Cancel the run at the end."""
         if self._run is not None:
             self._run.cancel()
 
 
-def _is_cancelled(stack):
+def _is_cancelled(stack: heat_types.Stack) -> bool:
     """Say whether what a stack does was cancelled, or is rolled back.
 
     Heat lets what is in progress go on then, and tells it nothing.
@@ -248,7 +254,7 @@ def _is_cancelled(stack):
     return found.status == stack.FAILED or found.action == stack.ROLLBACK
 
 
-def _cancel(resource, identifier):
+def _cancel(resource: mistral_calls.Caller, identifier: str) -> None:
     """Cancel an execution if it has not ended; one try."""
     executions = resource.client().executions
     patience = mistral_calls.Impatience()
@@ -268,7 +274,9 @@ def _cancel(resource, identifier):
         LOG.warning('%s: %s', resource, exc)
 
 
-def _result(resource, patience, row):
+def _result(
+    resource: mistral_calls.Caller, patience: mistral_calls.Patience, row: Any
+) -> dict[str, Any]:
     tasks = resource.ask(
         patience,
         'cannot see the tasks of the execution',
@@ -284,9 +292,9 @@ def _result(resource, patience, row):
     }
 
 
-def look(resource):
+def look(resource: mistral_calls.Caller) -> dict[str, Any]:
     """Return the attributes; what cannot be seen is not among them."""
-    stored = json.loads(resource.data().get(_RESULT, '{}'))
+    stored: dict[str, Any] = json.loads(resource.data().get(_RESULT, '{}'))
     patience = mistral_calls.Impatience()
     try:
         row = resource.look(
@@ -306,7 +314,9 @@ def look(resource):
         return stored
 
 
-def _with_env(params, resource, action):
+def _with_env(
+    params: abc.Mapping[str, Any], resource: mistral_calls.Caller, action: str
+) -> abc.Mapping[str, Any]:
     """Add to the environment what the workflow may want to know."""
     env = params.get('env', {})
     if not isinstance(env, dict):
@@ -321,7 +331,7 @@ def _with_env(params, resource, action):
     return {**params, 'env': {'heat': about, **env}}
 
 
-def _is_id(text):
+def _is_id(text: str) -> bool:
     try:
         return str(uuid.UUID(text)) == text
     except ValueError:

@@ -3,7 +3,7 @@
 
 from collections.abc import Callable
 import time
-from typing import Any
+from typing import Any, Protocol
 
 from heat.common import exception
 from heat.common.i18n import _
@@ -18,6 +18,7 @@ from heat_plugins import config
 from heat_plugins import foreign
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import mistral_errors
+from heat_plugins.engine import heat_types
 from heat_plugins.mistral import service
 from heat_plugins.resources import eventful
 
@@ -78,13 +79,37 @@ def backoff(waited: float, longest: int = _LONGEST_DELAY) -> int:
     return max(1, min(int(waited / 4), longest))
 
 
+class Caller(heat_types.Resource, Protocol):
+    """A resource that calls Mistral: what its steps use of it."""
+
+    def ask(
+        self,
+        patience: Patience,
+        what: str,
+        call: Callable[..., Any],
+        *arguments: Any,
+        **named: Any,
+    ) -> Any: ...
+
+    def look(
+        self,
+        patience: Patience,
+        what: str,
+        call: Callable[..., Any],
+        *arguments: Any,
+        **named: Any,
+    ) -> Any: ...
+
+
 class MistralCalls(eventful.Eventful):
     """Mixed into a resource type, in front of Heat's class."""
 
     default_client_name = heat_mistral.CLIENT_NAME
 
     @classmethod
-    def resource_to_template(cls, resource_type, template_type='cfn'):
+    def resource_to_template(
+        cls, resource_type: str, template_type: str = 'cfn'
+    ) -> dict[str, Any]:
         """Do as Heat does, which stumbles over properties of any type."""
         schema = {
             name: properties.Schema(
@@ -96,10 +121,12 @@ class MistralCalls(eventful.Eventful):
             else found
             for name, found in cls.properties_schema.items()
         }
-        shown = type(cls)(cls.__name__, (cls,), {'properties_schema': schema})
-        return super(MistralCalls, shown).resource_to_template(
-            resource_type, template_type
-        )
+        kind: Any = type(cls)
+        shown = kind(cls.__name__, (cls,), {'properties_schema': schema})
+        template: dict[str, Any] = super(
+            MistralCalls, shown
+        ).resource_to_template(resource_type, template_type)
+        return template
 
     def ask(
         self,

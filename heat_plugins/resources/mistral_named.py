@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What has a name in Mistral that no other may have, and can be changed."""
 
+from collections import abc
+from typing import Any
+
 from heat.common.i18n import _
 from heat.engine import constraints
 from heat.engine import properties
@@ -18,7 +21,7 @@ class Taken(Exception):
     """Somebody else has the name already."""
 
 
-def shared_properties(*name_constraints):
+def shared_properties(*name_constraints: Any) -> dict[str, Any]:
     """Return the properties that such types have in common.
 
     :param name_constraints: of the name, beside that it is a text.
@@ -57,66 +60,86 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
 
     support_status = mistral_calls.NOT_HEATS
 
+    KIND: str
+
     NAME, DESCRIPTION, SCOPE = 'name', 'description', 'scope'
 
     always_replace_on_check_failed = False
 
-    def needs_replace_failed(self):
+    def needs_replace_failed(self) -> bool:
         return False
 
-    def _needs_update(self, *args, **kwargs):
+    def _needs_update(self, *args: Any, **kwargs: Any) -> Any:
         # What has failed half-way is done again.
         return super()._needs_update(*args, **kwargs) or (
             self.status == self.FAILED
         )
 
     def needs_replace_with_prop_diff(
-        self, changed_properties_set, after_props, before_props
-    ):
+        self,
+        changed_properties_set: abc.Collection[str],
+        after_props: abc.Mapping[str, Any],
+        before_props: abc.Mapping[str, Any],
+    ) -> bool:
         # Under another name it is another one; the old one goes later,
         # when nothing refers to it any more.
         return self.NAME in changed_properties_set and bool(
             after_props[self.NAME] or before_props[self.NAME]
         )
 
-    def wanted_name(self, found):
+    def wanted_name(self, found: abc.Mapping[str, Any]) -> str:
         """Return the name that properties ask for."""
-        return found[self.NAME] or self.physical_resource_name()
+        name: str = found[self.NAME] or self.physical_resource_name()
+        return name
 
     # What subclasses know ---------------------------------------------------
 
-    def see(self, patience, name):
+    def see(self, patience: mistral_calls.Patience, name: str) -> Any:
         """Return the one of that name, or None."""
         raise NotImplementedError
 
-    def make(self, patience, name, found):
+    def make(
+        self,
+        patience: mistral_calls.Patience,
+        name: str,
+        found: abc.Mapping[str, Any],
+    ) -> Any:
         """Make it, and return it."""
         raise NotImplementedError
 
-    def change(self, patience, name, found):
+    def change(
+        self,
+        patience: mistral_calls.Patience,
+        name: str,
+        found: abc.Mapping[str, Any],
+    ) -> None:
         """Change it."""
         raise NotImplementedError
 
-    def remove(self, patience, name):
+    def remove(self, patience: mistral_calls.Patience, name: str) -> None:
         """Take it away."""
         raise NotImplementedError
 
-    def matches(self, row, found):
+    def matches(self, row: Any, found: abc.Mapping[str, Any]) -> bool:
         """Say whether it can be what was asked for."""
         raise NotImplementedError
 
-    def precheck(self, patience, found):
+    def precheck(
+        self, patience: mistral_calls.Patience, found: abc.Mapping[str, Any]
+    ) -> None:
         """Check what can be before anything changes."""
 
     # What is done -----------------------------------------------------------
 
-    def handle_create(self):
+    def handle_create(self) -> mistral_calls.Patience:
         return mistral_calls.Patience()
 
-    def check_create_complete(self, patience):
+    def check_create_complete(self, patience: mistral_calls.Patience) -> bool:
         return self._create(patience, self.properties)
 
-    def _create(self, patience, found):
+    def _create(
+        self, patience: mistral_calls.Patience, found: abc.Mapping[str, Any]
+    ) -> bool:
         name = self.wanted_name(found)
         self.precheck(patience, found)
         row = self.see(patience, name)
@@ -141,11 +164,18 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
         self.data_delete(_BEGUN)
         return True
 
-    def handle_update(self, json_snippet, tmpl_diff, prop_diff):
+    def handle_update(
+        self,
+        json_snippet: Any,
+        tmpl_diff: Any,
+        prop_diff: abc.Mapping[str, Any],
+    ) -> tuple[mistral_calls.Patience, Any]:
         after = json_snippet.properties(self.properties_schema, self.context)
         return mistral_calls.Patience(), after
 
-    def check_update_complete(self, begun):
+    def check_update_complete(
+        self, begun: tuple[mistral_calls.Patience, Any]
+    ) -> bool:
         patience, after = begun
         if self._ours(patience) is None:
             return self._create(patience, after)
@@ -153,10 +183,12 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
         self.change(patience, self.resource_id, after)
         return True
 
-    def handle_delete(self):
+    def handle_delete(self) -> mistral_calls.Patience:
         return mistral_calls.Patience()
 
-    def check_delete_complete(self, patience):
+    def check_delete_complete(
+        self, patience: mistral_calls.Patience | None
+    ) -> bool:
         if patience is None:
             return True
         name = self.data().get(_BEGUN)
@@ -168,7 +200,7 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
             self.remove(patience, self.resource_id)
         return True
 
-    def _ours(self, patience):
+    def _ours(self, patience: mistral_calls.Patience) -> Any:
         """Return it, if it is there and is the one that was made here."""
         if self.resource_id is None:
             return None
@@ -177,10 +209,10 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
             return None
         return row
 
-    def handle_check(self):
+    def handle_check(self) -> mistral_calls.Patience:
         return mistral_calls.Patience()
 
-    def check_check_complete(self, patience):
+    def check_check_complete(self, patience: mistral_calls.Patience) -> bool:
         if self._ours(patience) is None:
             raise service.MistralError(
                 f'{self.KIND} "{self.resource_id}" is not in Mistral any '
@@ -188,7 +220,7 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
             )
         return True
 
-    def glance(self):
+    def glance(self) -> Any:
         """Return it for an attribute; None if it cannot be seen."""
         if self.resource_id is None:
             return None

@@ -7,6 +7,7 @@ when that fails.
 
 from heat.common import exception
 
+from heat_plugins.engine import heat_types
 from heat_plugins.objectstore import errors
 from heat_plugins.resources import eventful
 from heat_plugins.runs import errors as run_errors
@@ -16,18 +17,22 @@ from heat_plugins.timeline import kinds
 _TOLD = (run_errors.RunError, errors.SignalError, exception.HeatException)
 
 
-def not_triggered(resource, exc):
+def not_triggered(
+    resource: heat_types.Resource, exc: Exception
+) -> exception.Error:
     """Write the event of a trigger; return the exception to raise."""
     said = str(exc) if isinstance(exc, _TOLD) else type(exc).__name__
     return _write(resource, kinds.Kind.NOT_TRIGGERED, said)
 
 
-def refused(resource, why):
+def refused(resource: heat_types.Resource, why: str) -> exception.Error:
     """Write the event of a result; return the exception to raise."""
     return _write(resource, kinds.Kind.RESULT_REFUSED, why)
 
 
-def _write(resource, kind, said):
+def _write(
+    resource: heat_types.Resource, kind: kinds.Kind, said: str
+) -> exception.Error:
     reason = kinds.reason(kind, eventful.shown(said))
     resource._add_event('SIGNAL', resource.FAILED, reason)
     return exception.Error(said)

@@ -9,13 +9,20 @@ each Heat from 24 on.
 """
 
 import dataclasses
+from typing import TYPE_CHECKING, Any
 
 from heat.common import context as heat_context
 from heat.common.i18n import _
 from oslo_config import cfg
 
+from heat_plugins.engine import heat_types
 from heat_plugins.resources import deployment_schema
 from heat_plugins.runs import errors
+
+if TYPE_CHECKING:
+    _Resource = heat_types.Resource
+else:
+    _Resource = object
 
 for _name in ('heat_stack_user_role', 'stack_user_domain_id'):
     cfg.CONF.import_opt(_name, 'heat.common.config')
@@ -42,9 +49,9 @@ class Signaller:
 UNKNOWN = Signaller(user_id=None, is_of_project=False)
 
 
-def of(stack) -> Signaller:
+def of(stack: heat_types.Stack) -> Signaller:
     """Return who sends the signal that a stack was loaded for."""
-    context = getattr(stack.defn, '_context', None)
+    context: Any = getattr(stack.defn, '_context', None)
     # A stored context is the owner's, whoever sends the signal.
     if isinstance(context, heat_context.StoredContext):
         return UNKNOWN
@@ -57,7 +64,9 @@ def of(stack) -> Signaller:
     )
 
 
-def _is_of_project(context, stack):
+def _is_of_project(
+    context: heat_types.Context, stack: heat_types.Stack
+) -> bool:
     domain = cfg.CONF.stack_user_domain_id
     return (
         context.project_id == stack.tenant_id
@@ -67,7 +76,7 @@ def _is_of_project(context, stack):
     )
 
 
-class Signalled:
+class Signalled(_Resource):
     """The part of a resource that asks who signals it.
 
     :ivar signaller: who does, if another resource hands the signal on.
@@ -75,10 +84,10 @@ class Signalled:
 
     signaller: Signaller | None = None
 
-    def _signaller(self):
+    def _signaller(self) -> Signaller:
         return self.signaller or of(self.stack)
 
-    def _check_may_trigger(self):
+    def _check_may_trigger(self) -> None:
         """Refuse a trigger that the template lets no server send.
 
         :raises errors.Refused: it came with credentials of the stack, or

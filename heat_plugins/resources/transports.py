@@ -6,6 +6,7 @@ transport for one action; if it cannot, it says why, and AUTO goes on to the
 next.
 """
 
+from collections import abc
 import contextlib
 import dataclasses
 import time
@@ -19,6 +20,7 @@ from oslo_config import cfg
 
 from heat_plugins import config
 from heat_plugins import foreign
+from heat_plugins.engine import heat_types
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
 from heat_plugins.objectstore import errors
@@ -84,7 +86,7 @@ class Signalling:
 NOTHING = Signalling(transport=transport_names.NO_SIGNAL)
 
 
-def choose(deployment, config_id: str) -> Signalling:
+def choose(deployment: heat_types.Deployment, config_id: str) -> Signalling:
     """Prepare the transport of one action of a deployment.
 
     :param deployment: the resource, with an id in the database.
@@ -95,8 +97,8 @@ def choose(deployment, config_id: str) -> Signalling:
     name = transport_names.canonical(
         deployment.properties[deployment.SIGNAL_TRANSPORT]
     )
-    tried = []
-    kind = NoAnswer
+    tried: list[str] = []
+    kind: type[Exception] = NoAnswer
     for candidate in (
         transport_names.AUTOMATIC if name == transport_names.AUTO else (name,)
     ):
@@ -126,7 +128,7 @@ def choose(deployment, config_id: str) -> Signalling:
     raise kind(_('The signal transport cannot be used. %s') % '. '.join(tried))
 
 
-def check(deployment):
+def check(deployment: heat_types.Deployment) -> None:
     """Refuse a transport that this cloud cannot have.
 
     What cannot be told, such as while Keystone is away, is not refused.
@@ -162,12 +164,12 @@ def check(deployment):
         )
 
 
-def root_stack_id(deployment) -> str:
+def root_stack_id(deployment: heat_types.Resource) -> str:
     """Return the id of the stack at the root of a deployment's."""
     return deployment.root_stack_id or deployment.stack.root_stack_id()
 
 
-def hub_for(deployment) -> hubs.Hub:
+def hub_for(deployment: heat_types.Resource) -> hubs.Hub:
     """Return what a deployment shares with the others of its root stack."""
     return hubs.hub_for(deployment.stack, root_stack_id(deployment))
 
@@ -185,7 +187,7 @@ class _Transport:
     service: tuple[str, str] | None = None
 
     @classmethod
-    def lacking(cls, deployment) -> str | None:
+    def lacking(cls, deployment: heat_types.Deployment) -> str | None:
         """Return what this cloud lacks for it, or None."""
         if cls.service is None:
             return None
@@ -193,9 +195,12 @@ class _Transport:
         heat = deployment.client_plugin('heat')
         if heat.does_endpoint_exist(*cls.service):
             return None
-        return _('the catalogue has no service %s') % cls.service[0]
+        lacking: str = _('the catalogue has no service %s') % cls.service[0]
+        return lacking
 
-    def __init__(self, deployment, is_one_of_many: bool):
+    def __init__(
+        self, deployment: heat_types.Deployment, is_one_of_many: bool
+    ) -> None:
         self.deployment = deployment
         self.is_one_of_many = is_one_of_many
 
@@ -207,20 +212,20 @@ class _Transport:
         self.make()
         return Signalling(transport=self.name)
 
-    def make(self):
+    def make(self) -> None:
         """Make what lasts as long as the deployment: users, keys, queues."""
 
     def time_limit(self) -> int | None:
         """Return for how many seconds an action may go on; None for ever."""
         limit = self.deployment.stack.timeout_secs()
-        own = self.deployment.properties[self.deployment.TIMEOUT]
+        own: int | None = self.deployment.properties[self.deployment.TIMEOUT]
         return min(limit, own or limit)
 
 
 class _NoSignal(_Transport):
     name = transport_names.NO_SIGNAL
 
-    def time_limit(self):
+    def time_limit(self) -> None:
         # Nobody waits for it.
         return None
 
@@ -230,13 +235,13 @@ class _CfnSignal(_Transport):
     service = ('cloudformation', 'heat')
 
     @classmethod
-    def lacking(cls, deployment):
+    def lacking(cls, deployment: heat_types.Deployment) -> str | None:
         if cfg.CONF.heat_waitcondition_server_url:
             # Heat makes its URLs of that.
             return None
         return super().lacking(deployment)
 
-    def make(self):
+    def make(self) -> None:
         with _unusable_if_fails():
             if not self.deployment._get_ec2_signed_url():
                 raise Unusable(
@@ -247,7 +252,7 @@ class _CfnSignal(_Transport):
 class _HeatSignal(_Transport):
     name = transport_names.HEAT_SIGNAL
 
-    def make(self):
+    def make(self) -> None:
         with _unusable_if_fails():
             _give_password(self.deployment)
             self.deployment._get_heat_signal_credentials()
@@ -258,12 +263,13 @@ class _ZaqarSignal(_Transport):
     service = ('messaging', 'zaqar')
 
     @classmethod
-    def lacking(cls, deployment):
+    def lacking(cls, deployment: heat_types.Deployment) -> str | None:
         if deployment.client_plugin('zaqar') is None:
-            return _('python-zaqarclient is not installed')
+            lacking: str = _('python-zaqarclient is not installed')
+            return lacking
         return super().lacking(deployment)
 
-    def prepare(self, config_id):
+    def prepare(self, config_id: str) -> Signalling:
         with _unusable_if_fails():
             if lacking := self.lacking(self.deployment):
                 raise Unusable(lacking)
@@ -276,7 +282,7 @@ class _TempURLPoll(_Transport):
     name = transport_names.TEMP_URL_POLL
     service = ('object-store', 'swift')
 
-    def prepare(self, config_id):
+    def prepare(self, config_id: str) -> Signalling:
         hub = hub_for(self.deployment)
         refusal = hub.refusal if self.is_one_of_many else None
         if refusal is not None:
@@ -307,7 +313,7 @@ class _TempURLPoll(_Transport):
             signer=signer,
         )
 
-    def _give_up(self, hub, why):
+    def _give_up(self, hub: hubs.Hub, why: errors.SignalError) -> None:
         """Forget a container that may not even have been made.
 
         One with anything in it stays: commands have made it, for runs.
@@ -330,7 +336,7 @@ class _TempURLPoll(_Transport):
                 {'deployment': self.deployment._label, 'error': exc},
             )
 
-    def _forget(self, hub):
+    def _forget(self, hub: hubs.Hub) -> None:
         deployment = self.deployment
         # Before asking for others; see `deployment_sweep`.
         deployment.data_delete(rows.CONTAINER_KEY)
@@ -342,14 +348,16 @@ class _TempURLPoll(_Transport):
     def _lifetime(self) -> int:
         """Return for how many seconds the URL is to be valid."""
         options = cfg.CONF.heat_plugins
-        asked = self.deployment.properties[self.deployment.SIGNAL_URL_LIFETIME]
+        asked: int | None = self.deployment.properties[
+            self.deployment.SIGNAL_URL_LIFETIME
+        ]
         if options.temp_url_lifetime_max is not None:
             asked = min(asked or 0, options.temp_url_lifetime_max)
-        needed = self.time_limit() + options.temp_url_margin
+        needed = (self.time_limit() or 0) + int(options.temp_url_margin)
         return max(needed, asked or 0)
 
 
-def _give_password(deployment):
+def _give_password(deployment: heat_types.Deployment) -> None:
     """Let the deployment's user log in.
 
     Heat makes a password only together with the user. A user that was made
@@ -367,14 +375,14 @@ def _give_password(deployment):
     deployment.password = password
 
 
-def _is_forbidden(exc):
+def _is_forbidden(exc: errors.SignalError) -> bool:
     """Say whether an owner may have nothing in the object store at all."""
     kinds = (errors.Denied, errors.TempURLUnusable)
     return isinstance(exc, kinds) and not exc.may_pass
 
 
 @contextlib.contextmanager
-def _unusable_if_fails():
+def _unusable_if_fails() -> abc.Iterator[None]:
     """Turn what a service answers into a reason for AUTO to go on."""
     try:
         yield
@@ -391,7 +399,7 @@ def _unusable_if_fails():
         raise Unusable(reason) from exc
 
 
-def _may_pass(exc):
+def _may_pass(exc: Exception) -> bool:
     """Say whether a service could not be reached, or is out of order."""
     if isinstance(exc, (ks_exceptions.ConnectionError, ConnectionError)):
         return True
@@ -400,7 +408,7 @@ def _may_pass(exc):
     return isinstance(status, int) and status >= 500
 
 
-_TRANSPORTS = {
+_TRANSPORTS: dict[str, type[_Transport]] = {
     cls.name: cls
     for cls in (_NoSignal, _CfnSignal, _HeatSignal, _ZaqarSignal, _TempURLPoll)
 }

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a cron trigger is made, and made again."""
 
+from collections import abc
 import dataclasses
+from typing import Any, NoReturn, TypeAlias
 
 from heat.engine import resource as heat_resource
 
@@ -14,11 +16,20 @@ from heat_plugins.resources import mistral_calls
 from heat_plugins.resources import trigger_steps
 from heat_plugins.resources import trust_probe
 
+#: Returns the next one, or None at the end.
+_Stage: TypeAlias = abc.Callable[[], Any]
+
 
 class Change(trigger_steps.Steps):
     """Makes a trigger, or makes it again."""
 
-    def __init__(self, resource, wanted, before=None, anew=False):
+    def __init__(
+        self,
+        resource: mistral_calls.Caller,
+        wanted: triggers.Order,
+        before: triggers.Order | None = None,
+        anew: bool = False,
+    ) -> None:
         """Begin.
 
         :param wanted: what the template says now.
@@ -27,16 +38,17 @@ class Change(trigger_steps.Steps):
         super().__init__(resource, before)
         self._wanted = wanted
         self._anew = anew
-        self._stage = self._begin
-        self._error = None
+        self._stage: _Stage | None = self._begin
+        # Of `_make`, for `_restore`.
+        self._error: service.MistralError | triggers.Refused
 
-    def step(self):
+    def step(self) -> bool:
         """Go on; return whether all is done."""
         while self._stage is not None:
             self._stage = self._stage()
         return True
 
-    def give_up(self):
+    def give_up(self) -> None:
         """Put back what was there; no more than one try."""
         if self.note is None or self.note.old is None:
             return
@@ -44,7 +56,14 @@ class Change(trigger_steps.Steps):
             self.patience = mistral_calls.Impatience()
             self.recover()
 
-    def _begin(self):
+    @property
+    def _noted(self) -> triggers.Note:
+        """The note, which each stage but the first one has."""
+        if self.note is None:
+            raise RuntimeError('There is no note of what goes on')
+        return self.note
+
+    def _begin(self) -> _Stage | None:
         lost = None
         try:
             live = self.recover()
@@ -75,7 +94,7 @@ class Change(trigger_steps.Steps):
         self._remember_end()
         return None
 
-    def _remember_end(self):
+    def _remember_end(self) -> None:
         record = self.record
         self.save(
             triggers.Record(
@@ -87,7 +106,12 @@ class Change(trigger_steps.Steps):
         )
         self._tell('all runs have been; nothing is made')
 
-    def _prepare(self, order, live, lost):
+    def _prepare(
+        self,
+        order: triggers.Order,
+        live: triggers.Trigger | None,
+        lost: triggers.Trigger | None,
+    ) -> _Stage:
         """Check all that can be, while the old trigger is still there."""
         workflow = self.resource.look(
             self.patience,
@@ -112,17 +136,19 @@ class Change(trigger_steps.Steps):
         )
         return self._make if live is None else self._remove
 
-    def _remove(self):
-        self.resource.look(
-            self.patience,
-            'cannot remove the old cron trigger',
-            self.calls.delete,
-            self.note.old.id,
-        )
+    def _remove(self) -> _Stage:
+        old = self._noted.old
+        if old is not None:
+            self.resource.look(
+                self.patience,
+                'cannot remove the old cron trigger',
+                self.calls.delete,
+                old.id,
+            )
         return self._make
 
-    def _make(self):
-        order = self.note.order
+    def _make(self) -> _Stage | None:
+        order = self._noted.order
         try:
             # A try before this one may have had no answer, and an effect.
             found = self.by_name(order.name)
@@ -144,11 +170,11 @@ class Change(trigger_steps.Steps):
         )
         return None
 
-    def _restore(self):
-        error = self._error
+    def _restore(self) -> NoReturn:
+        error, note = self._error, self._noted
         said = str(error).rstrip('.')
         passing = getattr(error, 'passing', False)
-        if self.note.old is None:
+        if note.old is None:
             # If it is not known whether it was made, deleting looks again.
             if not passing:
                 self.forget_note()
@@ -157,7 +183,7 @@ class Change(trigger_steps.Steps):
             # It has been waited for long enough.
             self.patience = mistral_calls.Impatience()
         try:
-            self.put_back()
+            self.put_back(note, note.old)
         except service.MistralError as exc:
             raise service.MistralError(
                 f'{said}. The trigger before it is not back ({exc}); the '
@@ -168,7 +194,7 @@ class Change(trigger_steps.Steps):
             f'{said}. The trigger before it is back.'
         ) from error
 
-    def _tell(self, text):
+    def _tell(self, text: str) -> None:
         self.resource._add_event(
             self.resource.action,
             self.resource.status,
@@ -176,18 +202,18 @@ class Change(trigger_steps.Steps):
         )
 
 
-def declared(workflow):
+def declared(workflow: object) -> Any:
     """Return the inputs that a workflow declares; None if unknown."""
     interface = getattr(workflow, 'interface', None)
     return outcome.mapping(interface).get('input')
 
 
-def _since(resource):
+def _since(resource: mistral_calls.Caller) -> str:
     made = resource.created_time or schedule.now()
     return made.replace(tzinfo=None).isoformat()
 
 
-def _taken(name):
+def _taken(name: str) -> str:
     return (
         f'this project has another cron trigger "{name}" already; give this '
         f'one another name, or none.'

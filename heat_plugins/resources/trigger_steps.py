@@ -7,7 +7,9 @@ the trigger that was made, and, while one is made, a note of what is to be
 made and of what was there before.
 """
 
+from collections import abc
 import datetime
+from typing import Any
 
 from heat_plugins import foreign
 from heat_plugins.mistral import service
@@ -28,7 +30,11 @@ class Steps:
     :ivar note: of what is going on, or None.
     """
 
-    def __init__(self, resource, before=None):
+    def __init__(
+        self,
+        resource: mistral_calls.Caller,
+        before: triggers.Order | None = None,
+    ) -> None:
         """Begin.
 
         :param before: what the trigger was made from, where no record
@@ -37,10 +43,11 @@ class Steps:
         self.resource = resource
         self.patience = mistral_calls.Patience()
         self.before = before
-        self.record = None
+        self.record: triggers.Record | None = None
+        self.note: triggers.Note | None = None
         self._load()
 
-    def _load(self):
+    def _load(self) -> None:
         data = self.resource.data()
         if _RECORD in data:
             self.record = triggers.read_record(data[_RECORD])
@@ -48,7 +55,7 @@ class Steps:
         note = data.get(_NOTE)
         self.note = triggers.read_note(note) if note else None
 
-    def save(self, record):
+    def save(self, record: triggers.Record) -> None:
         """Write the record down."""
         # It may hold secrets, as inputs do.
         text = triggers.dumps(record)
@@ -56,29 +63,35 @@ class Steps:
         self.record = record
         self.before = record.wanted
 
-    def write(self, note):
+    def write(self, note: triggers.Note) -> None:
         """Write the note down, before anything changes in Mistral."""
         text = triggers.dumps(note)
         self.resource.data_set(_NOTE, text, redact=True)
         self.note = note
 
-    def forget_note(self):
+    def forget_note(self) -> None:
         """Forget the note: nothing is going on any more."""
         if self.note is not None:
             self.resource.data_delete(_NOTE)
             self.note = None
 
     @property
-    def calls(self):
+    def calls(self) -> Any:
         """Return mistralclient's calls for cron triggers."""
         return self.resource.client().cron_triggers
 
-    def _ask(self, what, call, *arguments, **named):
+    def _ask(
+        self,
+        what: str,
+        call: abc.Callable[..., Any],
+        *arguments: Any,
+        **named: Any,
+    ) -> Any:
         return self.resource.ask(
             self.patience, what, call, *arguments, **named
         )
 
-    def _by_id(self, identifier):
+    def _by_id(self, identifier: str) -> triggers.Trigger | None:
         row = self.resource.look(
             self.patience,
             'cannot see the cron trigger',
@@ -87,7 +100,7 @@ class Steps:
         )
         return None if row is None else triggers.Trigger.from_row(vars(row))
 
-    def by_name(self, name):
+    def by_name(self, name: str) -> triggers.Trigger | None:
         """Return the trigger of a name, whoever made it, or None."""
         rows = self._ask(
             'cannot see the cron triggers', self.calls.list, name=f'eq:{name}'
@@ -98,7 +111,7 @@ class Steps:
                 return triggers.Trigger.from_row(vars(row))
         return None
 
-    def known(self):
+    def known(self) -> triggers.Trigger | None:
         """Return the trigger that was made last, if it is still there."""
         if self.record is not None:
             return self._by_id(self.record.id) if self.record.id else None
@@ -106,7 +119,7 @@ class Steps:
             return self.by_name(self.resource.resource_id)
         return None
 
-    def recover(self):
+    def recover(self) -> triggers.Trigger | None:
         """Return the trigger; what a crash has taken away is put back.
 
         :raises MistralError: if that is refused.
@@ -115,27 +128,31 @@ class Steps:
         if note is None:
             return self.known()
         found = self.by_name(note.order.name)
-        new = found and not (note.old and found.id == note.old.id)
-        if new and note.order.matches(found):
+        if (
+            found is not None
+            and not (note.old and found.id == note.old.id)
+            and note.order.matches(found)
+        ):
             self.made(found, note.order, note.wanted)
             return found
         old = self.known()
         if old is not None or note.old is None:
             self.forget_note()
             return old
-        return self.put_back()
+        return self.put_back(note, note.old)
 
-    def put_back(self):
+    def put_back(
+        self, note: triggers.Note, old: triggers.Trigger
+    ) -> triggers.Trigger:
         """Make the trigger again that the note says was there."""
-        old = self.note.old
         order = old.again(schedule.now())
         found = self.by_name(order.name)
         if not found or not order.matches(found):
             found = self.post('cannot put the cron trigger back', order)
-        self.made(found, order, self.before or self.note.wanted)
+        self.made(found, order, self.before or note.wanted)
         return found
 
-    def post(self, what, order):
+    def post(self, what: str, order: triggers.Order) -> triggers.Trigger:
         """Let Mistral make a trigger; once, if the answer is not lost."""
         row = self._ask(
             what,
@@ -150,7 +167,12 @@ class Steps:
         )
         return triggers.Trigger.from_row(vars(row))
 
-    def made(self, trigger, order, wanted):
+    def made(
+        self,
+        trigger: triggers.Trigger,
+        order: triggers.Order,
+        wanted: triggers.Order,
+    ) -> None:
         """Remember a trigger that was made."""
         # Its first run may have come by now.
         since = schedule.now()
@@ -168,7 +190,7 @@ class Steps:
         self.resource.resource_id_set(trigger.name)
         self.forget_note()
 
-    def has_run_out(self):
+    def has_run_out(self) -> bool:
         """Say whether a trigger that is not there has had all its runs."""
         if self.note is not None:
             return False
@@ -194,7 +216,7 @@ class Steps:
 class Check(Steps):
     """Sees to it that the trigger is there, or has had its runs."""
 
-    def step(self):
+    def step(self) -> bool:
         """Go on; return whether all is done."""
         if self.recover() is None and not self.has_run_out():
             raise service.MistralError(
@@ -207,7 +229,7 @@ class Check(Steps):
 class Removal(Steps):
     """Removes the trigger, and with it Mistral removes its trust."""
 
-    def step(self):
+    def step(self) -> bool:
         """Go on; return whether all is done."""
         note = self.note
         if note is not None:
@@ -225,7 +247,7 @@ class Removal(Steps):
         self.forget_note()
         return True
 
-    def _delete(self, identifier):
+    def _delete(self, identifier: str) -> None:
         self.resource.look(
             self.patience,
             'cannot delete the cron trigger',
@@ -234,7 +256,9 @@ class Removal(Steps):
         )
 
 
-def look(resource, before):
+def look(
+    resource: mistral_calls.Caller, before: triggers.Order | None
+) -> tuple[triggers.Trigger | None, bool] | None:
     """Return the trigger and whether it ran out; None: cannot be told."""
     steps = Check(resource, before)
     steps.patience = mistral_calls.Impatience()
@@ -245,7 +269,7 @@ def look(resource, before):
         return None
 
 
-def upcoming(trigger):
+def upcoming(trigger: triggers.Trigger) -> list[str]:
     """Return the times of a trigger's next runs, for people."""
     due = trigger.next()
     if due is None:
@@ -257,7 +281,7 @@ def upcoming(trigger):
     return [schedule.show(time) for time in times[:wanted]]
 
 
-def _is_ours(resource, row):
+def _is_ours(resource: mistral_calls.Caller, row: Any) -> bool:
     project = getattr(row, 'project_id', None)
     return project in (None, resource.context.project_id) or (
         getattr(row, 'scope', 'private') == 'private'

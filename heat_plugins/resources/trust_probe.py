@@ -7,11 +7,13 @@ given back at once.
 """
 
 import datetime
+from typing import Any
 
 from keystoneauth1 import exceptions
 
 from heat_plugins import foreign
 from heat_plugins.clients import mistral_errors
+from heat_plugins.engine import heat_types
 from heat_plugins.mistral.triggers import schedule
 
 LOG = foreign.logger(__name__)
@@ -20,7 +22,7 @@ LOG = foreign.logger(__name__)
 _LIFETIME = datetime.timedelta(minutes=2)
 
 
-def refusal(resource):
+def refusal(resource: heat_types.Resource) -> str | None:
     """Return why Keystone gives no trust; None if it does.
 
     Where that cannot be found out it counts as given: making the trigger
@@ -40,7 +42,7 @@ def refusal(resource):
     return None
 
 
-def _tell(resource, error):
+def _tell(resource: heat_types.Resource, error: Exception) -> None:
     LOG.warning(
         '%(resource)s: whether Keystone gives a trust for it is not known: '
         '%(error)s',
@@ -48,7 +50,7 @@ def _tell(resource, error):
     )
 
 
-def _probe(resource):
+def _probe(resource: heat_types.Resource) -> None:
     context = resource.context
     session = context.keystone_session
     access = context.auth_plugin.get_access(session)
@@ -65,5 +67,5 @@ def _probe(resource):
     trusts.delete(trust.id)
 
 
-def _trusts(resource):
+def _trusts(resource: heat_types.Resource) -> Any:
     return resource.client('keystone').client.trusts

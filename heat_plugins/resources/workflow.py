@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """OS::Mistral::Workflow."""
 
+from collections import abc
 import contextlib
 import dataclasses
+from typing import Any
 
 from heat.common import exception
 from heat.engine import resource
@@ -75,7 +77,7 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
 
     # Definition -----------------------------------------------------------
 
-    def _definition(self, props):
+    def _definition(self, props: abc.Mapping[str, Any]) -> reading.Definition:
         """Return the definition, whichever of the two forms it has.
 
         :raises DefinitionError: if it is not one.
@@ -85,12 +87,13 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
             text = structured.definition(self._own_name(props), props)
         return reading.read(text)
 
-    def _own_name(self, props):
+    def _own_name(self, props: abc.Mapping[str, Any]) -> str:
         # While a stack is validated that it is not part of yet, it has none.
         physical = self.physical_resource_name() or self.name
-        return props[self.NAME] or physical
+        name: str = props[self.NAME] or physical
+        return name
 
-    def _wanted(self, props):
+    def _wanted(self, props: abc.Mapping[str, Any]) -> records.Wanted:
         definition = self._definition(props)
         explicit = props[self.NAME]
         if props[schema.DEFINITION] is None:
@@ -103,7 +106,7 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
             props[self.INPUT],
         )
 
-    def _service(self):
+    def _service(self) -> mistral_workflows.Workflows:
         return mistral_workflows.Workflows(
             self.client(),
             self.context.project_id,
@@ -112,7 +115,7 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
 
     # Life -----------------------------------------------------------------
 
-    def _record(self):
+    def _record(self) -> records.Record:
         """Return what is known of what the resource has in Mistral."""
         text = self.data().get(RECORD)
         record = records.Record.read(text)
@@ -124,19 +127,19 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
             record = dataclasses.replace(record, mark=self._mark())
         return record
 
-    def _mark(self):
+    def _mark(self) -> str:
         # The same in every engine.
         return (self.uuid or '').replace('-', '')[:12]
 
-    def _save(self, record):
+    def _save(self, record: records.Record) -> None:
         self.data_set(RECORD, record.write())
 
-    def _deployer(self):
+    def _deployer(self) -> deploying.Deployer:
         return deploying.Deployer(
             self._service(), self._save, self.PATIENCE, self._own_triggers
         )
 
-    def _own_triggers(self, names):
+    def _own_triggers(self, names: abc.Collection[str]) -> set[str]:
         """Return which cron triggers of these names this stack has made.
 
         In Heat a cron trigger's physical name is that in Mistral. The stack
@@ -153,7 +156,7 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
             if one.id != self.id
         }
 
-    def _bring(self, props):
+    def _bring(self, props: abc.Mapping[str, Any]) -> None:
         self._check(props)
         wanted = self._wanted(props)
         record = self._deployer().bring(self._record(), wanted)
@@ -161,7 +164,7 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
             self._tell_left(record)
         self.resource_id_set(self._id_of(record, wanted))
 
-    def _tell_left(self, record):
+    def _tell_left(self, record: records.Record) -> None:
         said = (
             'Dropped, but still in use by executions or cron triggers; '
             'check or update the stack later to remove: '
@@ -171,37 +174,42 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         self._add_event(self.action, self.status, reason)
 
     @staticmethod
-    def _id_of(record, wanted):
+    def _id_of(record: records.Record, wanted: records.Wanted) -> str:
         names = list(record.names.values())
         if len(names) == 1:
             return names[0]
         return wanted.book or names[0].rpartition('.')[0] or names[0]
 
-    def handle_create(self):
+    def handle_create(self) -> None:
         """Make the workflows, all or none."""
         super(workflow.Workflow, self).handle_create()
         self._bring(self.properties)
 
-    def handle_update(self, json_snippet, tmpl_diff, prop_diff):
+    def handle_update(
+        self,
+        json_snippet: Any,
+        tmpl_diff: Any,
+        prop_diff: abc.Mapping[str, Any],
+    ) -> None:
         """Change the workflows in place: some come, some go."""
         self._bring(
             json_snippet.properties(self.properties_schema, self.context)
         )
 
-    def needs_replace_failed(self):
+    def needs_replace_failed(self) -> bool:
         """Never: an update makes what is missing, under the same names."""
         return False
 
-    def _needs_update(self, *args, **kwargs):
+    def _needs_update(self, *args: Any, **kwargs: Any) -> Any:
         # After a failure something may be missing, also if the template
         # has not changed.
         needed = super()._needs_update(*args, **kwargs)
         return needed or self.status == self.FAILED
 
-    def get_live_resource_data(self):
+    def get_live_resource_data(self) -> None:
         """Nothing: what is missing in Mistral is made by an update."""
 
-    def handle_check(self):
+    def handle_check(self) -> None:
         """Look whether all the workflows are there, and no dropped ones."""
         record = self._record()
         if record.left or record.left_books:
@@ -214,13 +222,13 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
                 f'it again: {", ".join(missing)}'
             )
 
-    def handle_delete(self):
+    def handle_delete(self) -> mistral_calls.Patience:
         """Write down that everything is to go."""
         if self.data().get(RECORD) or self.resource_id is not None:
             self._save(self._record().dropped())
         return mistral_calls.Patience()
 
-    def check_delete_complete(self, patience):
+    def check_delete_complete(self, patience: mistral_calls.Patience) -> bool:
         """End executions, remove workflows, then the user for signals."""
         record = self._record()
         try:
@@ -240,7 +248,7 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         super().handle_delete()
         return True
 
-    def _remove(self, record):
+    def _remove(self, record: records.Record) -> bool:
         if not (record.all_names or record.left_books):
             return True
         service = self._service()
@@ -255,14 +263,16 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         # Some may have begun in between.
         return self._end_executions(service, record)
 
-    def _end_executions(self, service, record):
+    def _end_executions(
+        self, service: mistral_workflows.Workflows, record: records.Record
+    ) -> bool:
         way = ending.Way(self.properties[schema.EXECUTIONS_ON_DELETE])
         heats = self.data().get(self.EXECUTIONS) or ''
         return ending.end(service, record, way, heats.split(','))
 
     # Attributes -----------------------------------------------------------
 
-    def get_reference_id(self):
+    def get_reference_id(self) -> Any:
         """Return the name of the only workflow, or what all begin with."""
         # Heat asks also before it has looked at the value.
         if schema.DEFINITION not in self.properties.data:
@@ -271,7 +281,7 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
                 return super().get_reference_id()
         return self.resource_id or self.physical_resource_name()
 
-    def _resolve_attribute(self, name):
+    def _resolve_attribute(self, name: str) -> Any:
         if name == schema.AVAILABLE_WORKFLOWS:
             return dict(self._record().names)
         if name == schema.SIGNALS:
@@ -280,18 +290,19 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
             return self._executions()
         return super()._resolve_attribute(name)
 
-    def _show_resource(self):
+    def _show_resource(self) -> Any:
         names = self._record().names
         if len(names) <= 1 and not self.properties[schema.NAMESPACE]:
             return super()._show_resource()
         found = self._service().find(names.values())
         return {'workflows': {name: one.id for name, one in found.items()}}
 
-    def _executions(self):
+    def _executions(self) -> list[dict[str, Any]]:
         names = self._record().all_names
         if not names:
             return []
-        shown, size = [], 0
+        shown: list[dict[str, Any]] = []
+        size = 0
         for one in self._service().executions(names, self.EXECUTIONS_LIMIT):
             row = {key: one.get(key) for key in _EXECUTION_KEYS}
             size += sum(len(str(value)) for value in row.values())
@@ -303,7 +314,7 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         return shown
 
 
-def _loaded(text):
+def _loaded(text: Any) -> Any:
     """Return what a field of an execution holds; Mistral sends JSON."""
     if not isinstance(text, str):
         return text

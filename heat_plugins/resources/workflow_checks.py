@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Mapping
 import dataclasses
+from typing import Any, NoReturn
 
 from heat.common import exception
 from heat.engine import function
@@ -27,7 +28,7 @@ LOG = foreign.logger(__name__)
 class Checks(workflow.Workflow):
     """Heat's class with other checks; the base of ours."""
 
-    def validate(self):
+    def validate(self) -> None:
         """Validate as Heat does, then the definition, with Mistral's help.
 
         :raises StackValidationFailed: naming the workflow, task and line.
@@ -59,7 +60,7 @@ class Checks(workflow.Workflow):
     #: What the checks look at.
     _READ = (*schema.STRUCTURE, schema.DEFINITION, workflow.Workflow.INPUT)
 
-    def _check(self, props):
+    def _check(self, props: Mapping[str, Any]) -> None:
         """Check a definition, and what is to be done with it.
 
         :raises DefinitionError: if it cannot be used.
@@ -89,7 +90,9 @@ class Checks(workflow.Workflow):
         for task in props[self.TASKS]:
             self._check_call(task)
 
-    def _check_use(self, definition, props):
+    def _check_use(
+        self, definition: reading.Definition, props: Mapping[str, Any]
+    ) -> None:
         names = list(definition.workflows)
         default = props[schema.DEFAULT_WORKFLOW]
         if default is not None and default not in names:
@@ -109,7 +112,7 @@ class Checks(workflow.Workflow):
                     'say which is meant; {get_attr: '
                     f'[{self.name}, available_workflows, {names[0]}]}} does'
                 )
-        declared = set()
+        declared: set[str] = set()
         for one in definition.workflows.values():
             declared.update(one.inputs)
         if unknown := (props[self.INPUT] or {}).keys() - declared:
@@ -134,7 +137,7 @@ class Checks(workflow.Workflow):
                 'many for one resource; divide them among several'
             )
 
-    def _check_call(self, task):
+    def _check_call(self, task: Mapping[str, Any]) -> None:
         """Hold a called workflow against those that Mistral has."""
         name = reading.called(task.get(self.WORKFLOW))
         if name is None or self._unknown(task.get(self.WORKFLOW)):
@@ -154,7 +157,9 @@ class Checks(workflow.Workflow):
             'in Mistral'
         )
 
-    def _ask_mistral(self, definition):
+    def _ask_mistral(
+        self, definition: reading.Definition
+    ) -> list[findings.Problem]:
         try:
             return locating.locate(definition, self._service().refusal)
         except Exception as error:
@@ -166,7 +171,7 @@ class Checks(workflow.Workflow):
             )
             return []
 
-    def _unknown(self, value):
+    def _unknown(self, value: object) -> bool:
         """Return whether a value needs what has yet to be created."""
         if isinstance(value, function.Function):
             return not self.stack.strict_validate or any(
@@ -179,12 +184,12 @@ class Checks(workflow.Workflow):
             return any(self._unknown(one) for one in value)
         return False
 
-    def _is_referred_to(self):
+    def _is_referred_to(self) -> bool:
         """Return whether the template has a get_resource of this one."""
         template = self.stack.t
         references = [{'get_resource': self.name}, {'Ref': self.name}]
 
-        def within(value):
+        def within(value: object) -> bool:
             if value in references:
                 return True
             if isinstance(value, Mapping):
@@ -198,7 +203,7 @@ class Checks(workflow.Workflow):
             for section in (template.RESOURCES, template.OUTPUTS)
         )
 
-    def _refuse(self, message):
+    def _refuse(self, message: str) -> NoReturn:
         template = self.stack.t
         raise exception.StackValidationFailed(
             path=[
@@ -210,5 +215,5 @@ class Checks(workflow.Workflow):
         )
 
 
-def _problem(message):
+def _problem(message: str) -> findings.DefinitionError:
     return findings.DefinitionError([findings.Problem(message=message)])

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The properties and attributes of OS::Mistral::Workflow."""
 
+from collections import abc
+from typing import Any
+
 from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import constraints
@@ -35,9 +38,9 @@ STRUCTURE = (
 )
 
 
-def _with(schema, /, **changes):
+def _with(schema: Any, /, **changes: object) -> Any:
     """Return one of Heat's schemas with some of its arguments changed."""
-    arguments = {
+    arguments: dict[str, Any] = {
         'description': schema.description,
         'default': schema.default,
         'schema': schema.schema,
@@ -50,7 +53,7 @@ def _with(schema, /, **changes):
     return _Schema(arguments.pop('data_type', schema.type), **arguments)
 
 
-def _any(schema, /, addition):
+def _any(schema: Any, /, addition: str) -> Any:
     """Let a value have other forms as well as the one that Heat knows."""
     # Its constraints are looked after by the check of the definition.
     return _with(
@@ -108,14 +111,14 @@ _WIDER = {
 }
 
 
-def _widened(schemas):
+def _widened(schemas: abc.Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: _any(schema, _WIDER[name]) if name in _WIDER else schema
         for name, schema in schemas.items()
     }
 
 
-def _task_schema():
+def _task_schema() -> dict[str, Any]:
     heats = _HEATS.properties_schema[_HEATS.TASKS].schema[0].schema
     known = _widened(heats)
     # Heat holds the name of the workflow to be called against Mistral's
@@ -136,7 +139,7 @@ def _task_schema():
     }
 
 
-def _defaults_schema():
+def _defaults_schema() -> dict[str, Any]:
     heats = _HEATS.properties_schema[_HEATS.TASK_DEFAULTS].schema
     return {**_widened(heats), **_POLICIES}
 
