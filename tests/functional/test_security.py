@@ -232,6 +232,13 @@ def test_a_closed_server_takes_nothing_from_another_stack(cloud, stacks):
 
 SECRET = 'hunter2 "quoted" \\ $x'
 
+LEAK = """#!/bin/sh
+env
+echo "$url" >&2
+printf '\\033]0;title\\007\\342\\200\\256'
+printf %s "$password" > "$heat_outputs_path.greeting"
+"""
+
 
 def _with_hidden_inputs(script):
     template = base.software(
@@ -268,3 +275,19 @@ def test_hook_that_cannot_start_a_script_shows_no_hidden_parameter(
     for shown in (stderr, stack.reason, *events):
         assert 'hunter2' not in shown
         assert 'temp_url_sig=' not in shown.replace('temp_url_sig=***', '')
+
+
+def test_hidden_parameters_are_shown_in_declared_outputs_alone(cloud, stacks):
+    stack = stacks(_with_hidden_inputs(LEAK), password=SECRET)
+    with servers.agent(cloud, stack):
+        stack.wait('CREATE_COMPLETE')
+    assert stack.outputs['deployment_greeting'] == SECRET
+    found = stack.resource('deployment', 'deploy_stdout', 'deploy_stderr')
+    stdout, stderr = (
+        found['attributes'][name] for name in ('deploy_stdout', 'deploy_stderr')
+    )
+    assert 'mysql://root:******@db' in stderr
+    assert 'password=******' in stdout
+    assert 'who=world' in stdout
+    for shown in (stdout, stderr, str(stack.events('deployment'))):
+        assert 'hunter2' not in shown
