@@ -28,6 +28,26 @@ _LINKS = 40
 # What a tarball of files within the limits holds beside them, at the most.
 _HEADERS = 16 * 1024 * 1024
 
+# So much is read at a time.
+_CHUNK = 1024 * 1024
+
+# The most digits of the length of a record, and a blank.
+_DIGITS = 9
+
+# Entries that say more of the next one than has room in its own header: GNU's
+# by the name of the same record of pax.
+_LONG = {
+    tarfile.GNUTYPE_LONGNAME: 'path',
+    tarfile.GNUTYPE_LONGLINK: 'linkpath',
+}
+_FILES = {tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE}
+_EXTENDED = {
+    *_LONG,
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+}
+
 
 class _Limited(io.RawIOBase):
     """Ends the reading of what inflates without end."""
@@ -100,33 +120,120 @@ def _open(file: BinaryIO, limits: sources.Limits) -> _Limited:
 def _read(file: _Limited, limits: sources.Limits) -> dict[str, bytes]:
     found = sources.Gathering(limits)
     links: dict[str, str] = {}
-    # As a stream: it may not go back and forth in what it inflates.
-    with tarfile.open(fileobj=file, mode='r|') as tarball:
-        for count, member in enumerate(tarball, 1):
-            if count > 2 * limits.files:
-                raise errors.Invalid(
-                    f'The tarball has more than {2 * limits.files} entries, '
-                    'directories included'
-                )
-            if member.isdir():
-                continue
-            name = texts.path(member.name, 'name of a file in the tarball')
-            if member.issym():
-                folder = posixpath.dirname(name)
-                links[name] = posixpath.join(folder, member.linkname)
-            elif member.islnk():
-                links[name] = member.linkname
-            elif member.isreg():
-                found.check_size(name, member.size)
-                content = tarball.extractfile(member)
-                found.add(name, content.read() if content else b'')
-            else:
-                raise errors.Invalid(
-                    f'{name} in the tarball is no ordinary file'
-                )
+    for count, member in enumerate(_members(file, limits), 1):
+        if count > 2 * limits.files:
+            raise errors.Invalid(
+                f'The tarball has more than {2 * limits.files} entries, '
+                'directories included'
+            )
+        if member.isdir():
+            continue
+        name = texts.path(member.name, 'name of a file in the tarball')
+        if member.issym():
+            folder = posixpath.dirname(name)
+            links[name] = posixpath.join(folder, member.linkname)
+        elif member.islnk():
+            links[name] = member.linkname
+        elif member.type in _FILES:
+            found.check_size(name, member.size)
+            found.add(name, _content(file, member.size))
+        else:
+            raise errors.Invalid(f'{name} in the tarball is no ordinary file')
     for name in links:
         found.add(name, found.files[_target(name, links, found.files)])
     return found.files
+
+
+def _members(
+    file: _Limited, limits: sources.Limits
+) -> abc.Iterator[tarfile.TarInfo]:
+    """Yield the entries; after a file's, its content has to be read.
+
+    `tarfile.open` itself searches what precedes an entry in quadratic time,
+    copies a global header for each entry, and goes through many of them by
+    recursion.
+    """
+    more: dict[str, str] = {}
+    room = _HEADERS + limits.files * 2 * tarfile.BLOCKSIZE
+    begun = False
+    # What ends it is a block of zeros; some end without one.
+    while any(block := _exactly(file, tarfile.BLOCKSIZE, or_none=begun)):
+        begun = True
+        member = tarfile.TarInfo.frombuf(block, 'utf-8', 'surrogateescape')
+        if member.size < 0:
+            raise tarfile.ReadError('negative size')
+        if member.type not in _EXTENDED:
+            member.name = more.get('path', member.name).rstrip('/')
+            member.linkname = more.get('linkpath', member.linkname)
+            member.size = int(more.get('size', member.size))
+            more = {}
+            yield member
+            continue
+        room -= tarfile.BLOCKSIZE + member.size
+        if room < 0:
+            raise errors.Invalid(
+                'The extended headers of the tarball are more than a plan may '
+                'have; pack it with --format=gnu'
+            )
+        content = _content(file, member.size)
+        if member.type in _LONG:
+            more[_LONG[member.type]] = _text(content.partition(b'\0')[0])
+        elif member.type != tarfile.XGLTYPE:
+            more |= _records(content)
+    # The checksum of what is compressed comes last.
+    while file.read(_CHUNK):
+        pass
+
+
+def _records(content: bytes) -> dict[str, str]:
+    """Return what a pax header says of the next entry.
+
+    Each record is ``LENGTH NAME=VALUE`` and a line feed, all of which the
+    length counts.
+    """
+    found, start = {}, 0
+    while start < len(content) and content[start]:
+        digits, _, _ = content[start : start + _DIGITS].partition(b' ')
+        end = start + int(digits)
+        if end <= start:
+            raise tarfile.ReadError('invalid pax header')
+        name, _, value = content[start + len(digits) + 1 : end - 1].partition(
+            b'='
+        )
+        if name.startswith(b'GNU.sparse.'):
+            raise errors.Invalid(
+                'The tarball holds a sparse file; pack it without --sparse'
+            )
+        found[_text(name)] = _text(value)
+        start = end
+    return found
+
+
+def _text(said: bytes) -> str:
+    return said.decode('utf-8', 'surrogateescape')
+
+
+def _content(file: _Limited, size: int) -> bytes:
+    """Read the content of an entry, and what fills its last block."""
+    content = _exactly(file, size)
+    _exactly(file, -size % tarfile.BLOCKSIZE)
+    return content
+
+
+def _exactly(file: _Limited, size: int, *, or_none: bool = False) -> bytes:
+    """Read so many bytes.
+
+    :param or_none: whether the end of the file may come instead.
+    :raises tarfile.ReadError: the file ends before that.
+    """
+    parts = []
+    left = size
+    while left and (part := file.read(min(left, _CHUNK))):
+        parts.append(part)
+        left -= len(part)
+    if left and not (or_none and left == size):
+        raise tarfile.ReadError('unexpected end of data')
+    return b''.join(parts)
 
 
 def _target(

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading what servers and services send is linear."""
 
+import contextlib
 import functools
 import gzip
+import io
+import tarfile
 
 import pytest
 
@@ -10,6 +13,7 @@ from heat_plugins import bounds
 from heat_plugins.clients import mistral_errors
 from heat_plugins.configs import checking
 from heat_plugins.configs import hooks
+from heat_plugins.content import tarballs
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.nodes import addresses
 from heat_plugins.nodes import reading
@@ -341,6 +345,44 @@ def test_what_unpacks_without_end_is_no_record():
 def test_what_is_no_gzip_is_a_value_error(content):
     with pytest.raises(ValueError, match='no gzip'):
         bounds.gunzip(content, 1000)
+
+
+def header(kind, content, name='h'):
+    found = tarfile.TarInfo(name)
+    found.type, found.size = kind, len(content)
+    filler = bytes(-len(content) % tarfile.BLOCKSIZE)
+    return found.tobuf() + content + filler
+
+
+def pax(number):
+    return f'{len(str(number)) + 7} c{number:d}=x\n'.encode()
+
+
+TARBALLS = {
+    'digits': lambda size: header(tarfile.XHDTYPE, b'1' * size),
+    'records': lambda size: header(
+        tarfile.XHDTYPE, b''.join(pax(n) for n in range(size // 16))
+    ),
+    'a global header and files': lambda size: (
+        header(tarfile.XGLTYPE, b'6 a=b\n' * (size // 64))
+        + b''.join(
+            header(tarfile.REGTYPE, b'', f'f{n}') for n in range(size // 1024)
+        )
+    ),
+    'headers': lambda size: header(tarfile.XHDTYPE, b'') * (size // 512),
+    'long names': lambda size: (
+        header(tarfile.GNUTYPE_LONGNAME, b'a') * (size // 512)
+    ),
+}
+
+
+@pytest.mark.parametrize('made', TARBALLS.values(), ids=TARBALLS)
+def test_the_headers_of_a_tarball_cost_no_more_than_their_size(made):
+    def read(packed):
+        with contextlib.suppress(plan_errors.Invalid):
+            tarballs.read(io.BytesIO(packed))
+
+    growth.check(read, made, start=2**14, largest=2**21)
 
 
 def test_a_record_of_a_run_may_be_nested_without_end():

@@ -191,6 +191,33 @@ class TarballTest(testtools.TestCase):
         ):
             self.refused(tarball(**{**FILES, **more}), word, limits=SMALL)
 
+    def test_tarballs_of_each_format_are_read(self):
+        name = f'{"folder/" * 40}{"é" * 120}'
+        for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+            file = io.BytesIO()
+            with tarfile.open(
+                fileobj=file,
+                mode='w',
+                format=form,
+                pax_headers={'comment': 'a commit'},
+            ) as tar:
+                add(tar, name, b'1' * 513)
+                tar.addfile(special(f'{name}2', tarfile.SYMTYPE, 'é' * 120))
+                tar.addfile(special('folder', tarfile.DIRTYPE))
+                tar.addfile(special(f'{name}3', tarfile.LNKTYPE, name))
+            file.seek(0)
+            found = tarballs.read(file, folders=('folder',))
+            self.assertEqual([name, f'{name}2', f'{name}3'], sorted(found))
+            self.assertEqual({b'1' * 513}, set(found.values()))
+
+    def test_a_sparse_file_is_refused(self):
+        self.refused(tarball(special('x', tarfile.GNUTYPE_SPARSE)), 'ordinary')
+
+    def test_extended_headers_have_a_limit(self):
+        header = special('x', tarfile.XHDTYPE).tobuf()
+        file = io.BytesIO(header * 40000)
+        self.refused(file, '--format=gnu', limits=SMALL)
+
     def test_what_inflates_without_end_is_cut_off(self):
         packed = gzip.compress(bytes(64 * 1024 * 1024), 1)
         header = tarfile.TarInfo('x')
