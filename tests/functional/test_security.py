@@ -283,9 +283,8 @@ def test_hidden_parameters_are_shown_in_declared_outputs_alone(cloud, stacks):
         stack.wait('CREATE_COMPLETE')
     assert stack.outputs['deployment_greeting'] == SECRET
     found = stack.resource('deployment', 'deploy_stdout', 'deploy_stderr')
-    stdout, stderr = (
-        found['attributes'][name] for name in ('deploy_stdout', 'deploy_stderr')
-    )
+    attributes = found['attributes']
+    stdout, stderr = attributes['deploy_stdout'], attributes['deploy_stderr']
     assert 'mysql://root:******@db' in stderr
     assert 'password=******' in stdout
     assert 'who=world' in stdout
