@@ -21,10 +21,15 @@ MASK = '******'
 #: Shorter values are part of many a word; they are not masked.
 SHORTEST = 4
 
-#: The most forms of secrets that are sought. Of more, or of text that is
-#: longer, nothing is shown: masking takes text times forms.
+#: The most forms of secrets that are sought, the most characters of a value
+#: in which that is done, and the most of the product of both: each form is
+#: sought in all of the value. Of more nothing is shown.
 MOST_FORMS = 2000
 LONGEST = 4 * 2**20
+MOST_WORK = 2**27
+
+# Seeking a form in a text takes as long as in so many characters at least.
+_LEAST = 64
 
 # Values of JSON, such as the name of a user which is a weak password as well,
 # should not make every path illegible.
@@ -35,7 +40,8 @@ _SHORTEST_WITHIN = 8
 _SIGNATURE = re.compile(
     r'(temp_url_sig(?:=|%3D)'
     r'|(?:[?&]|&amp;|\\u0026|%26|%3F)(?:X-Amz-)?Signature(?:=|%3D))'
-    r'(?:(?!%26)[^&\s"\'\\<>])+',
+    # Possessive: it keeps no place to go back to for each character.
+    r'(?:(?!%26)[^&\s"\'\\<>])++',
     re.IGNORECASE,
 )
 
@@ -89,57 +95,96 @@ class Mask:
 
     def text(self, said: str) -> str:
         """Return a text without any of the secrets."""
-        return signatures(self._without(said, self._forms))
+        return self._masked(said, self._forms)
 
     def value(self, value: Any) -> Any:
         """Return a value of JSON without those that are secrets.
 
         Of a text in it only long secrets are masked, as in a URL.
         """
-        if isinstance(value, dict):
-            return {name: self.value(one) for name, one in value.items()}
-        if isinstance(value, list):
-            return [self.value(one) for one in value]
-        if str(value) in self._secrets:
+        if self._is_too_much(value, self._long):
             return MASK
-        if isinstance(value, str):
-            return signatures(self._without(value, self._long))
-        return value
+        return self._without_secrets(value)
 
     def output(self, value: Any) -> Any:
         """Return an output of a server without any of the secrets."""
+        if self._is_too_much(value, self._forms):
+            return MASK
+        return self._without_forms(value)
+
+    def _without_secrets(self, value: Any) -> Any:
         if isinstance(value, dict):
             return {
-                self.text(str(name)): self.output(one)
+                name: self._without_secrets(one) for name, one in value.items()
+            }
+        if isinstance(value, list):
+            return [self._without_secrets(one) for one in value]
+        if str(value) in self._secrets:
+            return MASK
+        if isinstance(value, str):
+            return self._masked(value, self._long)
+        return value
+
+    def _without_forms(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {
+                self.text(str(name)): self._without_forms(one)
                 for name, one in value.items()
             }
         if isinstance(value, list):
-            return [self.output(one) for one in value]
+            return [self._without_forms(one) for one in value]
         if isinstance(value, str):
             return self.text(value)
         return MASK if str(value) in self._secrets else value
+
+    def _is_too_much(self, value: Any, forms: abc.Collection[str]) -> bool:
+        """Say whether it takes too long to seek forms in all texts."""
+        if isinstance(value, str) or not forms or self._everything:
+            # `_masked` asks itself.
+            return False
+        return sum(map(_weight, _texts(value))) * len(forms) > MOST_WORK
+
+    def _masked(self, text: str, forms: abc.Collection[str]) -> str:
+        return signatures(self._without(text, forms))
 
     def _without(self, text: str, forms: abc.Collection[str]) -> str:
         if self._everything:
             return text and MASK
         if not forms:
             return text
-        if len(text) > LONGEST:
+        if len(text) > LONGEST or _weight(text) * len(forms) > MOST_WORK:
             return MASK
         # Two secrets may overlap: what either of them covers is masked.
-        spans: list[tuple[int, int]] = []
+        covers: dict[int, int] = {}
         for form in forms:
             start = text.find(form)
             while start >= 0:
                 end = start + len(form)
-                spans.append((start, end))
+                covers[start] = max(end, covers.get(start, 0))
                 start = text.find(form, end)
         shown, done = [], 0
-        for start, end in sorted(spans):
+        for start, end in sorted(covers.items()):
             if start >= done:
                 shown += [text[done:start], MASK]
             done = max(done, end)
         return ''.join([*shown, text[done:]])
+
+
+def _weight(text: str) -> int:
+    return max(len(text), _LEAST)
+
+
+def _texts(value: Any) -> abc.Iterator[str]:
+    """Give all texts of a value of JSON, names too."""
+    if isinstance(value, dict):
+        for name, one in value.items():
+            yield str(name)
+            yield from _texts(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _texts(one)
+    elif isinstance(value, str):
+        yield value
 
 
 def _forms(secret: str) -> set[str]:

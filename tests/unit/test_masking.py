@@ -129,3 +129,26 @@ def test_masking_looks_once_for_each_form(monkeypatch):
     mask = masking.Mask(['aaab', 'baaa', 'abaaab', 'zzzz'])
     mask._without(text, mask._forms)
     assert looked <= len(text) * len(mask._forms)
+
+
+def test_one_text_costs_no_more_than_the_product_that_is_sought():
+    forms = [f'{"a" * length}b' for length in range(500, 1500)]
+    mask = masking.Mask(forms)
+    longest = masking.MOST_WORK // len(forms)
+    assert mask.text('a' * longest) == 'a' * longest
+    assert mask.text('a' * (longest + 1)) == masking.MASK
+
+
+@pytest.mark.parametrize('name', ['output', 'value'])
+def test_many_short_texts_are_hidden_together(name):
+    mask = masking.Mask(f'secret-{number}' for number in range(1000))
+    masked = getattr(mask, name)
+    assert masked(['a', {'b': 'secret-123'}]) == ['a', {'b': masking.MASK}]
+    assert masked(['a'] * 10**5) == masking.MASK
+    assert masked([{'a': 1}] * 10**5) == masking.MASK
+    assert masked(['a'] * 100) == ['a'] * 100
+
+
+def test_secrets_that_begin_alike_are_masked_as_the_longest():
+    mask = masking.Mask('a' * length for length in range(4, 100))
+    assert mask.text('a' * 99 + 'b') == f'{masking.MASK}b'
