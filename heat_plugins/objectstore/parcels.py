@@ -17,6 +17,8 @@ import json
 from typing import Any, Final
 import uuid
 
+from heat_plugins import bounds
+from heat_plugins import foreign
 from heat_plugins import pool as pools
 from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import errors
@@ -34,6 +36,12 @@ LIMIT = 64 * 1024
 
 _PREFIX = f'{storage.OWN}results/'
 _MOST = 256 * 1024 * 1024
+
+# The same of what is sent: an executor reads it, which serves all projects.
+_MOST_SENT = 32 * 1024 * 1024
+
+# Levels of lists and maps: those of a text of a plan, and those around it.
+_DEPTH = 128
 _KEYS = {'container', 'object', 'bytes'}
 
 
@@ -88,12 +96,25 @@ def reference(container: str, name: str, content: bytes) -> dict[str, Any]:
     return {'container': container, 'object': name, 'bytes': len(content)}
 
 
-def unpack(store: store_module.ObjectStore, value: Any) -> Any:
-    """Return a result that has come by itself, or by reference."""
+def unpack(
+    store: store_module.ObjectStore, value: Any, limit: int = _MOST
+) -> Any:
+    """Return a result that has come by itself, or by reference.
+
+    :param limit: the most bytes that a reference may lead to.
+    :raises errors.BadSignal: it leads to more, or to what is not JSON.
+    """
     if not isinstance(value, abc.Mapping) or value.keys() != _KEYS:
         return value
-    content = store.get_object(value['container'], value['object'], _MOST)
-    return json.loads(content)
+    container, name = str(value['container']), str(value['object'])
+    content = store.get_object(container, name, limit)
+    try:
+        return bounds.read_json(content, depth=_DEPTH)
+    except ValueError as exc:
+        raise errors.BadSignal(
+            f'Object {container}/{name} is not usable JSON: '
+            f'{foreign.line(exc, bounds.NAME)}'
+        ) from exc
 
 
 @contextlib.contextmanager
@@ -103,7 +124,7 @@ def opened(store: store_module.ObjectStore, value: Any) -> abc.Iterator[Any]:
     It is a secret, and whoever uploaded it may be dead. Until the end it
     stays, since Mistral runs an action again whose executor has died.
     """
-    found = unpack(store, value)
+    found = unpack(store, value, _MOST_SENT)
     try:
         yield found
     finally:

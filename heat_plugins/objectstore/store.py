@@ -11,11 +11,11 @@ import contextlib
 import dataclasses
 from email import utils as email_utils
 import itertools
-import json
 import re
 from typing import Any, Protocol
 from urllib import parse
 
+from heat_plugins import bounds
 from heat_plugins.objectstore import errors
 
 # The most entries that one listing request asks for. Swift refuses more than
@@ -181,7 +181,7 @@ class ObjectStore:
         if response.status != 200:
             return None
         try:
-            info = json.loads(response.body)
+            info = bounds.read_json(response.body)
         except ValueError:
             return None
         return info if isinstance(info, dict) else None
@@ -262,14 +262,14 @@ class ObjectStore:
         try:
             return [
                 Entry(
-                    name=item['name'],
+                    name=str(item['name']),
                     size=int(item['bytes']),
                     etag=str(item.get('hash', '')),
                 )
-                for item in json.loads(page.body or b'[]')
+                for item in bounds.read_json(page.body or b'[]')
                 if 'name' in item
             ]
-        except (ValueError, TypeError, KeyError) as exc:
+        except (ValueError, OverflowError, TypeError, KeyError) as exc:
             what = f'container {container}' if container else 'the account'
             raise errors.Unavailable(
                 f'The listing of {what} is garbled: {type(exc).__name__}',
@@ -356,7 +356,7 @@ class ObjectStore:
         )
         try:
             # It begins to answer before it is done, so its status is in here.
-            report = json.loads(answer.body)
+            report = bounds.read_json(answer.body)
             status = str(report['Response Status'])
             failed = {
                 parse.unquote(str(path)).removeprefix('/')

@@ -6,6 +6,7 @@ import json
 import time
 from typing import Final
 
+from heat_plugins import bounds
 from heat_plugins import pool as pools
 from heat_plugins.objectstore import claims
 from heat_plugins.objectstore import containers
@@ -65,7 +66,7 @@ class Names:
         """See `protocols.Registry.get`."""
         try:
             body = self._store.get_object(self._container.name, name, _LIMIT)
-            found = json.loads(body)
+            found = bounds.read_json(body)
             return protocols.Record(
                 name=name,
                 description=str(found['description']),

@@ -7,7 +7,6 @@ Nothing here waits, and no pipe is read: so it works among green threads too.
 from collections import abc
 import contextlib
 import importlib.util
-import json
 import os
 import pathlib
 import shutil
@@ -19,6 +18,7 @@ import time
 from typing import Any
 import uuid
 
+from heat_plugins import bounds
 from heat_plugins.plans import errors
 from heat_plugins.validations import jobs
 
@@ -70,7 +70,8 @@ class Playbook:
             return []
         whole = content[: content.rfind(b'\n') + 1]
         self._offset += len(whole)
-        return [json.loads(line) for line in whole.splitlines()]
+        found = (_event(line) for line in whole.splitlines())
+        return [one for one in found if one is not None]
 
     def stop(self) -> None:
         """Begin to end it, and all that it has begun."""
@@ -114,6 +115,18 @@ class Playbook:
                 env=jobs.environment(self.mark, self._folder),
                 start_new_session=True,
             )
+
+
+def _event(line: bytes) -> abc.Mapping[str, Any] | None:
+    """Return what a line reports; None if it is not a report.
+
+    A playbook that runs on this machine can write to the file, too.
+    """
+    try:
+        found = bounds.read_json(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and 'kind' in found else None
 
 
 def check() -> None:

@@ -17,6 +17,9 @@ from heat_plugins.plans.content import storage
 # Of what is unpacked, too.
 _LIMIT = 64 * 1024 * 1024
 
+# Levels of lists and maps: those of a text of a plan, and those around it.
+_DEPTH = 128
+
 
 class Annex:
     """The objects beside a plan's files; their values are JSON, packed.
@@ -37,10 +40,12 @@ class Annex:
             packed = self._store.get_object(
                 self._container, f'{storage.OWN}{name}', _LIMIT
             )
-            return json.loads(bounds.gunzip(packed, _LIMIT))
+            return bounds.read_json(
+                bounds.gunzip(packed, _LIMIT), depth=_DEPTH
+            )
         except store_errors.NotFound:
             return None
-        except (store_errors.BadSignal, ValueError, RecursionError):
+        except (store_errors.BadSignal, ValueError):
             return None
 
     def write(self, name: str, value: Any) -> None:

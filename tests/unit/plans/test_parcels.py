@@ -55,3 +55,27 @@ def test_an_object_of_somebody_elses_stays(store):
 def test_what_is_no_reference_is_given_as_it_is(store, value):
     with parcels.opened(store, value) as found:
         assert found is value
+
+
+@pytest.mark.parametrize(
+    'content', [b'{', b'[' * 200 + b']' * 200, b'[' * 10**5], ids=len
+)
+def test_an_object_that_is_no_json_is_refused_by_name(store, content):
+    store.put_container('mine', {})
+    store.put_object('mine', 'nodes.json', content)
+    place = parcels.reference('mine', 'nodes.json', content)
+    with pytest.raises(errors.BadSignal, match=r'mine/nodes\.json'):
+        parcels.unpack(store, place)
+
+
+def test_an_executor_reads_no_more_than_a_file_of_values_may_hold(store):
+    store.put_container('mine', {})
+    content = b' ' * 2**25 + b'1'
+    store.put_object('mine', 'nodes.json', content)
+    place = parcels.reference('mine', 'nodes.json', content)
+    assert parcels.unpack(store, place) == 1
+    with (
+        pytest.raises(errors.BadSignal, match='larger'),
+        parcels.opened(store, place),
+    ):
+        pass

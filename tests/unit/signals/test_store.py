@@ -156,6 +156,8 @@ class StoreTest(testtools.TestCase):
             b'[5]',
             b'5',
             b'[{"name": "a", "by',
+            b'[{"name": "a", "bytes": 1e999}]',
+            b'[' * 10**5,
         ):
             error = self.assertRaises(
                 errors.Unavailable,
@@ -254,7 +256,12 @@ class StoreTest(testtools.TestCase):
         self.assertEqual(['a'], store.delete_at_once('box', ['a']))
 
     def test_a_garbled_answer_to_many_deletes_is_an_outage(self):
-        for body in (b'', b'[]', b'{"Response Status": "200 OK"}'):
+        for body in (
+            b'',
+            b'[]',
+            b'{"Response Status": "200 OK"}',
+            b'[' * 10**5,
+        ):
             store = answering(200, body)
             self.assertRaises(
                 errors.Unavailable, store.delete_at_once, 'box', ['a']

@@ -191,6 +191,15 @@ class PlaybookTest(testtools.TestCase):
         self.assertEqual([{'kind': 'end'}], playbook.news())
         self.assertEqual(0, playbook.close())
 
+    def test_what_a_playbook_itself_writes_to_the_reports_is_passed_over(self):
+        playbook = self.begin(
+            "for i in $(seq 2000); do printf '[' >> events.jsonl; done; "
+            'printf \'\\nx\\n1\\n{}\\n{"kind": "end"}\\n\' >> events.jsonl'
+        )
+        news = []
+        self.until(lambda: news.extend(playbook.news()) or news)
+        self.assertEqual([{'kind': 'end'}], news)
+
     def test_nothing_reported_is_no_news(self):
         playbook = self.begin('cat')
         self.assertEqual([], playbook.news())
