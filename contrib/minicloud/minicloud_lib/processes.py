@@ -64,6 +64,13 @@ class Process:
     def stop(self, patience: float) -> bool:
         """Ask, wait, then kill. False when it had to be killed."""
         self.signal(signal.SIGTERM)
+        return self.end(patience)
+
+    def end(self, patience: float) -> bool:
+        """Wait for one that has been asked, then kill; as `stop`.
+
+        Some programs die at once of a second SIGTERM.
+        """
         clean = self.wait(patience)
         # Also when it went willingly: what it started may have stayed.
         self.kill()
@@ -152,7 +159,7 @@ def stop_all(
     for file, process in running.items():
         if process:
             left = max(0.0, deadline - time.monotonic())
-            clean[file.stem] = process.stop(left)
+            clean[file.stem] = process.end(left)
         file.unlink(missing_ok=True)
     return clean
 

@@ -4,12 +4,27 @@
 import dataclasses
 import os
 import pathlib
+import sys
 import tempfile
 import time
 
 from minicloud_lib import files
 from minicloud_lib import processes
 import testtools
+
+#: The way of Ceph's daemons: the second SIGTERM finds no handler.
+SAVES_ONCE = """\
+import pathlib, signal, sys, time
+file, seconds = pathlib.Path(sys.argv[1]), float(sys.argv[2])
+def save(number, frame):
+    signal.signal(number, signal.SIG_DFL)
+    time.sleep(seconds)
+    file.write_text('saved')
+    sys.exit()
+signal.signal(signal.SIGTERM, save)
+file.write_text('ready')
+time.sleep(100)
+"""
 
 
 class ProcessTest(testtools.TestCase):
@@ -59,6 +74,20 @@ class ProcessTest(testtools.TestCase):
         self.assertEqual({'it': True}, clean)
         self.assertFalse(process.alive)
         self.assertFalse(self.pid_file.exists())
+
+    def test_one_that_dies_of_a_second_sigterm_may_end_its_work(self):
+        ended = {}
+        for name, seconds in (('first', '0.2'), ('later', '1')):
+            self.pid_file = self.folder / f'{name}.pid'
+            file = self.folder / name
+            self.spawn(sys.executable, '-c', SAVES_ONCE, file, seconds)
+            self.wait_for(file)
+            ended[self.pid_file] = file
+        clean = processes.stop_all(ended, 10)
+        self.assertEqual({'first': True, 'later': True}, clean)
+        self.assertEqual(
+            ['saved', 'saved'], [file.read_text() for file in ended.values()]
+        )
 
     def test_stop_kills_what_is_not(self):
         ready = self.folder / 'ready'
