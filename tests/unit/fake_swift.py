@@ -363,7 +363,9 @@ class Cluster:
             return _status(200, json.dumps(self.info).encode())
         info = {'swift': {'container_listing_limit': 10000}}
         if self.bulk_delete:
-            info['bulk_delete'] = {'max_deletes_per_request': self.bulk_delete}
+            most = {'max_deletes_per_request': self.bulk_delete}
+            # Ceph has it, and names no limit.
+            info['bulk_delete'] = {} if self.ceph else most
         if self.tempurl:
             about = info['tempurl'] = {'methods': list(self.methods)}
             if self.named_digests is not None:
@@ -457,7 +459,7 @@ class Cluster:
     def _listing(self, container, there, query):
         assert query.get('format') == 'json', 'a listing that is not JSON'
         limit = int(query.get('limit', self.listing_limit))
-        if limit > 10000 or (limit > self.listing_limit and not self.ceph):
+        if limit > self.listing_limit and not self.ceph:
             return _status(412)
         marker = query.get('marker', '').encode()
         names = sorted(
@@ -531,7 +533,8 @@ class Cluster:
         if not self._is_valid(request, owner, there, query):
             return _status(403 if self.ceph else 401)
         if there is None:
-            return _status(404)
+            # Ceph's gateway knows by the container whose key it takes.
+            return _status(403 if self.ceph else 404)
         if request.method == 'PUT':
             there.objects[name] = body
             there.times[name] = self.now()

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that Ceph's gateway 16.2 and its fake must answer alike.
+
+The unit tests send them to the fake, ``make test-rgw`` to a real gateway.
+Each step is a name, and what came of it must be `EXPECTED`.
+"""
+
+from collections.abc import Iterator, Mapping
+import hmac
+import json
+import time
+from typing import Any
+from urllib import parse
+
+from heat_plugins.objectstore import store
+
+BOX = 'rgw-script'
+OBJECT = f'{BOX}/signals/Grüße 1'
+ACCOUNT_KEY = 'X-Account-Meta-Temp-Url-Key'
+KEY, FORMER, OF_CONTAINER = 'a' * 32, 'b' * 32, 'c' * 32
+
+#: What comes of each step: a status, or what is said of it.
+EXPECTED: dict[str, Any] = {
+    'info has TempURLs': True,
+    'info names digests': False,
+    'info names a limit of bulk delete': False,
+    'HEAD of no container': 404,
+    'GET of no object': 404,
+    'PUT of a container': 201,
+    'PUT of it again': 202,
+    "PUT of another project's container": 409,
+    "HEAD of another project's container": 403,
+    'key of the container is shown': OF_CONTAINER,
+    'signed with the key of the container': 403,
+    'POST of keys to the account': 204,
+    'HEAD of the account shows its key': KEY,
+    'HEAD signed for PUT, before': 404,
+    'PUT signed with sha1': 201,
+    'PUT of the same again': 201,
+    'HEAD signed for PUT': 200,
+    'signed with sha256': 403,
+    'signed with sha512': 403,
+    'signed with Key-2': 201,
+    'signed for the path without /swift': 201,
+    'signed with another key': 403,
+    'expired': 401,
+    'PUT into no container': 403,
+    'HEAD in no container': 403,
+    'listing': ['signals/Grüße 1'],
+    'listing after the last': [],
+    'listing with a limit of 10001': 200,
+    'content': b'{}',
+    'content up to a limit': (b'{', True),
+    'DELETE of a container that is not empty': 409,
+    'signed with a former key': 403,
+    'DELETE of an object': 204,
+    'DELETE of no object': 404,
+    'bulk delete': ('200 OK', 1, 1),
+    'DELETE of a container': 204,
+    'DELETE of no container': 404,
+    'account lists the container no longer': True,
+}
+
+
+def run(mine: store.Transport, other: store.Transport) -> dict[str, Any]:
+    """Send all requests, clean up, and return what came of each.
+
+    :param mine: of a project without containers of these names.
+    :param other: of another project.
+    """
+    return dict(_Script(mine, other).steps())
+
+
+class _Script:
+    def __init__(self, mine: store.Transport, other: store.Transport) -> None:
+        self._mine = mine
+        self._other = other
+        self._url = mine.storage_url().rstrip('/')
+
+    def steps(self) -> Iterator[tuple[str, Any]]:
+        yield from self._info()
+        yield from self._containers()
+        yield from self._signatures()
+        yield from self._listings()
+        yield from self._endings()
+
+    def _info(self) -> Iterator[tuple[str, Any]]:
+        url = self._url[: self._url.index('/v1')] + '/info'
+        request = store.Request(method='GET', url=url, authenticated=False)
+        said = json.loads(self._mine.send(request).body)
+        yield 'info has TempURLs', 'tempurl' in said
+        yield 'info names digests', 'allowed_digests' in said['tempurl']
+        bulk = said['bulk_delete']
+        step = 'info names a limit of bulk delete'
+        yield step, 'max_deletes_per_request' in bulk
+
+    def _containers(self) -> Iterator[tuple[str, Any]]:
+        yield 'HEAD of no container', self._ask('HEAD', BOX).status
+        yield 'GET of no object', self._get(OBJECT).status
+        yield 'PUT of a container', self._ask('PUT', BOX).status
+        yield 'PUT of it again', self._ask('PUT', BOX).status
+        url = f'{self._other.storage_url().rstrip("/")}/{BOX}'
+        for method in ('PUT', 'HEAD'):
+            answer = self._other.send(store.Request(method=method, url=url))
+            step = f"{method} of another project's container"
+            yield step, answer.status
+
+    def _signatures(self) -> Iterator[tuple[str, Any]]:
+        name = 'X-Container-Meta-Temp-Url-Key'
+        self._ask('POST', BOX, {name: OF_CONTAINER})
+        shown = self._ask('HEAD', BOX).headers.get(name.lower())
+        yield 'key of the container is shown', shown
+        step = 'signed with the key of the container'
+        yield step, self._signed('PUT', key=OF_CONTAINER)
+        keys = {ACCOUNT_KEY: KEY, f'{ACCOUNT_KEY}-2': FORMER}
+        yield 'POST of keys to the account', self._ask('POST', '', keys).status
+        shown = self._ask('HEAD', '').headers.get(ACCOUNT_KEY.lower())
+        yield 'HEAD of the account shows its key', shown
+        yield 'HEAD signed for PUT, before', self._signed('HEAD')
+        yield 'PUT signed with sha1', self._signed('PUT')
+        yield 'PUT of the same again', self._signed('PUT')
+        yield 'HEAD signed for PUT', self._signed('HEAD')
+        for digest in ('sha256', 'sha512'):
+            answer = self._signed('PUT', digest=digest)
+            yield f'signed with {digest}', answer
+        yield 'signed with Key-2', self._signed('PUT', key=FORMER)
+        step = 'signed for the path without /swift'
+        yield step, self._signed('PUT', less='/swift')
+        yield 'signed with another key', self._signed('PUT', key='d' * 32)
+        yield 'expired', self._signed('PUT', seconds=-60)
+        nowhere = f'{BOX}-none/a/b'
+        yield 'PUT into no container', self._signed('PUT', nowhere)
+        yield 'HEAD in no container', self._signed('HEAD', nowhere)
+
+    def _listings(self) -> Iterator[tuple[str, Any]]:
+        query = '?format=json&limit=1000&prefix=signals/'
+        yield 'listing', self._names(f'{BOX}{query}')
+        last = parse.quote('signals/Grüße 1')
+        query += f'&marker={last}'
+        yield 'listing after the last', self._names(f'{BOX}{query}')
+        url = f'{self._url}/{BOX}?format=json&limit=10001'
+        answer = self._mine.send(store.Request(method='GET', url=url))
+        yield 'listing with a limit of 10001', answer.status
+        yield 'content', self._get(OBJECT).body
+        answer = self._get(OBJECT, limit=1)
+        yield 'content up to a limit', (answer.body, answer.truncated)
+
+    def _endings(self) -> Iterator[tuple[str, Any]]:
+        step = 'DELETE of a container that is not empty'
+        yield step, self._ask('DELETE', BOX).status
+        self._ask('POST', '', {f'{ACCOUNT_KEY}-2': ''})
+        yield 'signed with a former key', self._signed('PUT', key=FORMER)
+        yield 'DELETE of an object', self._ask('DELETE', OBJECT).status
+        yield 'DELETE of no object', self._ask('DELETE', OBJECT).status
+        self._signed('PUT')
+        paths = (OBJECT, f'{BOX}/none')
+        report = self._bulk_delete(paths)
+        yield (
+            'bulk delete',
+            (
+                report['Response Status'],
+                report['Number Deleted'],
+                report['Number Not Found'],
+            ),
+        )
+        yield 'DELETE of a container', self._ask('DELETE', BOX).status
+        yield 'DELETE of no container', self._ask('DELETE', BOX).status
+        names = self._names('?format=json&limit=1000&prefix=rgw-')
+        yield 'account lists the container no longer', BOX not in names
+        self._ask('POST', '', {ACCOUNT_KEY: ''})
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str] | None = None,
+    ) -> store.Response:
+        url = self._url
+        if path:
+            url += '/' + parse.quote(path)
+        return self._mine.send(
+            store.Request(method=method, url=url, headers=headers or {})
+        )
+
+    def _get(self, path: str, limit: int = 1000) -> store.Response:
+        url = f'{self._url}/{parse.quote(path)}?multipart-manifest=get'
+        request = store.Request(method='GET', url=url, limit=limit)
+        return self._mine.send(request)
+
+    def _names(self, path: str) -> list[str]:
+        url = self._url + ('' if path.startswith('?') else '/') + path
+        answer = self._mine.send(store.Request(method='GET', url=url))
+        return [each['name'] for each in json.loads(answer.body or b'[]')]
+
+    def _bulk_delete(self, paths: tuple[str, ...]) -> Any:
+        answer = self._mine.send(
+            store.Request(
+                method='POST',
+                url=f'{self._url}?bulk-delete=1',
+                headers={
+                    'Accept': 'application/json',
+                    'Content-Type': 'text/plain',
+                },
+                body='\n'.join(map(parse.quote, paths)).encode(),
+            )
+        )
+        return json.loads(answer.body)
+
+    def _signed(
+        self,
+        method: str,
+        path: str = OBJECT,
+        *,
+        key: str = KEY,
+        digest: str = 'sha1',
+        seconds: int = 60,
+        less: str = '',
+    ) -> int:
+        """Send what was signed for PUT; return the status.
+
+        :param less: what the path that is signed does not begin with.
+        """
+        expires = int(time.time()) + seconds
+        signed = f'{parse.urlsplit(self._url).path}/{path}'.removeprefix(less)
+        text = f'PUT\n{expires}\n{signed}'.encode()
+        signature = hmac.new(key.encode(), text, digest).hexdigest()
+        answer = self._mine.send(
+            store.Request(
+                method=method,
+                url=f'{self._url}/{parse.quote(path)}'
+                f'?temp_url_sig={signature}&temp_url_expires={expires}',
+                authenticated=False,
+                body=b'{}' if method == 'PUT' else None,
+            )
+        )
+        return answer.status
