@@ -36,6 +36,11 @@ PRODUCTION ?= tests/functional
 HEATS ?= heat24,heat25,heat26,heat27
 PYTHONS ?= 3.11 3.12 3.13
 
+# What test-rgw runs on Ceph's gateway: whatever touches the object store.
+RGW ?= $(wildcard $(addprefix tests/functional/test_, $(addsuffix .py, \
+    rgw transports lifecycle runs triggers plans faults status bodies \
+    deletion listing_lag security waiting key_rotation)))
+
 # For pytest, such as ARGS='-k registry', or for the bench: ARGS=--help.
 ARGS ?=
 
@@ -46,8 +51,8 @@ TIMES := $(MINICLOUD_HOME)/times.json
 
 # Each of these has a recipe under `do-<name>`, and keeps the time it took.
 TIMED := lint unit docs functional test test-all test-production test-pythons \
-    test-heats test-heats-classes coverage soak bench demo demo-plan venv
-.PHONY: help install-production $(TIMED) $(TIMED:%=do-%)
+    test-rgw test-heats test-heats-classes coverage soak bench demo demo-plan venv
+.PHONY: help install-production install-rgw $(TIMED) $(TIMED:%=do-%)
 
 help:
 	@python3 tests/timing.py list $(TIMES) Makefile
@@ -61,6 +66,7 @@ functional: ## all tests on the mini cloud; FUNCTIONAL=quick: those of `test`
 test: ## lint, unit, docs and the tests marked quick; retries nothing
 test-all: ## everything, as CI runs it
 test-production: ## all and more on RabbitMQ, MariaDB, TLS; as root, on Debian
+test-rgw: ## the object store's tests on Ceph's gateway; as root, on Debian
 test-pythons: ## unit tests on each Python found, functional on the newest
 test-heats: ## the unit tests under each Heat that is supported
 test-heats-classes: ## do Heat's own classes still have their defects? weekly
@@ -132,6 +138,13 @@ install-production: $(STAMP)
 do-test-production: install-production
 	FUNCTIONAL_PROFILE=production $(PYTHON) -m pytest --durations 30 \
 	    $(RERUN) -m '$(FUNCTIONAL)' $(PRODUCTION) $(ARGS)
+
+install-rgw: $(STAMP)
+	contrib/minicloud/minicloud install --store rgw
+
+do-test-rgw: install-rgw
+	FUNCTIONAL_STORE=rgw $(PYTEST) --dist worksteal $(RERUN) \
+	    -m '$(FUNCTIONAL)' $(RGW) $(ARGS)
 
 do-soak: install-production
 	$(PYTHON) -m tests.functional.production.soak $(ARGS)

@@ -76,6 +76,8 @@ class Cloud:
         executor_threads: int | None = None,
         profile: str | None = None,
         extras: Sequence[str] = (),
+        rgw_url: str | None = None,
+        implicit_tenants: bool | None = None,
     ) -> None:
         """Start it; on a running cloud, restart what the options change."""
         arguments = ['up']
@@ -89,6 +91,11 @@ class Cloud:
             arguments += ['--profile', profile]
         for extra in extras:
             arguments += ['--with', extra]
+        if rgw_url:
+            arguments += ['--rgw-url', rgw_url]
+        if implicit_tenants is not None:
+            no = '' if implicit_tenants else 'no-'
+            arguments += [f'--{no}rgw-implicit-tenants']
         self.minicloud(*arguments)
 
     def down(self, purge: bool = False) -> None:

@@ -5,7 +5,8 @@
 has Heat's, for comparison. Both begin empty. After a failure they stay as
 they are, stopped, so that their logs can be read. ``FUNCTIONAL_PREFIX`` in
 the environment goes before their names, for several runs side by side, and
-``FUNCTIONAL_PROFILE`` is their profile.
+``FUNCTIONAL_PROFILE`` is their profile. ``FUNCTIONAL_STORE=rgw`` puts Ceph's
+gateway in the place of Swift.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -37,9 +38,12 @@ OURS = (
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PROFILE = os.environ.get('FUNCTIONAL_PROFILE', 'small')
+STORE = os.environ.get('FUNCTIONAL_STORE', 'swift')
 
 # What only makes sense where there are several engines.
 collect_ignore = [] if PROFILE == 'production' else ['production']
+if STORE != 'rgw':
+    collect_ignore.append('test_rgw.py')
 
 #: Engines that nobody has changed count nothing, and keep no list of their
 #: classes.
@@ -51,6 +55,12 @@ counted = pytest.mark.skipif(
 trusted = pytest.mark.skipif(
     PROFILE != 'small', reason='the machine does not trust the authority'
 )
+
+#: Whose key signs TempURLs: its header, and the digest.
+KEY_HEADER, DIGEST = {
+    'swift': ('X-Container-Meta-Temp-Url-Key', 'sha256'),
+    'rgw': ('X-Account-Meta-Temp-Url-Key', 'sha1'),
+}[STORE]
 
 CONF = """\
 [DEFAULT]
@@ -70,7 +80,7 @@ def clouds(
     found = base.minicloud_client.Cloud(base.cloud_name(name))
     found.down(purge=True)
     failed_before = request.session.testsfailed
-    found.up(profile=PROFILE, **options)
+    found.up(profile='rgw' if STORE == 'rgw' else PROFILE, **options)
     failure_logs.clouds.append(found)
     yield found
     failure_logs.clouds.remove(found)

@@ -64,6 +64,9 @@ def select(text: str, about: re.Pattern[str]) -> list[str]:
 
 def command(nodeid: str) -> str:
     """Return what runs a test alone."""
-    profile = os.environ.get('FUNCTIONAL_PROFILE')
-    setting = f'FUNCTIONAL_PROFILE={profile} ' if profile else ''
-    return f"{setting}{sys.executable} -m pytest '{nodeid}'"
+    settings = ''.join(
+        f'{name}={os.environ[name]} '
+        for name in ('FUNCTIONAL_PROFILE', 'FUNCTIONAL_STORE')
+        if name in os.environ
+    )
+    return f"{settings}{sys.executable} -m pytest '{nodeid}'"

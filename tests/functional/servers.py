@@ -35,7 +35,7 @@ def body(**outputs: Any) -> bytes:
 
 def container(stack: base.Stack) -> str:
     """Return the path of a root stack's container, as a pattern."""
-    return f'/v1/[^/]+/heat-plugins-{stack.id}'
+    return f'.*/heat-plugins-{stack.id}'
 
 
 def signals(

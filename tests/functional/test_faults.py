@@ -357,7 +357,7 @@ def test_refused_token_is_renewed(cloud, stacks, seconds):
 
 
 def test_token_that_is_refused_for_a_time_delays_the_hand_over(cloud, stacks):
-    path = '/v1/[^/]+/heat-plugins-[^/]+'
+    path = '.*/heat-plugins-[^/]+'
     began = time.time()
     until = began + 10
     with cloud.faults([{'path': path, 'status': 401, 'until': until}]):

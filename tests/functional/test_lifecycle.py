@@ -6,6 +6,7 @@ import copy
 import pytest
 
 from tests.functional import base
+from tests.functional import conftest
 from tests.functional import servers
 
 COMPONENT = {
@@ -213,9 +214,9 @@ def test_forty_at_once_in_a_new_project_are_all_signalled(cloud, stacks):
     assert greetings == ['hi'] * 40
     account = other.request('HEAD', 'object-store')
     assert account.ok
-    assert not [
-        name for name in account.headers if 'temp-url-key' in name.lower()
-    ]
+    keys = [name for name in account.headers if 'temp-url-key' in name.lower()]
+    # Ceph's gateway takes no other.
+    assert bool(keys) == (conftest.STORE == 'rgw')
 
 
 def test_update_right_after_create_never_ends_on_the_old_signal(cloud, stacks):
@@ -258,7 +259,7 @@ def _two_more_listings(cloud, stack):
 
 
 def test_signal_before_the_engine_looks_counts(cloud, stacks):
-    rule = {'path': '/v1/[^/]+/heat-plugins-[^/]+', 'hide_from_listing': '.'}
+    rule = {'path': '.*/heat-plugins-[^/]+', 'hide_from_listing': '.'}
     with cloud.faults([rule]):
         stack = stacks(base.software())
         assert stack.waiting().put(servers.body(greeting='early')) == 201

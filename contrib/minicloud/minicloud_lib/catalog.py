@@ -2,8 +2,8 @@
 """The services: their ports, their programs, and how to find them.
 
 The profile says which ones there are: ``small`` has four, each of them one
-process of ours, and more on demand; ``production`` is in a package of its
-own.
+process of ours, and more on demand; ``rgw`` and ``production`` are packages
+of their own.
 """
 
 from collections.abc import Mapping
@@ -100,20 +100,23 @@ SMALL = {
 #: What ``up --with`` adds to the profile ``small``, and its service.
 EXTRAS = {'baremetal': 'ironic'}
 
-PROFILES = ('small', 'production')
+PROFILES = ('small', 'rgw', 'production')
+
+#: What ``up --store`` names, and the profile that has it.
+STORES = {'swift': 'small', 'rgw': 'rgw'}
 
 
 def services(profile: str) -> Mapping[str, Service]:
     """The services of a profile by their names, in the order of starting."""
     if profile == 'small':
         return SMALL
-    found: Mapping[str, Service] = _production().SERVICES
+    found: Mapping[str, Service] = _more(profile).SERVICES
     return found
 
 
 def ports(profile: str) -> list[str]:
     """The names of all ports of a profile."""
-    more = () if profile == 'small' else _production().PORTS
+    more = () if profile == 'small' else _more(profile).PORTS
     return [
         *(
             port
@@ -124,9 +127,9 @@ def ports(profile: str) -> list[str]:
     ]
 
 
-def _production() -> Any:
+def _more(profile: str) -> Any:
     # It is made of what is above.
-    return importlib.import_module('minicloud_lib.production.catalog')
+    return importlib.import_module(f'minicloud_lib.{profile}.catalog')
 
 
 def find(profile: str, name: str) -> list[Service]:

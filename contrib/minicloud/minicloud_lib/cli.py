@@ -11,6 +11,7 @@ from minicloud_lib import catalog
 from minicloud_lib import commands
 from minicloud_lib import errors
 from minicloud_lib import layout
+from minicloud_lib import settings
 
 _DESCRIPTION = """\
 Run a real Keystone, Swift, Mistral and Heat on this machine.
@@ -133,13 +134,20 @@ def _add_format(parser: argparse.ArgumentParser, default: str) -> None:
 
 
 def _add_profile(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument(
         '--profile',
         choices=catalog.PROFILES,
         help='small: one process each for Keystone, Swift, Mistral and Heat, '
-        'as any user (the default); production: several of Heat and Mistral, '
-        'a message broker, a database server and TLS, from packages of '
-        'Debian that "install" installs, as root',
+        "as any user (the default); rgw: the same with Ceph's RADOS Gateway "
+        'in place of Swift; production: several of Heat and Mistral, a '
+        'message broker, a database server and TLS. "install" installs the '
+        'packages of Debian that the last two need, as root',
+    )
+    either.add_argument(
+        '--store',
+        choices=catalog.STORES,
+        help='the object store: swift is the profile small, rgw that profile',
     )
     parser.add_argument(
         '--with',
@@ -174,6 +182,19 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
         type=int,
         help="Heat's executor_thread_pool_size: as many resources are "
         'worked on, or waited for, at a time (default: 256)',
+    )
+    parser.add_argument(
+        '--rgw-url',
+        choices=settings.RGW_URLS,
+        help="the form of RGW's URL, from now on: account is "
+        '/swift/v1/AUTH_PROJECT, which TempURLs need with implicit tenants '
+        "(the first up chooses it); default is Ceph's own, /swift/v1",
+    )
+    parser.add_argument(
+        '--rgw-implicit-tenants',
+        action=argparse.BooleanOptionalAction,
+        help='whether RGW gives each project containers of its own, from now '
+        'on ("rgw keystone implicit tenants"; the first up chooses not to)',
     )
     parser.epilog = (
         'On a running cloud it restarts what the given options change.'

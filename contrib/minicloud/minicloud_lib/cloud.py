@@ -18,6 +18,7 @@ from minicloud_lib import identity
 from minicloud_lib import launching
 from minicloud_lib import layout
 from minicloud_lib import output
+from minicloud_lib import packages
 from minicloud_lib import plugin
 from minicloud_lib import ports
 from minicloud_lib import processes
@@ -25,7 +26,6 @@ from minicloud_lib import rest
 from minicloud_lib import settings as instance_settings
 from minicloud_lib import venv
 from minicloud_lib.production import certificates
-from minicloud_lib.production import packages
 from minicloud_lib.production import stores
 from minicloud_lib.settings import Settings
 
@@ -42,26 +42,36 @@ def up(
     executor_threads: int | None = None,
     profile: str | None = None,
     extras: Sequence[str] = (),
+    rgw_url: str | None = None,
+    implicit_tenants: bool | None = None,
 ) -> Settings:
     """Start what does not run, and restart what would run differently.
 
     :param extras: what is to be there as well, from now on.
+    :param rgw_url: the form of the object store's URL, from now on; one of
+        `instance_settings.RGW_URLS`.
+    :param implicit_tenants: whether RGW gives each project containers of its
+        own, from now on.
     """
     found = instance_settings.load(instance)
     profile = profile or (found.profile if found else 'small')
-    if profile == 'production':
-        packages.require()
-        if extras:
-            raise errors.UsageError(
-                f'--with {extras[0]} is for the profile small',
-                'Choose another --name, or no profile.',
-            )
+    packages.require(profile)
+    if profile == 'production' and extras:
+        raise errors.UsageError(
+            f'--with {extras[0]} is for the profiles small and rgw',
+            'Choose another --name, or no profile.',
+        )
+    if profile != 'rgw' and (rgw_url or implicit_tenants is not None):
+        raise errors.UsageError(
+            f'the profile {profile} has no RGW to apply --rgw options to',
+            'Use --store rgw, and another --name if this one has a profile.',
+        )
     extra = [_read_ini(name) for name in extra_conf]
     source = plugin.find(plugin_path)
     venv.ensure(instance.home)
     line = plugin.install(instance.home, source) if source else None
     if profile == 'production':
-        packages.install_drivers(instance.home)
+        venv.add(instance.home, profile)
     for name in extras:
         venv.add(instance.home, name)
     with files.lock(instance.lock):
@@ -70,6 +80,12 @@ def up(
         settings.plugin = str(source) if source else None
         settings.plugin_dirs = line or plugin.NO_PLUGIN
         settings.plugin_version = plugin.digest(source) if source else ''
+        if rgw_url and rgw_url != settings.rgw_url:
+            settings.rgw_url = rgw_url
+            # The same ports, but another endpoint.
+            settings.registered = {}
+        if implicit_tenants is not None:
+            settings.implicit_tenants = implicit_tenants
         if executor_threads:
             settings.executor_threads = executor_threads
         if profile == 'production':
@@ -88,10 +104,11 @@ def up(
         with _all_or_nothing(instance) as started:
             if profile == 'production':
                 stores.prepare(instance)
-                stage = [one for one in services if one.stage == 0]
-                _start_stage(instance, settings, stage, started)
-                for service in stage:
-                    _wait(instance, settings, service, started)
+            stage = [one for one in services if one.stage == 0]
+            _start_stage(instance, settings, stage, started)
+            for service in stage:
+                _wait(instance, settings, service, started)
+            if profile == 'production':
                 stores.fill(instance, settings)
             stage = [one for one in services if one.stage == 1]
             _start_stage(instance, settings, stage, started)

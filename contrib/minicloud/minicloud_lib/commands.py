@@ -14,19 +14,24 @@ from minicloud_lib import cloud
 from minicloud_lib import errors
 from minicloud_lib import files
 from minicloud_lib import output
+from minicloud_lib import packages
 from minicloud_lib import settings
 from minicloud_lib import venv
-from minicloud_lib.production import packages
 
 
 def install(options: argparse.Namespace) -> None:
-    if options.profile == 'production':
-        packages.install()
+    profile = _profile(options)
+    packages.install(profile)
     venv.ensure(options.instance.home)
-    if options.profile == 'production':
-        packages.install_drivers(options.instance.home)
+    if profile == 'production':
+        venv.add(options.instance.home, profile)
     for name in options.extras:
         venv.add(options.instance.home, name)
+
+
+def _profile(options: argparse.Namespace) -> str | None:
+    profile: str | None = options.profile
+    return profile or catalog.STORES.get(options.store)
 
 
 def up(options: argparse.Namespace) -> None:
@@ -37,8 +42,10 @@ def up(options: argparse.Namespace) -> None:
         plugin_path=options.plugin,
         extra_conf=options.conf,
         executor_threads=options.executor_threads,
-        profile=options.profile,
+        profile=_profile(options),
         extras=options.extras,
+        rgw_url=options.rgw_url,
+        implicit_tenants=options.rgw_implicit_tenants,
     )
     output.say(
         f'{instance.name} is up after {time.monotonic() - begun:.1f} s: '

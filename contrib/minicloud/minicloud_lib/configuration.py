@@ -28,12 +28,16 @@ def write(instance: layout.Instance, settings: Settings) -> None:
     instance.path.chmod(0o700)
     for folder in (instance.conf, instance.data, instance.logs, instance.run):
         files.make_folder(folder)
-    rendered = {
+    rendered: dict[str, Sections] = {
         'keystone.conf': _keystone(instance),
         'mistral.conf': _mistral(instance, settings),
         'heat.conf': _heat(instance, settings),
-        **_swift(instance, settings),
     }
+    if settings.profile == 'rgw':
+        rgw = importlib.import_module('minicloud_lib.rgw.configuration')
+        rendered |= rgw.files(instance, settings)
+    else:
+        rendered |= _swift(instance, settings)
     texts: Mapping[str, str] = {}
     if settings.profile == 'production':
         # It is made of what is here.
@@ -270,7 +274,6 @@ def _swift_proxy(instance: layout.Instance, settings: Settings) -> Sections:
     ]
     eggs = {name: name.replace('-', '_') for name in plain}
     eggs['authtoken'] = ''
-    ours = 'minicloud_lib.services'
     return {
         'DEFAULT': _swift_defaults(instance, settings, 'swift'),
         'pipeline:main': {
@@ -283,14 +286,7 @@ def _swift_proxy(instance: layout.Instance, settings: Settings) -> Sections:
             'account_autocreate': 'true',
             'allow_account_management': 'true',
         },
-        'filter:request-log': {
-            'paste.filter_factory': f'{ours}.swift_log:filter_factory',
-            'file': instance.swift_requests,
-        },
-        'filter:faults': {
-            'paste.filter_factory': f'{ours}.swift_faults:filter_factory',
-            'file': instance.faults,
-        },
+        **filters(instance),
         **{
             f'filter:{name}': {'use': f'egg:swift#{egg}'}
             for name, egg in eggs.items()
@@ -310,6 +306,21 @@ def _swift_proxy(instance: layout.Instance, settings: Settings) -> Sections:
         'filter:versioned_writes': {
             'use': 'egg:swift#versioned_writes',
             'allow_versioned_writes': 'true',
+        },
+    }
+
+
+def filters(instance: layout.Instance) -> Sections:
+    """Those that watch and disturb an object store."""
+    ours = 'minicloud_lib.services'
+    return {
+        'filter:request-log': {
+            'paste.filter_factory': f'{ours}.swift_log:filter_factory',
+            'file': instance.swift_requests,
+        },
+        'filter:faults': {
+            'paste.filter_factory': f'{ours}.swift_faults:filter_factory',
+            'file': instance.faults,
         },
     }
 

@@ -17,12 +17,13 @@ from minicloud_lib.settings import Settings
 
 SERVICE_USERS = ('heat', 'mistral', 'swift', 'ironic')
 
-#: name, type, and the path behind the address of the port of that name
+#: name, type, and the path behind the address of the port of that name; that
+#: of the object store is in the settings
 ENDPOINTS = (
     ('keystone', 'identity', 'keystone', '/v3'),
     ('heat', 'orchestration', 'heat', '/v1/%(project_id)s'),
     ('heat-cfn', 'cloudformation', 'heat_cfn', '/v1'),
-    ('swift', 'object-store', 'swift', '/v1/AUTH_%(project_id)s'),
+    ('swift', 'object-store', 'swift', None),
     ('mistral', 'workflowv2', 'mistral', '/v2'),
     ('ironic', 'baremetal', 'ironic', ''),
 )
@@ -168,7 +169,7 @@ def _register(keystone: Client, settings: Settings) -> None:
             base = settings.url(port)
             if interface == 'public':
                 base = settings.public_url(port)
-            url = base + path
+            url = base + (settings.object_store_path if path is None else path)
             keys = {
                 'service_id': service['id'],
                 'interface': interface,

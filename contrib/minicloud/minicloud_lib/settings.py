@@ -13,6 +13,12 @@ from minicloud_lib import ports
 
 REGION = 'RegionOne'
 
+#: Forms of RGW's URL: with the account in it, or RGW's default.
+RGW_URLS = {
+    'account': '/swift/v1/AUTH_%(project_id)s',
+    'default': '/swift/v1',
+}
+
 #: Secrets that are made once for each instance.
 _SECRETS = (
     'admin',
@@ -26,6 +32,7 @@ _SECRETS = (
     'reader',
     'auth_encryption_key',
     'swift_hash',
+    'ceph_cluster',
     'temp_url_secret',
     'database',
     'broker',
@@ -79,6 +86,9 @@ class Settings:
     executor_threads: int = 256
     #: Which services there are; see the catalog.
     profile: str = 'small'
+    #: A key of RGW_URLS, and RGW's option of that name; for RGW alone.
+    rgw_url: str = 'account'
+    implicit_tenants: bool = False
     #: What there is beside its services; see the catalog.
     extras: list[str] = dataclasses.field(default_factory=list)
     #: The authority that whoever talks to the public side has to trust;
@@ -109,6 +119,13 @@ class Settings:
         if self.ca_file is None:
             return self.url(port)
         return f'https://{ports.ADDRESS}:{self.ports[port + "_tls"]}'
+
+    @property
+    def object_store_path(self) -> str:
+        """What follows the object store's address in the catalog."""
+        if self.profile == 'rgw':
+            return RGW_URLS[self.rgw_url]
+        return '/v1/AUTH_%(project_id)s'
 
     @property
     def auth_url(self) -> str:
@@ -202,5 +219,7 @@ def prepare(instance: layout.Instance, profile: str | None = None) -> Settings:
         },
         registered=found.registered if found else {},
         profile=profile,
+        rgw_url=found.rgw_url if found else Settings.rgw_url,
+        implicit_tenants=found.implicit_tenants if found else False,
         extras=found.extras if found else [],
     )

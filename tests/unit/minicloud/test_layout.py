@@ -7,6 +7,7 @@ import stat
 import tempfile
 
 from minicloud_lib import catalog
+from minicloud_lib import cloud
 from minicloud_lib import configuration
 from minicloud_lib import errors
 from minicloud_lib import files
@@ -24,8 +25,8 @@ class InstanceTest(testtools.TestCase):
         self.home = layout.Home(pathlib.Path(folder.name))
         self.instance = self.home.instance('one')
 
-    def prepared(self):
-        found = settings.prepare(self.instance)
+    def prepared(self, profile=None):
+        found = settings.prepare(self.instance, profile)
         found.save(self.instance)
         configuration.write(self.instance, found)
         return found
@@ -102,6 +103,35 @@ class InstanceTest(testtools.TestCase):
         found.save(self.instance)
         again = settings.prepare(self.instance)
         self.assertEqual(again.ports, again.offered)
+
+    def test_the_form_of_the_gateway_restarts_the_gateway_alone(self):
+        found = self.prepared('rgw')
+        services = catalog.services('rgw')
+
+        def versions():
+            return {
+                name: configuration.version(self.instance, service)
+                for name, service in services.items()
+                if name != 'ironic'
+            }
+
+        before = versions()
+        found.rgw_url, found.implicit_tenants = 'default', True
+        configuration.write(self.instance, found)
+        after = versions()
+        changed = {name for name in before if before[name] != after[name]}
+        self.assertEqual({'radosgw'}, changed)
+        found.save(self.instance)
+        again = settings.prepare(self.instance)
+        self.assertEqual('/swift/v1', again.object_store_path)
+        self.assertTrue(again.implicit_tenants)
+
+    def test_options_of_the_gateway_need_the_gateway(self):
+        for options in ({'rgw_url': 'default'}, {'implicit_tenants': False}):
+            exc = self.assertRaises(
+                errors.UsageError, cloud.up, self.instance, **options
+            )
+            self.assertIn('--store rgw', exc.remedy)
 
     def test_environment_of_a_user(self):
         env = self.prepared().user_env('reader')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of Debian that the profile of several engines needs."""
+"""Programs of Debian that some profiles need."""
 
 import os
 import shutil
@@ -7,20 +7,23 @@ import subprocess
 
 from minicloud_lib import cli
 from minicloud_lib import errors
-from minicloud_lib.production import packages
+from minicloud_lib import packages
 import testtools
 
 
 class PackagesTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.patch(packages, 'PROGRAMS', {'/no/such/program': 'its-package'})
+        programs = {'/no/such/program': 'its-package'}
+        self.patch(
+            packages, 'PROGRAMS', {'production': programs, 'rgw': programs}
+        )
         self.patch(os, 'geteuid', lambda: 1000)
 
     def test_what_is_missing_is_installed_by_a_command_that_is_told(self):
         # All else is made as the user: what root has made is not theirs.
         for ask in (packages.require, packages.install):
-            exc = self.assertRaises(errors.MinicloudError, ask)
+            exc = self.assertRaises(errors.MinicloudError, ask, 'rgw')
             self.assertIn('its-package', str(exc))
             self.assertTrue(
                 exc.remedy.endswith(
@@ -46,11 +49,13 @@ class PackagesTest(testtools.TestCase):
             ('E: Sub-process /usr/bin/dpkg returned an error code (1)', 1),
         ):
             self.assertEqual((said, code), (said, self.install(said)))
+            found = self.install(said, '--store', 'rgw')
+            self.assertEqual((said, code), (said, found))
 
     def test_the_exit_code_is_in_the_help(self):
         self.assertIn('4 "install" lacks root', cli._EPILOG)
 
-    def install(self, said=None):
+    def install(self, said=None, *options):
         """Install as root if apt-get is to say something; the exit code."""
         if said is not None:
             self.patch(os, 'geteuid', lambda: 0)
@@ -62,4 +67,5 @@ class PackagesTest(testtools.TestCase):
                     command, 100, '', said
                 ),
             )
-        return cli.main(['install', '--profile', 'production'])
+        options = options or ('--profile', 'production')
+        return cli.main(['install', *options])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs that pip cannot install, and the drivers that it can."""
+"""The programs that pip cannot install: packages of Debian."""
 
 import os
 import pathlib
@@ -7,17 +7,23 @@ import shutil
 import subprocess
 
 from minicloud_lib import errors
-from minicloud_lib import layout
 from minicloud_lib import output
-from minicloud_lib import venv
 
-#: A program of each Debian package that the profile needs.
-PROGRAMS = {
-    '/usr/sbin/mariadbd': 'mariadb-server',
-    '/usr/lib/rabbitmq/bin/rabbitmq-server': 'rabbitmq-server',
-    '/usr/bin/memcached': 'memcached',
-    '/usr/sbin/haproxy': 'haproxy',
-    '/usr/bin/openssl': 'openssl',
+#: A program of each Debian package that a profile needs.
+PROGRAMS: dict[str, dict[str, str]] = {
+    'rgw': {
+        '/usr/bin/ceph': 'ceph-common',
+        '/usr/bin/ceph-mon': 'ceph-mon',
+        '/usr/bin/ceph-osd': 'ceph-osd',
+        '/usr/bin/radosgw': 'radosgw',
+    },
+    'production': {
+        '/usr/sbin/mariadbd': 'mariadb-server',
+        '/usr/lib/rabbitmq/bin/rabbitmq-server': 'rabbitmq-server',
+        '/usr/bin/memcached': 'memcached',
+        '/usr/sbin/haproxy': 'haproxy',
+        '/usr/bin/openssl': 'openssl',
+    },
 }
 
 #: What apt-get says of packages that cannot be had; all else is a failure.
@@ -27,34 +33,32 @@ UNAVAILABLE = (
     'Unable to fetch some archives',
 )
 
-REQUIREMENTS = layout.SOURCE / 'requirements-production.txt'
 
-
-def missing() -> list[str]:
-    """The Debian packages that are not installed."""
+def missing(profile: str | None) -> list[str]:
+    """The Debian packages that a profile lacks; none for ``small``."""
     return [
         package
-        for program, package in PROGRAMS.items()
+        for program, package in PROGRAMS.get(profile or '', {}).items()
         if not pathlib.Path(program).exists()
     ]
 
 
-def require() -> None:
+def require(profile: str) -> None:
     """Refuse to go on without them; nothing has been started so far."""
-    if packages := missing():
+    if packages := missing(profile):
         raise errors.UsageError(
-            'the profile "production" needs programs that are not here: '
+            f'the profile "{profile}" needs programs that are not here: '
             + ', '.join(packages),
             'On Debian or Ubuntu: sudo ' + _command(packages),
         )
 
 
-def install() -> None:
+def install(profile: str | None) -> None:
     """Install them with apt-get, as root; says so before it does.
 
     :raises UnavailableError: if there is no root, no apt-get or no package.
     """
-    packages = missing()
+    packages = missing(profile)
     if not packages:
         return
     if os.geteuid() != 0 or shutil.which('apt-get') is None:
@@ -88,11 +92,6 @@ def install() -> None:
                 f'{_command(packages)} failed:\n'
                 + '\n'.join(result.stderr.splitlines()[-5:])
             )
-
-
-def install_drivers(home: layout.Home) -> None:
-    """Install the drivers into the environment, if they are not there."""
-    venv.add(home, 'production')
 
 
 def _arguments(packages: list[str]) -> list[str]:
