@@ -66,7 +66,8 @@ def test_user_without_the_swift_role_is_told_so(stacks):
     stack.wait('CREATE_FAILED')
     assert 'TEMP_URL_POLL' in stack.reason
     assert 'operator role' in stack.reason
-    assert '403' in stack.reason
+    # Ceph's gateway takes no token of theirs.
+    assert {'swift': '403', 'rgw': '401'}[conftest.STORE] in stack.reason
 
 
 @pytest.mark.parametrize('transport', ['TEMP_URL_POLL', 'CFN_SIGNAL'])
@@ -108,6 +109,10 @@ def test_server_is_handed_its_configs_by_heat(cloud, stacks):
 
 
 @conftest.trusted
+@pytest.mark.skipif(
+    conftest.STORE == 'rgw',
+    reason="Heat's own TempURLs never work on Ceph's gateway",
+)
 def test_server_is_handed_its_configs_by_swift(cloud, stacks, folder):
     server = {
         'software_config_transport': 'POLL_TEMP_URL',
