@@ -55,7 +55,10 @@ class ProcessTest(testtools.TestCase):
         return path.read_text().strip()
 
     def test_found_again_by_its_pid_file(self):
-        process = self.spawn('sleep', '100')
+        ready = self.folder / 'ready'
+        process = self.spawn('sh', '-c', f'echo 1 > {ready}; sleep 100')
+        # Before it is the program it has the memory of this one.
+        self.wait_for(ready)
         self.assertEqual(process, processes.find(self.pid_file))
         usage = process.usage()
         self.assertTrue(usage.peak_rss_bytes >= usage.rss_bytes > 0)
