@@ -92,6 +92,8 @@ def bars(
             if current is not None and current.label != action:
                 done.append(_superseded(current, event, action))
                 current = None
+            if current is None and done and _fails_again(done[-1], event):
+                current = done.pop()
             begun = current or _instant(event, action, ongoing)
             done.append(
                 dataclasses.replace(
@@ -105,6 +107,19 @@ def bars(
     if current is not None:
         done.append(current)
     return tuple(sorted(done, key=lambda bar: bar.start))
+
+
+def _fails_again(bar: chart.Bar, event: Event) -> bool:
+    """Say whether an event is another failure of an action that failed.
+
+    Heat tells a stack's failure again for each resource that fails. CHECK is
+    different: what is marked as unhealthy has no beginning.
+    """
+    return (
+        event.status == f'{bar.label}_FAILED' != 'CHECK_FAILED'
+        and bar.state is chart.State.FAILED
+        and not bar.aside
+    )
 
 
 def _instant(event: Event, action: str, state: chart.State) -> chart.Bar:

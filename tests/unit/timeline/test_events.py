@@ -81,6 +81,20 @@ class BarsTest(testtools.TestCase):
             [('CREATE', 'complete', 7, 7)], bars(('CREATE_COMPLETE', 7))
         )
 
+    def test_a_stack_fails_once_however_many_of_its_resources_do(self):
+        found = bars(
+            ('CREATE_IN_PROGRESS', 1),
+            ('CREATE_FAILED', 5),
+            ('CREATE_FAILED', 9),
+        )
+        self.assertEqual([('CREATE', 'failed', 1, 9)], found)
+
+    def test_a_resource_may_be_marked_unhealthy_again(self):
+        found = bars(('CHECK_FAILED', 5), ('CHECK_FAILED', 9))
+        self.assertEqual(
+            [('CHECK', 'failed', 5, 5), ('CHECK', 'failed', 9, 9)], found
+        )
+
     def test_an_action_that_another_cut_off_is_cancelled(self):
         found = bars(
             ('CREATE_IN_PROGRESS', 1),
