@@ -1,13 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """How runs look: one helper feeds every command that shows some."""
 
+from collections import abc
 import json
+from typing import TYPE_CHECKING, Any
 
 from cliff import columns
 
 from heat_plugins import foreign
 from heat_plugins.osc import common
+from heat_plugins.runs import run as runs
 from heat_plugins.runs import summary
+
+if TYPE_CHECKING:
+    Column = columns.FormattableColumn[Any]
+else:
+    # It takes no types in the oldest cliff that does.
+    Column = columns.FormattableColumn
 
 # What a list has of a run; JSON and YAML have all.
 _LISTED = (
@@ -22,81 +31,83 @@ _LISTED = (
 )
 
 
-class Seconds(columns.FormattableColumn):
+class Seconds(Column):
     """A duration: in seconds for programs, with units for people."""
 
-    def human_readable(self):
+    def human_readable(self) -> str:
         return summary.spell(self._value)
 
-    def machine_readable(self):
+    def machine_readable(self) -> Any:
         return self._value
 
 
-class Server(columns.FormattableColumn):
+class Server(Column):
     """A server: its ID for programs, and its name for people.
 
     :param name: the path of its resource; None if it has none.
     """
 
-    def __init__(self, value, name):
+    def __init__(self, value: str, name: str | None) -> None:
         super().__init__(value)
         self._name = name
 
-    def human_readable(self):
+    def human_readable(self) -> str:
         return self._name or self._value
 
-    def machine_readable(self):
+    def machine_readable(self) -> Any:
         return self._value
 
 
-class Outputs(columns.FormattableColumn):
+class Outputs(Column):
     """Values by name; each on lines of its own for people."""
 
-    def human_readable(self):
+    def human_readable(self) -> str:
         return '\n'.join(
             f'{foreign.line(name)}: {text(value)}'
             for name, value in (self._value or {}).items()
             if value not in (None, '')
         )
 
-    def machine_readable(self):
+    def machine_readable(self) -> Any:
         return None if self._value is None else dict(self._value)
 
 
-class Value(columns.FormattableColumn):
+class Value(Column):
     """Any value; a text as it is, and others in JSON, for people."""
 
-    def human_readable(self):
+    def human_readable(self) -> str:
         return '' if self._value is None else text(self._value)
 
-    def machine_readable(self):
+    def machine_readable(self) -> Any:
         return self._value
 
 
-class Names(columns.FormattableColumn):
+class Names(Column):
     """A list of names."""
 
-    def human_readable(self):
+    def human_readable(self) -> str:
         return ', '.join(map(foreign.line, self._value))
 
-    def machine_readable(self):
+    def machine_readable(self) -> Any:
         return list(self._value)
 
 
 class Lines(Names):
     """A list of sentences, each on a line of its own for people."""
 
-    def human_readable(self):
+    def human_readable(self) -> str:
         return '\n'.join(text(one) for one in self._value)
 
 
-def text(value):
+def text(value: Any) -> str:
     """Return a value as people read it, and harmless for a terminal."""
     shown = value if isinstance(value, str) else json.dumps(value)
     return foreign.block(shown.rstrip())
 
 
-def many(found, *, single=False):
+def many(
+    found: abc.Iterable[runs.Run], *, single: bool = False
+) -> common.Shown:
     """Return columns and rows of runs.
 
     :param single: whether a table shows one alone with all there is of it.
@@ -106,16 +117,20 @@ def many(found, *, single=False):
         {**_cells(run), 'server': Server(run.server_id, run.server_name)}
         for run in found
     ]
-    alone = one(found[0])[1] if single and len(found) == 1 else None
+    alone = _one(found[0]) if single and len(found) == 1 else None
     return summary.KEYS, common.Many(rows, _LISTED, alone)
 
 
-def one(run):
+def one(run: runs.Run) -> common.Shown:
     """Return columns and values of one run, with all that may be shown."""
-    return summary.KEYS, common.One(_cells(run).values())
+    return summary.KEYS, _one(run)
 
 
-def _cells(run):
+def _one(run: runs.Run) -> common.One:
+    return common.One(_cells(run).values())
+
+
+def _cells(run: runs.Run) -> dict[str, Any]:
     shown = summary.of(run)
     shown['inputs'] = Names(shown['inputs'])
     for name in ('duration', 'timeout'):

@@ -2,12 +2,14 @@
 """What the commands share: the way to the core, output and exit codes."""
 
 import argparse
+from collections import abc
 import contextlib
 import functools
 import pathlib
 import re
 import sys
 import time
+from typing import Any
 
 from cliff import columns
 from osc_lib import exceptions
@@ -25,6 +27,12 @@ from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import service as services
 from heat_plugins.timeline import events
+
+#: What a command shows: names of columns, and rows or a `One`.
+Shown = tuple[abc.Sequence[str], abc.Iterable[Any]]
+
+# Shows a value with what makes a text safe.
+_Shows = abc.Callable[[Any, abc.Callable[[Any], str]], Any]
 
 #: Exit codes beside 0 (success), 1 (an error) and 2 (a wrong command line).
 FAILED = 3
@@ -48,14 +56,14 @@ _CODES = {
 }
 
 
-def exit_code(found):
+def exit_code(found: abc.Iterable[runs.Run]) -> int:
     """Return the exit code for the ends of runs: the worst of them."""
     return max(
         (_CODES.get(run.state, STILL_RUNNING) for run in found), default=0
     )
 
 
-def service(manager, **more):
+def service(manager: Any, **more: Any) -> services.Runs:
     """Return the core, with the session of a command.
 
     :param manager: the command's client manager.
@@ -69,19 +77,19 @@ def service(manager, **more):
     )
 
 
-def orchestration(manager):
+def orchestration(manager: Any) -> heat.Heat:
     """Return the way to Heat, with the session of a command."""
     return heat.Heat(manager.session, **_options(manager))
 
 
-def _options(manager):
+def _options(manager: Any) -> dict[str, Any]:
     return {
         'interface': manager.interface or 'public',
         'region_name': manager.region_name,
     }
 
 
-def _who(manager):
+def _who(manager: Any) -> str:
     found = manager.auth_ref
     name = getattr(found, 'username', None)
     return name or getattr(found, 'user_id', None) or 'unknown'
@@ -101,18 +109,19 @@ class Report(command.Lister):
     exit_code = 0
     example = ''
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.parse_args = functools.partial(_parse, parser)
+        vars(parser)['parse_args'] = functools.partial(_parse, parser)
         parser.epilog = f'Example: {prog_name} {self.example}'
         return parser
 
-    def run(self, parsed_args):
+    def run(self, parsed_args: argparse.Namespace) -> int:
         foreign.guard(self.log)
         self.progress = progress.Display(self.cmd_name or '')
         with contextlib.suppress(AttributeError):
             # What it cannot print must not end a command that did its work.
-            self.app.stdout.reconfigure(errors='backslashreplace')
+            stdout: Any = self.app.stdout
+            stdout.reconfigure(errors='backslashreplace')
         try:
             with self.progress, foreign.errors():
                 return super().run(parsed_args) or self.exit_code
@@ -124,11 +133,11 @@ class Report(command.Lister):
             raise exceptions.CommandError(str(exc)) from exc
 
     @staticmethod
-    def _normalize_column_name(column_name):
+    def _normalize_column_name(column_name: str) -> str:
         # Cliff compares these with what -c names.
         return _short(column_name)
 
-    def _shows(self, parsed_args):
+    def _shows(self, parsed_args: argparse.Namespace) -> _Shows:
         """Return what makes a value as the format has it, and safe.
 
         A table is for people. Others get the values as they are, but where a
@@ -143,7 +152,12 @@ class Report(command.Lister):
             return lambda value, show: value
         return _for_terminal
 
-    def produce_output(self, parsed_args, column_names, data):
+    def produce_output(
+        self,
+        parsed_args: argparse.Namespace,
+        column_names: abc.Sequence[str],
+        data: Any,
+    ) -> int:
         self.progress.stop()
         show = self._shows(parsed_args)
         if isinstance(data, Many):
@@ -177,7 +191,11 @@ class Report(command.Lister):
         return 0
 
 
-def _parse(parser, args=None, namespace=None):
+def _parse(
+    parser: argparse.ArgumentParser,
+    args: abc.Sequence[str] | None = None,
+    namespace: argparse.Namespace | None = None,
+) -> argparse.Namespace:
     """Parse a command line on which options may stand anywhere.
 
     What follows ``--`` is no option; then options stand in front.
@@ -192,31 +210,32 @@ class _Cell(str):
     """The text of a cell, sorted as the value that it shows."""
 
     __slots__ = ('value',)
+    value: Any
 
-    def __new__(cls, value):
+    def __new__(cls, value: Any) -> '_Cell':
         # The lines in there are meant to be lines.
         found = super().__new__(cls, foreign.block(value.human_readable()))
         found.value = value
         return found
 
-    def __lt__(self, other):
-        return self.value < other.value
+    def __lt__(self, other: Any) -> bool:
+        return bool(self.value < other.value)
 
 
-def _for_people(value, show):
+def _for_people(value: Any, show: abc.Callable[[Any], str]) -> Any:
     if isinstance(value, columns.FormattableColumn):
         return _Cell(value)
     return _for_terminal('' if value is None else value, show)
 
 
-def _for_terminal(value, show):
+def _for_terminal(value: Any, show: abc.Callable[[Any], str]) -> Any:
     if isinstance(value, columns.FormattableColumn):
         value = value.machine_readable()
     # What is none is written as Python's repr, which escapes.
     return show(value) if isinstance(value, str) else value
 
 
-class Many(list):
+class Many(list[Any]):
     """Several things, maps of all that may be shown of each.
 
     Programs that read JSON or YAML get all of it, others what they name with
@@ -226,12 +245,19 @@ class Many(list):
     :param alone: a `One` that a table shows in their place; None for none.
     """
 
-    def __init__(self, rows, listed, alone=None):
+    def __init__(
+        self,
+        rows: abc.Iterable[abc.Mapping[str, Any]],
+        listed: abc.Sequence[str],
+        alone: 'One | None' = None,
+    ) -> None:
         super().__init__(rows)
         self._listed = listed
         self._alone = alone
 
-    def arranged(self, parsed_args, names):
+    def arranged(
+        self, parsed_args: argparse.Namespace, names: abc.Sequence[str]
+    ) -> tuple[abc.Sequence[str], Any]:
         """Return columns, and rows or a `One`, for what was asked for."""
         table = parsed_args.formatter == 'table'
         if not parsed_args.columns:
@@ -243,21 +269,23 @@ class Many(list):
         return [_heading(one) if table else one for one in names], rows
 
 
-def _heading(key):
+def _heading(key: str) -> str:
     return 'ID' if key == 'id' else _short(key).replace('_', ' ').capitalize()
 
 
-def _short(column):
+def _short(column: str) -> str:
     return column.strip().lower().replace(' ', '_').removesuffix('_at')
 
 
-class One(tuple):
+class One(tuple[Any, ...]):
     """The values of the one thing that a command shows."""
 
     __slots__ = ()
 
 
-def add_stack(parser, *, deleted=False):
+def add_stack(
+    parser: argparse.ArgumentParser, *, deleted: bool = False
+) -> None:
     """Add the stack that a command is about.
 
     :param deleted: whether it may be gone.
@@ -276,17 +304,17 @@ class Input:
     With ``--debug`` the client logs what it has parsed.
     """
 
-    def __init__(self, text):
+    def __init__(self, text: str) -> None:
         self.name, separator, self.value = text.partition('=')
         if not separator or not self.name:
             # Whatever it is: not to be quoted.
             raise argparse.ArgumentTypeError('expected <name>=<value>')
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f'{self.name}=***'
 
 
-def read_text(path):
+def read_text(path: str) -> str:
     """Return the text in a file; - for standard input.
 
     :raises exceptions.CommandError: it cannot be read, or is no text.
@@ -302,7 +330,7 @@ def read_text(path):
         ) from None
 
 
-def read_map(path):
+def read_map(path: str) -> dict[str, Any]:
     """Read values from a map in a file; - for standard input."""
     try:
         found = yaml_reading.load(read_text(path))
@@ -315,14 +343,14 @@ def read_map(path):
     return {str(name): value for name, value in found.items()}
 
 
-def positive(text):
+def positive(text: str) -> int:
     """Return a whole number that an option was given."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError('must be a number, at least 1')
     return int(text)
 
 
-def since(given):
+def since(given: str) -> float:
     """Return the time that an option was given, in seconds since 1970."""
     ago = _AGO.fullmatch(given)
     if ago:

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """``openstack deployment plan node register|list|introspect|provide``."""
 
+import argparse
+from collections import abc
 import json
 import pathlib
+from typing import Any
 
 from osc_lib import exceptions
 
@@ -12,6 +15,7 @@ from heat_plugins.nodes import operations
 from heat_plugins.nodes import registering
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
+from heat_plugins.osc import local_way
 from heat_plugins.osc.plans import plan_common
 
 
@@ -23,7 +27,12 @@ class NodeCommand(plan_common.PlanCommand):
     # The last line of progress.
     _shown = ''
 
-    def done(self, work, *arguments, **options):
+    def done(
+        self,
+        work: abc.Callable[..., local_way.Report],
+        *arguments: Any,
+        **options: Any,
+    ) -> local_way.Report:
         """Return what an operation of a way has done, if need be in part."""
         try:
             return work(*arguments, self._show, **options)
@@ -36,7 +45,7 @@ class NodeCommand(plan_common.PlanCommand):
             self.exit_code = common.INTERRUPTED
             return {'nodes': [], 'moved': [], 'found': []}
 
-    def _show(self, report):
+    def _show(self, report: local_way.Report) -> None:
         if execution_id := report.get('execution'):
             self.progress.say(f'Execution {execution_id}')
             return
@@ -62,7 +71,7 @@ class RegisterNodes(NodeCommand):
 
     example = 'nodes.yaml --dry-run'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'file',
@@ -94,7 +103,7 @@ class RegisterNodes(NodeCommand):
         _add_timeout(parser)
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         found = self.done(
             self.way(parsed_args).register,
             files.load(common.read_text(parsed_args.file)),
@@ -132,7 +141,7 @@ class ListNodes(NodeCommand):
 
     example = '-c Name -c State'
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         shown = {
             'name': 'Name',
             'uuid': 'UUID',
@@ -158,7 +167,7 @@ class IntrospectNodes(NodeCommand):
 
     example = '--all --provide'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         _add_nodes(parser, 'manageable')
         parser.add_argument(
@@ -193,7 +202,7 @@ class IntrospectNodes(NodeCommand):
         )
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         way = self.way(parsed_args)
         nodes = _nodes(parsed_args)
         if parsed_args.abort:
@@ -234,13 +243,13 @@ class ProvideNodes(NodeCommand):
 
     example = 'node-1 node-2'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         _add_nodes(parser, 'manageable')
         _add_timeout(parser)
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         found = self.done(
             self.way(parsed_args).provide,
             _nodes(parsed_args),
@@ -257,13 +266,15 @@ class ProvideNodes(NodeCommand):
         ]
 
 
-def _action(one, dry_run):
+def _action(one: local_way.Report, dry_run: bool) -> str:
     action = registering.Action(one['action'])
     conditional = dry_run and action in registering.CHANGES
     return f'would be {action}' if conditional else str(action)
 
 
-def _inspected(one, machine):
+def _inspected(
+    one: local_way.Report, machine: local_way.Report
+) -> tuple[Any, ...]:
     return (
         one['name'],
         one['uuid'],
@@ -277,7 +288,7 @@ def _inspected(one, machine):
     )
 
 
-def _add_nodes(parser, state):
+def _add_nodes(parser: argparse.ArgumentParser, state: str) -> None:
     parser.add_argument(
         'nodes', metavar='<node>', nargs='*', help='UUIDs or names'
     )
@@ -288,13 +299,13 @@ def _add_nodes(parser, state):
     )
 
 
-def _nodes(parsed_args):
+def _nodes(parsed_args: argparse.Namespace) -> list[str] | None:
     if bool(parsed_args.nodes) == parsed_args.all:
         raise exceptions.CommandError('Name nodes, or give --all')
     return parsed_args.nodes or None
 
 
-def _add_timeout(parser):
+def _add_timeout(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--timeout',
         metavar='<seconds>',
@@ -305,7 +316,11 @@ def _add_timeout(parser):
     )
 
 
-def _save(core, folder, machines):
+def _save(
+    core: operations.Operations,
+    folder: str,
+    machines: abc.Iterable[local_way.Report],
+) -> None:
     path = pathlib.Path(folder)
     try:
         path.mkdir(parents=True, exist_ok=True)

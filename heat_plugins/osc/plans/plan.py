@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """``openstack deployment plan create|list|show|set|delete|export``."""
 
+import argparse
+from collections import abc
 import pathlib
 import tempfile
+from typing import Any
 
 from osc_lib import exceptions
 
 from heat_plugins import bounds
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
+from heat_plugins.osc import local_way
 from heat_plugins.osc.plans import plan_common
 from heat_plugins.plans.content import plan as plans
 
 
-def _shown(found):
+def _shown(found: local_way.Report) -> common.Shown:
     lists = ('environments', 'parameters', 'secrets', 'post_deployment')
     shown = {
         name: columns.Names(value) if name in lists else value
@@ -31,7 +35,7 @@ class CreatePlan(plan_common.PlanCommand):
 
     example = 'overcloud --from templates/ --render'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         group = plan_common.add_source_options(parser, required=True)
         group.add_argument(
@@ -60,7 +64,7 @@ class CreatePlan(plan_common.PlanCommand):
         )
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         way = self.way(parsed_args)
         options = {
             'template': parsed_args.template,
@@ -68,12 +72,15 @@ class CreatePlan(plan_common.PlanCommand):
             'render': parsed_args.render,
             'resume': parsed_args.resume,
         }
+        plan = parsed_args.plan
         found = plan_common.content(parsed_args)
-        make, source = way.create, found
-        if found is None:
-            make, source = way.create_from_container, parsed_args.container
-        told = self.files(f'Making {parsed_args.plan}')
-        return _shown(make(parsed_args.plan, source, told, **options))
+        told = self.files(f'Making {plan}')
+        if found is not None:
+            return _shown(way.create(plan, found, told, **options))
+        container = parsed_args.container
+        return _shown(
+            way.create_from_container(plan, container, told, **options)
+        )
 
 
 class SetPlan(plan_common.PlanCommand):
@@ -84,7 +91,7 @@ class SetPlan(plan_common.PlanCommand):
 
     example = 'overcloud --from templates/ --prune'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         plan_common.add_source_options(parser, required=False)
         parser.add_argument(
@@ -101,7 +108,7 @@ class SetPlan(plan_common.PlanCommand):
         )
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         way = self.way(parsed_args)
         given = parsed_args.source or parsed_args.git
         if not given and parsed_args.prune:
@@ -133,7 +140,7 @@ class ListPlans(plan_common.PlanCommand):
 
     named = False
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         rows = [
             (
                 one['name'],
@@ -152,7 +159,7 @@ class ShowPlan(plan_common.PlanCommand):
 
     example = 'overcloud'
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         way = self.way(parsed_args)
         return _shown(way.call('plan.show', plan=parsed_args.plan))
 
@@ -162,12 +169,17 @@ class DeletePlan(plan_common.PlanCommand):
 
     example = 'overcloud'
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         plan = parsed_args.plan
         self.way(parsed_args).delete(plan, self.files(f'Deleting {plan}'))
         return (), []
 
-    def produce_output(self, parsed_args, column_names, data):
+    def produce_output(
+        self,
+        parsed_args: argparse.Namespace,
+        column_names: abc.Sequence[str],
+        data: Any,
+    ) -> int:
         """Print nothing: it is gone."""
         return 0
 
@@ -177,7 +189,7 @@ class ExportPlan(plan_common.PlanCommand):
 
     example = 'overcloud overcloud.tar.gz'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'file', metavar='<file>', help='The tarball to write'
@@ -191,7 +203,7 @@ class ExportPlan(plan_common.PlanCommand):
         )
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = self.way(parsed_args).plans.plans
         path = pathlib.Path(parsed_args.file)
         try:

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """``openstack deployment plan capability|parameter|role …``."""
 
+import argparse
+from collections import abc
+from typing import Any
+
 from osc_lib import exceptions
 
 from heat_plugins import bounds
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
+from heat_plugins.osc import local_way
 from heat_plugins.osc.plans import plan_common
 from heat_plugins.plans.parameters import parameters
 
@@ -17,7 +22,7 @@ class ListCapabilities(plan_common.PlanCommand):
 
     example = 'overcloud --enabled'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--enabled',
@@ -26,7 +31,7 @@ class ListCapabilities(plan_common.PlanCommand):
         )
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         way = self.way(parsed_args)
         found = way.call('plan.get_capabilities', plan=parsed_args.plan)
         self.warn(found['warnings'])
@@ -62,7 +67,7 @@ class SetCapabilities(plan_common.PlanCommand):
 
     example = 'overcloud --enable environments/ceph.yaml'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         for name in ('enable', 'disable'):
             parser.add_argument(
@@ -80,7 +85,7 @@ class SetCapabilities(plan_common.PlanCommand):
         )
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         choices = dict.fromkeys(parsed_args.enable, True)
         both = choices.keys() & set(parsed_args.disable)
         if both:
@@ -111,7 +116,7 @@ class ListParameters(plan_common.PlanCommand):
 
     example = 'overcloud --role Compute'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--role',
@@ -136,7 +141,7 @@ class ListParameters(plan_common.PlanCommand):
         )
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         way = self.way(parsed_args)
         found = way.call(
             'plan.get_parameters',
@@ -145,6 +150,7 @@ class ListParameters(plan_common.PlanCommand):
         )
         self.warn(found['warnings'])
         root = parameters.Template.from_dict(found['root'])
+        listed: list[tuple[parameters.Parameter, tuple[str, ...]]]
         if parsed_args.nested:
             listed = [
                 (parameter, (template.path,))
@@ -165,16 +171,16 @@ class ListParameters(plan_common.PlanCommand):
             ]
             if not listed:
                 _require_role(way, parsed_args.plan, role)
-        headers = ('Name', 'Type', 'Value', 'Origin', 'Description')
+        headers = ['Name', 'Type', 'Value', 'Origin', 'Description']
         if parsed_args.long or parsed_args.nested:
-            headers += ('Places',)
+            headers += ['Places']
         if parsed_args.long:
-            headers += ('Default', 'Constraints', 'Hidden')
+            headers += ['Default', 'Constraints', 'Hidden']
         rows = [_parameter(*one)[: len(headers)] for one in listed]
         return headers, rows
 
 
-def _require_role(way, plan, role):
+def _require_role(way: local_way.Local, plan: str, role: str) -> None:
     known = [one['name'] for one in way.call('plan.list_roles', plan=plan)]
     if role not in known:
         raise exceptions.CommandError(
@@ -183,7 +189,9 @@ def _require_role(way, plan, role):
         )
 
 
-def _parameter(parameter, paths):
+def _parameter(
+    parameter: parameters.Parameter, paths: abc.Iterable[str]
+) -> tuple[Any, ...]:
     return (
         parameter.name,
         parameter.type,
@@ -200,7 +208,7 @@ def _parameter(parameter, paths):
 class _ChangeParameters(plan_common.PlanCommand):
     """A command that changes parameters."""
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--role',
@@ -210,7 +218,12 @@ class _ChangeParameters(plan_common.PlanCommand):
         )
         return parser
 
-    def change(self, parsed_args, values, unset):
+    def change(
+        self,
+        parsed_args: argparse.Namespace,
+        values: abc.Mapping[str, Any],
+        unset: abc.Sequence[str],
+    ) -> common.Shown:
         found = self.way(parsed_args).update_parameters(
             plan=parsed_args.plan,
             values=values,
@@ -228,7 +241,7 @@ class SetParameters(_ChangeParameters):
 
     example = 'overcloud --role Compute Count=4'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'values',
@@ -248,7 +261,7 @@ class SetParameters(_ChangeParameters):
         )
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         values = {}
         if parsed_args.file:
             values = common.read_map(parsed_args.file)
@@ -264,7 +277,7 @@ class UnsetParameters(_ChangeParameters):
 
     example = 'overcloud ComputeCount'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'names',
@@ -274,7 +287,7 @@ class UnsetParameters(_ChangeParameters):
         )
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         return self.change(parsed_args, {}, parsed_args.names)
 
 
@@ -286,7 +299,7 @@ class ListRoles(plan_common.PlanCommand):
 
     example = 'overcloud'
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         rows = [
             (
                 one['name'],

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the commands for plans share."""
 
+import argparse
+from collections import abc
 import functools
 import pathlib
+from typing import Any
 
 from osc_lib import exceptions
 
@@ -10,6 +13,7 @@ from heat_plugins.content import git
 from heat_plugins.content import sources
 from heat_plugins.content import tarballs
 from heat_plugins.osc import common
+from heat_plugins.osc import local_way
 from heat_plugins.osc import ways
 
 
@@ -19,7 +23,7 @@ class PlanCommand(common.Report):
     #: Whether it is about one plan.
     named = True
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         if self.named:
             parser.add_argument('plan', metavar='<plan>', help='The plan')
@@ -30,19 +34,21 @@ class PlanCommand(common.Report):
         )
         return parser
 
-    def way(self, parsed_args):
+    def way(self, parsed_args: argparse.Namespace) -> local_way.Local:
         return ways.way(self.app.client_manager, parsed_args.local)
 
-    def files(self, what):
+    def files(self, what: str) -> local_way.Files:
         """Return what is told how many files are done, and of how many."""
         return functools.partial(self.progress.show, what)
 
-    def warn(self, warnings):
+    def warn(self, warnings: abc.Iterable[str]) -> None:
         for warning in warnings:
             self.log.warning('%s', warning)
 
 
-def add_source_options(parser, *, required):
+def add_source_options(
+    parser: argparse.ArgumentParser, *, required: bool
+) -> Any:
     """Add options for where the files of a plan come from."""
     group = parser.add_mutually_exclusive_group(required=required)
     group.add_argument(
@@ -65,7 +71,9 @@ def add_source_options(parser, *, required):
     return group
 
 
-def content(parsed_args, folders=()):
+def content(
+    parsed_args: argparse.Namespace, folders: abc.Container[str] = ()
+) -> sources.Content | None:
     """Return the files that were given; None if none were.
 
     :param folders: see `tarballs.read`.
@@ -86,7 +94,7 @@ def content(parsed_args, folders=()):
         ) from exc
 
 
-def one(found, *names):
+def one(found: local_way.Report, *names: str) -> common.Shown:
     """Return columns and values of a map, or of some of its entries."""
     names = names or tuple(found)
     return names, common.One(found[name] for name in names)

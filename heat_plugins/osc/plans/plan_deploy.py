@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """``openstack deployment plan deploy|status|diff``."""
 
+import argparse
+
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
+from heat_plugins.osc import local_way
 from heat_plugins.osc import progress
 from heat_plugins.osc.plans import plan_common
 from heat_plugins.plans import errors
@@ -30,7 +33,7 @@ class DeployPlan(plan_common.PlanCommand):
 
     example = 'overcloud --timeout 90'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         group = parser.add_mutually_exclusive_group()
         group.add_argument(
@@ -62,7 +65,7 @@ class DeployPlan(plan_common.PlanCommand):
         )
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         way = self.way(parsed_args)
         plan = parsed_args.plan
         if parsed_args.cancel:
@@ -90,7 +93,9 @@ class DeployPlan(plan_common.PlanCommand):
             self.exit_code = common.INTERRUPTED
         return _status(way.call('plan.status', plan=plan))
 
-    def _preview(self, way, parsed_args):
+    def _preview(
+        self, way: local_way.Local, parsed_args: argparse.Namespace
+    ) -> common.Shown:
         found = way.call(
             'plan.preview',
             plan=parsed_args.plan,
@@ -111,7 +116,7 @@ class ShowStatus(plan_common.PlanCommand):
 
     example = 'overcloud --wait'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--wait',
@@ -120,7 +125,7 @@ class ShowStatus(plan_common.PlanCommand):
         )
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         way = self.way(parsed_args)
         found = way.call('plan.status', plan=parsed_args.plan)
         if parsed_args.wait and found['status'].endswith('_IN_PROGRESS'):
@@ -130,7 +135,7 @@ class ShowStatus(plan_common.PlanCommand):
             self.exit_code = self.exit_code or common.FAILED
         return _status(found)
 
-    def _wait(self, way, found):
+    def _wait(self, way: local_way.Local, found: local_way.Report) -> None:
         show = progress.Deployment(self.progress, found['plan'])
         try:
             way.follow(found['plan'], found['stack_id'], show)
@@ -148,7 +153,7 @@ class ShowDiff(plan_common.PlanCommand):
 
     example = 'overcloud --names-only'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--names-only',
@@ -162,7 +167,7 @@ class ShowDiff(plan_common.PlanCommand):
         )
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         way = self.way(parsed_args)
         found = way.call('plan.diff', plan=parsed_args.plan)['differences']
         if parsed_args.exit_code and found:
@@ -173,14 +178,14 @@ class ShowDiff(plan_common.PlanCommand):
                 parsed_args.plan,
                 parsed_args.plan,
             )
-        shown = ('kind', 'change', 'name')
+        shown = ['kind', 'change', 'name']
         if not parsed_args.names_only:
-            shown += ('detail',)
+            shown.append('detail')
         rows = [
             tuple(columns.Value(one[name]) for name in shown) for one in found
         ]
         return tuple(name.capitalize() for name in shown), rows
 
 
-def _status(found):
+def _status(found: local_way.Report) -> common.Shown:
     return plan_common.one(found, *_SHOWN)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """``openstack software deployment action list`` and ``… trigger``."""
 
+import argparse
+from collections import abc
 import json
+from typing import Any
 
-from cliff import columns as cliff_columns
 from osc_lib import exceptions
 
 from heat_plugins import bounds
@@ -12,20 +14,22 @@ from heat_plugins.osc import common
 from heat_plugins.osc.runs import following
 from heat_plugins.osc.runs import ordering
 from heat_plugins.runs import errors
+from heat_plugins.runs import service as services
 from heat_plugins.runs.start import batch as batches
+from heat_plugins.runs.start import targets
 
 # What a list has of an action; the name stands in for the server in tables.
 _LISTED = ('Resource', 'Action', 'Tool', 'Server', 'Inputs')
 _KEYS = (*_LISTED, 'Server name')
 
 
-class Inputs(cliff_columns.FormattableColumn):
+class Inputs(columns.Column):
     """Declared inputs, with types and defaults."""
 
-    def human_readable(self):
+    def human_readable(self) -> str:
         return '\n'.join(_input(one) for one in self._value)
 
-    def machine_readable(self):
+    def machine_readable(self) -> Any:
         return [
             {
                 key: one.get(key)
@@ -35,7 +39,7 @@ class Inputs(cliff_columns.FormattableColumn):
         ]
 
 
-def _input(one):
+def _input(one: abc.Mapping[str, Any]) -> str:
     shown = f'{one["name"]}: {one.get("type") or "String"}'
     if one.get('default') is not None:
         shown += f' = {json.dumps(one["default"])}'
@@ -47,7 +51,7 @@ class ListActions(common.Report):
 
     example = 'shop'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         common.add_stack(parser)
         parser.add_argument(
@@ -65,7 +69,7 @@ class ListActions(common.Report):
         )
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = common.service(self.app.client_manager)
         found = service.find(parsed_args.stack, parsed_args.resource)
         rows = [
@@ -93,7 +97,7 @@ class Trigger(common.Report):
 
     example = 'shop --all BACKUP --wait --max-concurrent 10'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         common.add_stack(parser)
         parser.add_argument(
@@ -121,7 +125,7 @@ class Trigger(common.Report):
         )
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         if bool(parsed_args.resources) == parsed_args.all:
             raise exceptions.CommandError('Name a resource, or give --all')
         if parsed_args.max_concurrent and not parsed_args.wait:
@@ -151,7 +155,9 @@ class Trigger(common.Report):
         return columns.many(runs, single=True)
 
 
-def _targets(service, parsed_args):
+def _targets(
+    service: services.Runs, parsed_args: argparse.Namespace
+) -> list[targets.Target]:
     if parsed_args.all:
         offered = [
             (target, [action.name for action in target.actions()])
@@ -168,9 +174,9 @@ def _targets(service, parsed_args):
                 f'{wanted}' + bounds.did_you_mean(wanted, known)
             )
         return found
-    found = {
+    named = {
         target.deployment.id: target
         for resource in parsed_args.resources
         for target in service.find(parsed_args.stack, resource)
     }
-    return list(found.values())
+    return list(named.values())

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """``openstack software deployment apply``: a config of one's own."""
 
+import argparse
+from collections import abc
+from typing import Any
+
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import following
@@ -19,7 +23,7 @@ class Apply(common.Report):
 
     example = 'shop db_server --config-file fix.sh --wait'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         common.add_stack(parser)
         parser.add_argument(
@@ -59,7 +63,7 @@ class Apply(common.Report):
         ordering.add_options(parser)
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = ordering.service(self.app.client_manager, parsed_args)
         order = ordering.order(parsed_args, parsed_args.action)
         if parsed_args.config:
@@ -75,7 +79,9 @@ class Apply(common.Report):
         return columns.one(run)
 
 
-def _from_file(parsed_args, inputs):
+def _from_file(
+    parsed_args: argparse.Namespace, inputs: abc.Mapping[str, Any]
+) -> orchestration.Config:
     """Return a config as it would be in Heat; it takes any input."""
     text = common.read_text(parsed_args.config_file)
     return orchestration.Config(

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Following runs to their end from a command."""
 
+from collections import abc
 import contextlib
 import shlex
 import time
 
 from heat_plugins.osc import common
 from heat_plugins.osc import progress
+from heat_plugins.runs import run as runs
+from heat_plugins.runs import service as services
+from heat_plugins.runs.follow import waiting
+from heat_plugins.runs.start import batch as batches
 
 
 class _TooLong(Exception):
@@ -20,21 +25,30 @@ class Follower:
     :param stack: the stack as the user has named it, to name it again.
     """
 
-    def __init__(self, command, service, stack, *, limit=None):
+    def __init__(
+        self,
+        command: common.Report,
+        service: services.Runs,
+        stack: str,
+        *,
+        limit: float | None = None,
+    ) -> None:
         self._command = command
         self._service = service
         self._stack = stack
         self._until = None if limit is None else time.monotonic() + limit
         self.shown = progress.Runs(command.progress)
 
-    def batch(self, batch, root_stack_id):
+    def batch(
+        self, batch: batches.Batch, root_stack_id: str
+    ) -> list[runs.Run]:
         """Start a batch and wait for all of it; return the runs."""
         waiter = self._waiter(root_stack_id)
         with self._patience(lambda: batch.runs):
             batch.follow(waiter)
         return batch.runs
 
-    def wait(self, found):
+    def wait(self, found: abc.Sequence[runs.Run]) -> list[runs.Run]:
         """Wait for runs of one root stack; return them as they end."""
         if not found:
             return []
@@ -47,18 +61,20 @@ class Follower:
                 waiter.step()
         return waiter.all
 
-    def _waiter(self, root_stack_id):
+    def _waiter(self, root_stack_id: str) -> waiting.Waiter:
         return self._service.waiter(
             root_stack_id, self.shown.changed, self._tick
         )
 
-    def _tick(self):
+    def _tick(self) -> None:
         self.shown.tick()
         if self._until is not None and time.monotonic() > self._until:
             raise _TooLong
 
     @contextlib.contextmanager
-    def _patience(self, current):
+    def _patience(
+        self, current: abc.Callable[[], abc.Sequence[runs.Run]]
+    ) -> abc.Iterator[None]:
         """End with the code of the runs, or of why nobody waits for them."""
         code = None
         try:
@@ -74,7 +90,7 @@ class Follower:
             common.exit_code(current()) if code is None else code
         )
 
-    def _say_how_to_come_back(self, pending):
+    def _say_how_to_come_back(self, pending: abc.Sequence[runs.Run]) -> None:
         noun = 'run goes' if len(pending) == 1 else 'runs go'
         ids = ' '.join(run.id for run in pending)
         stack = shlex.quote(self._stack)

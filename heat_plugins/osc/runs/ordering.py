@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all commands take that start runs."""
 
+import argparse
+from typing import Any
+
 from osc_lib import utils
 
 from heat_plugins.osc import common
+from heat_plugins.runs import run as runs
+from heat_plugins.runs import service as services
 from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import starting
 
@@ -11,7 +16,7 @@ from heat_plugins.runs.start import starting
 _NUMBER, _DAYS = 'HEAT_PLUGINS_KEEP_RUNS', 'HEAT_PLUGINS_KEEP_DAYS'
 
 
-def add_options(parser):
+def add_options(parser: argparse.ArgumentParser) -> None:
     """Add inputs, time limits, waiting and what is kept."""
     parser.add_argument(
         '--input',
@@ -70,7 +75,7 @@ def add_options(parser):
     )
 
 
-def service(manager, parsed_args):
+def service(manager: Any, parsed_args: argparse.Namespace) -> services.Runs:
     """Return the core, which keeps so many runs as was asked for."""
     return common.service(
         manager,
@@ -80,7 +85,11 @@ def service(manager, parsed_args):
     )
 
 
-def order(parsed_args, action, former=None):
+def order(
+    parsed_args: argparse.Namespace,
+    action: str,
+    former: runs.Run | None = None,
+) -> starting.Order:
     """Return what was ordered.
 
     :param former: the run that is repeated.
@@ -96,7 +105,7 @@ def order(parsed_args, action, former=None):
     )
 
 
-def inputs(parsed_args):
+def inputs(parsed_args: argparse.Namespace) -> dict[str, Any]:
     """Return the inputs that were given."""
     found = {}
     if parsed_args.inputs_file:

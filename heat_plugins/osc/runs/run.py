@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """``openstack software deployment run …``."""
 
+import argparse
+from collections import abc
+from typing import Any
+
 from osc_lib import exceptions
 
 from heat_plugins.objectstore import errors as store_errors
@@ -16,15 +20,20 @@ from heat_plugins.runs import service as services
 class _RunCommand(common.Report):
     """A command about runs of a stack."""
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         common.add_stack(parser, deleted=True)
         return parser
 
-    def service(self):
+    def service(self) -> services.Runs:
         return common.service(self.app.client_manager)
 
-    def each(self, do, parsed_args, wanted):
+    def each(
+        self,
+        do: abc.Callable[[str, str], Any],
+        parsed_args: argparse.Namespace,
+        wanted: abc.Collection[str],
+    ) -> list[Any]:
         """Do something with runs; one that refuses does not stop the rest.
 
         :param do: called with the stack and a run.
@@ -41,7 +50,7 @@ class _RunCommand(common.Report):
         return found
 
 
-def _add_run(parser, **more):
+def _add_run(parser: argparse.ArgumentParser, **more: Any) -> None:
     parser.add_argument(
         'run',
         metavar='<run>',
@@ -58,7 +67,7 @@ class ListRuns(_RunCommand):
 
     example = 'shop --failed --since 12h'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--resource',
@@ -100,7 +109,7 @@ class ListRuns(_RunCommand):
         )
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         state = parsed_args.state
         found = self.service().history(
             parsed_args.stack,
@@ -122,7 +131,7 @@ class ShowRun(_RunCommand):
 
     example = 'shop 00f2c40a --watch'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         _add_run(parser)
         parser.add_argument(
@@ -132,7 +141,7 @@ class ShowRun(_RunCommand):
         )
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = self.service()
         run = service.show(parsed_args.stack, parsed_args.run)
         if parsed_args.watch:
@@ -153,7 +162,7 @@ class WaitRun(_RunCommand):
 
     example = 'shop --timeout 600'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         _add_run(parser, nargs='*')
         parser.add_argument(
@@ -164,7 +173,7 @@ class WaitRun(_RunCommand):
         )
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = self.service()
         stack = parsed_args.stack
         if parsed_args.run:
@@ -184,7 +193,7 @@ class ShowOutput(_RunCommand):
 
     example = 'shop 00f2c40a deploy_stdout --whole'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         _add_run(parser)
         parser.add_argument(
@@ -200,7 +209,7 @@ class ShowOutput(_RunCommand):
         )
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = self.service()
         run = service.show(parsed_args.stack, parsed_args.run)
         found = service.outputs(run) if parsed_args.whole else run.outputs
@@ -231,12 +240,12 @@ class CancelRun(_RunCommand):
 
     example = 'shop 00f2c40a'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         _add_run(parser, nargs='+')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         found = self.each(self.service().cancel, parsed_args, parsed_args.run)
         self.log.warning(
             'A script that a server has begun already runs to its end; what '
@@ -250,13 +259,13 @@ class RepeatRun(_RunCommand):
 
     example = 'shop 00f2c40a --input level=9 --wait'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         _add_run(parser)
         ordering.add_options(parser)
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = ordering.service(self.app.client_manager, parsed_args)
         former = service.show(parsed_args.stack, parsed_args.run)
         order = ordering.order(parsed_args, former.action, former)
@@ -277,7 +286,7 @@ class DeleteRun(_RunCommand):
 
     example = 'shop --all'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         _add_run(parser, nargs='*')
         parser.add_argument(
@@ -285,7 +294,7 @@ class DeleteRun(_RunCommand):
         )
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         if bool(parsed_args.run) == parsed_args.all:
             raise exceptions.CommandError('Name a run, or give --all')
         service = self.service()

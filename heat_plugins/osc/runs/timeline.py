@@ -2,7 +2,9 @@
 """``openstack software deployment timeline``."""
 
 import argparse
+from collections import abc
 import pathlib
+from typing import Any, TextIO
 
 from osc_lib import exceptions
 from rich import console
@@ -10,6 +12,7 @@ from rich import console
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.runs import summary
+from heat_plugins.timeline import chart
 from heat_plugins.timeline import looking
 from heat_plugins.timeline import svg
 from heat_plugins.timeline import text
@@ -36,7 +39,7 @@ class ShowTimeline(common.Report):
 
     example = 'shop --output shop.svg --since 7d'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         common.add_stack(parser)
         parser.add_argument(
@@ -73,7 +76,7 @@ class ShowTimeline(common.Report):
         )
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         manager = self.app.client_manager
         looker = looking.Looker(
             common.orchestration(manager), common.service(manager)
@@ -91,7 +94,12 @@ class ShowTimeline(common.Report):
             _write(parsed_args.output, found)
         return _HEADERS, Bars(found)
 
-    def produce_output(self, parsed_args, column_names, data):
+    def produce_output(
+        self,
+        parsed_args: argparse.Namespace,
+        column_names: abc.Sequence[str],
+        data: Any,
+    ) -> int:
         self.progress.stop()
         if parsed_args.formatter != 'table' or parsed_args.columns:
             for note in data.chart.notes:
@@ -102,10 +110,10 @@ class ShowTimeline(common.Report):
         return 0
 
 
-class Bars(list):
+class Bars(list[Any]):
     """The rows of a list, and the chart that they are of."""
 
-    def __init__(self, found):
+    def __init__(self, found: chart.Chart) -> None:
         super().__init__(
             _values(row, bar, found.now)
             for row in found.rows
@@ -114,7 +122,7 @@ class Bars(list):
         self.chart = found
 
 
-def _values(row, bar, now):
+def _values(row: chart.Row, bar: chart.Bar, now: float) -> tuple[Any, ...]:
     ended = None if bar.end is None else int(bar.end)
     return (
         row.kind.value,
@@ -128,17 +136,16 @@ def _values(row, bar, now):
     )
 
 
-def _print(found, stream):
+def _print(found: chart.Chart, stream: TextIO) -> None:
     shown = console.Console(file=stream, highlight=False)
     plain = not (shown.encoding or '').lower().startswith('utf')
     glyphs = text.ASCII if plain else text.BLOCKS
     for line in text.draw(found, shown.width, glyphs):
-        if plain:
-            line = line.plain.encode('ascii', 'replace').decode()
-        shown.print(line, soft_wrap=True, markup=False)
+        told = line.plain.encode('ascii', 'replace').decode()
+        shown.print(told if plain else line, soft_wrap=True, markup=False)
 
 
-def _write(path, found):
+def _write(path: pathlib.Path, found: chart.Chart) -> None:
     try:
         path.write_text(_DRAWINGS[path.suffix](found), encoding='utf-8')
     except OSError as exc:
@@ -147,7 +154,7 @@ def _write(path, found):
         ) from exc
 
 
-def _drawing(name):
+def _drawing(name: str) -> pathlib.Path:
     path = pathlib.Path(name)
     if path.suffix not in _DRAWINGS:
         raise argparse.ArgumentTypeError(

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """``openstack deployment plan validation list|run|stop``."""
 
+import argparse
+from collections import abc
 import time
+from typing import Any
 
 from osc_lib import exceptions
 
+from heat_plugins.content import sources
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import progress
@@ -26,7 +30,7 @@ class _SourceCommand(plan_common.PlanCommand):
 
     named = False
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'plan',
@@ -51,7 +55,9 @@ class _SourceCommand(plan_common.PlanCommand):
         )
         return parser
 
-    def source(self, parsed_args):
+    def source(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[dict[str, str], sources.Content | None]:
         """Return what names the validations, and files if those are given."""
         content = plan_common.content(parsed_args)
         given = {'plan': parsed_args.plan, 'package': parsed_args.package}
@@ -68,7 +74,7 @@ class ListValidations(_SourceCommand):
 
     example = 'overcloud --group pre-deployment'
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         way = self.way(parsed_args)
         source, content = self.source(parsed_args)
         groups = parsed_args.groups
@@ -91,7 +97,7 @@ class ListValidations(_SourceCommand):
         ]
         return ('Validation', 'Name', 'Groups', 'Hosts', 'Description'), rows
 
-    def _warn(self, warnings):
+    def _warn(self, warnings: abc.Sequence[str]) -> None:
         if len(warnings) <= _NAMED:
             self.warn(warnings)
             return
@@ -113,7 +119,7 @@ class RunValidations(_SourceCommand):
 
     example = 'overcloud --group pre-deployment'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--validation',
@@ -202,7 +208,7 @@ class RunValidations(_SourceCommand):
         )
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         if parsed_args.no_wait and parsed_args.local:
             raise exceptions.CommandError(
                 '--no-wait and --local exclude each other: what runs here '
@@ -251,12 +257,12 @@ class StopValidations(common.Report):
 
     example = '20261121T034228Z-00f2c40a'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('run', metavar='<run>', help='The run')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         core = ways.way(self.app.client_manager, True).validations
         run = core.stop(parsed_args.run)
         until = time.monotonic() + _PATIENCE
@@ -274,14 +280,14 @@ class StopValidations(common.Report):
 class _HostGroup:
     """The value of --host-group."""
 
-    def __init__(self, text):
+    def __init__(self, text: str) -> None:
         self.group, _, hosts = text.partition('=')
         self.hosts = [host for host in hosts.split(',') if host]
 
 
-def _secrets(parsed_args):
+def _secrets(parsed_args: argparse.Namespace) -> dict[str, Any]:
     """Return what nobody is to see, read from files."""
-    found = {}
+    found: dict[str, Any] = {}
     if parsed_args.secrets:
         found['variables'] = common.read_map(parsed_args.secrets)
     if parsed_args.ssh_key:
@@ -289,7 +295,7 @@ def _secrets(parsed_args):
     return found
 
 
-def _interrupted(local, run_id):
+def _interrupted(local: bool, run_id: str | None) -> tuple[str, ...]:
     if local:
         return ('Interrupted; the playbooks have been ended',)
     return (

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the commands for validations share: how runs look, and end."""
 
+from collections import abc
+from typing import Any
+
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.validations import runs
@@ -14,12 +17,12 @@ _CODES = {
 HEADERS = ('Validation', 'Name', 'State', 'Duration', 'Hosts', 'Reason')
 
 
-def exit_code(run):
+def exit_code(run: dict[str, Any]) -> int:
     """Return the exit code for how a run stands."""
     return _CODES.get(run['state'], common.FAILED)
 
 
-def outcomes(run):
+def outcomes(run: dict[str, Any]) -> common.Shown:
     """Return columns and rows of what has come of each validation."""
     rows = [
         (
@@ -37,6 +40,6 @@ def outcomes(run):
     return HEADERS, rows
 
 
-def counted(counts):
+def counted(counts: abc.Mapping[str, int]) -> str:
     """Return numbers by their names, as people read them."""
     return ', '.join(f'{count} {name}' for name, count in counts.items())

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``openstack deployment plan validation result list|show``."""
 
+import argparse
+
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import ways
@@ -12,14 +14,14 @@ class ListResults(common.Report):
 
     example = 'overcloud'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'plan', metavar='<plan>', nargs='?', help='Only those of a plan'
         )
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         core = ways.way(self.app.client_manager, True).validations
         found = core.results(parsed_args.plan)
         if not found:
@@ -57,7 +59,7 @@ class ShowResult(common.Report):
 
     example = '20261121T034228Z-00f2c40a check-ram'
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('run', metavar='<run>', help='The run')
         parser.add_argument(
@@ -73,7 +75,7 @@ class ShowResult(common.Report):
         )
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         core = ways.way(self.app.client_manager, True).validations
         if parsed_args.validation is None:
             run = core.result(parsed_args.run)
