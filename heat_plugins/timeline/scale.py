@@ -5,6 +5,7 @@ A stack is created within minutes and then runs a backup a night: drawn to
 scale, all of it would be dots.
 """
 
+import bisect
 from collections import abc
 import dataclasses
 import datetime
@@ -97,11 +98,14 @@ class Scale:
 
     def position(self, time: float) -> float:
         """Return where a time is, from 0 to 1."""
-        for one in self.stretches:
-            if time <= one.end:
-                share = (time - one.start) / one.seconds
-                return one.left + max(share, 0) * (one.right - one.left)
-        return 1.0
+        place = bisect.bisect_left(
+            self.stretches, time, key=lambda stretch: stretch.end
+        )
+        if place == len(self.stretches):
+            return 1.0
+        one = self.stretches[place]
+        share = (time - one.start) / one.seconds
+        return one.left + max(share, 0) * (one.right - one.left)
 
     def labels(self, characters: int) -> list[Label]:
         """Return the times that an axis so many characters long can show.

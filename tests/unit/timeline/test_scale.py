@@ -6,9 +6,21 @@ import itertools
 import testtools
 
 from heat_plugins.timeline import scale
+from tests.unit import growth
 from tests.unit.timeline import base
 
 NIGHT = 86400
+
+
+def test_the_position_of_a_time_is_not_sought_among_all_stretches():
+    growth.check(
+        lambda found: [found.position(one.start) for one in found.stretches],
+        lambda size: scale.Scale(
+            [(day * NIGHT, day * NIGHT + 1) for day in range(size)]
+        ),
+        start=2**6,
+        largest=2**14,
+    )
 
 
 class ScaleTest(testtools.TestCase):
