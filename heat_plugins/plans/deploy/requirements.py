@@ -23,6 +23,9 @@ SECTION: Final = 'required_validations'
 #: For so many seconds it counts that a group has passed.
 VALID: Final = 3600
 
+#: The most groups: of each a record is read.
+MOST: Final = 100
+
 _PREFIX = 'validated/'
 
 
@@ -40,7 +43,13 @@ def read(environment: environments.PlanEnvironment) -> tuple[str, ...]:
         raise errors.Invalid(
             f'{SECTION} of {environments.PATH} is no list of groups'
         )
-    return tuple(dict.fromkeys(found))
+    groups = tuple(dict.fromkeys(found))
+    if len(groups) > MOST:
+        raise errors.Invalid(
+            f'{SECTION} of {environments.PATH} names {len(groups)} groups; '
+            f'name at most {MOST}'
+        )
+    return groups
 
 
 def record(
@@ -63,7 +72,8 @@ def check(annex: annexes.Annex, plan: plans.Plan, now: float) -> None:
         if not (
             isinstance(found, dict)
             and found.get('content_hash') == plan.content_hash
-            and now - float(found.get('at') or 0) < VALID
+            and isinstance(at := found.get('at'), int | float)
+            and now - at < VALID
         ):
             raise errors.Refused(
                 f'The validations of group {group} have not passed for what '

@@ -11,7 +11,9 @@ from heat_plugins import pool as pools
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import parcels
 from heat_plugins.plans import errors
+from heat_plugins.plans.content import annex as annexes
 from heat_plugins.plans.deploy import deploying
+from heat_plugins.plans.deploy import requirements
 from heat_plugins.validations import inventory
 from heat_plugins.validations import ledger as ledgers
 from heat_plugins.validations import runs
@@ -561,8 +563,17 @@ class RequiredTest(OperationsTest):
         self.cloud.now += 3601
         self.refused()
 
+    def test_a_record_without_its_time_counts_as_none(self):
+        self.run_all()
+        plan = self.cloud.plans.load('plan')
+        annex = annexes.Annex(self.cloud.swift.store(), plan.container)
+        for at in ('soon', [], None):
+            requirements.record(annex, plan.content_hash, 'prep', at)
+            self.refused()
+
     def test_a_section_of_another_shape_is_refused(self):
-        for value in ('prep', '[1]', '{a: b}', '[""]'):
+        many = str([f'group{number}' for number in range(101)])
+        for value in ('prep', '[1]', '{a: b}', '[""]', many):
             text = f'template: root.yaml\nrequired_validations: {value}\n'
             given = fakes.fakes.content(
                 **{'plan-environment.yaml': text.encode()}
