@@ -145,14 +145,17 @@ def _compact(text: str, path: str) -> str:
 def _anew(text: str, path: str) -> str:
     """Return YAML that says the same, without comments and layout."""
     # By default references to one value stay references, so nothing grows.
-    written: str = yaml.dump(
-        texts.load(text, path),
-        Dumper=yaml.CSafeDumper,
-        default_flow_style=True,
-        sort_keys=False,
-        allow_unicode=True,
-        width=_LONGEST_LINE,
-    )
+    try:
+        written: str = yaml.dump(
+            texts.load(text, path),
+            Dumper=yaml.CSafeDumper,
+            default_flow_style=True,
+            sort_keys=False,
+            allow_unicode=True,
+            width=_LONGEST_LINE,
+        )
+    except UnicodeEncodeError as exc:
+        raise errors.BadFile(f'{path} holds half a character', path) from exc
     return written
 
 

@@ -171,6 +171,12 @@ class ResolveTest(testtools.TestCase):
         self.assertEqual({'n/stack', 'n/script'}, set(found.files))
         self.assertEqual('x: {get_file: nope}', found.files['n/script'])
 
+    def test_half_a_character_is_refused_by_the_name_of_its_file(self):
+        self.files['base.yaml'] = 'parameters: {a: "\\ud800", b: c.yaml}\n'
+        self.files['root.yaml'] += 'description: "\\ud800"\n# A comment\n'
+        error = self.assertRaises(errors.Invalid, self.resolve, 'base.yaml')
+        self.assertIn('yaml holds half a character', str(error))
+
     def test_each_file_is_fetched_once(self):
         self.files |= {
             'root.yaml': f'{ROOT}a: [{{type: a.yaml}}, {{type: ./a.yaml}}]',
