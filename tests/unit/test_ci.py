@@ -53,9 +53,10 @@ class RunTest(testtools.TestCase):
         code, output = self.run_ci(0)
         self.assertEqual(0, code)
         self.assertIn('make --no-print-directory test-production', output)
+        self.assertIn('make --no-print-directory test-rgw', output)
         self.assertNotIn('Not run', output)
         self.assertEqual(
-            ['2 of the tests tried once more', '140 passed, 7 failed'],
+            ['3 of the tests tried once more', '160 passed, 8 failed'],
             output.splitlines()[-2:],
         )
 
@@ -63,7 +64,11 @@ class RunTest(testtools.TestCase):
         _, output = self.run_ci(0)
         calls = [one for one in output.splitlines() if 'RERUNS=1' in one]
         self.assertEqual(
-            [('functional', '2'), ('test-production', '1')],
+            [
+                ('functional', '2'),
+                ('test-production', '1'),
+                ('test-rgw', '0'),
+            ],
             [(one.split()[2], one[-1]) for one in calls],
         )
 
@@ -75,8 +80,12 @@ class RunTest(testtools.TestCase):
     def test_packages_that_cannot_be_had_are_no_failure(self):
         code, output = self.run_ci(4)
         self.assertEqual(0, code)
-        self.assertIn('Not run, as its packages cannot be had', output)
-        self.assertNotIn('directory test-production', output)
+        for target in ('test-production', 'test-rgw'):
+            self.assertIn(
+                f'Not run, as its packages cannot be had: "make {target}"',
+                output,
+            )
+            self.assertNotIn(f'directory {target}', output)
         self.assertEqual('120 passed, 6 failed', output.splitlines()[-1])
 
     def test_an_installation_that_fails_is_a_failure(self):
