@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """OS::Mistral::Action."""
 
+from collections import abc
+from typing import Any
+
 from heat.common import exception
 from heat.common.i18n import _
 from heat.engine import attributes
@@ -11,6 +14,7 @@ from heat_plugins import foreign
 from heat_plugins.clients import mistral_errors
 from heat_plugins.mistral import service
 from heat_plugins.mistral.definitions import adhoc
+from heat_plugins.resources import mistral_calls
 from heat_plugins.resources import mistral_named
 
 LOG = foreign.logger(__name__)
@@ -100,7 +104,7 @@ class Action(mistral_named.MistralNamed):
         ),
     }
 
-    def validate(self):
+    def validate(self) -> None:
         """Validate as Heat does, then let Mistral look at the definition.
 
         :raises StackValidationFailed: if no action can be made of it.
@@ -127,7 +131,7 @@ class Action(mistral_named.MistralNamed):
             raise self.invalid(self.DEFINITION, exc) from exc
         self._ask_mistral(text, self.DEFINITION if definition else self.BASE)
 
-    def _ask_mistral(self, text, prop):
+    def _ask_mistral(self, text: str, prop: str) -> None:
         try:
             found = self.client().actions.validate(text)
         except Exception as exc:
@@ -143,7 +147,7 @@ class Action(mistral_named.MistralNamed):
         if not found.get('valid', True):
             raise self.invalid(prop, ' '.join(str(found['error']).split()))
 
-    def _spec(self, found):
+    def _spec(self, found: abc.Mapping[str, Any]) -> Any:
         if found[self.DEFINITION]:
             return adhoc.read(found[self.DEFINITION])
         return {name.replace('_', '-'): found[name] for name in self._PARTS}
@@ -151,10 +155,12 @@ class Action(mistral_named.MistralNamed):
     # What is done ---------------------------------------------------------
 
     @property
-    def _calls(self):
+    def _calls(self) -> Any:
         return self.client().actions
 
-    def precheck(self, patience, found):
+    def precheck(
+        self, patience: mistral_calls.Patience, found: abc.Mapping[str, Any]
+    ) -> None:
         """See whether the base is there: Mistral tells only as it runs."""
         base = adhoc.base_name(self._spec(found))
         if self.see(patience, base) is None:
@@ -162,12 +168,17 @@ class Action(mistral_named.MistralNamed):
                 f'there is no action "{base}" in Mistral to stand on.'
             )
 
-    def see(self, patience, name):
+    def see(self, patience: mistral_calls.Patience, name: str) -> Any:
         return self.look(
             patience, 'cannot see the action', self._calls.get, name
         )
 
-    def make(self, patience, name, found):
+    def make(
+        self,
+        patience: mistral_calls.Patience,
+        name: str,
+        found: abc.Mapping[str, Any],
+    ) -> Any:
         (row,) = self.ask(
             patience,
             'cannot make the action',
@@ -177,7 +188,12 @@ class Action(mistral_named.MistralNamed):
         )
         return row
 
-    def change(self, patience, name, found):
+    def change(
+        self,
+        patience: mistral_calls.Patience,
+        name: str,
+        found: abc.Mapping[str, Any],
+    ) -> None:
         self.ask(
             patience,
             'cannot change the action',
@@ -186,14 +202,15 @@ class Action(mistral_named.MistralNamed):
             scope=found[self.SCOPE],
         )
 
-    def remove(self, patience, name):
+    def remove(self, patience: mistral_calls.Patience, name: str) -> None:
         self.look(
             patience, 'cannot delete the action', self._calls.delete, name
         )
 
-    def matches(self, row, found):
-        return row.definition == adhoc.write(row.name, self._spec(found))
+    def matches(self, row: Any, found: abc.Mapping[str, Any]) -> bool:
+        written = adhoc.write(row.name, self._spec(found))
+        return bool(row.definition == written)
 
-    def _resolve_attribute(self, name):
+    def _resolve_attribute(self, name: str) -> Any:
         row = self.glance()
         return None if row is None else row.input

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """OS::Mistral::Environment."""
 
+from collections import abc
 import json
+from typing import Any
 
 from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import properties
 
 from heat_plugins.mistral.executions import outcome
+from heat_plugins.resources import mistral_calls
 from heat_plugins.resources import mistral_named
 
 
@@ -43,10 +46,10 @@ class Environment(mistral_named.MistralNamed):
     }
 
     @property
-    def _calls(self):
+    def _calls(self) -> Any:
         return self.client().environments
 
-    def _body(self, name, found):
+    def _body(self, name: str, found: abc.Mapping[str, Any]) -> dict[str, Any]:
         return {
             'name': name,
             # mistralclient sends an empty map as none.
@@ -55,12 +58,17 @@ class Environment(mistral_named.MistralNamed):
             'scope': found[self.SCOPE],
         }
 
-    def see(self, patience, name):
+    def see(self, patience: mistral_calls.Patience, name: str) -> Any:
         return self.look(
             patience, 'cannot see the environment', self._calls.get, name
         )
 
-    def make(self, patience, name, found):
+    def make(
+        self,
+        patience: mistral_calls.Patience,
+        name: str,
+        found: abc.Mapping[str, Any],
+    ) -> Any:
         return self.ask(
             patience,
             'cannot make the environment',
@@ -68,7 +76,12 @@ class Environment(mistral_named.MistralNamed):
             **self._body(name, found),
         )
 
-    def change(self, patience, name, found):
+    def change(
+        self,
+        patience: mistral_calls.Patience,
+        name: str,
+        found: abc.Mapping[str, Any],
+    ) -> None:
         self.ask(
             patience,
             'cannot change the environment',
@@ -76,14 +89,14 @@ class Environment(mistral_named.MistralNamed):
             **self._body(name, found),
         )
 
-    def remove(self, patience, name):
+    def remove(self, patience: mistral_calls.Patience, name: str) -> None:
         self.look(
             patience, 'cannot delete the environment', self._calls.delete, name
         )
 
-    def matches(self, row, found):
+    def matches(self, row: Any, found: abc.Mapping[str, Any]) -> bool:
         return outcome.mapping(row.variables) == (found[self.VARIABLES] or {})
 
-    def _resolve_attribute(self, name):
+    def _resolve_attribute(self, name: str) -> Any:
         row = self.glance()
         return None if row is None else outcome.mapping(row.variables)

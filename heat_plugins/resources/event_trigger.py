@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """OS::Mistral::EventTrigger."""
 
+from collections import abc
 import json
+from typing import Any
 
 from heat.common.i18n import _
 from heat.engine import constraints
@@ -99,16 +101,16 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
     # An update makes what is missing.
     always_replace_on_check_failed = False
 
-    def needs_replace_failed(self):
+    def needs_replace_failed(self) -> bool:
         return False
 
-    def _needs_update(self, *args, **kwargs):
+    def _needs_update(self, *args: Any, **kwargs: Any) -> Any:
         # What has failed half-way is done again.
         return super()._needs_update(*args, **kwargs) or (
             self.status == self.FAILED
         )
 
-    def validate(self):
+    def validate(self) -> None:
         """Validate as Heat does, then look whether the workflow is there.
 
         :raises StackValidationFailed: if no trigger can be made of it.
@@ -124,17 +126,24 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
 
     # What is done ---------------------------------------------------------
 
-    def handle_create(self):
+    def handle_create(self) -> mistral_calls.Patience:
         return mistral_calls.Patience()
 
-    def check_create_complete(self, patience):
+    def check_create_complete(self, patience: mistral_calls.Patience) -> bool:
         return self._make(patience, self.properties)
 
-    def handle_update(self, json_snippet, tmpl_diff, prop_diff):
+    def handle_update(
+        self,
+        json_snippet: Any,
+        tmpl_diff: Any,
+        prop_diff: abc.Mapping[str, Any],
+    ) -> tuple[mistral_calls.Patience, Any]:
         after = json_snippet.properties(self.properties_schema, self.context)
         return mistral_calls.Patience(), after
 
-    def check_update_complete(self, begun):
+    def check_update_complete(
+        self, begun: tuple[mistral_calls.Patience, Any]
+    ) -> bool:
         patience, after = begun
         if self._mine(patience) is None:
             return self._make(patience, after)
@@ -153,10 +162,10 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
         )
         return True
 
-    def handle_check(self):
+    def handle_check(self) -> mistral_calls.Patience:
         return mistral_calls.Patience()
 
-    def check_check_complete(self, patience):
+    def check_check_complete(self, patience: mistral_calls.Patience) -> bool:
         if self._mine(patience) is None:
             raise service.MistralError(
                 'the event trigger is not in Mistral any more; an update of '
@@ -164,10 +173,10 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
             )
         return True
 
-    def handle_delete(self):
+    def handle_delete(self) -> mistral_calls.Patience:
         return mistral_calls.Patience()
 
-    def check_delete_complete(self, patience):
+    def check_delete_complete(self, patience: mistral_calls.Patience) -> bool:
         identifier = self.resource_id
         if identifier is None and _BEGUN in self.data():
             identifier = self._begun(patience)
@@ -180,7 +189,7 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
             )
         return True
 
-    def _begun(self, patience):
+    def _begun(self, patience: mistral_calls.Patience) -> str | None:
         """Return the id of what was made, and the answer was lost."""
         try:
             values = self._values(patience, self.properties)
@@ -189,9 +198,11 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
         found = self._same(patience, self.properties, values)
         if found is None or not _matches(found, values):
             return None
-        return found.id
+        return str(found.id)
 
-    def _make(self, patience, found):
+    def _make(
+        self, patience: mistral_calls.Patience, found: abc.Mapping[str, Any]
+    ) -> bool:
         values = self._values(patience, found)
         row = self._same(patience, found, values)
         if row is None:
@@ -217,7 +228,9 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
         self.data_delete(_BEGUN)
         return True
 
-    def _values(self, patience, found):
+    def _values(
+        self, patience: mistral_calls.Patience, found: abc.Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Return what can be changed of a trigger, checked."""
         name, given, params = triggers.called(found[self.WORKFLOW])
         workflow = self.look(
@@ -241,10 +254,10 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
     # What is seen ---------------------------------------------------------
 
     @property
-    def _calls(self):
+    def _calls(self) -> Any:
         return self.client().event_triggers
 
-    def _mine(self, patience):
+    def _mine(self, patience: mistral_calls.Patience) -> Any:
         """Return the trigger, if it is there."""
         if self.resource_id is None:
             return None
@@ -255,7 +268,12 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
             self.resource_id,
         )
 
-    def _same(self, patience, found, values):
+    def _same(
+        self,
+        patience: mistral_calls.Patience,
+        found: abc.Mapping[str, Any],
+        values: abc.Mapping[str, Any],
+    ) -> Any:
         """Return the project's trigger for an event and a workflow."""
         rows = self.ask(
             patience,
@@ -275,9 +293,9 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
         return None
 
 
-def _matches(row, values):
+def _matches(row: Any, values: abc.Mapping[str, Any]) -> bool:
     """Say whether a trigger is as it was asked for."""
-    return (
+    return bool(
         row.name == values['name']
         and outcome.mapping(row.workflow_input) == values['workflow_input']
         and outcome.mapping(row.workflow_params) == values['workflow_params']
