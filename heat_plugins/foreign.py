@@ -21,8 +21,10 @@ import unicodedata
 LINE = 2000
 ELLIPSIS = '…'
 
-# The most characters of a line of a log: it may list many names.
+# The most characters of a line of a log: it may list many names; and of a
+# traceback, whose exception may quote all that a service has sent.
 _LOGGED = 8 * LINE
+_TRACEBACK = 4 * _LOGGED
 
 _BEYOND = re.compile('[\U00010000-\U0010ffff]')
 
@@ -107,7 +109,9 @@ class _Filter(logging.Filter):
         if record.exc_info and record.exc_info[0] is not None:
             found = ''.join(traceback.format_exception(*record.exc_info))
             # Indented, none of it can pass for a line of the log.
-            said += '\n' + textwrap.indent(block(found.rstrip()), '    ')
+            said += '\n' + textwrap.indent(
+                block(found.rstrip(), _TRACEBACK), '    '
+            )
             record.exc_info = None
         record.msg, record.args = said, None
         return True
@@ -121,9 +125,12 @@ def _shown(text: str, limit: int | None, kept: str) -> str:
         cut = len(text) > limit
         text = text[:limit]
     if not text.isprintable():
-        text = ''.join(
-            each if _is_harmless(each) or each in kept else _escaped(each)
-            for each in text
+        text = text.translate(
+            {
+                ord(each): _escaped(each)
+                for each in set(text)
+                if not (_is_harmless(each) or each in kept)
+            }
         )
     if limit is not None and (cut or len(text) > limit):
         return text[: max(limit - len(ELLIPSIS), 0)] + ELLIPSIS

@@ -7,6 +7,7 @@ import pathlib
 import pytest
 
 from heat_plugins import foreign
+from tests.unit import growth
 
 # What a terminal obeys, what turns text round, hides it or breaks a line,
 # and what cannot be written.
@@ -105,6 +106,21 @@ def test_a_traceback_is_made_safe_and_stays_apart_from_other_lines(logged):
     assert rest[0] == '    Traceback (most recent call last):'
     assert all(each.startswith('    ') for each in rest)
     assert rest[-1] == r'    INFO forged\x1b[2J'
+
+
+def test_a_traceback_has_a_limit(logged):
+    log, stream = logged
+    try:
+        raise ValueError('\x1b' * 10**6)
+    except ValueError:
+        log.exception('failed')
+    said = stream.getvalue()
+    assert 'in test_a_traceback_has_a_limit' in said
+    assert len(said) < 10**5
+
+
+def test_to_show_a_block_costs_no_more_than_its_size():
+    growth.check(foreign.block, lambda size: '\x1b\u202ea' * size)
 
 
 def test_a_logger_is_guarded_once(logged):
