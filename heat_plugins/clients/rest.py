@@ -24,6 +24,10 @@ from heat_plugins.clients import keystone
 # Nobody waits longer than this for the first byte of an answer.
 _TIMEOUT = 60.0
 
+# Levels of lists and maps in an answer: whoever masks or prints it goes
+# through it by recursion.
+_DEPTH = 200
+
 
 class Kind(enum.Enum):
     """What an answer, or the lack of one, means to whoever has asked."""
@@ -196,8 +200,14 @@ class Rest:
         if not answer.content:
             return None
         try:
-            return answer.json()
-        except (ValueError, RecursionError) as exc:
+            return bounds.read_json(answer.content, depth=_DEPTH)
+        except bounds.TooDeep as exc:
+            raise Failure(
+                Kind.REFUSED,
+                f'{name} answered {method} of {what}, and {exc}',
+                status,
+            ) from exc
+        except ValueError as exc:
             raise Failure(
                 Kind.REFUSED,
                 f'{name} answered {method} of {what} with what is not JSON',

@@ -199,3 +199,14 @@ class HeatTest(testtools.TestCase):
             errors.OrchestrationError, self.heat.create_config, draft
         )
         self.assertNotIn('s3cret', str(exc))
+
+    def test_an_answer_without_end_is_refused_before_it_is_gone_through(self):
+        deep = 'x'
+        for _ in range(300):
+            deep = [deep]
+        said = {'software_config': {'id': 'c', 'inputs': deep}}
+        self.answer('GET /software_configs/c', said)
+        exc = self.assertRaises(
+            errors.OrchestrationError, self.heat.config, 'c'
+        )
+        self.assertIn('nested more than 200 levels', str(exc))
