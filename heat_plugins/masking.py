@@ -73,6 +73,15 @@ def leaves(value: Any) -> abc.Iterator[str]:
         yield str(value)
 
 
+def work(value: Any, forms: int) -> int:
+    """Return what it takes to seek texts in a value; see `MOST_WORK`.
+
+    :param value: of JSON.
+    :param forms: how many texts are sought.
+    """
+    return sum(map(_weight, leaves(value))) * forms
+
+
 class Mask:
     """Masks secrets, and the signatures of URLs.
 

@@ -35,13 +35,20 @@ def marked(
 ) -> dict[str, Any]:
     """Return the options of a config, with the marks of its inputs.
 
+    All of the inputs is hidden where it would take too long to seek.
+
     :param secrets: the values of hidden parameters.
     """
+    inputs = list(inputs)
+    values = [one.get('value') for one in inputs]
+    is_sought = masking.work(values, len(secrets)) <= masking.MOST_WORK
     found = dict(options or {})
     found.pop(OPTION, None)
     marks = {}
     for one in inputs:
-        if places := _places(one.get('value'), secrets):
+        value = one.get('value')
+        places = _places(value, secrets) if is_sought else _whole(value)
+        if places:
             marks[str(one['name'])] = places
     return {**found, OPTION: marks} if marks else found
 

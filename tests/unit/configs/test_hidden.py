@@ -4,6 +4,7 @@ import pytest
 
 from heat_plugins import masking
 from heat_plugins.configs import hidden
+from tests.unit import growth
 
 SECRETS = {'hunter2', 'tok-en'}
 
@@ -77,3 +78,19 @@ def test_heats_own_password_is_always_hidden():
     inputs = given(deploy_password='of-the-server')
     assert masked('of-the-server', inputs, {}) == masking.MASK
     assert masked('of-the-server', None, None) == 'of-the-server'
+
+
+def test_inputs_are_hidden_whole_where_it_takes_too_long_to_seek():
+    secrets = [f'secret-{number}' for number in range(5000)]
+    few = [{'name': 'a', 'value': ['b'] * 10}]
+    assert hidden.marked({}, few, secrets) == {}
+    many = [{'name': 'a', 'value': ['b'] * 5000}, {'name': 'b', 'value': None}]
+    found = hidden.marked({}, many, secrets)
+    assert hidden.names(found) == ['a']
+    growth.check(
+        lambda size: hidden.marked(
+            {}, [{'name': 'a', 'value': ['b'] * size}], secrets
+        ),
+        int,
+        largest=2**16,
+    )
