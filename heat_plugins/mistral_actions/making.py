@@ -6,6 +6,7 @@ An action has the name, the arguments and the description of its operation.
 
 from collections import abc
 import inspect
+import re
 from typing import Any
 
 from mistral_lib import actions
@@ -15,6 +16,9 @@ from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.plans import codes
 from heat_plugins.plans import errors as plan_errors
 from heat_plugins.runs import errors as run_errors
+
+# A field of a docstring, with the lines that go on with it.
+_RAISES = re.compile(r'^:raises .*\n?(?:[ ]+.*\n?)*', re.MULTILINE)
 
 #: Calls the operation of a name, with a context of Mistral's and arguments.
 Call = abc.Callable[[Any, str, dict[str, Any]], Any]
@@ -88,8 +92,17 @@ class Maker:
             (_Action,),
             {
                 **self._shared,
-                '__doc__': inspect.getdoc(operation),
+                '__doc__': _description(operation),
                 '__init__': __init__,
                 '_operation': name,
             },
         )
+
+
+def _description(operation: object) -> str:
+    """Return an operation's docstring without the errors that it raises.
+
+    An action's result holds a code and a message in their place.
+    """
+    said = inspect.getdoc(operation) or ''
+    return _RAISES.sub('', said).rstrip()

@@ -16,6 +16,9 @@ def cut_down(self, tree, tools=('axe',), depth=1, *, tell=print):
     """Cut a tree down.
 
     :param tree: which.
+    :raises errors.Refused: it is too hard for the tools
+        that there are.
+    :returns: what is left.
     """
 
 
@@ -39,9 +42,15 @@ class MakingTest(testtools.TestCase):
             inspect_utils.get_arg_list(CutDown.__init__),
         )
         self.assertEqual(
-            'Cut a tree down.\n\n:param tree: which.',
+            'Cut a tree down.\n\n:param tree: which.\n:returns: what is left.',
             inspect_utils.get_docstring(CutDown),
         )
+
+    def test_the_errors_of_its_operation_are_no_part_of_what_it_is_for(self):
+        said = CutDown.__doc__
+        self.assertIn(':param tree: which.\n:returns: what is left.', said)
+        self.assertNotIn('raises', said)
+        self.assertNotIn('that there are', said)
 
     def test_its_arguments_are_its_attributes_and_nothing_else_is(self):
         self.assertEqual(
