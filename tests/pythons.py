@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run the tests under each Python that is supported and found.
 
-``pythons.py VERSION...``: the unit tests under each, and the functional tests
-of ``make test`` under the newest. Looks at PATH and at pyenv's versions. A
-version that is not found is named, and not a failure.
+``pythons.py [--unit-only] VERSION...``: the unit tests under each, and the
+functional tests of ``make test`` under the newest. Looks at PATH and at
+pyenv's versions. A version that is not found is named, and not a failure.
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,8 @@ import pathlib
 import shutil
 import subprocess
 import sys
+
+UNIT_ONLY = '--unit-only'
 
 
 def find(version: str) -> str | None:
@@ -30,14 +32,16 @@ def _is(program: str, version: str) -> bool:
     return done.stdout.decode().strip() == version
 
 
-def command(found: dict[str, str]) -> list[str]:
+def command(found: dict[str, str], unit_only: bool) -> list[str]:
     """Return the call of tox.
 
     :param found: paths of interpreters by version.
+    :param unit_only: whether the newest runs no functional tests either.
     """
     newest = max(found, key=lambda one: [int(n) for n in one.split('.')])
     names = [
-        f'py{one.replace(".", "")}{"-functional" if one == newest else ""}'
+        f'py{one.replace(".", "")}'
+        + ('-functional' if one == newest and not unit_only else '')
         for one in found
     ]
     return [
@@ -46,12 +50,15 @@ def command(found: dict[str, str]) -> list[str]:
     ]
 
 
-def main(versions: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
+    versions = [one for one in arguments if one != UNIT_ONLY]
     paths = {version: find(version) for version in versions}
     found = {version: path for version, path in paths.items() if path}
     code = 0
     if found:
-        code = subprocess.run(command(found)).returncode
+        code = subprocess.run(
+            command(found, UNIT_ONLY in arguments)
+        ).returncode
     for version in versions:
         if version not in found:
             print(

@@ -82,5 +82,7 @@ def test_the_newest_has_the_functional_tests_and_the_missing_is_named(
     (command,) = calls
     assert command[-1] == 'py398,py3101-functional'
     said = capsys.readouterr().out
+    pythons.main(['--unit-only', '3.98', '3.101'])
+    assert calls.pop()[-1] == 'py398,py3101'
     assert said.startswith('Not run: the tests under Python 3.99, ')
     assert len(said.splitlines()) == 1
