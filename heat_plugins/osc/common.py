@@ -350,6 +350,17 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def add_since(parser: argparse.ArgumentParser) -> None:
+    """Add the option that leaves out what ended before a time."""
+    parser.add_argument(
+        '--since',
+        metavar='<time>',
+        type=since,
+        help='Leave out what ended before: a time in UTC '
+        '(2026-11-20T22:00:00), or so long ago (30min, 12h, 7d)',
+    )
+
+
 def since(given: str) -> float:
     """Return the time that an option was given, in seconds since 1970."""
     ago = _AGO.fullmatch(given)

@@ -93,13 +93,7 @@ class ListRuns(_RunCommand):
             metavar='<server>',
             help='Only those on a server: path of its resource, or its ID',
         )
-        parser.add_argument(
-            '--since',
-            metavar='<time>',
-            type=common.since,
-            help='Leave out what ended before: a time in UTC '
-            '(2026-11-20T22:00:00), or so long ago (30min, 12h, 7d)',
-        )
+        common.add_since(parser)
         parser.add_argument(
             '--limit',
             metavar='<number>',

@@ -60,13 +60,7 @@ class ShowTimeline(common.Report):
             action='store_true',
             help='Show the other resources, too, such as servers',
         )
-        parser.add_argument(
-            '--since',
-            metavar='<time>',
-            type=common.since,
-            help='Leave out what ended before: a time in UTC '
-            '(2026-11-20T22:00:00), or so long ago (30min, 12h, 7d)',
-        )
+        common.add_since(parser)
         parser.add_argument(
             '--limit',
             metavar='<number>',
