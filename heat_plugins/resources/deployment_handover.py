@@ -15,6 +15,7 @@ from heat_plugins import foreign
 from heat_plugins.configs import actions
 from heat_plugins.configs import handover
 from heat_plugins.configs import hidden
+from heat_plugins.deployments import deliveries
 from heat_plugins.engine import hidden as engine_hidden
 from heat_plugins.engine import rows
 from heat_plugins.engine import server_policy
@@ -34,7 +35,7 @@ class HandOver:
     """The part of a deployment that gives a config to its server."""
 
     # What `transports` chose for the action at hand.
-    _signalling: transports.Signalling | None = None
+    _signalling: deliveries.Signalling | None = None
 
     # Heat's class asks these when it builds the inputs of a config.
 
@@ -333,7 +334,7 @@ class HandOver:
         """Say whether an input changes that is not to change in place."""
         before = self._inputs_before()
         # What it takes to be signalled is not made before it is needed.
-        self._signalling = transports.NOTHING
+        self._signalling = deliveries.NOTHING
         try:
             derived = self._build_derived_inputs(self.UPDATE, config)
         finally:

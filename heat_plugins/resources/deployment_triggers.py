@@ -6,6 +6,7 @@ from heat.common.i18n import _
 from heat.objects import software_config as config_objects
 
 from heat_plugins import foreign
+from heat_plugins.deployments import deliveries
 from heat_plugins.engine import deploying
 from heat_plugins.engine import following
 from heat_plugins.engine import rows
@@ -166,7 +167,7 @@ class Triggers(signallers.Signalled):
         if row is not None:
             return deploying.config(row.config)
         # What it takes to be signalled is not made: a run has its own.
-        self._signalling = transports.NOTHING
+        self._signalling = deliveries.NOTHING
         try:
             params = self._build_derived_config_params(
                 action, self._load_config()

@@ -20,11 +20,11 @@ from oslo_config import cfg
 
 from heat_plugins import config
 from heat_plugins import foreign
+from heat_plugins.deployments import deliveries
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
 from heat_plugins.objectstore import errors
-from heat_plugins.objectstore import keys
 from heat_plugins.signals import beginning
 from heat_plugins.signals import names
 from heat_plugins.signals import transport_names
@@ -42,51 +42,9 @@ class NoAnswer(exception.Error):
     """No answer could come back from a server, so it is handed nothing."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Signalling:
-    """How one action is signalled.
-
-    :ivar transport: one of `transport_names.NAMES`, neither AUTO nor
-        TEMP_URL_SIGNAL.
-    :ivar watched: whether the hub looks for the signal, rather than Heat's
-        own class.
-    :ivar object_name: where the signal will lie, for TEMP_URL_POLL.
-    :ivar url: the TempURL to PUT it to; it is a secret.
-    :ivar report_name: where a report that the server has begun would lie,
-        for TEMP_URL_POLL.
-    :ivar report_url: the TempURL for that.
-    :ivar signer: what has signed them.
-    :ivar timeout: in how many seconds the server has to answer.
-    """
-
-    transport: str
-    watched: bool = True
-    object_name: str | None = None
-    url: str | None = dataclasses.field(default=None, repr=False)
-    report_name: str | None = None
-    report_url: str | None = dataclasses.field(default=None, repr=False)
-    signer: keys.Signer | None = None
-    timeout: int | None = None
-
-    @property
-    def takes_reports(self) -> bool:
-        """Whether a report may come as a signal of the resource."""
-        return self.transport in transport_names.BY_SIGNAL
-
-    @property
-    def brings_reports(self) -> bool:
-        """Whether a server that is able to can report that it has begun.
-
-        Heat itself takes whatever lies in a Zaqar queue for the result.
-        """
-        return self.takes_reports or self.report_name is not None
-
-
-#: What is known of an action for which nothing has been made so far.
-NOTHING = Signalling(transport=transport_names.NO_SIGNAL)
-
-
-def choose(deployment: heat_types.Deployment, config_id: str) -> Signalling:
+def choose(
+    deployment: heat_types.Deployment, config_id: str
+) -> deliveries.Signalling:
     """Prepare the transport of one action of a deployment.
 
     :param deployment: the resource, with an id in the database.
@@ -204,13 +162,13 @@ class _Transport:
         self.deployment = deployment
         self.is_one_of_many = is_one_of_many
 
-    def prepare(self, config_id: str) -> Signalling:
+    def prepare(self, config_id: str) -> deliveries.Signalling:
         """Make what one action needs to be signalled.
 
         :raises Unusable: that is not possible here.
         """
         self.make()
-        return Signalling(transport=self.name)
+        return deliveries.Signalling(transport=self.name)
 
     def make(self) -> None:
         """Make what lasts as long as the deployment: users, keys, queues."""
@@ -269,20 +227,20 @@ class _ZaqarSignal(_Transport):
             return lacking
         return super().lacking(deployment)
 
-    def prepare(self, config_id: str) -> Signalling:
+    def prepare(self, config_id: str) -> deliveries.Signalling:
         with _unusable_if_fails():
             if lacking := self.lacking(self.deployment):
                 raise Unusable(lacking)
             _give_password(self.deployment)
             self.deployment._get_zaqar_signal_queue_id()
-        return Signalling(transport=self.name, watched=False)
+        return deliveries.Signalling(transport=self.name, watched=False)
 
 
 class _TempURLPoll(_Transport):
     name = transport_names.TEMP_URL_POLL
     service = ('object-store', 'swift')
 
-    def prepare(self, config_id: str) -> Signalling:
+    def prepare(self, config_id: str) -> deliveries.Signalling:
         hub = hub_for(self.deployment)
         refusal = hub.refusal if self.is_one_of_many else None
         if refusal is not None:
@@ -304,7 +262,7 @@ class _TempURLPoll(_Transport):
         name = names.signal(self.deployment.resource_id, config_id)
         report_name = beginning.object_name(name)
         expires = int(time.time()) + self._lifetime()
-        return Signalling(
+        return deliveries.Signalling(
             transport=self.name,
             object_name=name,
             url=signer.url(name, expires),

@@ -12,6 +12,7 @@ from keystoneauth1 import exceptions as ks_exceptions
 from oslo_config import cfg
 
 from heat_plugins import config
+from heat_plugins.deployments import deliveries
 from heat_plugins.engine import rows
 from heat_plugins.resources import transports
 from tests.unit import fake_swift
@@ -394,7 +395,7 @@ class TempURLTest(Case):
             )
 
     def test_a_url_is_not_for_everybody_to_read(self):
-        signalling = transports.Signalling(
+        signalling = deliveries.Signalling(
             transport='TEMP_URL_POLL', url='http://secret'
         )
         self.assertNotIn('secret', repr(signalling))

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a server is given for an action, and what is stored of that."""
+
+from collections import abc
+import dataclasses
+from typing import Any
+
+from heat_plugins import masking
+from heat_plugins.configs import actions
+from heat_plugins.configs import handover
+from heat_plugins.configs import hidden
+from heat_plugins.objectstore import keys
+from heat_plugins.runs import orchestration
+from heat_plugins.signals import transport_names
+
+#: The statuses of a row that engines write.
+COMPLETE, FAILED, IN_PROGRESS = 'COMPLETE', 'FAILED', 'IN_PROGRESS'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Source:
+    """The config that a template names, of which servers get derived ones.
+
+    :ivar config: what its author wrote.
+    :ivar outputs: those that it declares.
+    :ivar heats: the same in the form that Heat's own class derives from.
+    """
+
+    group: str | None
+    config: Any
+    outputs: abc.Sequence[abc.Mapping[str, Any]]
+    heats: Any = dataclasses.field(repr=False)
+
+    def tool(self, action: str) -> str | None:
+        """Return the name of the hook that runs it for an action."""
+        return handover.tool(self.group, self.config, action)
+
+    def runs(self, action: str, listed: abc.Collection[str]) -> bool:
+        """Say whether a server runs anything for an action.
+
+        :param listed: the actions that the deployment lists; a component
+            says for itself what it serves.
+        """
+        if self.group == actions.COMPONENT:
+            return actions.serves(self.group, self.config, action)
+        return action in listed
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Signalling:
+    """How one action is signalled.
+
+    :ivar transport: one of `transport_names.NAMES`, neither AUTO nor
+        TEMP_URL_SIGNAL.
+    :ivar watched: whether the hub polls for the signal, rather than Heat's
+        own class.
+    :ivar object_name: where the signal will lie, for TEMP_URL_POLL.
+    :ivar url: the TempURL to PUT it to; it is a secret.
+    :ivar report_name: where a report that the server has begun would lie,
+        for TEMP_URL_POLL.
+    :ivar report_url: the TempURL for that.
+    :ivar signer: what has signed them.
+    :ivar timeout: in how many seconds the server has to answer.
+    """
+
+    transport: str
+    watched: bool = True
+    object_name: str | None = None
+    url: str | None = dataclasses.field(default=None, repr=False)
+    report_name: str | None = None
+    report_url: str | None = dataclasses.field(default=None, repr=False)
+    signer: keys.Signer | None = None
+    timeout: int | None = None
+
+    @property
+    def takes_reports(self) -> bool:
+        """Whether a report may come as a signal of the resource."""
+        return self.transport in transport_names.BY_SIGNAL
+
+    @property
+    def brings_reports(self) -> bool:
+        """Whether a server that is able to can report that it has begun.
+
+        Heat itself takes whatever lies in a Zaqar queue for the result.
+        """
+        return self.takes_reports or self.report_name is not None
+
+
+#: What is known of an action for which nothing has been made so far.
+NOTHING = Signalling(transport=transport_names.NO_SIGNAL)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """A deployment as Heat stores it, with the config of its last action.
+
+    :ivar reading_project: the project whose stack users may read it, if any.
+    """
+
+    id: str
+    server_id: str
+    config: orchestration.Config
+    action: str
+    status: str
+    reason: str | None
+    outputs: abc.Mapping[str, Any] = dataclasses.field(repr=False)
+    input_values: abc.Mapping[str, Any] = dataclasses.field(repr=False)
+    reading_project: str | None
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether its action has not ended."""
+        return self.status == IN_PROGRESS
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The inputs that the server was given, by name."""
+        return {each['name']: each.get('value') for each in self.config.inputs}
+
+    @property
+    def mask(self) -> masking.Mask:
+        """What masks the hidden parts of its inputs."""
+        return hidden.mask(self.config.inputs, self.config.options)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """A config for a server, ready to be written.
+
+    :ivar config_id: the id that the derived config gets.
+    :ivar draft: the derived config, in the form that agents can take.
+    :ivar input_values: what Heat's API shows as those of the deployment.
+    :ivar reading_project: see `Row`.
+    :ivar before: what the server was given before; None if nothing.
+    """
+
+    deployment_id: str
+    server_id: str
+    config_id: str
+    action: str
+    draft: orchestration.Draft
+    input_values: abc.Mapping[str, Any] | None = dataclasses.field(repr=False)
+    signalling: Signalling
+    reading_project: str | None
+    before: Row | None
