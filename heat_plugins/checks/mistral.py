@@ -17,8 +17,8 @@ import requests
 from heat_plugins import bounds
 from heat_plugins import foreign
 from heat_plugins.checks import report
+from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import schedule
-from heat_plugins.mistral.triggers import triggers
 
 SERVICE_TYPE = 'workflowv2'
 
@@ -120,7 +120,11 @@ def _check_cron_triggers(
             f'{type(exc).__name__} as they are listed.'
         )
         return
-    due = triggers.time(rows[0].get('next_execution_time')) if rows else None
+    due = (
+        cron_triggers.time(rows[0].get('next_execution_time'))
+        if rows
+        else None
+    )
     if due is None:
         found.good(
             'Whether cron triggers fire is not known, as there is none.'

@@ -22,7 +22,7 @@ from heat_plugins.engine import hub
 from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.signals import names
+from heat_plugins.signals import signal_names
 
 #: Seconds that clocks may differ; what is measured has a resolution of one.
 CLOCK_TOLERANCE = 10
@@ -45,7 +45,7 @@ def temp_urls(way: store_module.Transport) -> upgradecheck.Result:
     """Make a container, send a body to a TempURL of it, and read it back."""
     found = report.Report()
     store = store_module.ObjectStore(way)
-    container = names.container(f'check-{uuid.uuid4().hex}')
+    container = signal_names.container(f'check-{uuid.uuid4().hex}')
     try:
         found.good(f'The object store is at {store.url}.')
         _check_account(found, store)
@@ -126,7 +126,7 @@ def _use(
         overlap=None,
     )
     signer = keeper.ensure(container)
-    name = names.signal('check', uuid.uuid4().hex)
+    name = signal_names.signal('check', uuid.uuid4().hex)
     answer = way.send(
         store_module.Request(
             method='PUT',

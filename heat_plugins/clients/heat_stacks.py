@@ -13,7 +13,7 @@ from heat_plugins.clients import failures
 from heat_plugins.clients import rest
 from heat_plugins.plans import errors
 from heat_plugins.plans.content import references
-from heat_plugins.plans.deploy import orchestration
+from heat_plugins.plans.deploy import plan_stacks
 
 # It is no matter for parameters whether this cloud has all services (Heat's
 # error 99001) that the plan's resources need.
@@ -58,7 +58,7 @@ class HeatStacks:
             region_name=region_name,
         )
 
-    def find(self, name: str) -> orchestration.Stack | None:
+    def find(self, name: str) -> plan_stacks.Stack | None:
         path = f'/stacks/{_quoted(name)}?resolve_outputs=false'
         try:
             answer = self._call('GET', path, f'stack {name}')
@@ -81,7 +81,7 @@ class HeatStacks:
 
     def replace(
         self,
-        stack: orchestration.Stack,
+        stack: plan_stacks.Stack,
         content: references.Resolved,
         *,
         tags: abc.Sequence[str],
@@ -94,7 +94,7 @@ class HeatStacks:
             _body(content, tags, timeout),
         )
 
-    def cancel(self, stack: orchestration.Stack) -> None:
+    def cancel(self, stack: plan_stacks.Stack) -> None:
         self._send(
             'POST',
             f'{_path(stack)}/actions',
@@ -115,7 +115,7 @@ class HeatStacks:
         self._send('POST', '/stacks/preview', f'stack {name}', body)
 
     def preview_replace(
-        self, stack: orchestration.Stack, content: references.Resolved
+        self, stack: plan_stacks.Stack, content: references.Resolved
     ) -> abc.Mapping[str, tuple[str, ...]]:
         answer = self._send(
             'PUT',
@@ -130,7 +130,7 @@ class HeatStacks:
         }
 
     def content(
-        self, stack: orchestration.Stack
+        self, stack: plan_stacks.Stack
     ) -> tuple[abc.Mapping[str, Any], abc.Mapping[str, Any], dict[str, str]]:
         path, what = _path(stack), f'of stack {stack.name}'
         return (
@@ -141,18 +141,18 @@ class HeatStacks:
         )
 
     def events(
-        self, stack: orchestration.Stack, after: str | None, limit: int
-    ) -> list[orchestration.Event]:
+        self, stack: plan_stacks.Stack, after: str | None, limit: int
+    ) -> list[plan_stacks.Event]:
         query = {'sort_dir': 'asc', 'limit': str(limit)}
         if after is not None:
             query['marker'] = after
         return [_event(one) for one in self._events(stack, query)]
 
-    def last_event(self, stack: orchestration.Stack) -> str | None:
+    def last_event(self, stack: plan_stacks.Stack) -> str | None:
         found = self._events(stack, {'sort_dir': 'desc', 'limit': '1'})
         return str(found[0]['id']) if found else None
 
-    def statuses(self, stack: orchestration.Stack) -> list[str]:
+    def statuses(self, stack: plan_stacks.Stack) -> list[str]:
         answer = self._call(
             'GET',
             f'{_path(stack)}/resources?nested_depth={_NESTED_DEPTH}',
@@ -161,7 +161,7 @@ class HeatStacks:
         return _names(answer['resources'], 'resource_status')
 
     def _events(
-        self, stack: orchestration.Stack, query: dict[str, str]
+        self, stack: plan_stacks.Stack, query: dict[str, str]
     ) -> list[Any]:
         query['nested_depth'] = str(_NESTED_DEPTH)
         path = f'{_path(stack)}/events?{parse.urlencode(query)}'
@@ -206,8 +206,8 @@ def _body(
     return body
 
 
-def _stack(found: abc.Mapping[str, Any]) -> orchestration.Stack:
-    return orchestration.Stack(
+def _stack(found: abc.Mapping[str, Any]) -> plan_stacks.Stack:
+    return plan_stacks.Stack(
         id=found['id'],
         name=found['stack_name'],
         status=found['stack_status'],
@@ -217,9 +217,9 @@ def _stack(found: abc.Mapping[str, Any]) -> orchestration.Stack:
     )
 
 
-def _event(found: abc.Mapping[str, Any]) -> orchestration.Event:
+def _event(found: abc.Mapping[str, Any]) -> plan_stacks.Event:
     links = {link['rel']: link['href'] for link in found['links']}
-    return orchestration.Event(
+    return plan_stacks.Event(
         id=found['id'],
         resource=found['resource_name'],
         physical_id=found.get('physical_resource_id') or '',
@@ -249,7 +249,7 @@ def _fail(exc: rest.Failure) -> NoReturn:
     raise failures.error(exc) from exc
 
 
-def _path(stack: orchestration.Stack) -> str:
+def _path(stack: plan_stacks.Stack) -> str:
     return f'/stacks/{_quoted(stack.name)}/{stack.id}'
 
 

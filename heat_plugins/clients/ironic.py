@@ -10,7 +10,7 @@ from keystoneauth1 import session as ks_session
 from heat_plugins.clients import failures
 from heat_plugins.clients import rest
 from heat_plugins.nodes import node
-from heat_plugins.nodes import protocols
+from heat_plugins.nodes import node_protocols
 from heat_plugins.plans import errors
 
 # The first that keeps the inventory of an inspection (Ironic 21.4).
@@ -69,7 +69,7 @@ class Baremetal:
     def update_node(
         self,
         uuid: str,
-        patch: protocols.Patch,
+        patch: node_protocols.Patch,
         *,
         reset_interfaces: bool = False,
     ) -> None:

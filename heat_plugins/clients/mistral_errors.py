@@ -12,9 +12,9 @@ from keystoneauth1 import exceptions
 from mistralclient.api import base
 
 from heat_plugins import bounds
-from heat_plugins.mistral import service
+from heat_plugins.mistral import workflow_service
 
-Kind = service.Kind
+Kind = workflow_service.Kind
 
 _BY_STATUS: Final = {
     404: Kind.MISSING,
@@ -33,7 +33,7 @@ _INNER: Final = re.compile(r'\(HTTP (\d{3})\)')
 _NOISE: Final = re.compile(r' ?\(Request-ID: [^)]{0,100}\)')
 
 
-def judge(error: Exception) -> service.MistralError | None:
+def judge(error: Exception) -> workflow_service.MistralError | None:
     """Judge an error of a call; None for what is none of Mistral's.
 
     Its text is one line.
@@ -44,23 +44,25 @@ def judge(error: Exception) -> service.MistralError | None:
         return answered(error.http_status, error.message)
     said = _line(error)
     if isinstance(error, exceptions.SSLError):
-        return service.MistralError(
+        return workflow_service.MistralError(
             'Mistral cannot be trusted; see ca_file in [clients_mistral] of '
             f'heat.conf: {said}'
         )
     # Sockets raise their own where a connection breaks off in the middle.
     if isinstance(error, exceptions.ConnectionError | OSError):
-        return service.MistralError(
+        return workflow_service.MistralError(
             f'Mistral does not answer: {said}', Kind.PASSING
         )
     if isinstance(error, exceptions.CatalogException):
-        return service.MistralError(f'this cloud has no Mistral: {said}')
+        return workflow_service.MistralError(
+            f'this cloud has no Mistral: {said}'
+        )
     if isinstance(error, exceptions.ClientException):
-        return service.MistralError(said)
+        return workflow_service.MistralError(said)
     return None
 
 
-def answered(status: Any, message: Any) -> service.MistralError:
+def answered(status: Any, message: Any) -> workflow_service.MistralError:
     """Judge an answer that is no success."""
     if isinstance(message, bytes):
         message = message[: 4 * bounds.TEXT].decode(errors='replace')
@@ -75,7 +77,9 @@ def answered(status: Any, message: Any) -> service.MistralError:
         kind = _BY_STATUS.get(int(inner[1]), Kind.REFUSED)
         if kind is Kind.MISSING:
             kind = Kind.REFUSED
-    return service.MistralError(f'Mistral answers {status}: {text}', kind)
+    return workflow_service.MistralError(
+        f'Mistral answers {status}: {text}', kind
+    )
 
 
 def _line(text: object) -> str:

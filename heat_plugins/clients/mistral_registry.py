@@ -12,7 +12,7 @@ from heat_plugins.clients import failures
 from heat_plugins.clients import rest
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.plans import errors
-from heat_plugins.plans import protocols
+from heat_plugins.plans import plan_protocols
 
 #: So many rows come in one answer.
 _ROWS: Final = 1000
@@ -42,7 +42,7 @@ class Registry:
             region_name=region_name,
         )
 
-    def create(self, record: protocols.Record) -> bool:
+    def create(self, record: plan_protocols.Record) -> bool:
         """See `protocols.Registry.create`."""
         body = {
             'name': record.name,
@@ -52,12 +52,12 @@ class Registry:
         answer = self._call('POST', '/environments', (409,), json=body)
         return answer is not None
 
-    def get(self, name: str) -> protocols.Record | None:
+    def get(self, name: str) -> plan_protocols.Record | None:
         """See `protocols.Registry.get`."""
         own = [row for row in self._named(name) if self._is_own(row)]
         return _record(own[0]) if own else None
 
-    def find(self) -> list[protocols.Record]:
+    def find(self) -> list[plan_protocols.Record]:
         """See `protocols.Registry.find`."""
         return [
             _record(row)
@@ -127,8 +127,8 @@ class Registry:
         return {} if found is None else found
 
 
-def _record(row: abc.Mapping[str, Any]) -> protocols.Record:
-    return protocols.Record(
+def _record(row: abc.Mapping[str, Any]) -> plan_protocols.Record:
+    return plan_protocols.Record(
         name=str(row['name']),
         description=str(row.get('description') or ''),
         values=outcome.mapping(row.get('variables')),

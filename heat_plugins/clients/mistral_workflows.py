@@ -6,7 +6,7 @@ import json
 from typing import Any, Final
 
 from heat_plugins.clients import mistral_errors
-from heat_plugins.mistral import service
+from heat_plugins.mistral import workflow_service
 from heat_plugins.mistral.executions import outcome
 
 #: So many names go into one URL.
@@ -17,7 +17,7 @@ _ROWS: Final = 1000
 
 
 class Workflows:
-    """The protocol :class:`~heat_plugins.mistral.service.Service`.
+    """The protocol :class:`~heat_plugins.mistral.workflow_service.Service`.
 
     :param client: what ``mistralclient.api.client.client()`` returns.
     :param project: the id of our project.
@@ -41,8 +41,10 @@ class Workflows:
             return None
         return str(answer.get('error') or 'it is not valid')
 
-    def find(self, names: Collection[str]) -> dict[str, service.Found]:
-        found: dict[str, service.Found] = {}
+    def find(
+        self, names: Collection[str]
+    ) -> dict[str, workflow_service.Found]:
+        found: dict[str, workflow_service.Found] = {}
         for value in _any_of(names):
             for row in _ask(
                 self._client.workflows.list,
@@ -53,7 +55,7 @@ class Workflows:
                 # A system's workflows belong to no project.
                 own = getattr(row, 'project_id', None) == self._project
                 if own or row.name not in found:
-                    found[row.name] = service.Found(
+                    found[row.name] = workflow_service.Found(
                         id=row.id, name=row.name, own=own
                     )
         return found
@@ -70,8 +72,8 @@ class Workflows:
     def has_book(self, name: str) -> bool:
         try:
             _ask(self._client.workbooks.get, name, self._namespace)
-        except service.MistralError as error:
-            if error.kind is not service.Kind.MISSING:
+        except workflow_service.MistralError as error:
+            if error.kind is not workflow_service.Kind.MISSING:
                 raise
             return False
         return True
@@ -150,9 +152,11 @@ class Workflows:
         )
         return found[:limit]
 
-    def begun(self, names: Collection[str]) -> Iterator[service.Begun]:
+    def begun(
+        self, names: Collection[str]
+    ) -> Iterator[workflow_service.Begun]:
         for row in self._executions(names, nulls='task_execution_id'):
-            yield service.Begun(
+            yield workflow_service.Begun(
                 id=row.id,
                 state=row.state,
                 by_trigger=_by_trigger(getattr(row, 'description', None)),

@@ -6,7 +6,7 @@ from typing import Final
 
 from heat_plugins import bounds
 from heat_plugins import foreign
-from heat_plugins.configs import findings
+from heat_plugins.configs import config_problems
 
 #: Seconds after which an unknown hook may be why a server does not answer:
 #: agents poll every 30 s.
@@ -77,9 +77,9 @@ def _near(tool: str, known: Collection[str]) -> str | None:
 def check_tool(
     tool: str,
     where: str,
-    nameless: findings.Severity,
+    nameless: config_problems.Severity,
     known: Collection[str] = HOOKS,
-) -> Iterator[findings.Problem]:
+) -> Iterator[config_problems.Problem]:
     """Yield what is wrong with the name of a hook.
 
     :param nameless: how much it matters that it can be no hook at all.
@@ -87,7 +87,7 @@ def check_tool(
     """
     hook = name_of(tool)
     if not hook:
-        yield findings.Problem(
+        yield config_problems.Problem(
             severity=nameless,
             code='impossible-tool',
             where=where,
@@ -96,10 +96,10 @@ def check_tool(
         )
     elif hook not in known:
         is_near = _near(tool, known) is not None
-        yield findings.Problem(
-            severity=findings.Severity.WARNING
+        yield config_problems.Problem(
+            severity=config_problems.Severity.WARNING
             if is_near
-            else findings.Severity.NOTE,
+            else config_problems.Severity.NOTE,
             code='unknown-tool',
             where=where,
             message=warning(tool, known),
@@ -108,14 +108,14 @@ def check_tool(
 
 def check_script(
     tool: str, config: object, where: str
-) -> Iterator[findings.Problem]:
+) -> Iterator[config_problems.Problem]:
     """Yield what keeps a script from starting, if it is one."""
     if name_of(tool) != SCRIPT or not isinstance(config, (str, type(None))):
         return
     first = (config or '').split('\n', 1)[0]
     if not first.startswith('#!'):
-        yield findings.Problem(
-            severity=findings.Severity.WARNING,
+        yield config_problems.Problem(
+            severity=config_problems.Severity.WARNING,
             code='no-interpreter',
             where=where,
             message='heat-agents runs a script as a program of its own, '
@@ -123,8 +123,8 @@ def check_script(
             'characters are "#!", as in "#!/bin/sh".',
         )
     elif first.endswith('\r'):
-        yield findings.Problem(
-            severity=findings.Severity.WARNING,
+        yield config_problems.Problem(
+            severity=config_problems.Severity.WARNING,
             code='carriage-returns',
             where=where,
             message='the script has Windows line ends, so that the server '

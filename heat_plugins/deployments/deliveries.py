@@ -8,7 +8,7 @@ from typing import Any
 from heat_plugins import masking
 from heat_plugins.configs import actions
 from heat_plugins.configs import handover
-from heat_plugins.configs import hidden
+from heat_plugins.configs import hidden_inputs
 from heat_plugins.objectstore import keys
 from heat_plugins.runs import orchestration
 from heat_plugins.signals import transport_names
@@ -120,7 +120,7 @@ class Row:
     @property
     def mask(self) -> masking.Mask:
         """What masks the hidden parts of its inputs."""
-        return hidden.mask(self.config.inputs, self.config.options)
+        return hidden_inputs.mask(self.config.inputs, self.config.options)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

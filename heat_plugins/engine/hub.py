@@ -34,7 +34,7 @@ from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import probes
 from heat_plugins.objectstore import sharing
 from heat_plugins.signals import arrivals
-from heat_plugins.signals import names
+from heat_plugins.signals import signal_names
 from heat_plugins.signals import watcher
 
 LOG = foreign.logger(__name__)
@@ -114,7 +114,7 @@ class Hub(account.Account):
     def __init__(self, root_stack_id: str) -> None:
         super().__init__(root_stack_id)
         options = cfg.CONF.heat_plugins
-        self.container = names.container(root_stack_id)
+        self.container = signal_names.container(root_stack_id)
         self.watcher = watcher.Watcher(
             self,
             watcher.Pace(

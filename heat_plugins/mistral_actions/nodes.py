@@ -15,14 +15,14 @@ from heat_plugins.clients import ironic
 from heat_plugins.mistral_actions import making
 from heat_plugins.mistral_actions import plans
 from heat_plugins.mistral_actions import sessions
-from heat_plugins.nodes import operations
+from heat_plugins.nodes import node_operations
 
 
-def core(context: Any) -> operations.Operations:
+def core(context: Any) -> node_operations.Operations:
     """Return the core, with the credentials of a context."""
     session = sessions.session(context.security)
     options = sessions.options(context.security)
-    return operations.Operations(
+    return node_operations.Operations(
         ironic.Baremetal(session, **options), plans.store(context)
     )
 
@@ -33,9 +33,9 @@ def _call(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
 
 _action = making.Maker(__name__, _call)
 
-List = _action(operations.Operations.list)
-Register = _action(operations.Operations.register)
-Begin = _action(operations.Operations.begin)
-Step = _action(operations.Operations.step)
-Abort = _action(operations.Operations.abort)
-Summaries = _action(operations.Operations.summaries)
+List = _action(node_operations.Operations.list)
+Register = _action(node_operations.Operations.register)
+Begin = _action(node_operations.Operations.begin)
+Step = _action(node_operations.Operations.step)
+Abort = _action(node_operations.Operations.abort)
+Summaries = _action(node_operations.Operations.summaries)

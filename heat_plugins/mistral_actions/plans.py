@@ -23,8 +23,8 @@ from heat_plugins.mistral_actions import making
 from heat_plugins.mistral_actions import sessions
 from heat_plugins.objectstore import parcels
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.plans import operations
-from heat_plugins.plans import service
+from heat_plugins.plans import plan_operations
+from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import rendering
 
 CONF = cfg.CONF
@@ -41,14 +41,14 @@ def store(context: Any) -> store_module.ObjectStore:
 
 def core(
     context: Any, objects: store_module.ObjectStore
-) -> operations.Operations:
+) -> plan_operations.Operations:
     """Return the core, with the credentials of a context."""
     session = sessions.session(context.security)
     options = sessions.options(context.security)
     stacks = heat_stacks.HeatStacks(session, **options)
     registry = mistral_registry.Registry(session, **options)
-    plans = service.Plans(objects, registry, stacks, limits=limits())
-    return operations.Operations(plans, objects, stacks)
+    plans = plan_service.Plans(objects, registry, stacks, limits=limits())
+    return plan_operations.Operations(plans, objects, stacks)
 
 
 def limits() -> rendering.Limits:
@@ -70,19 +70,19 @@ def _call(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
 
 _action = making.Maker(__name__, _call)
 
-Create = _action(operations.Operations.create)
-Update = _action(operations.Operations.update)
-Delete = _action(operations.Operations.delete)
-List = _action(operations.Operations.list)
-Show = _action(operations.Operations.show)
-GetCapabilities = _action(operations.Operations.get_capabilities)
-UpdateCapabilities = _action(operations.Operations.update_capabilities)
-GetParameters = _action(operations.Operations.get_parameters)
-UpdateParameters = _action(operations.Operations.update_parameters)
-ListRoles = _action(operations.Operations.list_roles)
-Preview = _action(operations.Operations.preview)
-Start = _action(operations.Operations.start)
-Look = _action(operations.Operations.look)
-Status = _action(operations.Operations.status)
-Cancel = _action(operations.Operations.cancel)
-Diff = _action(operations.Operations.diff)
+Create = _action(plan_operations.Operations.create)
+Update = _action(plan_operations.Operations.update)
+Delete = _action(plan_operations.Operations.delete)
+List = _action(plan_operations.Operations.list)
+Show = _action(plan_operations.Operations.show)
+GetCapabilities = _action(plan_operations.Operations.get_capabilities)
+UpdateCapabilities = _action(plan_operations.Operations.update_capabilities)
+GetParameters = _action(plan_operations.Operations.get_parameters)
+UpdateParameters = _action(plan_operations.Operations.update_parameters)
+ListRoles = _action(plan_operations.Operations.list_roles)
+Preview = _action(plan_operations.Operations.preview)
+Start = _action(plan_operations.Operations.start)
+Look = _action(plan_operations.Operations.look)
+Status = _action(plan_operations.Operations.status)
+Cancel = _action(plan_operations.Operations.cancel)
+Diff = _action(plan_operations.Operations.diff)

@@ -9,19 +9,19 @@ from heat_plugins.mistral_actions import making
 from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import sessions
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.runs import operations
-from heat_plugins.runs import service
+from heat_plugins.runs import run_operations
+from heat_plugins.runs import run_service
 
 
-def core(context: Any) -> operations.Operations:
+def core(context: Any) -> run_operations.Operations:
     """Return the core, with the credentials of an action's context."""
     security = context.security
     session = sessions.session(security)
     options = sessions.options(security)
     who = sessions.user_name(session)
     execution = context.execution.workflow_execution_id
-    return operations.Operations(
-        service.Runs(
+    return run_operations.Operations(
+        run_service.Runs(
             heat.Heat(session, **options),
             store_module.ObjectStore(
                 swift.KeystoneTransport(session, **options)
@@ -41,6 +41,6 @@ def _call(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
 
 _action = making.Maker(__name__, _call, report=results.error)
 
-Trigger = _action(operations.Operations.trigger)
-Show = _action(operations.Operations.show)
-Cancel = _action(operations.Operations.cancel)
+Trigger = _action(run_operations.Operations.trigger)
+Show = _action(run_operations.Operations.show)
+Cancel = _action(run_operations.Operations.cancel)

@@ -23,21 +23,21 @@ from heat_plugins.mistral_actions import making
 from heat_plugins.mistral_actions import plans
 from heat_plugins.mistral_actions import sessions
 from heat_plugins.plans import errors
-from heat_plugins.plans import service
-from heat_plugins.validations import operations
+from heat_plugins.plans import plan_service
+from heat_plugins.validations import validation_operations
 
 CONF = cfg.CONF
 
 
-def core(context: Any) -> operations.Operations:
+def core(context: Any) -> validation_operations.Operations:
     """Return the core, with the credentials of a context."""
     session = sessions.session(context.security)
     options = sessions.options(context.security)
     objects = plans.store(context)
     stacks = heat_stacks.HeatStacks(session, **options)
     registry = mistral_registry.Registry(session, **options)
-    return operations.Operations(
-        service.Plans(objects, registry, stacks),
+    return validation_operations.Operations(
+        plan_service.Plans(objects, registry, stacks),
         objects,
         stacks,
         heat_servers.HeatServers(session, **options),
@@ -83,9 +83,9 @@ def _abandoned(context: Any) -> abc.Callable[[], bool]:
 
 _action = making.Maker(__name__, _call)
 
-List = _action(operations.Operations.list)
-Required = _action(operations.Operations.required)
-Stop = _action(operations.Operations.stop)
-Results = _action(operations.Operations.results)
-Result = _action(operations.Operations.result)
-Run = making.Maker(__name__, _run)(operations.Operations.run)
+List = _action(validation_operations.Operations.list)
+Required = _action(validation_operations.Operations.required)
+Stop = _action(validation_operations.Operations.stop)
+Results = _action(validation_operations.Operations.results)
+Result = _action(validation_operations.Operations.result)
+Run = making.Maker(__name__, _run)(validation_operations.Operations.run)

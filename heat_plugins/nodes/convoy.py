@@ -14,7 +14,7 @@ from typing import Any
 
 from heat_plugins.nodes import moves
 from heat_plugins.nodes import node
-from heat_plugins.nodes import protocols
+from heat_plugins.nodes import node_protocols
 from heat_plugins.plans import errors
 
 #: The most nodes on their way at a time: what DHCP and TFTP bear.
@@ -106,7 +106,7 @@ class Escort:
 
     def __init__(
         self,
-        baremetal: protocols.Baremetal,
+        baremetal: node_protocols.Baremetal,
         *,
         clock: abc.Callable[[], float] = time.time,
     ) -> None:

@@ -5,7 +5,7 @@ from collections import abc
 import time
 from typing import Any
 
-from heat_plugins.nodes import operations
+from heat_plugins.nodes import node_operations
 from heat_plugins.plans import errors
 
 Report = dict[str, Any]
@@ -39,7 +39,7 @@ class Leader:
 
     def __init__(
         self,
-        core: operations.Operations,
+        core: node_operations.Operations,
         *,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:

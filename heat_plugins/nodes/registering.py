@@ -18,7 +18,7 @@ from heat_plugins.nodes import changes
 from heat_plugins.nodes import matching
 from heat_plugins.nodes import moves
 from heat_plugins.nodes import node
-from heat_plugins.nodes import protocols
+from heat_plugins.nodes import node_protocols
 from heat_plugins.plans import errors
 
 _Result = TypeVar('_Result')
@@ -82,7 +82,7 @@ class Registrar:
 
     def __init__(
         self,
-        baremetal: protocols.Baremetal,
+        baremetal: node_protocols.Baremetal,
         *,
         pool: pools.Pool | None = None,
         wait: float = 0.5,

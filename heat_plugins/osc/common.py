@@ -25,7 +25,7 @@ from heat_plugins.osc import progress
 from heat_plugins.plans import errors as plan_errors
 from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
-from heat_plugins.runs import service as services
+from heat_plugins.runs import run_service as services
 from heat_plugins.timeline import events
 
 #: What a command shows: names of columns, and rows or a `One`.

@@ -9,14 +9,16 @@ from typing import Any
 from heat_plugins.clients import mistral_executions
 from heat_plugins.content import sources
 from heat_plugins.nodes import leading
-from heat_plugins.nodes import operations as node_operations
+from heat_plugins.nodes import node_operations as node_operations
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.osc import progress
-from heat_plugins.plans import operations as plan_operations
+from heat_plugins.plans import plan_operations as plan_operations
 from heat_plugins.plans.deploy import attending
-from heat_plugins.plans.deploy import following
-from heat_plugins.validations import operations as validation_operations
+from heat_plugins.plans.deploy import stack_following
 from heat_plugins.validations import origins
+from heat_plugins.validations import (
+    validation_operations as validation_operations,
+)
 
 Report = dict[str, Any]
 
@@ -124,8 +126,8 @@ class Local:
 
     def _follower(
         self, plan: str, stack_id: str, **more: Any
-    ) -> following.Follower:
-        return following.Follower(
+    ) -> stack_following.Follower:
+        return stack_following.Follower(
             self.plans.stacks,
             stack_id,
             mask=self.plans.deployer.mask(plan),

@@ -18,7 +18,7 @@ from rich import progress
 from rich import table
 
 from heat_plugins import foreign
-from heat_plugins.plans.deploy import following
+from heat_plugins.plans.deploy import stack_following
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import summary
 
@@ -217,7 +217,7 @@ class Deployment:
         for warning in warnings:
             self._display.say(f'Warning: {warning}')
 
-    def changed(self, found: following.Progress) -> None:
+    def changed(self, found: stack_following.Progress) -> None:
         """Show a `following.Progress`."""
         for failure in found.failures[self._failures :]:
             self._display.say(failure)

@@ -20,7 +20,7 @@ from heat_plugins.osc import local_way
 from heat_plugins.osc import progress
 from heat_plugins.plans import errors
 from heat_plugins.plans.deploy import attending
-from heat_plugins.validations import ledger
+from heat_plugins.validations import validation_ledger
 
 LOG = foreign.logger(__name__)
 
@@ -217,7 +217,7 @@ class Remote(local_way.Local):
         **options: Any,
     ) -> local_way.Report:
         at = time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())
-        run_id = ledger.new_id(at)
+        run_id = validation_ledger.new_id(at)
         arguments = {**source, **options, 'run_id': run_id}
         secrets = arguments.pop('secrets')
         with contextlib.ExitStack() as uploads:

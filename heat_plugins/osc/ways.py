@@ -16,14 +16,16 @@ from heat_plugins.clients import mistral_executions
 from heat_plugins.clients import mistral_registry
 from heat_plugins.clients import rest
 from heat_plugins.clients import swift
-from heat_plugins.nodes import operations as node_operations
+from heat_plugins.nodes import node_operations as node_operations
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.osc import local_way
 from heat_plugins.osc import remote_way
 from heat_plugins.plans import local as local_names
-from heat_plugins.plans import operations as plan_operations
-from heat_plugins.plans import service
-from heat_plugins.validations import operations as validation_operations
+from heat_plugins.plans import plan_operations as plan_operations
+from heat_plugins.plans import plan_service
+from heat_plugins.validations import (
+    validation_operations as validation_operations,
+)
 
 LOG = foreign.logger(__name__)
 
@@ -51,7 +53,7 @@ def way(manager: Any, local: bool) -> local_way.Local:
         names: Any = local_names.Names(store)
     else:
         names = mistral_registry.Registry(session, **options)
-    plans = service.Plans(store, names, stacks)
+    plans = plan_service.Plans(store, names, stacks)
     return (local_way.Local if local else remote_way.Remote)(
         store=store,
         plans=plan_operations.Operations(plans, store, stacks),

@@ -13,7 +13,7 @@ from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import errors
-from heat_plugins.plans import protocols
+from heat_plugins.plans import plan_protocols
 
 #: What the name of the container with an object of each name begins with.
 CONTAINER: Final = 'heat-plugins-plan-names'
@@ -45,7 +45,7 @@ class Names:
         self._sleep = sleep
         self._container = containers.Own(store, CONTAINER)
 
-    def create(self, record: protocols.Record) -> bool:
+    def create(self, record: plan_protocols.Record) -> bool:
         """See `protocols.Registry.create`."""
         body = json.dumps(
             {'description': record.description, 'values': dict(record.values)}
@@ -62,12 +62,12 @@ class Names:
             self._store, container, name, body, sleep=self._sleep
         )
 
-    def get(self, name: str) -> protocols.Record | None:
+    def get(self, name: str) -> plan_protocols.Record | None:
         """See `protocols.Registry.get`."""
         try:
             body = self._store.get_object(self._container.name, name, _LIMIT)
             found = bounds.read_json(body)
-            return protocols.Record(
+            return plan_protocols.Record(
                 name=name,
                 description=str(found['description']),
                 values=dict(found['values']),
@@ -85,7 +85,7 @@ class Names:
                 'record of a plan; delete it'
             ) from exc
 
-    def find(self) -> list[protocols.Record]:
+    def find(self) -> list[plan_protocols.Record]:
         """See `protocols.Registry.find`."""
         try:
             entries = self._store.list_objects(

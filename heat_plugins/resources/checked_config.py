@@ -13,16 +13,16 @@ from oslo_config import cfg
 from heat_plugins import bounds
 from heat_plugins import config
 from heat_plugins import foreign
-from heat_plugins.configs import checking
-from heat_plugins.configs import findings
+from heat_plugins.configs import config_checking
+from heat_plugins.configs import config_problems
 
 LOG = foreign.logger(__name__)
 
 config.register_opts(cfg.CONF)
 
 _LOGGED = {
-    findings.Severity.WARNING: LOG.warning,
-    findings.Severity.NOTE: LOG.debug,
+    config_problems.Severity.WARNING: LOG.warning,
+    config_problems.Severity.NOTE: LOG.debug,
 }
 
 
@@ -42,7 +42,7 @@ class CheckedConfig:
 
         :raises StackValidationFailed: naming everything that cannot work.
         """
-        problems = checking.check(
+        problems = config_checking.check(
             **self.described(), known_hooks=cfg.CONF.heat_plugins.known_hooks
         )
         for severity, log in _LOGGED.items():
@@ -58,7 +58,9 @@ class CheckedConfig:
                     },
                 )
         errors = [
-            str(p) for p in problems if p.severity is findings.Severity.ERROR
+            str(p)
+            for p in problems
+            if p.severity is config_problems.Severity.ERROR
         ]
         if errors:
             template = self.stack.t
@@ -79,7 +81,7 @@ class CheckedConfig:
         """
         found = self.known_properties()
         return {
-            'group': found.get(self.GROUP, checking.UNGROUPED),
+            'group': found.get(self.GROUP, config_checking.UNGROUPED),
             'config': found.get(self.CONFIG),
             'inputs': found.get(self.INPUTS),
             'outputs': found.get(self.OUTPUTS),
@@ -98,9 +100,9 @@ class CheckedConfig:
                 needed.action == resource.Resource.INIT
                 for needed in function.dependencies(value)
             ):
-                return findings.UNKNOWN
+                return config_problems.UNKNOWN
             resolved = function.resolve(value, nullable=True)
-            return findings.UNKNOWN if resolved is None else resolved
+            return config_problems.UNKNOWN if resolved is None else resolved
         if isinstance(value, Mapping):
             known = ((k, self._known(v)) for k, v in value.items())
             return {k: v for k, v in known if v is not Ellipsis}

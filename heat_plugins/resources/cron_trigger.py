@@ -10,8 +10,8 @@ from heat.engine import constraints
 from heat.engine import properties
 from heat.engine.resources.openstack.mistral import cron_trigger
 
+from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import schedule
-from heat_plugins.mistral.triggers import triggers
 from heat_plugins.resources import mistral_calls
 from heat_plugins.resources import trigger_change
 from heat_plugins.resources import trigger_steps
@@ -143,8 +143,8 @@ class CronTrigger(mistral_calls.TrustingCalls, _Base):
         """
         super().validate()
         try:
-            found = triggers.called(self.properties[self.WORKFLOW])
-        except triggers.Refused as exc:
+            found = cron_triggers.called(self.properties[self.WORKFLOW])
+        except cron_triggers.Refused as exc:
             if not self.pending(self.WORKFLOW):
                 raise self.invalid(self.WORKFLOW, exc) from exc
             found = None
@@ -175,10 +175,10 @@ class CronTrigger(mistral_calls.TrustingCalls, _Base):
                 f'a first time alone is one run; {count} runs need a pattern.',
             )
 
-    def _wanted(self, found: abc.Mapping[str, Any]) -> triggers.Order:
+    def _wanted(self, found: abc.Mapping[str, Any]) -> cron_triggers.Order:
         """Return what properties ask for."""
-        name, given, params = triggers.called(found[self.WORKFLOW])
-        return triggers.Order(
+        name, given, params = cron_triggers.called(found[self.WORKFLOW])
+        return cron_triggers.Order(
             name=found[self.NAME] or self.physical_resource_name(),
             workflow=name,
             input=given,
@@ -236,13 +236,13 @@ class CronTrigger(mistral_calls.TrustingCalls, _Base):
     ) -> bool:
         return removal is None or removal.step()
 
-    def _before(self) -> triggers.Order | None:
+    def _before(self) -> cron_triggers.Order | None:
         """Return what the trigger was made from, by Heat's own class too."""
         if self.resource_id is None:
             return None
         try:
             return self._wanted(self.properties)
-        except (triggers.Refused, ValueError):
+        except (cron_triggers.Refused, ValueError):
             return None
 
     # What is seen ---------------------------------------------------------

@@ -9,7 +9,7 @@ from heat_plugins.resources import signal_events
 from heat_plugins.resources import signallers
 from heat_plugins.resources import transports
 from heat_plugins.runs import errors
-from heat_plugins.runs.start import triggers
+from heat_plugins.runs.start import trigger_signals
 
 # What Heat does first in the stack of the members, and what it does last.
 _FIRST = 'before_all_members'
@@ -71,7 +71,7 @@ class GroupMixin(signallers.Signalled):
 
     def handle_signal(self, details):
         """Start a run on each member; each says what became of its own."""
-        wanted = triggers.read(details)
+        wanted = trigger_signals.read(details)
         if wanted is None:
             raise signal_events.not_triggered(
                 self,

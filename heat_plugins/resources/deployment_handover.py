@@ -14,9 +14,9 @@ from oslo_db import exception as db_exception
 from heat_plugins import foreign
 from heat_plugins.configs import actions
 from heat_plugins.configs import handover
-from heat_plugins.configs import hidden
+from heat_plugins.configs import hidden_inputs
 from heat_plugins.deployments import deliveries
-from heat_plugins.engine import hidden as engine_hidden
+from heat_plugins.engine import hidden_parameters as engine_hidden
 from heat_plugins.engine import rows
 from heat_plugins.engine import server_policy
 from heat_plugins.engine import servers
@@ -224,7 +224,7 @@ class HandOver:
                 'tenant': self.context.project_id,
             },
         )
-        wait.mask = hidden.mask(
+        wait.mask = hidden_inputs.mask(
             params[rpc_api.SOFTWARE_CONFIG_INPUTS],
             params[rpc_api.SOFTWARE_CONFIG_OPTIONS],
         )
@@ -303,7 +303,7 @@ class HandOver:
             [*inputs, *self._inputs_about(self._signalling)],
             self._tool(action, params),
         )
-        params[rpc_api.SOFTWARE_CONFIG_OPTIONS] = hidden.marked(
+        params[rpc_api.SOFTWARE_CONFIG_OPTIONS] = hidden_inputs.marked(
             params[rpc_api.SOFTWARE_CONFIG_OPTIONS],
             params[rpc_api.SOFTWARE_CONFIG_INPUTS],
             engine_hidden.values(self.stack),

@@ -12,7 +12,7 @@ from heat.objects import software_deployment as deployment_objects
 from heat.rpc import api as rpc_api
 
 from heat_plugins import foreign
-from heat_plugins.configs import hidden
+from heat_plugins.configs import hidden_inputs
 from heat_plugins.engine import in_process
 
 LOG = foreign.logger(__name__)
@@ -156,7 +156,7 @@ def declared_outputs(config):
 
 def mask(config):
     """Return what masks the hidden parts of a stored config's inputs."""
-    return hidden.mask(
+    return hidden_inputs.mask(
         config.config[rpc_api.SOFTWARE_CONFIG_INPUTS],
         config.config[rpc_api.SOFTWARE_CONFIG_OPTIONS],
     )

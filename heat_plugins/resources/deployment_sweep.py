@@ -6,12 +6,12 @@ import contextlib
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
-from heat_plugins.engine import runs
+from heat_plugins.engine import run_ledgers
 from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import errors
 from heat_plugins.resources import transports
-from heat_plugins.runs.records import names as run_names
-from heat_plugins.signals import names
+from heat_plugins.runs.records import record_names as run_names
+from heat_plugins.signals import signal_names
 
 
 class Sweep:
@@ -26,7 +26,7 @@ class Sweep:
         self._deployment = deployment
         container = deployment.data().get(rows.CONTAINER_KEY) or ''
         # Who hands in a stack for adoption may name any.
-        is_ours = container.startswith(names.container(''))
+        is_ours = container.startswith(signal_names.container(''))
         self.container = container if is_ours else None
 
     def run(self) -> None:
@@ -49,7 +49,7 @@ class Sweep:
         has_runs = True
         if deployment.data().get(rows.CONTAINER_KEY) is not None:
             hub.watcher.forget(deployment.resource_id)
-            signals = names.folder(deployment.resource_id)
+            signals = signal_names.folder(deployment.resource_id)
             there = hub.below(container, runs_open, signals)
             mine = [name for name in there if name.startswith(signals)]
             has_runs = len(mine) < len(there)
@@ -59,14 +59,14 @@ class Sweep:
             deployment.data_delete(rows.CONTAINER_KEY)
         if self._in_use(container):
             if has_runs:
-                runs.withdraw(
+                run_ledgers.withdraw(
                     deployment,
                     hub.store,
                     container,
                     of=deployment.resource_id,
                 )
             return
-        runs.withdraw(deployment, hub.store, container)
+        run_ledgers.withdraw(deployment, hub.store, container)
         hub.drop_container(container)
         if self._in_use(container) and container == hub.container:
             # Somebody came meanwhile, with a URL to what was there.
@@ -76,7 +76,7 @@ class Sweep:
         return rows.container_in_use(
             self._deployment.context,
             # Not always ours: an adopted stack has that of its former life.
-            container.removeprefix(names.container('')),
+            container.removeprefix(signal_names.container('')),
             container,
         )
 

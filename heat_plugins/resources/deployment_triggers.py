@@ -7,10 +7,10 @@ from heat.objects import software_config as config_objects
 
 from heat_plugins import foreign
 from heat_plugins.deployments import deliveries
-from heat_plugins.engine import deploying
-from heat_plugins.engine import following
+from heat_plugins.engine import own_heat
 from heat_plugins.engine import rows
-from heat_plugins.engine import runs as engine_runs
+from heat_plugins.engine import run_ledgers as engine_runs
+from heat_plugins.engine import run_watching
 from heat_plugins.objectstore import errors
 from heat_plugins.resources import deployment_records
 from heat_plugins.resources import deployment_schema
@@ -20,10 +20,10 @@ from heat_plugins.resources import transports
 from heat_plugins.runs import errors as run_errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import summary
-from heat_plugins.runs.records import names as run_names
+from heat_plugins.runs.records import record_names as run_names
 from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
-from heat_plugins.runs.start import triggers
+from heat_plugins.runs.start import trigger_signals
 
 LOG = foreign.logger(__name__)
 
@@ -50,12 +50,12 @@ class Triggers(signallers.Signalled):
         declared = (
             deployment_records.declared_outputs(row.config) if row else ()
         )
-        wanted = triggers.read(details, declared)
+        wanted = trigger_signals.read(details, declared)
         if wanted is not None:
             return self._trigger(wanted, row)
         resting = row is None or row.status != self.IN_PROGRESS
-        if triggers.cannot_be_result(details, declared) or (
-            resting and triggers.looks_like_one(details)
+        if trigger_signals.cannot_be_result(details, declared) or (
+            resting and trigger_signals.looks_like_one(details)
         ):
             reason = _(
                 'it is not exactly {"trigger": "<action>", "input_values": '
@@ -120,14 +120,14 @@ class Triggers(signallers.Signalled):
             if is_new:
                 self.data_delete(rows.CONTAINER_KEY)
             raise
-        following.follow(engine_runs.ledger_for(self, hub), run.stack_id)
+        run_watching.follow(engine_runs.ledger_for(self, hub), run.stack_id)
         return run
 
     def _target(self, row, action):
         """Return this deployment as what a run is started on."""
         above = self.stack.path_in_stack()
         path = [name for name, _stack in above if name] + [self.name]
-        heat = deploying.Heat(self.rpc_client(), self.context)
+        heat = own_heat.Heat(self.rpc_client(), self.context)
         server = self._server_of(row) if row else self._server()
         name = self._server_name(server)
         config = self._given(row, action)
@@ -165,7 +165,7 @@ class Triggers(signallers.Signalled):
         The latter is where an action was taken back from it.
         """
         if row is not None:
-            return deploying.config(row.config)
+            return own_heat.config(row.config)
         # What it takes to be signalled is not made: a run has its own.
         self._signalling = deliveries.NOTHING
         try:
@@ -180,7 +180,7 @@ class Triggers(signallers.Signalled):
         """Return the template's config; None if it names none."""
         if not self.properties[self.CONFIG]:
             return None
-        return deploying.config(
+        return own_heat.config(
             config_objects.SoftwareConfig.get_by_id(
                 self.context, self.properties[self.CONFIG]
             )

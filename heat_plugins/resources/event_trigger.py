@@ -10,10 +10,10 @@ from heat.engine import constraints
 from heat.engine import properties
 from heat.engine import resource
 
-from heat_plugins.mistral import service
+from heat_plugins.mistral import workflow_service
 from heat_plugins.mistral.executions import outcome
+from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import trigger_plan
-from heat_plugins.mistral.triggers import triggers
 from heat_plugins.resources import mistral_calls
 from heat_plugins.resources import trigger_change
 
@@ -117,8 +117,8 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
         """
         super().validate()
         try:
-            name, _, _ = triggers.called(self.properties[self.WORKFLOW])
-        except triggers.Refused as exc:
+            name, _, _ = cron_triggers.called(self.properties[self.WORKFLOW])
+        except cron_triggers.Refused as exc:
             if not self.pending(self.WORKFLOW):
                 raise self.invalid(self.WORKFLOW, exc) from exc
             return
@@ -167,7 +167,7 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
 
     def check_check_complete(self, patience: mistral_calls.Patience) -> bool:
         if self._mine(patience) is None:
-            raise service.MistralError(
+            raise workflow_service.MistralError(
                 'the event trigger is not in Mistral any more; an update of '
                 'the stack makes it again.'
             )
@@ -193,7 +193,7 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
         """Return the id of what was made, and the answer was lost."""
         try:
             values = self._values(patience, self.properties)
-        except triggers.Refused:
+        except cron_triggers.Refused:
             return None
         found = self._same(patience, self.properties, values)
         if found is None or not _matches(found, values):
@@ -215,12 +215,12 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
                     **values,
                     **{name: found[name] for name in self.PLACE},
                 )
-            except service.MistralError as exc:
+            except workflow_service.MistralError as exc:
                 if not exc.passing:
                     self.data_delete(_BEGUN)
                 raise
         elif _BEGUN not in self.data() or not _matches(row, values):
-            raise triggers.Refused(
+            raise cron_triggers.Refused(
                 f'the event trigger "{row.name}" of this project already runs '
                 f'the workflow on this event; Mistral takes no second one.'
             )
@@ -232,7 +232,7 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
         self, patience: mistral_calls.Patience, found: abc.Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return what can be changed of a trigger, checked."""
-        name, given, params = triggers.called(found[self.WORKFLOW])
+        name, given, params = cron_triggers.called(found[self.WORKFLOW])
         workflow = self.look(
             patience,
             'cannot see the workflow',
@@ -240,7 +240,7 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
             name,
         )
         if workflow is None:
-            raise triggers.Refused(f'there is no workflow "{name}".')
+            raise cron_triggers.Refused(f'there is no workflow "{name}".')
         trigger_plan.check_input(
             name, trigger_change.declared(workflow), given
         )

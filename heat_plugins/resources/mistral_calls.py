@@ -19,7 +19,7 @@ from heat_plugins import foreign
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import mistral_errors
 from heat_plugins.engine import heat_types
-from heat_plugins.mistral import service
+from heat_plugins.mistral import workflow_service
 from heat_plugins.resources import eventful
 
 LOG = foreign.logger(__name__)
@@ -53,14 +53,16 @@ class Patience:
         """Note that Mistral has answered."""
         self._since.pop(what, None)
 
-    def delay(self, error: service.MistralError, what: str = '') -> int | None:
+    def delay(
+        self, error: workflow_service.MistralError, what: str = ''
+    ) -> int | None:
         """Return in how many seconds to try again; None: not again."""
         if not error.passing:
             return None
         now = self._clock()
         failing = now - self._since.setdefault(what, now)
         budget = cfg.CONF.heat_plugins.mistral_error_budget
-        if error.kind is service.Kind.DOUBTFUL:
+        if error.kind is workflow_service.Kind.DOUBTFUL:
             budget = min(budget, _DOUBTFUL_BUDGET)
         if failing >= budget:
             return None
@@ -70,7 +72,9 @@ class Patience:
 class Impatience(Patience):
     """For a single try."""
 
-    def delay(self, error: service.MistralError, what: str = '') -> int | None:
+    def delay(
+        self, error: workflow_service.MistralError, what: str = ''
+    ) -> int | None:
         return None
 
 
@@ -166,10 +170,13 @@ class MistralCalls(eventful.Eventful):
         return found
 
     def failure(
-        self, what: str, error: Exception, judged: service.MistralError
-    ) -> service.MistralError:
+        self,
+        what: str,
+        error: Exception,
+        judged: workflow_service.MistralError,
+    ) -> workflow_service.MistralError:
         """Return the exception for an error that does not pass."""
-        return service.MistralError(f'{what}: {judged}', judged.kind)
+        return workflow_service.MistralError(f'{what}: {judged}', judged.kind)
 
     def pending(self, *names: str) -> bool:
         """Say whether some properties wait for what is not there yet."""
@@ -207,7 +214,7 @@ class MistralCalls(eventful.Eventful):
             self.client().workflows.get(name, namespace)
         except Exception as exc:
             judged = mistral_errors.judge(exc)
-            if judged and judged.kind is service.Kind.MISSING:
+            if judged and judged.kind is workflow_service.Kind.MISSING:
                 raise self.invalid(
                     prop, f'there is no workflow "{name}".'
                 ) from exc
@@ -228,8 +235,8 @@ class MistralCalls(eventful.Eventful):
         """Do the same; None if Mistral has no such thing."""
         try:
             return self.ask(patience, what, call, *arguments, **named)
-        except service.MistralError as exc:
-            if exc.kind is service.Kind.MISSING:
+        except workflow_service.MistralError as exc:
+            if exc.kind is workflow_service.Kind.MISSING:
                 patience.calm(what)
                 return None
             raise
@@ -239,10 +246,13 @@ class TrustingCalls(MistralCalls):
     """Of a type for which Mistral gets a trust from Keystone."""
 
     def failure(
-        self, what: str, error: Exception, judged: service.MistralError
-    ) -> service.MistralError:
+        self,
+        what: str,
+        error: Exception,
+        judged: workflow_service.MistralError,
+    ) -> workflow_service.MistralError:
         """Explain what Keystone says to Mistral, too."""
         refused = mistral_errors.trust_refused(error, self.context.trust_id)
         if refused is None:
             return super().failure(what, error, judged)
-        return service.MistralError(f'{what}: {refused}', judged.kind)
+        return workflow_service.MistralError(f'{what}: {refused}', judged.kind)

@@ -9,7 +9,7 @@ from heat.engine import constraints
 from heat.engine import properties
 from heat.engine import resource
 
-from heat_plugins.mistral import service
+from heat_plugins.mistral import workflow_service
 from heat_plugins.resources import mistral_calls
 
 # The name that Mistral was asked for, before it has answered.
@@ -155,7 +155,7 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
             self.data_set(_BEGUN, name)
             try:
                 row = self.make(patience, name, found)
-            except service.MistralError as exc:
+            except workflow_service.MistralError as exc:
                 if not exc.passing:
                     self.data_delete(_BEGUN)
                 raise
@@ -214,7 +214,7 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
 
     def check_check_complete(self, patience: mistral_calls.Patience) -> bool:
         if self._ours(patience) is None:
-            raise service.MistralError(
+            raise workflow_service.MistralError(
                 f'{self.KIND} "{self.resource_id}" is not in Mistral any '
                 f'more; an update of the stack makes it again.'
             )
@@ -226,6 +226,6 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
             return None
         try:
             return self._ours(mistral_calls.Impatience())
-        except service.MistralError as exc:
+        except workflow_service.MistralError as exc:
             mistral_calls.LOG.warning('%s: %s', self, exc)
             return None

@@ -26,7 +26,7 @@ from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
 from heat_plugins.objectstore import errors
 from heat_plugins.signals import beginning
-from heat_plugins.signals import names
+from heat_plugins.signals import signal_names
 from heat_plugins.signals import transport_names
 
 LOG = foreign.logger(__name__)
@@ -259,7 +259,7 @@ class _TempURLPoll(_Transport):
             if is_new:
                 self._give_up(hub, exc)
             raise Unusable(str(exc)) from exc
-        name = names.signal(self.deployment.resource_id, config_id)
+        name = signal_names.signal(self.deployment.resource_id, config_id)
         report_name = beginning.object_name(name)
         expires = int(time.time()) + self._lifetime()
         return deliveries.Signalling(

@@ -7,11 +7,11 @@ from typing import Any, NoReturn, TypeAlias
 
 from heat.engine import resource as heat_resource
 
-from heat_plugins.mistral import service
+from heat_plugins.mistral import workflow_service
 from heat_plugins.mistral.executions import outcome
+from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import schedule
 from heat_plugins.mistral.triggers import trigger_plan
-from heat_plugins.mistral.triggers import triggers
 from heat_plugins.resources import mistral_calls
 from heat_plugins.resources import trigger_steps
 from heat_plugins.resources import trust_probe
@@ -26,8 +26,8 @@ class Change(trigger_steps.Steps):
     def __init__(
         self,
         resource: mistral_calls.Caller,
-        wanted: triggers.Order,
-        before: triggers.Order | None = None,
+        wanted: cron_triggers.Order,
+        before: cron_triggers.Order | None = None,
         anew: bool = False,
     ) -> None:
         """Begin.
@@ -40,7 +40,7 @@ class Change(trigger_steps.Steps):
         self._anew = anew
         self._stage: _Stage | None = self._begin
         # Of `_make`, for `_restore`.
-        self._error: service.MistralError | triggers.Refused
+        self._error: workflow_service.MistralError | cron_triggers.Refused
 
     def step(self) -> bool:
         """Go on; return whether all is done."""
@@ -57,7 +57,7 @@ class Change(trigger_steps.Steps):
             self.recover()
 
     @property
-    def _noted(self) -> triggers.Note:
+    def _noted(self) -> cron_triggers.Note:
         """The note, which each stage but the first one has."""
         if self.note is None:
             raise RuntimeError('There is no note of what goes on')
@@ -67,7 +67,7 @@ class Change(trigger_steps.Steps):
         lost = None
         try:
             live = self.recover()
-        except service.MistralError as exc:
+        except workflow_service.MistralError as exc:
             if exc.passing or not self.note:
                 raise
             # What was there cannot be any more: this update is the cure.
@@ -83,7 +83,7 @@ class Change(trigger_steps.Steps):
         )
         if isinstance(plan, trigger_plan.Wait):
             raise heat_resource.PollDelay(plan.seconds)
-        if isinstance(plan, triggers.Order):
+        if isinstance(plan, cron_triggers.Order):
             return self._prepare(plan, live, lost)
         if live is not None:
             if self.record is None:
@@ -97,7 +97,7 @@ class Change(trigger_steps.Steps):
     def _remember_end(self) -> None:
         record = self.record
         self.save(
-            triggers.Record(
+            cron_triggers.Record(
                 id=record.id if record else '',
                 wanted=self._wanted,
                 order=record.order if record else self._wanted,
@@ -108,9 +108,9 @@ class Change(trigger_steps.Steps):
 
     def _prepare(
         self,
-        order: triggers.Order,
-        live: triggers.Trigger | None,
-        lost: triggers.Trigger | None,
+        order: cron_triggers.Order,
+        live: cron_triggers.Trigger | None,
+        lost: cron_triggers.Trigger | None,
     ) -> _Stage:
         """Check all that can be, while the old trigger is still there."""
         workflow = self.resource.look(
@@ -120,19 +120,23 @@ class Change(trigger_steps.Steps):
             order.workflow,
         )
         if workflow is None:
-            raise triggers.Refused(f'there is no workflow "{order.workflow}".')
+            raise cron_triggers.Refused(
+                f'there is no workflow "{order.workflow}".'
+            )
         trigger_plan.check_input(
             order.workflow, declared(workflow), order.input
         )
         ours = live is not None and live.name == order.name
         if not ours and self.by_name(order.name) is not None:
-            raise triggers.Refused(_taken(order.name))
+            raise cron_triggers.Refused(_taken(order.name))
         if live is not None:
             refused = trust_probe.refusal(self.resource)
             if refused:
-                raise service.MistralError(refused)
+                raise workflow_service.MistralError(refused)
         self.write(
-            triggers.Note(order=order, wanted=self._wanted, old=live or lost)
+            cron_triggers.Note(
+                order=order, wanted=self._wanted, old=live or lost
+            )
         )
         return self._make if live is None else self._remove
 
@@ -155,8 +159,8 @@ class Change(trigger_steps.Steps):
             if found is None:
                 found = self.post('cannot make the cron trigger', order)
             elif not order.matches(found):
-                raise triggers.Refused(_taken(order.name))
-        except (service.MistralError, triggers.Refused) as exc:
+                raise cron_triggers.Refused(_taken(order.name))
+        except (workflow_service.MistralError, cron_triggers.Refused) as exc:
             self._error = exc
             return self._restore
         self.made(found, order, self._wanted)
@@ -184,13 +188,13 @@ class Change(trigger_steps.Steps):
             self.patience = mistral_calls.Impatience()
         try:
             self.put_back(note, note.old)
-        except service.MistralError as exc:
-            raise service.MistralError(
+        except workflow_service.MistralError as exc:
+            raise workflow_service.MistralError(
                 f'{said}. The trigger before it is not back ({exc}); the '
                 f'next update or check of this resource puts it back.',
                 exc.kind,
             ) from error
-        raise service.MistralError(
+        raise workflow_service.MistralError(
             f'{said}. The trigger before it is back.'
         ) from error
 

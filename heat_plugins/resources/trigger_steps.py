@@ -12,9 +12,9 @@ import datetime
 from typing import Any
 
 from heat_plugins import foreign
-from heat_plugins.mistral import service
+from heat_plugins.mistral import workflow_service
+from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import schedule
-from heat_plugins.mistral.triggers import triggers
 from heat_plugins.resources import mistral_calls
 
 LOG = foreign.logger(__name__)
@@ -33,7 +33,7 @@ class Steps:
     def __init__(
         self,
         resource: mistral_calls.Caller,
-        before: triggers.Order | None = None,
+        before: cron_triggers.Order | None = None,
     ) -> None:
         """Begin.
 
@@ -43,29 +43,29 @@ class Steps:
         self.resource = resource
         self.patience = mistral_calls.Patience()
         self.before = before
-        self.record: triggers.Record | None = None
-        self.note: triggers.Note | None = None
+        self.record: cron_triggers.Record | None = None
+        self.note: cron_triggers.Note | None = None
         self._load()
 
     def _load(self) -> None:
         data = self.resource.data()
         if _RECORD in data:
-            self.record = triggers.read_record(data[_RECORD])
+            self.record = cron_triggers.read_record(data[_RECORD])
             self.before = self.record.wanted
         note = data.get(_NOTE)
-        self.note = triggers.read_note(note) if note else None
+        self.note = cron_triggers.read_note(note) if note else None
 
-    def save(self, record: triggers.Record) -> None:
+    def save(self, record: cron_triggers.Record) -> None:
         """Write the record down."""
         # It may hold secrets, as inputs do.
-        text = triggers.dumps(record)
+        text = cron_triggers.dumps(record)
         self.resource.data_set(_RECORD, text, redact=True)
         self.record = record
         self.before = record.wanted
 
-    def write(self, note: triggers.Note) -> None:
+    def write(self, note: cron_triggers.Note) -> None:
         """Write the note down, before anything changes in Mistral."""
-        text = triggers.dumps(note)
+        text = cron_triggers.dumps(note)
         self.resource.data_set(_NOTE, text, redact=True)
         self.note = note
 
@@ -91,16 +91,18 @@ class Steps:
             self.patience, what, call, *arguments, **named
         )
 
-    def _by_id(self, identifier: str) -> triggers.Trigger | None:
+    def _by_id(self, identifier: str) -> cron_triggers.Trigger | None:
         row = self.resource.look(
             self.patience,
             'cannot see the cron trigger',
             self.calls.get,
             identifier,
         )
-        return None if row is None else triggers.Trigger.from_row(vars(row))
+        return (
+            None if row is None else cron_triggers.Trigger.from_row(vars(row))
+        )
 
-    def by_name(self, name: str) -> triggers.Trigger | None:
+    def by_name(self, name: str) -> cron_triggers.Trigger | None:
         """Return the trigger of a name, whoever made it, or None."""
         rows = self._ask(
             'cannot see the cron triggers', self.calls.list, name=f'eq:{name}'
@@ -108,10 +110,10 @@ class Steps:
         for row in rows:
             # Public ones of other projects are among them.
             if row.name == name and _is_ours(self.resource, row):
-                return triggers.Trigger.from_row(vars(row))
+                return cron_triggers.Trigger.from_row(vars(row))
         return None
 
-    def known(self) -> triggers.Trigger | None:
+    def known(self) -> cron_triggers.Trigger | None:
         """Return the trigger that was made last, if it is still there."""
         if self.record is not None:
             return self._by_id(self.record.id) if self.record.id else None
@@ -119,7 +121,7 @@ class Steps:
             return self.by_name(self.resource.resource_id)
         return None
 
-    def recover(self) -> triggers.Trigger | None:
+    def recover(self) -> cron_triggers.Trigger | None:
         """Return the trigger; what a crash has taken away is put back.
 
         :raises MistralError: if that is refused.
@@ -142,8 +144,8 @@ class Steps:
         return self.put_back(note, note.old)
 
     def put_back(
-        self, note: triggers.Note, old: triggers.Trigger
-    ) -> triggers.Trigger:
+        self, note: cron_triggers.Note, old: cron_triggers.Trigger
+    ) -> cron_triggers.Trigger:
         """Make the trigger again that the note says was there."""
         order = old.again(schedule.now())
         found = self.by_name(order.name)
@@ -152,7 +154,9 @@ class Steps:
         self.made(found, order, self.before or note.wanted)
         return found
 
-    def post(self, what: str, order: triggers.Order) -> triggers.Trigger:
+    def post(
+        self, what: str, order: cron_triggers.Order
+    ) -> cron_triggers.Trigger:
         """Let Mistral make a trigger; once, if the answer is not lost."""
         row = self._ask(
             what,
@@ -165,13 +169,13 @@ class Steps:
             first_time=order.first_time,
             count=order.count,
         )
-        return triggers.Trigger.from_row(vars(row))
+        return cron_triggers.Trigger.from_row(vars(row))
 
     def made(
         self,
-        trigger: triggers.Trigger,
-        order: triggers.Order,
-        wanted: triggers.Order,
+        trigger: cron_triggers.Trigger,
+        order: cron_triggers.Order,
+        wanted: cron_triggers.Order,
     ) -> None:
         """Remember a trigger that was made."""
         # Its first run may have come by now.
@@ -180,7 +184,7 @@ class Steps:
         if due is not None:
             since = min(since, due - datetime.timedelta(seconds=1))
         self.save(
-            triggers.Record(
+            cron_triggers.Record(
                 id=trigger.id,
                 wanted=wanted,
                 order=order,
@@ -219,7 +223,7 @@ class Check(Steps):
     def step(self) -> bool:
         """Go on; return whether all is done."""
         if self.recover() is None and not self.has_run_out():
-            raise service.MistralError(
+            raise workflow_service.MistralError(
                 'the cron trigger is not in Mistral any more, and its runs '
                 'are not over; an update of the stack makes it again.'
             )
@@ -257,19 +261,19 @@ class Removal(Steps):
 
 
 def look(
-    resource: mistral_calls.Caller, before: triggers.Order | None
-) -> tuple[triggers.Trigger | None, bool] | None:
+    resource: mistral_calls.Caller, before: cron_triggers.Order | None
+) -> tuple[cron_triggers.Trigger | None, bool] | None:
     """Return the trigger and whether it ran out; None: cannot be told."""
     steps = Check(resource, before)
     steps.patience = mistral_calls.Impatience()
     try:
         return steps.known(), steps.has_run_out()
-    except service.MistralError as exc:
+    except workflow_service.MistralError as exc:
         LOG.warning('%s: %s', resource, exc)
         return None
 
 
-def upcoming(trigger: triggers.Trigger) -> list[str]:
+def upcoming(trigger: cron_triggers.Trigger) -> list[str]:
     """Return the times of a trigger's next runs, for people."""
     due = trigger.next()
     if due is None:

@@ -15,10 +15,10 @@ from heat_plugins import bounds
 from heat_plugins import foreign
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import mistral_workflows
-from heat_plugins.mistral import service as service_module
-from heat_plugins.mistral.definitions import deploying
-from heat_plugins.mistral.definitions import reading
-from heat_plugins.mistral.definitions import records
+from heat_plugins.mistral import workflow_service as service_module
+from heat_plugins.mistral.definitions import definition_reading
+from heat_plugins.mistral.definitions import definition_records
+from heat_plugins.mistral.definitions import publishing
 from heat_plugins.mistral.definitions import structured
 from heat_plugins.mistral.definitions import using
 from heat_plugins.mistral.executions import ending
@@ -77,7 +77,9 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
 
     # Definition -----------------------------------------------------------
 
-    def _definition(self, props: abc.Mapping[str, Any]) -> reading.Definition:
+    def _definition(
+        self, props: abc.Mapping[str, Any]
+    ) -> definition_reading.Definition:
         """Return the definition, whichever of the two forms it has.
 
         :raises DefinitionError: if it is not one.
@@ -85,7 +87,7 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         text = props[schema.DEFINITION]
         if text is None:
             text = structured.definition(self._own_name(props), props)
-        return reading.read(text)
+        return definition_reading.read(text)
 
     def _own_name(self, props: abc.Mapping[str, Any]) -> str:
         # While a stack is validated that it is not part of yet, it has none.
@@ -93,12 +95,14 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         name: str = props[self.NAME] or physical
         return name
 
-    def _wanted(self, props: abc.Mapping[str, Any]) -> records.Wanted:
+    def _wanted(
+        self, props: abc.Mapping[str, Any]
+    ) -> definition_records.Wanted:
         definition = self._definition(props)
         explicit = props[self.NAME]
         if props[schema.DEFINITION] is None:
             explicit = self._own_name(props)
-        return records.Wanted.of(
+        return definition_records.Wanted.of(
             definition,
             self.stack.name,
             self.name,
@@ -115,10 +119,10 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
 
     # Life -----------------------------------------------------------------
 
-    def _record(self) -> records.Record:
+    def _record(self) -> definition_records.Record:
         """Return what is known of what the resource has in Mistral."""
         text = self.data().get(RECORD)
-        record = records.Record.read(text)
+        record = definition_records.Record.read(text)
         if text is None and self.resource_id is not None:
             # It was made by Heat's own class.
             names = {self.resource_id: self.resource_id}
@@ -131,11 +135,11 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         # The same in every engine.
         return (self.uuid or '').replace('-', '')[:12]
 
-    def _save(self, record: records.Record) -> None:
+    def _save(self, record: definition_records.Record) -> None:
         self.data_set(RECORD, record.write())
 
-    def _deployer(self) -> deploying.Deployer:
-        return deploying.Deployer(
+    def _deployer(self) -> publishing.Deployer:
+        return publishing.Deployer(
             self._service(), self._save, self.PATIENCE, self._own_triggers
         )
 
@@ -164,7 +168,7 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
             self._tell_left(record)
         self.resource_id_set(self._id_of(record, wanted))
 
-    def _tell_left(self, record: records.Record) -> None:
+    def _tell_left(self, record: definition_records.Record) -> None:
         said = (
             'Dropped, but still in use by executions or cron triggers; '
             'check or update the stack later to remove: '
@@ -174,7 +178,9 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         self._add_event(self.action, self.status, reason)
 
     @staticmethod
-    def _id_of(record: records.Record, wanted: records.Wanted) -> str:
+    def _id_of(
+        record: definition_records.Record, wanted: definition_records.Wanted
+    ) -> str:
         names = list(record.names.values())
         if len(names) == 1:
             return names[0]
@@ -248,7 +254,7 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         super().handle_delete()
         return True
 
-    def _remove(self, record: records.Record) -> bool:
+    def _remove(self, record: definition_records.Record) -> bool:
         if not (record.all_names or record.left_books):
             return True
         service = self._service()
@@ -259,12 +265,14 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
             )
         if not self._end_executions(service, record):
             return False
-        deploying.Deployer(service, self._save, 0).sweep(record)
+        publishing.Deployer(service, self._save, 0).sweep(record)
         # Some may have begun in between.
         return self._end_executions(service, record)
 
     def _end_executions(
-        self, service: mistral_workflows.Workflows, record: records.Record
+        self,
+        service: mistral_workflows.Workflows,
+        record: definition_records.Record,
     ) -> bool:
         way = ending.Way(self.properties[schema.EXECUTIONS_ON_DELETE])
         heats = self.data().get(self.EXECUTIONS) or ''

@@ -13,12 +13,12 @@ from heat.engine.resources.openstack.mistral import workflow
 
 from heat_plugins import bounds
 from heat_plugins import foreign
-from heat_plugins.mistral.definitions import checking
-from heat_plugins.mistral.definitions import findings
+from heat_plugins.mistral.definitions import definition_checking
+from heat_plugins.mistral.definitions import definition_problems
+from heat_plugins.mistral.definitions import definition_reading
+from heat_plugins.mistral.definitions import definition_records
 from heat_plugins.mistral.definitions import locating
 from heat_plugins.mistral.definitions import naming
-from heat_plugins.mistral.definitions import reading
-from heat_plugins.mistral.definitions import records
 from heat_plugins.mistral.definitions import structured
 from heat_plugins.resources import workflow_schema as schema
 
@@ -54,7 +54,7 @@ class Checks(workflow.Workflow):
             return
         try:
             self._check(self.properties)
-        except findings.DefinitionError as error:
+        except definition_problems.DefinitionError as error:
             self._refuse(str(error))
 
     #: What the checks look at.
@@ -72,7 +72,7 @@ class Checks(workflow.Workflow):
         elif not form.strip():
             raise _problem('"definition" is empty')
         definition = self._definition(props)
-        problems = checking.check(definition)
+        problems = definition_checking.check(definition)
         if not problems:
             problems = self._ask_mistral(definition)
         if problems:
@@ -83,7 +83,7 @@ class Checks(workflow.Workflow):
                     for one in problems
                 ]
             # Not all of them have been looked for, so none are counted.
-            raise findings.DefinitionError(iter(problems))
+            raise definition_problems.DefinitionError(iter(problems))
         self._check_use(definition, props)
         if form is not None:
             return
@@ -91,7 +91,9 @@ class Checks(workflow.Workflow):
             self._check_call(task)
 
     def _check_use(
-        self, definition: reading.Definition, props: Mapping[str, Any]
+        self,
+        definition: definition_reading.Definition,
+        props: Mapping[str, Any],
     ) -> None:
         names = list(definition.workflows)
         default = props[schema.DEFAULT_WORKFLOW]
@@ -131,7 +133,7 @@ class Checks(workflow.Workflow):
         size = sum(
             len(short) + len(full) for short, full in written.names.items()
         )
-        if 3 * size > records.BYTES:
+        if 3 * size > definition_records.BYTES:
             raise _problem(
                 f'{len(names)} workflows with names of this length are too '
                 'many for one resource; divide them among several'
@@ -139,7 +141,7 @@ class Checks(workflow.Workflow):
 
     def _check_call(self, task: Mapping[str, Any]) -> None:
         """Hold a called workflow against those that Mistral has."""
-        name = reading.called(task.get(self.WORKFLOW))
+        name = definition_reading.called(task.get(self.WORKFLOW))
         if name is None or self._unknown(task.get(self.WORKFLOW)):
             return
         try:
@@ -158,8 +160,8 @@ class Checks(workflow.Workflow):
         )
 
     def _ask_mistral(
-        self, definition: reading.Definition
-    ) -> list[findings.Problem]:
+        self, definition: definition_reading.Definition
+    ) -> list[definition_problems.Problem]:
         try:
             return locating.locate(definition, self._service().refusal)
         except Exception as error:
@@ -215,5 +217,7 @@ class Checks(workflow.Workflow):
         )
 
 
-def _problem(message: str) -> findings.DefinitionError:
-    return findings.DefinitionError([findings.Problem(message=message)])
+def _problem(message: str) -> definition_problems.DefinitionError:
+    return definition_problems.DefinitionError(
+        [definition_problems.Problem(message=message)]
+    )

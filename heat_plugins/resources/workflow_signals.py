@@ -6,10 +6,10 @@ from oslo_utils import timeutils
 
 from heat_plugins import bounds
 from heat_plugins import foreign
-from heat_plugins.mistral import service as service_module
-from heat_plugins.mistral.definitions import findings
+from heat_plugins.mistral import workflow_service as service_module
+from heat_plugins.mistral.definitions import definition_problems
 from heat_plugins.mistral.executions import log
-from heat_plugins.mistral.executions import runs
+from heat_plugins.mistral.executions import workflow_requests
 from heat_plugins.resources import workflow_schema as schema
 from heat_plugins.timeline import kinds
 
@@ -31,8 +31,8 @@ class Signals:
         try:
             said = self._run(details, entry)
         except (
-            findings.DefinitionError,
-            runs.RunError,
+            definition_problems.DefinitionError,
+            workflow_requests.RunError,
             service_module.MistralError,
         ) as error:
             entry['error'] = str(error)
@@ -51,9 +51,9 @@ class Signals:
         record = self._record()
         props = self.properties
         definition = self._definition(props)
-        run = runs.asked(
+        run = workflow_requests.asked(
             body,
-            runs.Offer(
+            workflow_requests.Offer(
                 workflows=definition.workflows,
                 names=record.names,
                 inputs=props[self.INPUT] or {},
@@ -64,7 +64,7 @@ class Signals:
         )
         name = record.names.get(run.workflow)
         if name is None:
-            raise runs.RunError(
+            raise workflow_requests.RunError(
                 f'Mistral does not have the workflow "{run.workflow}" yet; '
                 'send the signal again when the resource is complete'
             )

@@ -16,7 +16,7 @@
 What the object store answers is told by `heat_plugins.objectstore.errors`.
 """
 
-from heat_plugins.runs.records import names
+from heat_plugins.runs.records import record_names
 
 
 class RunError(Exception):
@@ -52,7 +52,7 @@ class Unreadable(RunError):
     :param key: that name.
     """
 
-    def __init__(self, message: str, key: names.Key) -> None:
+    def __init__(self, message: str, key: record_names.Key) -> None:
         super().__init__(message)
         self.key = key
 

@@ -2,7 +2,7 @@
 """The way to Heat: what runs need of it, as a protocol.
 
 The real one is `heat_plugins.clients.heat`, over REST, so that it works with
-any Heat; an engine has one of its own, `heat_plugins.engine.deploying`. The
+any Heat; an engine has one of its own, `heat_plugins.engine.own_heat`. The
 strict fake is in ``tests/unit/runs/fake_heat.py``.
 """
 

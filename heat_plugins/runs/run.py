@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from heat_plugins import bounds
 from heat_plugins import masking
-from heat_plugins.runs.records import names
+from heat_plugins.runs.records import record_names
 from heat_plugins.signals import body
-from heat_plugins.signals import names as signal_names
+from heat_plugins.signals import signal_names as signal_names
 
 #: The reason of a run that waits for its server.
 UNANSWERED = 'The server has not answered so far'
@@ -124,8 +124,8 @@ class Run:
     unknown_hook: str | None = None
 
     @property
-    def key(self) -> names.Key:
-        return names.Key(
+    def key(self) -> record_names.Key:
+        return record_names.Key(
             run_id=self.id,
             deployment_id=self.deployment_id,
             action=self.action,
@@ -146,7 +146,7 @@ class Run:
 
     @property
     def progress_signal(self) -> str:
-        return names.progress_name(self.key)
+        return record_names.progress_name(self.key)
 
     def dump(self) -> bytes:
         """Return the record of it."""

@@ -13,7 +13,7 @@ import time
 
 from heat_plugins import foreign
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.signals import names
+from heat_plugins.signals import signal_names
 
 LOG = foreign.logger(__name__)
 
@@ -57,7 +57,7 @@ class Poller:
         """
         if self._clock() >= self._overfull_until:
             limit = SPARE + len(wanted)
-            listed = store.iterate(self._container, names.SIGNALS)
+            listed = store.iterate(self._container, signal_names.SIGNALS)
             found = {
                 entry.name for entry in itertools.islice(listed, limit + 1)
             }
@@ -95,7 +95,7 @@ class Poller:
             {
                 'container': self._container,
                 'limit': limit,
-                'folder': names.SIGNALS,
+                'folder': signal_names.SIGNALS,
                 'names': ONE_BY_ONE,
             },
         )
@@ -112,7 +112,7 @@ class Listed(abc.Collection[str]):
     ) -> None:
         self._store = store
         self._container = container
-        listed = store.iterate(container, names.SIGNALS)
+        listed = store.iterate(container, signal_names.SIGNALS)
         self._known = {
             entry.name: True for entry in itertools.islice(listed, MOST)
         }

@@ -13,7 +13,7 @@ from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
-from heat_plugins.runs import service
+from heat_plugins.runs import run_service
 from heat_plugins.runs.start import targets
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import events
@@ -78,7 +78,7 @@ class Looker:
     def __init__(
         self,
         heat: Heat,
-        ledger: service.Runs,
+        ledger: run_service.Runs,
         clock: abc.Callable[[], float] = time.time,
     ) -> None:
         self._heat = heat
@@ -132,7 +132,7 @@ class Looker:
     ) -> list[runs.Run]:
         try:
             return self._ledger.history(
-                name_or_id, service.Filter(limit=wanted.runs)
+                name_or_id, run_service.Filter(limit=wanted.runs)
             )
         except store_errors.SignalError as exc:
             notes.append(f'The runs of its actions are missing: {exc}')

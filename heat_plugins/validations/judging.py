@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from heat_plugins.validations import playbooks
-from heat_plugins.validations import runs
+from heat_plugins.validations import validation_runs
 
 # So much is kept of a playbook: tasks of hosts, and characters.
 _TASKS = 5000
@@ -22,24 +22,24 @@ class Account:
     """
 
     def __init__(self, validation: playbooks.Validation) -> None:
-        self.outcome = runs.Outcome(
+        self.outcome = validation_runs.Outcome(
             validation=validation.id,
             name=validation.name,
             groups=validation.groups,
         )
         self._hosts_wanted = ', '.join(validation.hosts)
-        self._tasks: list[runs.Task] = []
+        self._tasks: list[validation_runs.Task] = []
         self._stdout: list[str] = []
         self._room = _STDOUT
         self._cut = False
-        self._failures: list[runs.Task] = []
+        self._failures: list[validation_runs.Task] = []
         self._hosts: dict[str, dict[str, int]] = {}
         self._end: abc.Mapping[str, Any] | None = None
 
     @property
-    def detail(self) -> runs.Detail:
+    def detail(self) -> validation_runs.Detail:
         """All that is kept of it."""
-        return runs.Detail(
+        return validation_runs.Detail(
             tasks=tuple(self._tasks),
             stdout=''.join(self._stdout),
             cut=self._cut,
@@ -51,7 +51,7 @@ class Account:
             values = {**one}
             kind = values.pop('kind')
             if kind == 'result':
-                self._result(runs.Task(**values))
+                self._result(validation_runs.Task(**values))
             elif kind == 'stdout':
                 self._said(values['text'])
             elif kind == 'task':
@@ -60,7 +60,7 @@ class Account:
                 self._end = values
 
     def begun(self) -> None:
-        self._change(state=runs.State.RUNNING)
+        self._change(state=validation_runs.State.RUNNING)
 
     def lasts(self, seconds: float) -> None:
         """Say for how long it has been running."""
@@ -71,11 +71,13 @@ class Account:
 
     def refused(self, reason: str) -> None:
         """Say that it could not be begun."""
-        self._change(state=runs.State.FAILED, reason=reason)
+        self._change(state=validation_runs.State.FAILED, reason=reason)
 
     def stopped(self) -> None:
         """Say that it will not begin."""
-        self._change(state=runs.State.STOPPED, reason='It was not begun')
+        self._change(
+            state=validation_runs.State.STOPPED, reason='It was not begun'
+        )
 
     def ended(self, left: int) -> None:
         """Say that its process has ended.
@@ -90,14 +92,14 @@ class Account:
             state=state, reason=reason.removeprefix('; '), under_way=''
         )
 
-    def _judge(self) -> tuple[runs.State, str]:
+    def _judge(self) -> tuple[validation_runs.State, str]:
         if self._end is None:
-            return runs.State.FAILED, 'Its process was killed'
+            return validation_runs.State.FAILED, 'Its process was killed'
         status = self._end['status']
         if status == 'stopped':
-            return runs.State.STOPPED, 'It was stopped'
+            return validation_runs.State.STOPPED, 'It was stopped'
         if status == 'timeout':
-            return runs.State.TIMED_OUT, (
+            return validation_runs.State.TIMED_OUT, (
                 'It took too long'
                 + (
                     f', in task {self.outcome.under_way}'
@@ -106,22 +108,25 @@ class Account:
                 )
             )
         if status == 'overflow':
-            return runs.State.FAILED, 'It has printed more than it may'
+            return (
+                validation_runs.State.FAILED,
+                'It has printed more than it may',
+            )
         if self._failures:
             if status != 'successful':
-                return runs.State.FAILED, self._why()
+                return validation_runs.State.FAILED, self._why()
         elif status != 'successful':
             return (
-                runs.State.FAILED,
+                validation_runs.State.FAILED,
                 f'Ansible has failed: {self._complaint()}',
             )
         if not self._hosts:
             wanted = self._hosts_wanted or 'the hosts of its plays'
-            return runs.State.FAILED, (
+            return validation_runs.State.FAILED, (
                 f'No host was checked: none is in {wanted}; --host-group '
                 '(host_groups) puts hosts into groups'
             )
-        return runs.State.PASSED, ''
+        return validation_runs.State.PASSED, ''
 
     def _why(self) -> str:
         first = self._failures[0]
@@ -147,7 +152,7 @@ class Account:
                     return line[:500]
         return lines[-1][:500] if lines else 'it does not say why'
 
-    def _result(self, task: runs.Task) -> None:
+    def _result(self, task: validation_runs.Task) -> None:
         counts = self._hosts.setdefault(task.host, {})
         counts[task.state] = counts.get(task.state, 0) + 1
         if task.state in _BAD:

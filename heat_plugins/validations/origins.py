@@ -9,7 +9,7 @@ from heat_plugins.content import sources
 from heat_plugins.content import tarballs
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import errors
-from heat_plugins.plans import service
+from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plan as plans
 from heat_plugins.plans.content import storage
 from heat_plugins.validations import catalogue
@@ -42,7 +42,7 @@ class Origins:
     """
 
     def __init__(
-        self, plans: service.Plans, store: store_module.ObjectStore
+        self, plans: plan_service.Plans, store: store_module.ObjectStore
     ) -> None:
         self._plans = plans
         self._store = store

@@ -12,10 +12,10 @@ from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.plans import errors
 from heat_plugins.validations import jobs
 from heat_plugins.validations import judging
-from heat_plugins.validations import ledger as ledgers
 from heat_plugins.validations import playbooks
 from heat_plugins.validations import processes
-from heat_plugins.validations import runs
+from heat_plugins.validations import validation_ledger as ledgers
+from heat_plugins.validations import validation_runs
 
 # Seconds between two looks at the processes, and at who may stop them.
 _INTERVAL = 0.3
@@ -25,7 +25,7 @@ _LOOK = 2.0
 MOST_AT_ONCE = 16
 
 #: Is told how a run stands, whenever that has changed.
-Tell = abc.Callable[[runs.Run], None]
+Tell = abc.Callable[[validation_runs.Run], None]
 
 
 class Process(Protocol):
@@ -103,7 +103,7 @@ class Runner:
         self,
         ledger: ledgers.Ledger,
         machine: Machine,
-        run: runs.Run,
+        run: validation_runs.Run,
         order: Order,
         *,
         tell: Tell,
@@ -129,7 +129,7 @@ class Runner:
         self._looked_at = self._begun_at
         self._written_at = self._begun_at
 
-    def run(self) -> runs.Run:
+    def run(self) -> validation_runs.Run:
         """Run them to the end, and return how that was.
 
         Whatever happens, none of their processes is left.
@@ -215,7 +215,7 @@ class Runner:
             for one in self._active:
                 one.playbook.stop()
 
-    def _note(self, run: runs.Run) -> None:
+    def _note(self, run: validation_runs.Run) -> None:
         now = self._now()
         changed = run.outcomes != self._run.outcomes
         states = [one.state for one in run.outcomes]
@@ -239,7 +239,7 @@ class Runner:
         for _, account in self._waiting:
             account.stopped()
 
-    def _snapshot(self) -> runs.Run:
+    def _snapshot(self) -> validation_runs.Run:
         return dataclasses.replace(
             self._run,
             seconds=round(self._now() - self._begun_at, 1),
@@ -249,5 +249,5 @@ class Runner:
     def _now(self) -> float:
         return self._machine.monotonic()
 
-    def _judged(self) -> runs.Run:
-        return runs.judged(self._snapshot(), stopped=self._stopping)
+    def _judged(self) -> validation_runs.Run:
+        return validation_runs.judged(self._snapshot(), stopped=self._stopping)

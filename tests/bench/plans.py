@@ -18,8 +18,8 @@ from heat_plugins.clients import heat_stacks
 from heat_plugins.clients import mistral_registry
 from heat_plugins.clients import swift
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.plans import operations
-from heat_plugins.plans import service
+from heat_plugins.plans import plan_operations
+from heat_plugins.plans import plan_service
 from heat_plugins.plans.parameters import parameters
 from heat_plugins.plans.parameters import settings
 from tests import sample_plan
@@ -46,7 +46,7 @@ class Bench:
         )
         self.store = store_module.ObjectStore(swift.KeystoneTransport(session))
         self.stacks = heat_stacks.HeatStacks(session)
-        self.plans = service.Plans(
+        self.plans = plan_service.Plans(
             self.store, mistral_registry.Registry(session), self.stacks
         )
         self.rows: list[dict[str, Any]] = []
@@ -77,7 +77,7 @@ class Bench:
         shown = self.measure('parameters', lambda: known.show('bench'))
         count = len(parameters.effective(shown.root))
         self.measure(f'the same {count} again', lambda: known.show('bench'))
-        core = operations.Operations(self.plans, self.store, self.stacks)
+        core = plan_operations.Operations(self.plans, self.store, self.stacks)
         self.measure('show', lambda: core.show('bench'))
         self.measure('capabilities', lambda: core.get_capabilities('bench'))
         self.measure('delete', lambda: self.plans.delete('bench'))

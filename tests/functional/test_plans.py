@@ -20,7 +20,7 @@ from heat_plugins.content import tarballs
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import errors
 from heat_plugins.plans import local
-from heat_plugins.plans import service
+from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plan as plan_module
 from heat_plugins.plans.content import selection
 from heat_plugins.plans.content import storage
@@ -48,8 +48,8 @@ class User:
     registry: mistral_registry.Registry
     stacks: heat_stacks.HeatStacks
 
-    def plans(self, registry: Any = None) -> service.Plans:
-        return service.Plans(
+    def plans(self, registry: Any = None) -> plan_service.Plans:
+        return plan_service.Plans(
             self.store, registry or self.registry, self.stacks
         )
 
@@ -76,7 +76,7 @@ def user(cloud: base.minicloud_client.Cloud) -> User:
 
 
 @pytest.fixture
-def plans(user: User) -> Iterator[service.Plans]:
+def plans(user: User) -> Iterator[plan_service.Plans]:
     """The plans, none before and none after."""
     found = user.plans()
     assert found.summaries() == []
@@ -86,7 +86,7 @@ def plans(user: User) -> Iterator[service.Plans]:
     assert user.registry.find() == []
 
 
-def exported(plans: service.Plans, name: str) -> Any:
+def exported(plans: plan_service.Plans, name: str) -> Any:
     file = io.BytesIO()
     plans.export(name, file)
     file.seek(0)
@@ -108,7 +108,7 @@ def at_once(*calls: Callable[[], Any]) -> list[Any]:
 
 @pytest.mark.quick
 def test_a_plan_is_made_changed_exported_and_deleted(
-    user: User, plans: service.Plans
+    user: User, plans: plan_service.Plans
 ) -> None:
     made = plans.create('plan', FILES, description='é')
     assert made.entries.keys() == FILES.keys()
@@ -152,7 +152,7 @@ def test_a_plan_is_made_changed_exported_and_deleted(
 
 
 def test_of_two_who_make_a_plan_at_once_one_is_told(
-    user: User, plans: service.Plans
+    user: User, plans: plan_service.Plans
 ) -> None:
     results = at_once(
         *(
@@ -173,7 +173,7 @@ def test_of_two_who_make_a_plan_at_once_one_is_told(
 
 
 def test_changes_at_once_are_all_kept(
-    user: User, plans: service.Plans
+    user: User, plans: plan_service.Plans
 ) -> None:
     plans.create('plan', FILES)
     at_once(
@@ -197,7 +197,7 @@ def test_changes_at_once_are_all_kept(
 
 
 def test_what_breaks_off_leaves_nothing(
-    user: User, plans: service.Plans
+    user: User, plans: plan_service.Plans
 ) -> None:
     def break_off(done: int, every: int) -> None:
         if done == 3:
@@ -210,7 +210,7 @@ def test_what_breaks_off_leaves_nothing(
 
 
 def test_a_plan_with_a_stack_stays(
-    plans: service.Plans, stacks: Callable[..., base.Stack]
+    plans: plan_service.Plans, stacks: Callable[..., base.Stack]
 ) -> None:
     plans.create('plan', FILES)
     stack = stacks({'heat_template_version': '2021-04-16'}, name='plan')
@@ -224,7 +224,7 @@ def test_a_plan_with_a_stack_stays(
 
 
 def test_a_container_that_is_no_plan_stays_until_it_becomes_one(
-    user: User, plans: service.Plans
+    user: User, plans: plan_service.Plans
 ) -> None:
     user.store.put_container('theirs', {})
     for path, content in FILES.items():
@@ -255,7 +255,9 @@ def test_plans_without_mistral_are_kept_in_swift(user: User) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_a_plan_from_the_field_works(user: User, plans: service.Plans) -> None:
+def test_a_plan_from_the_field_works(
+    user: User, plans: plan_service.Plans
+) -> None:
     plan = plans.create('sample', sample_plan.content(), render=True)
     assert len(plan.entries) == 1092
     found = plans.capabilities(plan)
@@ -276,7 +278,7 @@ def test_a_plan_from_the_field_works(user: User, plans: service.Plans) -> None:
     switch_each(plans, plan)
 
 
-def switch_each(plans: service.Plans, plan: plan_module.Plan) -> None:
+def switch_each(plans: plan_service.Plans, plan: plan_module.Plan) -> None:
     """Enable each environment of a plan, and disable it again.
 
     As many at once as go together; what takes long is the cloud.

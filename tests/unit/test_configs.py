@@ -4,10 +4,10 @@
 import testtools
 
 from heat_plugins.configs import actions
-from heat_plugins.configs import checking
-from heat_plugins.configs import findings
+from heat_plugins.configs import config_checking
+from heat_plugins.configs import config_problems
+from heat_plugins.configs import declared_names
 from heat_plugins.configs import hooks
-from heat_plugins.configs import names
 
 SH = '#!/bin/sh\n'
 
@@ -75,8 +75,8 @@ class ActionsTest(testtools.TestCase):
             {'configs': [None, 'x', 3]},
             {'configs': [{'actions': 'CREATE'}]},
             {'configs': [{'actions': [None, {}]}]},
-            {'configs': findings.UNKNOWN},
-            findings.UNKNOWN,
+            {'configs': config_problems.UNKNOWN},
+            config_problems.UNKNOWN,
         ):
             self.assertEqual((), actions.actions('component', config))
             self.assertIsNone(actions.entry(config, 'CREATE'))
@@ -106,7 +106,7 @@ class ActionsTest(testtools.TestCase):
 
 class CheckCase(testtools.TestCase):
     def check(self, group='script', config=SH, inputs=None, outputs=None):
-        return checking.check(
+        return config_checking.check(
             group=group, config=config, inputs=inputs, outputs=outputs
         )
 
@@ -187,8 +187,8 @@ class CheckTest(CheckCase):
         )
 
     def test_the_inputs_of_every_deployment_are_reserved(self):
-        self.assertEqual(14, len(names.RESERVED_INPUTS))
-        for name in names.RESERVED_INPUTS:
+        self.assertEqual(14, len(declared_names.RESERVED_INPUTS))
+        for name in declared_names.RESERVED_INPUTS:
             self.assert_one(
                 'error',
                 'reserved-input',
@@ -463,18 +463,22 @@ class UnknownTest(CheckCase):
     """What is not there yet is never held against a config."""
 
     def test_no_section_needs_to_be_known(self):
-        unknown = findings.UNKNOWN
+        unknown = config_problems.UNKNOWN
         self.assertEqual((), self.check(unknown, unknown, unknown, unknown))
         self.assertEqual((), self.check('script', unknown))
         self.assertEqual((), self.check('component', unknown))
         self.assertEqual((), self.check('component', {'configs': unknown}))
 
     def test_unknown_names_are_not_taken_for_equal(self):
-        names = self.names(findings.UNKNOWN, findings.UNKNOWN)
+        names = self.names(config_problems.UNKNOWN, config_problems.UNKNOWN)
         self.assertEqual((), self.check(inputs=names, outputs=names))
 
     def test_unknown_declarations_are_passed_over(self):
-        items = [findings.UNKNOWN, *self.names('a'), findings.UNKNOWN]
+        items = [
+            config_problems.UNKNOWN,
+            *self.names('a'),
+            config_problems.UNKNOWN,
+        ]
         self.assertEqual((), self.check(inputs=items, outputs=items))
 
     def test_what_is_known_beside_them_is_checked(self):
@@ -482,20 +486,23 @@ class UnknownTest(CheckCase):
             'error',
             'duplicate-input',
             'inputs[2]',
-            self.check(inputs=self.names('a', findings.UNKNOWN, 'a')),
+            self.check(inputs=self.names('a', config_problems.UNKNOWN, 'a')),
         )
 
     def test_unknown_actions_are_not_taken_for_the_default(self):
         self.assertEqual(
             (),
             self.check_component(
-                {'actions': findings.UNKNOWN, 'tool': 'ansible'},
-                {'actions': findings.UNKNOWN, 'tool': 'ansible'},
+                {'actions': config_problems.UNKNOWN, 'tool': 'ansible'},
+                {'actions': config_problems.UNKNOWN, 'tool': 'ansible'},
             ),
         )
 
     def test_an_unknown_action_may_yet_be_create(self):
-        for entry in (['DELETE', findings.UNKNOWN], findings.UNKNOWN):
+        for entry in (
+            ['DELETE', config_problems.UNKNOWN],
+            config_problems.UNKNOWN,
+        ):
             self.assertEqual((), self.check_component(['BACKUP'], entry))
 
     def test_unknown_tools_and_texts_are_passed_over(self):
@@ -504,13 +511,13 @@ class UnknownTest(CheckCase):
             self.check_component(
                 {
                     'actions': ['CREATE'],
-                    'tool': findings.UNKNOWN,
-                    'config': findings.UNKNOWN,
+                    'tool': config_problems.UNKNOWN,
+                    'config': config_problems.UNKNOWN,
                 },
                 {
                     'actions': ['DELETE'],
                     'tool': 'script',
-                    'config': findings.UNKNOWN,
+                    'config': config_problems.UNKNOWN,
                 },
             ),
         )
@@ -518,7 +525,9 @@ class UnknownTest(CheckCase):
     def test_a_default_that_is_not_there_yet_is_no_null(self):
         self.assertEqual(
             (),
-            self.check(inputs=[{'name': 'a', 'default': findings.UNKNOWN}]),
+            self.check(
+                inputs=[{'name': 'a', 'default': config_problems.UNKNOWN}]
+            ),
         )
 
     def test_values_of_any_type_are_survived(self):
@@ -539,11 +548,11 @@ class UnknownTest(CheckCase):
             {'configs': [{}]},
             {'configs': [{'tool': 5, 'actions': 5, 'config': 5}]},
             {'configs': [{'actions': {'a': 1}}]},
-            findings.UNKNOWN,
+            config_problems.UNKNOWN,
         )
         for value in odd:
             for group in ('script', 'component', None, 5, [], {}):
-                checking.check(
+                config_checking.check(
                     group=group, config=value, inputs=value, outputs=value
                 )
 
@@ -556,7 +565,7 @@ class HeatsNamesTest(testtools.TestCase):
 
         self.assertEqual(
             {*software_deployment.SoftwareDeployment.DERIVED_CONFIG_INPUTS},
-            names.RESERVED_INPUTS,
+            declared_names.RESERVED_INPUTS,
         )
 
     def test_lifecycle_actions_and_outputs(self):
@@ -566,7 +575,9 @@ class HeatsNamesTest(testtools.TestCase):
         self.assertEqual(
             {*deployment.ALLOWED_DEPLOY_ACTIONS}, {*actions.LIFECYCLE}
         )
-        self.assertEqual({*deployment.ATTRIBUTES}, names.BUILT_IN_OUTPUTS)
+        self.assertEqual(
+            {*deployment.ATTRIBUTES}, declared_names.BUILT_IN_OUTPUTS
+        )
 
     def test_defaults(self):
         from heat.engine.resources.openstack.heat import software_component
@@ -575,4 +586,4 @@ class HeatsNamesTest(testtools.TestCase):
         entry = software_component.SoftwareComponent.config_schema.schema
         self.assertEqual([*actions.DEFAULT], entry['actions'].default)
         group = software_config.SoftwareConfig.properties_schema['group']
-        self.assertEqual(checking.UNGROUPED, group.default)
+        self.assertEqual(config_checking.UNGROUPED, group.default)

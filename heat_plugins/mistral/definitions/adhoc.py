@@ -6,8 +6,8 @@ import re
 from typing import Any, Final
 
 from heat_plugins import bounds
-from heat_plugins.mistral.definitions import findings
-from heat_plugins.mistral.definitions import reading
+from heat_plugins.mistral.definitions import definition_problems
+from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import renaming
 
 #: What Mistral's language lets an ad-hoc action have.
@@ -34,8 +34,8 @@ def read(text: str) -> dict[str, Any]:
     :raises AdhocError: if there is not exactly one.
     """
     try:
-        _, found = reading.load(text)
-    except findings.DefinitionError as exc:
+        _, found = definition_reading.load(text)
+    except definition_problems.DefinitionError as exc:
         raise AdhocError(f'the definition is no YAML: {exc}') from exc
     if not isinstance(found, Mapping):
         raise AdhocError('the definition is no map.')

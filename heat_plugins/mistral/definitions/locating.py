@@ -13,9 +13,9 @@ import re
 from typing import Any, Final
 
 from heat_plugins import bounds
-from heat_plugins.mistral.definitions import checking
-from heat_plugins.mistral.definitions import findings
-from heat_plugins.mistral.definitions import reading
+from heat_plugins.mistral.definitions import definition_checking
+from heat_plugins.mistral.definitions import definition_problems
+from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import renaming
 
 #: Asks Mistral: given a text and whether it is a workbook, returns what is
@@ -41,7 +41,9 @@ _STEPS: Final = bounds.DEPTH
 _ASKED: Final = 50
 
 
-def locate(definition: reading.Definition, ask: Ask) -> list[findings.Problem]:
+def locate(
+    definition: definition_reading.Definition, ask: Ask
+) -> list[definition_problems.Problem]:
     """Return what Mistral has against a definition, with its place."""
     said = ask(_whole(definition), definition.workbook)
     if said is None:
@@ -54,11 +56,11 @@ def locate(definition: reading.Definition, ask: Ask) -> list[findings.Problem]:
 
 
 def _in_workflow(
-    definition: reading.Definition,
-    workflow: reading.Workflow,
+    definition: definition_reading.Definition,
+    workflow: definition_reading.Workflow,
     said: str,
     ask: Ask,
-) -> findings.Problem:
+) -> definition_problems.Problem:
     path = definition.workflow_path(workflow.name)
     tasks = workflow.data['tasks']
     named = _TASK.search(said)
@@ -87,7 +89,9 @@ def _in_workflow(
     return _problem(definition, said, where, workflow.name, str(found), key)
 
 
-def _key(workflow: reading.Workflow, task: str, ask: Ask) -> str | None:
+def _key(
+    workflow: definition_reading.Workflow, task: str, ask: Ask
+) -> str | None:
     """Return which key of a task is refused beside what makes it a task."""
     content = workflow.data['tasks'][task]
     made_of = [one for one in _MADE_OF if one in content]
@@ -100,7 +104,7 @@ def _key(workflow: reading.Workflow, task: str, ask: Ask) -> str | None:
     return None
 
 
-def _part(workflow: reading.Workflow, tasks: Iterable[Any]) -> str:
+def _part(workflow: definition_reading.Workflow, tasks: Iterable[Any]) -> str:
     """Write a workflow that has only some of the tasks."""
     part: dict[str, Any] = {}
     for name in tasks:
@@ -109,8 +113,8 @@ def _part(workflow: reading.Workflow, tasks: Iterable[Any]) -> str:
         content.pop('join', None)
         part[name] = content
     for content in list(part.values()):
-        for clause in (*checking.CLAUSES, 'requires'):
-            for target, _ in reading.targets(content.get(clause)):
+        for clause in (*definition_checking.CLAUSES, 'requires'):
+            for target, _ in definition_reading.targets(content.get(clause)):
                 part.setdefault(target, _STUB)
     if workflow.type == 'direct':
         # In a ring of tasks none would be the first.
@@ -120,13 +124,13 @@ def _part(workflow: reading.Workflow, tasks: Iterable[Any]) -> str:
 
 
 def _problem(
-    definition: reading.Definition,
+    definition: definition_reading.Definition,
     said: str,
-    path: reading.Path,
+    path: definition_reading.Path,
     workflow: str | None = None,
     task: str | None = None,
     key: str | None = None,
-) -> findings.Problem:
+) -> definition_problems.Problem:
     within: list[str | int] = [] if key is None else [key]
     if match := _INSTANCE.search(said):
         steps = itertools.islice(_STEP.finditer(match[1]), _STEPS)
@@ -137,7 +141,7 @@ def _problem(
     if within:
         place = '.'.join(str(step) for step in within)
         message = f'{bounds.shortened(place)}: {message}'
-    return findings.Problem(
+    return definition_problems.Problem(
         message=f'Mistral says: {message}',
         workflow=workflow,
         task=task,
@@ -145,7 +149,7 @@ def _problem(
     )
 
 
-def _whole(definition: reading.Definition) -> str:
+def _whole(definition: definition_reading.Definition) -> str:
     if definition.workbook:
         return renaming.render_book(definition, definition.book or 'workbook')
     return renaming.render(

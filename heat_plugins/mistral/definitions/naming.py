@@ -10,7 +10,7 @@ import hashlib
 import re
 from typing import Final
 
-from heat_plugins.mistral.definitions import reading
+from heat_plugins.mistral.definitions import definition_reading
 
 #: The most characters that Mistral takes.
 LIMIT: Final = 255
@@ -26,7 +26,7 @@ def prefix(stack: str, resource: str, explicit: str | None = None) -> str:
 
 
 def names(
-    definition: reading.Definition,
+    definition: definition_reading.Definition,
     stack: str,
     resource: str,
     explicit: str | None = None,
@@ -48,7 +48,7 @@ def names(
 
 
 def book_name(
-    definition: reading.Definition,
+    definition: definition_reading.Definition,
     stack: str,
     resource: str,
     explicit: str | None = None,

@@ -14,8 +14,8 @@ from typing import Any, Final
 import yaml
 
 from heat_plugins import bounds
-from heat_plugins.mistral.definitions import findings
-from heat_plugins.mistral.definitions import reading
+from heat_plugins.mistral.definitions import definition_problems
+from heat_plugins.mistral.definitions import definition_reading
 
 VERSION: Final = '2.0'
 
@@ -25,7 +25,7 @@ _NONE: Final[Mapping[str, Any]] = {}
 
 
 def render(
-    definition: reading.Definition,
+    definition: definition_reading.Definition,
     names: Mapping[str, str],
     only: Collection[str] | None = None,
     defaults: Mapping[str, Any] = _NONE,
@@ -65,7 +65,7 @@ def render(
 
 
 def render_book(
-    definition: reading.Definition,
+    definition: definition_reading.Definition,
     name: str,
     defaults: Mapping[str, Any] = _NONE,
 ) -> str:
@@ -105,8 +105,8 @@ def dump(data: Mapping[str, Any]) -> str:
     try:
         bounds.check_depth(data)
     except bounds.TooDeep as exc:
-        problem = findings.Problem(message=f'the definition: {exc}')
-        raise findings.DefinitionError([problem]) from exc
+        problem = definition_problems.Problem(message=f'the definition: {exc}')
+        raise definition_problems.DefinitionError([problem]) from exc
     return str(
         yaml.dump(
             dict(data),
@@ -133,7 +133,7 @@ def _tasks(data: object) -> Iterator[dict[str, Any]]:
 
 def _renamed(command: object, names: Mapping[str, str]) -> str | None:
     """Return the `workflow` of a task with another name, or None."""
-    name = reading.called(command)
+    name = definition_reading.called(command)
     if name is None or name not in names or not isinstance(command, str):
         return None
     return names[name] + command[len(name) :]
@@ -149,11 +149,11 @@ def _rename_call(
 def _call_edits(
     workflow: yaml.Node, names: Mapping[str, str]
 ) -> Iterator[_Edit]:
-    tasks = reading.child(workflow, 'tasks')
+    tasks = definition_reading.child(workflow, 'tasks')
     if tasks is None or not isinstance(tasks[1], yaml.MappingNode):
         return
     for _, task in tasks[1].value:
-        call = reading.child(task, 'workflow')
+        call = definition_reading.child(task, 'workflow')
         if (
             call is not None
             and isinstance(call[1], yaml.ScalarNode)
@@ -178,7 +178,7 @@ def _input_edits(
     workflow: yaml.Node, data: object, defaults: Mapping[str, Any]
 ) -> Iterator[_Edit]:
     inputs = _inputs(data, defaults)
-    if inputs and (pair := reading.child(workflow, 'input')):
+    if inputs and (pair := definition_reading.child(workflow, 'input')):
         text = json.dumps(inputs, ensure_ascii=False)
         yield pair[0].end_mark.index, _end(pair[1]), f': {text}'
 
@@ -214,8 +214,8 @@ def _faithful(text: str, wanted: Mapping[str, Any]) -> str:
     survive being cut out in.
     """
     try:
-        if reading.load(text)[1] == wanted:
+        if definition_reading.load(text)[1] == wanted:
             return text
-    except findings.DefinitionError:
+    except definition_problems.DefinitionError:
         pass
     return dump(wanted)

@@ -10,7 +10,7 @@ workflow.
 from collections.abc import Callable, Collection, Mapping
 
 from heat_plugins import bounds
-from heat_plugins.mistral import service as service_module
+from heat_plugins.mistral import workflow_service as service_module
 
 #: Given names of cron triggers, returns those that the same stack has made.
 Mine = Callable[[Collection[str]], Collection[str]]

@@ -6,8 +6,8 @@ import enum
 import itertools
 from typing import Final
 
-from heat_plugins.mistral import service as service_module
-from heat_plugins.mistral.definitions import records
+from heat_plugins.mistral import workflow_service as service_module
+from heat_plugins.mistral.definitions import definition_records
 
 #: So many executions are ended at a time.
 AT_A_TIME: Final = 20
@@ -34,7 +34,7 @@ class Way(enum.Enum):
 
 def end(
     service: service_module.Service,
-    record: records.Record,
+    record: definition_records.Record,
     way: Way,
     others: Collection[str] = (),
 ) -> bool:
@@ -54,7 +54,7 @@ def end(
 
 def _due(
     service: service_module.Service,
-    record: records.Record,
+    record: definition_records.Record,
     way: Way,
     others: Collection[str],
 ) -> Iterator[service_module.Begun]:

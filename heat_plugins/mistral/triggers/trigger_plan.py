@@ -12,8 +12,8 @@ import datetime
 from typing import Any, Final
 
 from heat_plugins import bounds
+from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import schedule
-from heat_plugins.mistral.triggers import triggers
 
 # A run that is late by more than this will hardly begin soon.
 _PATIENCE: Final = datetime.timedelta(minutes=2)
@@ -39,16 +39,16 @@ class Wait:
     seconds: int
 
 
-Plan = Keep | Done | Wait | triggers.Order
+Plan = Keep | Done | Wait | cron_triggers.Order
 
 
 def plan(
-    wanted: triggers.Order,
-    before: triggers.Order | None,
-    live: triggers.Trigger | None,
+    wanted: cron_triggers.Order,
+    before: cron_triggers.Order | None,
+    live: cron_triggers.Trigger | None,
     now: datetime.datetime,
     *,
-    lost: triggers.Trigger | None = None,
+    lost: cron_triggers.Trigger | None = None,
     ran_out: bool = False,
     anew: bool = False,
 ) -> Plan:
@@ -75,10 +75,10 @@ def plan(
     if not wanted.pattern and not fresh and first is not None:
         if (
             live is not None
-            and first < now + schedule.NOTICE + triggers.MARGIN
+            and first < now + schedule.NOTICE + cron_triggers.MARGIN
         ):
             if first < now - _PATIENCE:
-                raise triggers.Refused(
+                raise cron_triggers.Refused(
                     f'the run that was due at {schedule.show(first)} has '
                     f'not begun; does the cron of Mistral run?'
                 )
@@ -95,14 +95,14 @@ def plan(
     if live is not None and _about_to_run(live, count, now):
         return Wait(_SOON)
     return dataclasses.replace(
-        wanted, first_time=triggers.first_time_text(first), count=count
+        wanted, first_time=cron_triggers.first_time_text(first), count=count
     )
 
 
 def _count(
-    wanted: triggers.Order,
-    before: triggers.Order | None,
-    known: triggers.Trigger | None,
+    wanted: cron_triggers.Order,
+    before: cron_triggers.Order | None,
+    known: cron_triggers.Trigger | None,
     ran_out: bool,
 ) -> int | None:
     """Return how many runs are left; an unchanged count is carried on."""
@@ -114,14 +114,14 @@ def _count(
 
 
 def _first(
-    wanted: triggers.Order,
+    wanted: cron_triggers.Order,
     first: datetime.datetime,
-    live: triggers.Trigger | None,
+    live: cron_triggers.Trigger | None,
     now: datetime.datetime,
     fresh: bool,
 ) -> datetime.datetime | Wait | None:
     """Return the first time to ask for; None if the pattern will do."""
-    margin = triggers.MARGIN if live is not None else datetime.timedelta()
+    margin = cron_triggers.MARGIN if live is not None else datetime.timedelta()
     if first >= now + schedule.NOTICE + margin:
         return first
     if wanted.pattern:
@@ -131,7 +131,7 @@ def _first(
             return None
         if live is not None and not fresh:
             return Wait(_SOON)
-    raise triggers.Refused(
+    raise cron_triggers.Refused(
         f'the first time {schedule.show(first)} '
         + ('has passed' if first <= now else 'is less than a minute ahead')
         + f' (it is {schedule.show(now)}); Mistral wants to know it at '
@@ -139,7 +139,7 @@ def _first(
     )
 
 
-def _what_else(wanted: triggers.Order, now: datetime.datetime) -> str:
+def _what_else(wanted: cron_triggers.Order, now: datetime.datetime) -> str:
     if not wanted.pattern:
         return '.'
     coming = schedule.show(*schedule.upcoming(wanted.pattern, now))
@@ -147,7 +147,7 @@ def _what_else(wanted: triggers.Order, now: datetime.datetime) -> str:
 
 
 def _about_to_run(
-    live: triggers.Trigger, count: int | None, now: datetime.datetime
+    live: cron_triggers.Trigger, count: int | None, now: datetime.datetime
 ) -> bool:
     """Say whether removing it now might lose or repeat a run."""
     due = live.next()
@@ -156,10 +156,10 @@ def _about_to_run(
     if live.pattern:
         # Where it always is about to run, waiting helps nobody.
         (after,) = schedule.upcoming(live.pattern, due, 1)
-        if after - due < triggers.MARGIN * 3:
+        if after - due < cron_triggers.MARGIN * 3:
             return False
     # What is long overdue waits for a Mistral that lags, not for us.
-    return -triggers.MARGIN < due - now <= schedule.EARLY
+    return -cron_triggers.MARGIN < due - now <= schedule.EARLY
 
 
 def check_input(
@@ -179,13 +179,13 @@ def check_input(
     }
     missing = sorted(required - given.keys())
     if missing:
-        raise triggers.Refused(
+        raise cron_triggers.Refused(
             f'the workflow "{workflow}" needs the input '
             f'{_quoted(missing)}, which is not given.'
         )
     unknown = sorted(given.keys() - required - optional)
     if unknown:
-        raise triggers.Refused(
+        raise cron_triggers.Refused(
             f'the workflow "{workflow}" has no input {_quoted(unknown)}; '
             f'it has {_quoted(sorted(required | optional)) or "none"}.'
         )

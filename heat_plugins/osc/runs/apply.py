@@ -7,8 +7,8 @@ from typing import Any
 
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
-from heat_plugins.osc.runs import following
 from heat_plugins.osc.runs import ordering
+from heat_plugins.osc.runs import run_following
 from heat_plugins.runs import orchestration
 
 
@@ -71,7 +71,7 @@ class Apply(common.Report):
         else:
             config = _from_file(parsed_args, order.inputs)
         target = service.server(parsed_args.stack, parsed_args.server, config)
-        follower = following.Follower(self, service, parsed_args.stack)
+        follower = run_following.Follower(self, service, parsed_args.stack)
         run = service.start(target, order)
         follower.shown.started(run)
         if parsed_args.wait:

@@ -8,7 +8,7 @@ from osc_lib import utils
 
 from heat_plugins.osc import common
 from heat_plugins.runs import run as runs
-from heat_plugins.runs import service as services
+from heat_plugins.runs import run_service as services
 from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import starting
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
-from heat_plugins.validations import runs
+from heat_plugins.validations import validation_runs
 
 _CODES = {
-    runs.State.PASSED: 0,
-    runs.State.STOPPED: common.CANCELLED,
-    runs.State.RUNNING: common.STILL_RUNNING,
+    validation_runs.State.PASSED: 0,
+    validation_runs.State.STOPPED: common.CANCELLED,
+    validation_runs.State.RUNNING: common.STILL_RUNNING,
 }
 
 HEADERS = ('Validation', 'Name', 'State', 'Duration', 'Hosts', 'Reason')

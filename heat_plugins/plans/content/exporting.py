@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from heat_plugins.plans import errors
-from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import references
 from heat_plugins.plans.parameters import secrecy
 from heat_plugins.plans.parameters import secrets

@@ -7,8 +7,8 @@ from heat_plugins import bounds
 from heat_plugins.content import sources
 from heat_plugins.plans import errors
 from heat_plugins.plans.content import capabilities
-from heat_plugins.plans.content import checking
-from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import plan_checking
+from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import rendering
 from heat_plugins.plans.content import texts
 from heat_plugins.plans.parameters import secrets
@@ -72,7 +72,7 @@ def prepare(
         else description,
     )
     rendered = render and rendering.is_due(content)
-    checking.check(
+    plan_checking.check(
         environment,
         files.keys(),
         lambda paths: {path: files[path] for path in paths if path in files},

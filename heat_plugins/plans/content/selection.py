@@ -9,7 +9,7 @@ import heapq
 from heat_plugins import bounds
 from heat_plugins.plans import errors
 from heat_plugins.plans.content import capabilities as capabilities_module
-from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import plan_environment as environments
 
 
 def select(

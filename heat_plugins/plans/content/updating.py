@@ -8,9 +8,9 @@ from heat_plugins import bounds
 from heat_plugins import pool as pools
 from heat_plugins.content import sources
 from heat_plugins.plans import errors
-from heat_plugins.plans.content import checking
-from heat_plugins.plans.content import environment as environments
 from heat_plugins.plans.content import plan as plans
+from heat_plugins.plans.content import plan_checking
+from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import rendering
 from heat_plugins.plans.content import storage
 from heat_plugins.plans.content import texts
@@ -111,7 +111,9 @@ def _check(
         return {**container.fetch(rest), **new}
 
     try:
-        checking.check(found.environment, paths, fetch, rendered=plan.rendered)
+        plan_checking.check(
+            found.environment, paths, fetch, rendered=plan.rendered
+        )
     except errors.BadFile as exc:
         if exc.path in found.write:
             raise

@@ -8,15 +8,15 @@ from typing import Any, Protocol
 from heat_plugins import foreign
 from heat_plugins.plans import errors
 from heat_plugins.plans.deploy import deploying
-from heat_plugins.plans.deploy import following
-from heat_plugins.plans.deploy import orchestration
+from heat_plugins.plans.deploy import plan_stacks
+from heat_plugins.plans.deploy import stack_following
 from heat_plugins.plans.deploy import steps
 
 LOG = foreign.logger(__name__)
 
 
 class Validations(Protocol):
-    """What runs validations; see `heat_plugins.validations.operations`."""
+    """What runs validations; see `validations.validation_operations`."""
 
     def required(self, plan: str) -> dict[str, Any]:
         """Return the groups that must pass before a plan is deployed."""
@@ -34,7 +34,7 @@ class Show(Protocol):
     def warn(self, warnings: abc.Iterable[str]) -> None:
         """Say what is no error."""
 
-    def changed(self, found: following.Progress) -> None:
+    def changed(self, found: stack_following.Progress) -> None:
         """Show how far it is."""
 
     def step(self, what: str) -> None:
@@ -46,7 +46,7 @@ def deploy(
     show: Show,
     *,
     deployer: deploying.Deployer,
-    stacks: orchestration.Stacks,
+    stacks: plan_stacks.Stacks,
     validations: Validations,
     runner: steps.Runner,
     wait: bool,
@@ -73,7 +73,7 @@ def deploy(
                 'nobody waits for the end of it'
             )
         return
-    found = following.Follower(
+    found = stack_following.Follower(
         stacks,
         started.stack_id,
         before=started.before,

@@ -14,15 +14,15 @@ from typing import Any, Final
 
 from heat_plugins import masking
 from heat_plugins.plans import errors
-from heat_plugins.plans import service
-from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plan as plans
+from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import references
 from heat_plugins.plans.content import texts
-from heat_plugins.plans.deploy import orchestration
+from heat_plugins.plans.deploy import plan_stacks
+from heat_plugins.plans.parameters import heat_validation
 from heat_plugins.plans.parameters import parameters
 from heat_plugins.plans.parameters import secrecy
-from heat_plugins.plans.parameters import validation
 
 #: Lines that one comparison compares one by one.
 LINES: Final = 20_000
@@ -68,7 +68,7 @@ class Comparer:
     """
 
     def __init__(
-        self, plans: service.Plans, stacks: orchestration.Stacks
+        self, plans: plan_service.Plans, stacks: plan_stacks.Stacks
     ) -> None:
         self._plans = plans
         self._stacks = stacks
@@ -114,12 +114,12 @@ class _Hiding:
         wanted: references.Resolved,
         actual: abc.Mapping[str, Any],
     ) -> None:
-        root = validation.read(answer, wanted, plan.environment)
+        root = heat_validation.read(answer, wanted, plan.environment)
         self._hidden = parameters.hidden_in(root)
         self._known = parameters.effective(root).keys()
         former = _values(actual)
         secrets = {
-            *validation.secrets(answer, plan.environment),
+            *heat_validation.secrets(answer, plan.environment),
             *masking.texts([former.get(name) for name in self._hidden]),
         }
         self.mask = masking.Mask(secrets)

@@ -17,14 +17,14 @@ from heat_plugins import masking
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import errors
-from heat_plugins.plans import service
+from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import annex as annexes
 from heat_plugins.plans.content import plan as plans
 from heat_plugins.plans.content import texts
-from heat_plugins.plans.deploy import following
-from heat_plugins.plans.deploy import orchestration
-from heat_plugins.plans.deploy import records
+from heat_plugins.plans.deploy import deploy_records
+from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.plans.deploy import requirements
+from heat_plugins.plans.deploy import stack_following
 from heat_plugins.plans.deploy import steps as steps_module
 from heat_plugins.plans.parameters import secrecy
 from heat_plugins.plans.parameters import settings
@@ -110,9 +110,9 @@ class Deployer:
 
     def __init__(
         self,
-        plans: service.Plans,
+        plans: plan_service.Plans,
         store: store_module.ObjectStore,
-        stacks: orchestration.Stacks,
+        stacks: plan_stacks.Stacks,
         *,
         clock: abc.Callable[[], float] = time.time,
     ) -> None:
@@ -153,7 +153,7 @@ class Deployer:
             annex = annexes.Annex(self._store, plan.container)
             requirements.check(annex, plan, self._clock())
             content = self._plans.resolve(plan)
-            records.write(
+            deploy_records.write(
                 annex,
                 plan.content_hash,
                 content,
@@ -213,7 +213,7 @@ class Deployer:
             )
         tag = _content_tag(stack)
         annex = annexes.Annex(self._store, plan.container)
-        record = records.find(annex, tag) if tag else None
+        record = deploy_records.find(annex, tag) if tag else None
         return Status(
             plan=name,
             status=stack.status,
@@ -247,13 +247,13 @@ class Deployer:
             )
         self._stacks.cancel(stack)
 
-    def look(self, stack_id: str, before: str) -> following.Progress:
+    def look(self, stack_id: str, before: str) -> stack_following.Progress:
         """Return how a deployment stands, and no counts.
 
         :param before: as `start` has returned it.
         """
         stack = self._stacks.find(stack_id)
-        found = following.judge(stack, before)
+        found = stack_following.judge(stack, before)
         if stack is None:
             return found
         mask = self.mask(stack.name)
@@ -291,14 +291,14 @@ class Deployer:
         stack = self._stacks.find(name)
         annex = annexes.Annex(self._store, plan.container)
         tag = _content_tag(stack) if stack else ''
-        record = records.find(annex, tag) if tag else None
+        record = deploy_records.find(annex, tag) if tag else None
         content = record.content if record else self._plans.resolve(plan)
         own = secrecy.values(plan.environment, ())
         return secrecy.of_content(content) | own
 
 
 def _check(
-    stack: orchestration.Stack | None, plan: plans.Plan, take_over: bool
+    stack: plan_stacks.Stack | None, plan: plans.Plan, take_over: bool
 ) -> None:
     """Refuse what would harm a stack, or be refused later on."""
     if stack is None:
@@ -327,12 +327,12 @@ def _resources(template: str) -> tuple[str, ...]:
     return tuple(sorted(found.get('resources', found.get('Resources')) or ()))
 
 
-def _content_tag(stack: orchestration.Stack) -> str:
+def _content_tag(stack: plan_stacks.Stack) -> str:
     for tag in stack.tags:
         if tag.startswith(CONTENT_TAG):
             return tag.removeprefix(CONTENT_TAG)
     return ''
 
 
-def _is_content(stack: orchestration.Stack, plan: plans.Plan) -> bool:
+def _is_content(stack: plan_stacks.Stack, plan: plans.Plan) -> bool:
     return _content_tag(stack) == plan.content_hash

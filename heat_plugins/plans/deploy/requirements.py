@@ -14,8 +14,8 @@ from typing import Final
 
 from heat_plugins.plans import errors
 from heat_plugins.plans.content import annex as annexes
-from heat_plugins.plans.content import environment as environments
 from heat_plugins.plans.content import plan as plans
+from heat_plugins.plans.content import plan_environment as environments
 
 #: The section of the file.
 SECTION: Final = 'required_validations'

@@ -18,7 +18,7 @@ import time
 from typing import Any, Protocol
 
 from heat_plugins.plans import errors
-from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import plan_environment as environments
 
 #: The section of the file.
 SECTION = 'post_deployment'

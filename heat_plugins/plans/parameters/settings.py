@@ -13,19 +13,19 @@ from heat_plugins import bounds
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import errors
-from heat_plugins.plans import service
+from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import annex as annexes
-from heat_plugins.plans.content import environment as environments
 from heat_plugins.plans.content import links
 from heat_plugins.plans.content import nesting
 from heat_plugins.plans.content import plan as plans
+from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import references
-from heat_plugins.plans.deploy import orchestration
+from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.plans.parameters import constraints
+from heat_plugins.plans.parameters import heat_validation
 from heat_plugins.plans.parameters import parameters
 from heat_plugins.plans.parameters import patterns
 from heat_plugins.plans.parameters import secrecy
-from heat_plugins.plans.parameters import validation
 
 # What Heat answers to what is wrong with a content.
 _BAD_REQUEST = 400
@@ -71,9 +71,9 @@ class Settings:
 
     def __init__(
         self,
-        plans: service.Plans,
+        plans: plan_service.Plans,
         store: store_module.ObjectStore,
-        stacks: orchestration.Stacks,
+        stacks: plan_stacks.Stacks,
     ) -> None:
         self._plans = plans
         self._store = store
@@ -181,7 +181,7 @@ class Settings:
                 f'{exc}. {self._lacking(plan, resolved)}'
             ) from exc
         return Shown(
-            root=validation.read(answer, resolved, plan.environment),
+            root=heat_validation.read(answer, resolved, plan.environment),
             warnings=_missing(resolved),
         )
 
@@ -278,10 +278,10 @@ def _declared(
     for text in (resolved.template, *nested):
         for name, one in parameters.declared(text).items():
             type_ = str(one.get('type', one.get('Type')))
-            type_ = validation.TYPES.get(type_, type_.lower())
+            type_ = heat_validation.TYPES.get(type_, type_.lower())
             if name in found and found[name].parameter.type != type_:
                 type_ = ''
-            hidden = validation.is_hidden(one)
+            hidden = heat_validation.is_hidden(one)
             if name in found:
                 hidden = hidden or found[name].parameter.hidden
             found[name] = parameters.Effective(

@@ -16,7 +16,7 @@ import time
 
 from heat_plugins import foreign
 from heat_plugins import masking
-from heat_plugins.configs import hidden
+from heat_plugins.configs import hidden_inputs
 from heat_plugins.configs import hooks
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.runs import errors
@@ -262,7 +262,7 @@ class Settler:
             with contextlib.suppress(errors.NotFound):
                 # Without the config nobody knows what is hidden.
                 config = self._heat.config(run.config_id or '')
-                found = hidden.mask(config.inputs, config.options)
+                found = hidden_inputs.mask(config.inputs, config.options)
             self._masks[run.id] = found
         return self._masks[run.id]
 

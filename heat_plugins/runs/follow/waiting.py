@@ -9,7 +9,7 @@ from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs.follow import settling
-from heat_plugins.runs.records import names
+from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.records import unreadable
 
@@ -140,7 +140,7 @@ class Waiter:
             for run in self.pending:
                 self._note(self._settler.lost(run))
 
-    def _adopt(self, opened: abc.Iterable[names.Key]) -> None:
+    def _adopt(self, opened: abc.Iterable[record_names.Key]) -> None:
         """Take in what others have begun, and forget what has ended."""
         self._runs = {run.id: run for run in self.pending}
         for key in opened:

@@ -18,7 +18,7 @@ from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
 from heat_plugins.runs.follow import settling
 from heat_plugins.runs.follow import waiting
-from heat_plugins.runs.records import names
+from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.records import retention
 from heat_plugins.runs.records import unreadable
@@ -137,7 +137,7 @@ class Ledger:
     def _settle_former(self, target: targets.Target, action: str) -> None:
         """Settle what ran before, so that it is not in the way."""
         found = self._records(target.root.id)
-        prefix = names.open_prefix(target.deployment.id, action)
+        prefix = record_names.open_prefix(target.deployment.id, action)
         try:
             opened = found.opened(prefix)
             arrivals = found.arrivals() if opened else ()
@@ -171,7 +171,7 @@ def news(found: records.Records) -> tuple[set[str], abc.Collection[str]]:
 
 def look(
     found: records.Records,
-    key: names.Key,
+    key: record_names.Key,
     settler: settling.Settler,
     arrivals: abc.Collection[str],
     opened: abc.Collection[str],

@@ -20,7 +20,7 @@ from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
-from heat_plugins.runs.records import names
+from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.records import unreadable
 from heat_plugins.runs.start import starting
@@ -31,7 +31,7 @@ LOG = foreign.logger(__name__)
 def withdraw(
     heat: orchestration.Deploying,
     found: records.Records,
-    prefix: str = names.OPEN,
+    prefix: str = record_names.OPEN,
     server: abc.Callable[[], str | None] = lambda: None,
 ) -> list[str]:
     """Take runs from their servers.
@@ -69,7 +69,7 @@ def withdraw(
 def _withdraw(
     heat: orchestration.Deploying,
     found: records.Records,
-    key: names.Key,
+    key: record_names.Key,
     server: abc.Callable[[], str | None],
 ) -> bool:
     """Take a run from its server; False if there was none so far."""

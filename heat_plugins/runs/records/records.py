@@ -11,10 +11,10 @@ from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
-from heat_plugins.runs.records import names
+from heat_plugins.runs.records import record_names
 from heat_plugins.signals import arrivals
 from heat_plugins.signals import body
-from heat_plugins.signals import names as signal_names
+from heat_plugins.signals import signal_names as signal_names
 
 # Outputs as an agent may send them, escaped once more.
 _LIMIT = 16 * 1024 * 1024
@@ -35,13 +35,15 @@ class Records:
         self.store = store
         self.container = signal_names.container(root_stack_id)
 
-    def opened(self, prefix: str = names.OPEN) -> list[names.Key]:
+    def opened(
+        self, prefix: str = record_names.OPEN
+    ) -> list[record_names.Key]:
         """List the runs that are not over and cleaned up.
 
         :raises store_errors.NotFound: there is no container.
         """
         found = self.store.list_objects(self.container, prefix)
-        return _parsed(names.parse_open(entry.name) for entry in found)
+        return _parsed(record_names.parse_open(entry.name) for entry in found)
 
     def arrivals(self) -> abc.Collection[str]:
         """List what servers have sent; see `arrivals.Listed`.
@@ -50,20 +52,22 @@ class Records:
         """
         return arrivals.Listed(self.store, self.container)
 
-    def keys(self, run_id: str = '') -> list[names.Key]:
+    def keys(self, run_id: str = '') -> list[record_names.Key]:
         """List the runs there are, the oldest first.
 
         :param run_id: how their ids begin.
         """
         try:
             found = self.store.list_objects(
-                self.container, names.RECORDS + run_id
+                self.container, record_names.RECORDS + run_id
             )
         except store_errors.NotFound:
             return []
-        return _parsed(names.parse_record(entry.name) for entry in found)
+        return _parsed(
+            record_names.parse_record(entry.name) for entry in found
+        )
 
-    def find(self, run_id: str) -> names.Key:
+    def find(self, run_id: str) -> record_names.Key:
         """Return the one run whose id begins, or ends, like that.
 
         :raises errors.NotFound: there is none, or more than one.
@@ -85,12 +89,12 @@ class Records:
             )
         return found[0]
 
-    def read(self, key: names.Key) -> runs.Run | None:
+    def read(self, key: record_names.Key) -> runs.Run | None:
         """Return a run; None if there is no record of it.
 
         :raises errors.Unreadable: what is there is no record of it.
         """
-        name = names.record_name(key)
+        name = record_names.record_name(key)
         try:
             content = self.store.get_object(self.container, name, _LIMIT)
             run = runs.Run.load(content)
@@ -113,39 +117,46 @@ class Records:
 
     def write(self, run: runs.Run) -> None:
         self.store.put_object(
-            self.container, names.record_name(run.key), run.dump()
+            self.container, record_names.record_name(run.key), run.dump()
         )
 
-    def open(self, key: names.Key) -> None:
+    def open(self, key: record_names.Key) -> None:
         """Announce a run; see `claims`."""
-        self.store.put_object(self.container, names.open_name(key), _OPEN)
+        self.store.put_object(
+            self.container, record_names.open_name(key), _OPEN
+        )
 
-    def revoke(self, key: names.Key) -> None:
+    def revoke(self, key: record_names.Key) -> None:
         """Tell who starts a run not to; it is listed as before."""
-        self.store.put_object(self.container, names.open_name(key), _REVOKED)
+        self.store.put_object(
+            self.container, record_names.open_name(key), _REVOKED
+        )
 
-    def is_open(self, key: names.Key) -> bool:
+    def is_open(self, key: record_names.Key) -> bool:
         """Say whether a run is announced, asked of the object itself."""
         try:
             found = self.store.get_object(
-                self.container, names.open_name(key), _LIMIT
+                self.container, record_names.open_name(key), _LIMIT
             )
         except store_errors.NotFound:
             return False
         return found != _REVOKED
 
-    def close(self, key: names.Key) -> None:
+    def close(self, key: record_names.Key) -> None:
         """Say that there is nothing left to be done for a run."""
-        self.store.delete_object(self.container, names.open_name(key))
+        self.store.delete_object(self.container, record_names.open_name(key))
 
-    def remove(self, key: names.Key) -> None:
+    def remove(self, key: record_names.Key) -> None:
         """Delete what is known of a run."""
-        for name in (names.outputs_name(key.run_id), names.record_name(key)):
+        for name in (
+            record_names.outputs_name(key.run_id),
+            record_names.record_name(key),
+        ):
             self.store.delete_object(self.container, name)
 
     def keep_outputs(self, run_id: str, whole: bytes) -> None:
         self.store.put_object(
-            self.container, names.outputs_name(run_id), whole
+            self.container, record_names.outputs_name(run_id), whole
         )
 
     def outputs(self, run: runs.Run) -> abc.Mapping[str, Any]:
@@ -154,7 +165,7 @@ class Records:
             return run.outputs
         try:
             content = self.store.get_object(
-                self.container, names.outputs_name(run.id), _LIMIT
+                self.container, record_names.outputs_name(run.id), _LIMIT
             )
             return body.parse(content)
         except store_errors.NotFound:
@@ -178,5 +189,7 @@ class Records:
             self.store.delete_container(self.container)
 
 
-def _parsed(found: abc.Iterable[names.Key | None]) -> list[names.Key]:
+def _parsed(
+    found: abc.Iterable[record_names.Key | None],
+) -> list[record_names.Key]:
     return [key for key in found if key is not None]

@@ -4,7 +4,7 @@
 from collections import abc
 import dataclasses
 
-from heat_plugins.runs.records import names
+from heat_plugins.runs.records import record_names
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -20,10 +20,10 @@ class Retention:
 
     def surplus(
         self,
-        keys: abc.Iterable[names.Key],
+        keys: abc.Iterable[record_names.Key],
         opened: abc.Collection[str],
         now: float,
-    ) -> list[names.Key]:
+    ) -> list[record_names.Key]:
         """Return the runs to be forgotten.
 
         :param opened: the ids of those that are not over.
@@ -36,7 +36,7 @@ class Retention:
                 continue
             place = key.deployment_id, key.action
             kept[place] = kept.get(place, 0) + 1
-            too_old = names.started_at(key.run_id) < oldest
+            too_old = record_names.started_at(key.run_id) < oldest
             if kept[place] > self.number or too_old:
                 surplus.append(key)
         return surplus

@@ -9,7 +9,7 @@ on that deployment, until somebody has it forgotten.
 from heat_plugins import foreign
 from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
-from heat_plugins.runs.records import names
+from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.start import starting
 
@@ -24,7 +24,7 @@ def pass_over(exc: errors.Unreadable) -> None:
 def forget(
     heat: orchestration.Deploying,
     found: records.Records,
-    key: names.Key,
+    key: record_names.Key,
     server_id: str | None = None,
 ) -> None:
     """Take a run from its server, and delete what is known of it.

@@ -7,7 +7,7 @@ import dataclasses
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
-from heat_plugins.runs import service as services
+from heat_plugins.runs import run_service as services
 from heat_plugins.runs.follow import waiting
 from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets

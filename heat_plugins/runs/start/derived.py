@@ -6,7 +6,7 @@ from typing import Any
 
 from heat_plugins.configs import actions
 from heat_plugins.configs import handover
-from heat_plugins.configs import hidden
+from heat_plugins.configs import hidden_inputs
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.start import schema
 from heat_plugins.runs.start import targets
@@ -58,7 +58,7 @@ def draft(
         config=actions.for_server(config.group, config.config),
         inputs=inputs,
         outputs=config.outputs,
-        options=hidden.changed(config.options, target.current, inputs),
+        options=hidden_inputs.changed(config.options, target.current, inputs),
     )
 
 

@@ -8,15 +8,15 @@ import time
 from typing import Any
 
 from heat_plugins import foreign
-from heat_plugins.configs import hidden
+from heat_plugins.configs import hidden_inputs
 from heat_plugins.configs import hooks
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.runs import claims
 from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
-from heat_plugins.runs.records import names
+from heat_plugins.runs import run_claims
+from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.start import derived
 from heat_plugins.runs.start import schema
@@ -121,7 +121,7 @@ class Starter:
         now = self._clock()
         found = records.Records(self._store, target.root.id)
         run = runs.Run(
-            id=names.new_run_id(now),
+            id=record_names.new_run_id(now),
             stack_id=target.root.id,
             stack_name=target.root.name,
             resource=target.path,
@@ -139,16 +139,16 @@ class Starter:
             ),
             inputs=derived.given(order.inputs),
             declared=[_declared(one) for one in target.config.outputs],
-            hidden=hidden.names(target.config.options),
+            hidden=hidden_inputs.names(target.config.options),
             repeats=order.repeats,
             standalone=target.standalone,
             guarded=target.guarded,
             unknown_hook=self._unknown_hook(action),
         )
         signer = self._sign(found.container)
-        claims.Claims(found, clock=time.monotonic, sleep=self._sleep).claim(
-            run
-        )
+        run_claims.Claims(
+            found, clock=time.monotonic, sleep=self._sleep
+        ).claim(run)
         expires = run.deadline + MARGIN
         draft = derived.draft(
             target,
@@ -241,7 +241,9 @@ def withdraw(heat: orchestration.Deploying, run: runs.Run) -> None:
 
 
 def withdraw_marked(
-    heat: orchestration.Deploying, key: names.Key, server_id: str | None = None
+    heat: orchestration.Deploying,
+    key: record_names.Key,
+    server_id: str | None = None,
 ) -> None:
     """Do the same for a run of which only the name is known.
 

@@ -13,7 +13,7 @@ from heat_plugins.configs import handover
 from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.start import schema
-from heat_plugins.runs.start import sources
+from heat_plugins.runs.start import template_sources
 from heat_plugins.signals import beginning
 
 _KINDS = (
@@ -334,7 +334,7 @@ class Finder:
     ) -> list[Target]:
         configs: dict[str, orchestration.Config] = {}
         declared: dict[str, orchestration.Config | None] = {}
-        named = sources.Sources(self._heat)
+        named = template_sources.Sources(self._heat)
         found = []
         for place in places:
             if place.resource.status.startswith('DELETE'):

@@ -12,7 +12,7 @@ from heat_plugins import masking
 from heat_plugins.content import tarballs
 from heat_plugins.plans import errors
 from heat_plugins.plans.content import capabilities
-from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import references
 from heat_plugins.plans.content import rendering
 from heat_plugins.plans.content import roles

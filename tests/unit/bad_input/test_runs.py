@@ -15,7 +15,7 @@ from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import summary
 from heat_plugins.runs.follow import reports
-from heat_plugins.runs.records import names
+from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import schema
 from heat_plugins.runs.start import starting
@@ -30,7 +30,7 @@ identifier = anything.plain_text.map(lambda text: text.replace('/', ''))
 run_id = st.one_of(
     st.from_regex(r'[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}', fullmatch=True),
     st.datetimes(datetime.datetime(1970, 1, 2)).map(
-        lambda when: names.new_run_id(
+        lambda when: record_names.new_run_id(
             when.replace(tzinfo=datetime.UTC).timestamp()
         )
     ),
@@ -45,16 +45,16 @@ action = anything.plain_text.filter(bool)
 
 @hypothesis.given(run_id)
 def test_a_run_id_has_a_time_or_is_none(text):
-    if names.is_run_id(text):
-        assert isinstance(names.started_at(text), int)
+    if record_names.is_run_id(text):
+        assert isinstance(record_names.started_at(text), int)
 
 
-@hypothesis.given(run_id.filter(names.is_run_id), identifier, action)
+@hypothesis.given(run_id.filter(record_names.is_run_id), identifier, action)
 def test_what_a_name_says_is_read_from_it(run, deployment, what):
-    key = names.Key(run_id=run, deployment_id=deployment, action=what)
-    assert names.parse_open(names.open_name(key)) == key
-    assert names.parse_record(names.record_name(key)) == key
-    assert names.signal_of_run(names.progress_name(key)) == run
+    key = record_names.Key(run_id=run, deployment_id=deployment, action=what)
+    assert record_names.parse_open(record_names.open_name(key)) == key
+    assert record_names.parse_record(record_names.record_name(key)) == key
+    assert record_names.signal_of_run(record_names.progress_name(key)) == run
 
 
 @hypothesis.given(
@@ -69,13 +69,13 @@ def test_what_a_name_says_is_read_from_it(run, deployment, what):
 )
 def test_names_that_others_have_put_there_are_passed_over(found, now):
     for prefix, parse in (
-        (names.OPEN, names.parse_open),
-        (names.RECORDS, names.parse_record),
+        (record_names.OPEN, record_names.parse_open),
+        (record_names.RECORDS, record_names.parse_record),
     ):
         keys = [key for one in found if (key := parse(prefix + one))]
         retention.Retention(number=1).surplus(keys, (), now)
     for one in found:
-        names.signal_of_run(one)
+        record_names.signal_of_run(one)
 
 
 # What is asked

@@ -10,7 +10,7 @@ import pytest
 from heat_plugins import masking
 from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import tempurl
-from heat_plugins.runs.start import triggers
+from heat_plugins.runs.start import trigger_signals
 from heat_plugins.signals import body
 from tests.unit.bad_input import anything
 
@@ -130,15 +130,15 @@ def test_no_outcome_quotes_what_a_server_has_sent(details, name):
 
 @hypothesis.given(signal, declared)
 def test_what_may_be_a_trigger_is_one_or_is_none(details, declared):
-    found = triggers.read(details, declared)
+    found = trigger_signals.read(details, declared)
     if found is not None:
-        assert triggers.looks_like_one(details)
+        assert trigger_signals.looks_like_one(details)
         assert isinstance(found.action, str)
         assert isinstance(found.inputs, dict)
         if found.inputs:
             assert str(found.inputs) not in repr(found)
-    elif triggers.cannot_be_result(details, declared):
-        assert triggers.looks_like_one(details)
+    elif trigger_signals.cannot_be_result(details, declared):
+        assert trigger_signals.looks_like_one(details)
 
 
 # TempURLs

@@ -10,17 +10,17 @@ import yaml
 
 from heat_plugins import bounds
 from heat_plugins.mistral.definitions import adhoc
-from heat_plugins.mistral.definitions import checking
-from heat_plugins.mistral.definitions import findings
+from heat_plugins.mistral.definitions import definition_checking
+from heat_plugins.mistral.definitions import definition_problems
+from heat_plugins.mistral.definitions import definition_reading
+from heat_plugins.mistral.definitions import definition_records
 from heat_plugins.mistral.definitions import naming
-from heat_plugins.mistral.definitions import reading
-from heat_plugins.mistral.definitions import records
 from heat_plugins.mistral.definitions import renaming
 from heat_plugins.mistral.definitions import structured
 from heat_plugins.mistral.executions import log
-from heat_plugins.mistral.executions import runs
+from heat_plugins.mistral.executions import workflow_requests
+from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import schedule
-from heat_plugins.mistral.triggers import triggers
 from tests.unit.bad_input import anything
 
 #: YAML that its reader in Python makes errors of its own from.
@@ -132,10 +132,10 @@ definition = st.one_of(
 def read(text):
     """Read a definition; None if it is refused as it should be."""
     try:
-        found = reading.read(text)
-    except findings.DefinitionError:
+        found = definition_reading.read(text)
+    except definition_problems.DefinitionError:
         return None
-    return None if checking.check(found) else found
+    return None if definition_checking.check(found) else found
 
 
 @hypothesis.given(definition)
@@ -163,7 +163,7 @@ def test_what_is_read_can_be_written_under_other_names(text, name, defaults):
         else:
             names = {one: f'{name}.{one}' for one in found.workflows}
             again = renaming.render(found, names, None, defaults)
-    except findings.DefinitionError:
+    except definition_problems.DefinitionError:
         return
     assert isinstance(again, str)
 
@@ -199,7 +199,7 @@ def test_properties_are_written_as_a_definition_that_is_read(name, given):
     structured.doubles(given)
     try:
         read(structured.definition(name, given))
-    except findings.DefinitionError:
+    except definition_problems.DefinitionError:
         return
 
 
@@ -227,9 +227,11 @@ def test_an_ad_hoc_action_is_read_or_refused(text):
 
 # Signals
 
-ONE = runs.Offer(
+ONE = workflow_requests.Offer(
     workflows={
-        'one': reading.Workflow(name='one', type='direct', inputs={}, data={})
+        'one': definition_reading.Workflow(
+            name='one', type='direct', inputs={}, data={}
+        )
     },
     names={'one': 'stack.one'},
     inputs={},
@@ -237,9 +239,9 @@ ONE = runs.Offer(
 )
 
 offer = st.builds(
-    lambda declared, inputs, params, whole, kind: runs.Offer(
+    lambda declared, inputs, params, whole, kind: workflow_requests.Offer(
         workflows={
-            'one': reading.Workflow(
+            'one': definition_reading.Workflow(
                 name='one', type=kind, inputs=declared, data={}
             )
         },
@@ -250,7 +252,7 @@ offer = st.builds(
     ),
     st.dictionaries(
         anything.odd_text,
-        st.one_of(st.just(reading.REQUIRED), anything.json_value),
+        st.one_of(st.just(definition_reading.REQUIRED), anything.json_value),
         max_size=3,
     ),
     anything.json_map,
@@ -283,9 +285,9 @@ def test_a_signal_runs_a_workflow_or_is_refused(body, offer):
         'ignored': [],
     }
     try:
-        run = runs.asked(body, offer)
+        run = workflow_requests.asked(body, offer)
         entry['ignored'] = list(run.ignored)
-    except runs.RunError as exc:
+    except workflow_requests.RunError as exc:
         entry['error'] = str(exc)
     # What is remembered of it fits a row of Heat's database.
     assert len(log.write(entry).encode()) < 20000
@@ -341,7 +343,7 @@ def test_a_schedule_has_times_or_is_refused(pattern, first, count):
 
 @hypothesis.given(anything.json_map, anything.json_map, anything.plain_text)
 def test_what_is_remembered_of_a_trigger_is_read_again(given, params, name):
-    order = triggers.Order(
+    order = cron_triggers.Order(
         name=name,
         workflow=name,
         input=given,
@@ -350,11 +352,11 @@ def test_what_is_remembered_of_a_trigger_is_read_again(given, params, name):
         first_time=None,
         count=None,
     )
-    record = triggers.Record(
+    record = cron_triggers.Record(
         id='id', wanted=order, order=order, made='2030-01-01T00:00:00'
     )
-    again = triggers.read_record(triggers.dumps(record))
-    assert triggers.dumps(again) == triggers.dumps(record)
+    again = cron_triggers.read_record(cron_triggers.dumps(record))
+    assert cron_triggers.dumps(again) == cron_triggers.dumps(record)
 
 
 @hypothesis.given(st.text(min_size=1, max_size=300))
@@ -363,8 +365,10 @@ def test_names_fit_into_mistral_or_are_refused(name):
     if found is None:
         return
     try:
-        wanted = records.Wanted.of(found, 'stack', 'resource', None, None)
-    except findings.DefinitionError:
+        wanted = definition_records.Wanted.of(
+            found, 'stack', 'resource', None, None
+        )
+    except definition_problems.DefinitionError:
         return
     assert set(wanted.names) == set(found.workflows)
     assert naming.LIMIT >= 255

@@ -11,18 +11,18 @@ import pytest
 
 from heat_plugins import bounds
 from heat_plugins.clients import mistral_errors
-from heat_plugins.configs import checking
+from heat_plugins.configs import config_checking
 from heat_plugins.configs import hooks
 from heat_plugins.content import tarballs
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.nodes import addresses
-from heat_plugins.nodes import reading
+from heat_plugins.nodes import node_reading
 from heat_plugins.plans import errors as plan_errors
 from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
 from heat_plugins.runs.follow import reports
-from heat_plugins.runs.records import names
+from heat_plugins.runs.records import record_names
 from heat_plugins.runs.start import schema
 from heat_plugins.runs.start import targets
 from heat_plugins.signals import body
@@ -175,10 +175,12 @@ NAMES = ['/', '%41', '1', '20300101T000000Z-', 'runs/open/', '.progress', '%']
 @pytest.mark.parametrize('text', NAMES)
 def test_a_name_of_an_object_costs_no_more_than_its_size(text):
     def read(name):
-        names.parse_open(names.OPEN + name)
-        names.parse_open(f'{names.OPEN}a/{name}/20300101T000000Z-00000000')
-        names.parse_record(names.RECORDS + name)
-        names.signal_of_run(name)
+        record_names.parse_open(record_names.OPEN + name)
+        record_names.parse_open(
+            f'{record_names.OPEN}a/{name}/20300101T000000Z-00000000'
+        )
+        record_names.parse_record(record_names.RECORDS + name)
+        record_names.signal_of_run(name)
 
     growth.check(read, lambda size: text * (size // len(text)))
 
@@ -212,7 +214,10 @@ def same(size):
 @pytest.mark.parametrize('made', [config, same])
 def test_a_config_costs_no_more_than_its_size(made):
     growth.check(
-        lambda found: checking.check(**found), made, start=64, largest=2**13
+        lambda found: config_checking.check(**found),
+        made,
+        start=64,
+        largest=2**13,
     )
 
 
@@ -300,18 +305,18 @@ def test_an_event_costs_no_more_than_its_size(text):
     ],
 )
 def test_an_entry_of_a_node_costs_no_more_than_its_size(made):
-    growth.check(lambda entry: reading.read([entry]), made, largest=2**16)
+    growth.check(lambda entry: node_reading.read([entry]), made, largest=2**16)
 
 
 def test_a_number_of_a_node_may_have_too_many_digits():
-    (flaw,) = reading.read([{'pm_type': 'manual', 'cpu': '9' * 5000}])
+    (flaw,) = node_reading.read([{'pm_type': 'manual', 'cpu': '9' * 5000}])
     assert flaw.reason == 'cpu is no whole number'
 
 
 def test_nodes_with_the_same_marks_are_told_in_a_few_words():
     macs = [f'52:54:00:00:{n // 256:02x}:{n % 256:02x}' for n in range(2000)]
     first = [{'pm_type': 'manual', 'mac': [one]} for one in macs]
-    *_, flaw = reading.read([*first, {'pm_type': 'manual', 'mac': macs}])
+    *_, flaw = node_reading.read([*first, {'pm_type': 'manual', 'mac': macs}])
     assert flaw.reason.endswith('and 1990 more')
     assert len(flaw.reason) < 1000
 

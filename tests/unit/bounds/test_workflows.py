@@ -10,18 +10,18 @@ import pytest
 
 from heat_plugins import bounds
 from heat_plugins.mistral.definitions import adhoc
-from heat_plugins.mistral.definitions import checking
-from heat_plugins.mistral.definitions import findings
+from heat_plugins.mistral.definitions import definition_checking
+from heat_plugins.mistral.definitions import definition_problems
+from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import locating
 from heat_plugins.mistral.definitions import naming
-from heat_plugins.mistral.definitions import reading
 from heat_plugins.mistral.definitions import renaming
 from heat_plugins.mistral.definitions import structured
 from heat_plugins.mistral.executions import log
 from heat_plugins.mistral.executions import outcome
-from heat_plugins.mistral.executions import runs
+from heat_plugins.mistral.executions import workflow_requests
+from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import schedule
-from heat_plugins.mistral.triggers import triggers
 from tests.unit import growth
 from tests.unit.bad_input import anything
 from tests.unit.bounds import readers
@@ -158,8 +158,8 @@ TEXTS = {
 
 def whole(text):
     """Read, check and write a definition."""
-    found = reading.read(text)
-    if checking.check(found):
+    found = definition_reading.read(text)
+    if definition_checking.check(found):
         return
     names = {name: f'stack.{name}' for name in found.workflows}
     renaming.render(found, names, None, {'a': 1})
@@ -177,7 +177,7 @@ def test_an_ad_hoc_action_costs_no_more_than_its_size(name):
 
 @pytest.mark.parametrize('text', ['<%', '{{', '{%', '<% {{ {% '])
 def test_to_look_for_an_expression_costs_no_more_than_its_size(text):
-    growth.check(reading.is_expression, filled(text))
+    growth.check(definition_reading.is_expression, filled(text))
 
 
 @hypothesis.given(
@@ -190,23 +190,23 @@ def test_an_expression_has_a_beginning_and_an_end(parts):
         for begin, end in (('<%', '%>'), ('{{', '}}'), ('{%', '%}'))
         if begin in text
     )
-    assert reading.is_expression(text) == found
+    assert definition_reading.is_expression(text) == found
 
 
 def refused(text):
-    with pytest.raises(findings.DefinitionError) as caught:
-        reading.read(text)
+    with pytest.raises(definition_problems.DefinitionError) as caught:
+        definition_reading.read(text)
     return str(caught.value)
 
 
 def test_a_text_without_end_is_refused_with_the_limit():
-    text = 'a' * (reading.CHARACTERS + 1)
-    assert f'at most {reading.CHARACTERS}' in refused(text)
+    text = 'a' * (definition_reading.CHARACTERS + 1)
+    assert f'at most {definition_reading.CHARACTERS}' in refused(text)
 
 
 def test_keys_without_end_are_refused_with_the_limit():
-    text = '- a\n' * (reading.NODES + 1)
-    assert f'more than {reading.NODES} keys' in refused(text)
+    text = '- a\n' * (definition_reading.NODES + 1)
+    assert f'more than {definition_reading.NODES} keys' in refused(text)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_depth_without_end_is_refused_with_the_limit(text):
 
 def test_what_is_as_deep_as_it_may_be_is_read():
     deep = '[' * 60 + ']' * 60
-    assert reading.read(f'w: {{tasks: {deep}}}').workflows
+    assert definition_reading.read(f'w: {{tasks: {deep}}}').workflows
 
 
 def test_a_fraction_by_sixties_is_refused():
@@ -228,23 +228,25 @@ def test_a_fraction_by_sixties_is_refused():
 
 def test_problems_are_not_looked_for_beyond_those_that_are_told():
     text = TEXTS['unknown targets'](50 * 2000)
-    found = checking.check(reading.read(text))
+    found = definition_checking.check(definition_reading.read(text))
     assert len(found) == bounds.LISTED + 1
-    assert str(findings.DefinitionError(iter(found))).endswith('; and more')
+    assert str(definition_problems.DefinitionError(iter(found))).endswith(
+        '; and more'
+    )
     assert 'is "task00000" meant?' in str(found[0])
 
 
 @pytest.mark.parametrize('number', [11, 900])
 def test_a_message_about_a_definition_is_short(number):
     name = 'n' * number
-    problems = checking.check(
-        reading.read(
+    problems = definition_checking.check(
+        definition_reading.read(
             f'{HEAD}    t: {{action: a, {name}: 1, join: "{name}", '
             f'on-success: {name}}}'
         )
     )
     assert len(problems) == 3
-    assert len(str(findings.DefinitionError(problems))) < 1500
+    assert len(str(definition_problems.DefinitionError(problems))) < 1500
 
 
 @pytest.mark.parametrize('depth', [100, 400, 10**4])
@@ -253,7 +255,9 @@ def test_properties_without_end_are_refused_with_the_limit(depth):
     for _ in range(depth):
         value = [value]
     tasks = [{'name': 'a', 'action': 'b', 'input': {'x': value}}]
-    with pytest.raises(findings.DefinitionError, match='more than 64 levels'):
+    with pytest.raises(
+        definition_problems.DefinitionError, match='more than 64 levels'
+    ):
         structured.definition('w', {'type': 'direct', 'tasks': tasks})
 
 
@@ -288,7 +292,7 @@ SMALL = 'w: {tasks: {a: {action: b}}}'
     ],
 )
 def test_to_place_a_refusal_costs_no_more_than_its_size(made):
-    definition = reading.read(SMALL)
+    definition = definition_reading.read(SMALL)
     answers = {}
 
     def place(said):
@@ -300,7 +304,7 @@ def test_to_place_a_refusal_costs_no_more_than_its_size(made):
 
 
 def test_mistral_is_not_asked_about_each_of_many_workflows():
-    definition = reading.read(
+    definition = definition_reading.read(
         ''.join(f'w{n}: {{tasks: {{a: {{action: b}}}}}}\n' for n in range(999))
     )
     asked = []
@@ -316,9 +320,11 @@ def test_mistral_is_not_asked_about_each_of_many_workflows():
 
 # Signals, names and the clock
 
-OFFER = runs.Offer(
+OFFER = workflow_requests.Offer(
     workflows={
-        'w': reading.Workflow(name='w', type='direct', inputs={}, data={})
+        'w': definition_reading.Workflow(
+            name='w', type='direct', inputs={}, data={}
+        )
     },
     names={'w': 'stack.w'},
     inputs={},
@@ -337,7 +343,7 @@ OFFER = runs.Offer(
 )
 def test_a_signal_costs_no_more_than_its_size(made):
     def read(body):
-        run = runs.asked(body, OFFER)
+        run = workflow_requests.asked(body, OFFER)
         log.write({'ignored': list(run.ignored)})
 
     growth.check(readers.refusing(read), made, largest=2**17)
@@ -345,8 +351,8 @@ def test_a_signal_costs_no_more_than_its_size(made):
 
 def test_a_refused_signal_is_told_in_a_few_words():
     given = {f'{number:02}{"k" * 10**5}': 1 for number in range(99)}
-    with pytest.raises(runs.RunError) as caught:
-        runs.asked({'input': given}, OFFER)
+    with pytest.raises(workflow_requests.RunError) as caught:
+        workflow_requests.asked({'input': given}, OFFER)
     assert len(str(caught.value)) < 12000
     assert 'and 89 more' in str(caught.value)
 
@@ -354,7 +360,7 @@ def test_a_refused_signal_is_told_in_a_few_words():
 @pytest.mark.parametrize('text', [' ', 'a=', '\U0001f4a3'])
 def test_a_name_costs_no_more_than_its_size(text):
     growth.check(lambda name: naming.prefix('stack', name), filled(text))
-    growth.check(lambda name: reading.called(name), filled(text))
+    growth.check(lambda name: definition_reading.called(name), filled(text))
     growth.check(lambda base: adhoc.base_name({'base': base}), filled(text))
 
 
@@ -403,7 +409,7 @@ def test_a_trigger_of_mistral_costs_no_more_than_its_size(text):
         'remaining_executions': None,
     }
     growth.check(
-        lambda given: triggers.Trigger.from_row(
+        lambda given: cron_triggers.Trigger.from_row(
             {**row, 'workflow_input': given}
         ),
         filled(text),
@@ -417,5 +423,9 @@ def test_what_is_remembered_of_a_signal_has_a_limit(names):
 
 
 def test_the_problems_of_a_definition_come_one_by_one():
-    endless = (findings.Problem(message=str(n)) for n in itertools.count())
-    assert str(findings.DefinitionError(endless)).endswith('9; and more')
+    endless = (
+        definition_problems.Problem(message=str(n)) for n in itertools.count()
+    )
+    assert str(definition_problems.DefinitionError(endless)).endswith(
+        '9; and more'
+    )

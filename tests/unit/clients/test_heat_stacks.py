@@ -11,11 +11,11 @@ import testtools
 from heat_plugins.clients import heat_stacks
 from heat_plugins.plans import errors
 from heat_plugins.plans.content import references
-from heat_plugins.plans.deploy import orchestration
+from heat_plugins.plans.deploy import plan_stacks
 from tests.unit.clients import test_heat
 
 URL = test_heat.URL
-STACK = orchestration.Stack(id='id-1', name='shop', status='CREATE_COMPLETE')
+STACK = plan_stacks.Stack(id='id-1', name='shop', status='CREATE_COMPLETE')
 CONTENT = references.Resolved(
     template='a: ü',
     environments=('env.yaml',),

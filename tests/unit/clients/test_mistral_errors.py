@@ -6,9 +6,9 @@ from mistralclient.api import base
 import testtools
 
 from heat_plugins.clients import mistral_errors
-from heat_plugins.mistral import service
+from heat_plugins.mistral import workflow_service
 
-Kind = service.Kind
+Kind = workflow_service.Kind
 
 
 def answered(status, message):

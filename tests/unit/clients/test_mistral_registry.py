@@ -14,13 +14,13 @@ import testtools
 
 from heat_plugins.clients import mistral_registry
 from heat_plugins.plans import errors
-from heat_plugins.plans import protocols
+from heat_plugins.plans import plan_protocols
 
 URL = 'http://mistral.example.com/v2'
 
 
 def record(name, **values):
-    return protocols.Record(
+    return plan_protocols.Record(
         name=name, description=f'The {name}', values=values
     )
 

@@ -3,7 +3,7 @@
 import pytest
 
 from heat_plugins import masking
-from heat_plugins.configs import hidden
+from heat_plugins.configs import hidden_inputs
 from tests.unit import growth
 
 SECRETS = {'hunter2', 'tok-en'}
@@ -14,7 +14,7 @@ def given(**values):
 
 
 def masked(text, inputs, options):
-    return hidden.mask(inputs, options).text(text)
+    return hidden_inputs.mask(inputs, options).text(text)
 
 
 @pytest.mark.parametrize(
@@ -28,9 +28,9 @@ def masked(text, inputs, options):
 )
 def test_only_the_hidden_part_of_an_input_is_masked(value):
     inputs = given(secret=value, plain='shown')
-    options = hidden.marked({'mine': 1}, inputs, SECRETS)
+    options = hidden_inputs.marked({'mine': 1}, inputs, SECRETS)
     assert options['mine'] == 1
-    assert hidden.names(options) == ['secret']
+    assert hidden_inputs.names(options) == ['secret']
     assert 'hunter2' not in str(options)
     shown = masked(f'{value} shown', inputs, options)
     assert shown == f'{value} shown'.replace('hunter2', masking.MASK).replace(
@@ -39,22 +39,22 @@ def test_only_the_hidden_part_of_an_input_is_masked(value):
 
 
 def test_a_config_without_hidden_values_has_no_mark():
-    assert hidden.marked({'a': 1}, given(b='c'), SECRETS) == {'a': 1}
-    assert hidden.marked(None, given(b='hunter2'), ()) == {}
-    assert hidden.names(None) == []
+    assert hidden_inputs.marked({'a': 1}, given(b='c'), SECRETS) == {'a': 1}
+    assert hidden_inputs.marked(None, given(b='hunter2'), ()) == {}
+    assert hidden_inputs.names(None) == []
 
 
 def test_marks_of_an_earlier_config_go():
-    before = hidden.marked({}, given(a='hunter2'), SECRETS)
-    assert hidden.marked(before, given(a='b'), SECRETS) == {}
+    before = hidden_inputs.marked({}, given(a='hunter2'), SECRETS)
+    assert hidden_inputs.marked(before, given(a='b'), SECRETS) == {}
 
 
 def test_all_of_what_takes_the_place_of_a_hidden_value_is_hidden():
     inputs = given(url='mysql://hunter2@db', kept='x hunter2', free='a')
-    options = hidden.marked({}, inputs, SECRETS)
+    options = hidden_inputs.marked({}, inputs, SECRETS)
     before = {one['name']: one['value'] for one in inputs}
     others = given(url='another', kept='x hunter2', free='b')
-    changed = hidden.changed(options, before, others)
+    changed = hidden_inputs.changed(options, before, others)
     assert masked('another x hunter2 b', others, changed) == (
         '****** x ****** b'
     )
@@ -62,15 +62,15 @@ def test_all_of_what_takes_the_place_of_a_hidden_value_is_hidden():
 
 def test_many_places_hide_the_whole_input():
     inputs = given(secret='hunter2 ' * 1000)
-    options = hidden.marked({}, inputs, SECRETS)
-    assert len(options[hidden.OPTION]['secret']) == 1
+    options = hidden_inputs.marked({}, inputs, SECRETS)
+    assert len(options[hidden_inputs.OPTION]['secret']) == 1
     assert masked('hunter2 ' * 1000, inputs, options) == masking.MASK
 
 
 @pytest.mark.parametrize('mark', [None, 5, [5], [[9, 0, 1]], [['a', 0, 1]]])
 def test_a_mark_that_is_none_hides_the_whole_input(mark):
     inputs = given(secret='hunter2')
-    options = {hidden.OPTION: {'secret': mark}}
+    options = {hidden_inputs.OPTION: {'secret': mark}}
     assert masked('hunter2', inputs, options) == masking.MASK
 
 
@@ -83,12 +83,12 @@ def test_heats_own_password_is_always_hidden():
 def test_inputs_are_hidden_whole_where_it_takes_too_long_to_seek():
     secrets = [f'secret-{number}' for number in range(5000)]
     few = [{'name': 'a', 'value': ['b'] * 10}]
-    assert hidden.marked({}, few, secrets) == {}
+    assert hidden_inputs.marked({}, few, secrets) == {}
     many = [{'name': 'a', 'value': ['b'] * 5000}, {'name': 'b', 'value': None}]
-    found = hidden.marked({}, many, secrets)
-    assert hidden.names(found) == ['a']
+    found = hidden_inputs.marked({}, many, secrets)
+    assert hidden_inputs.names(found) == ['a']
     growth.check(
-        lambda size: hidden.marked(
+        lambda size: hidden_inputs.marked(
             {}, [{'name': 'a', 'value': ['b'] * size}], secrets
         ),
         int,

@@ -5,7 +5,7 @@ from heat.common import exception
 from oslo_db import exception as db_exception
 import testtools
 
-from heat_plugins.engine import deploying
+from heat_plugins.engine import own_heat
 from heat_plugins.runs import errors
 
 
@@ -21,7 +21,7 @@ class Failing:
 
 class FailureTest(testtools.TestCase):
     def told(self, error, kind):
-        heat = deploying.Heat(Failing(error), None)
+        heat = own_heat.Heat(Failing(error), None)
         found = self.assertRaises(
             kind,
             heat.create_deployment,

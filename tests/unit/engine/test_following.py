@@ -3,7 +3,7 @@
 
 from unittest import mock
 
-from heat_plugins.engine import following
+from heat_plugins.engine import run_watching
 from heat_plugins.objectstore import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs.start import starting
@@ -13,10 +13,10 @@ from tests.unit.runs import base
 class FollowTest(base.RunsTestCase):
     def setUp(self):
         super().setUp()
-        self.addCleanup(following._followed.clear)
+        self.addCleanup(run_watching._followed.clear)
         self.threads = []
         patcher = mock.patch.object(
-            following.threading, 'Thread', side_effect=self.thread
+            run_watching.threading, 'Thread', side_effect=self.thread
         )
         patcher.start()
         self.addCleanup(patcher.stop)
@@ -35,7 +35,7 @@ class FollowTest(base.RunsTestCase):
             self.acts.pop(0)()
 
     def follow(self):
-        following.follow(self.runs, self.stack.id)
+        run_watching.follow(self.runs, self.stack.id)
 
     def state(self, run):
         """Return what the record says, without looking any further."""
@@ -45,7 +45,7 @@ class FollowTest(base.RunsTestCase):
         run = self.start()
         self.follow()
         self.acts = [lambda: None, self.answer]
-        with self.assertLogs(following.LOG, 'INFO') as logs:
+        with self.assertLogs(run_watching.LOG, 'INFO') as logs:
             self.threads[0]()
         self.assertEqual(runs.State.COMPLETE, self.state(run))
         self.assertEqual([], self.heat.given())
@@ -120,13 +120,13 @@ class FollowTest(base.RunsTestCase):
             raise errors.Denied('the trust is gone')
 
         lost.waiter.side_effect = renew
-        following.follow(lost, self.stack.id)
+        run_watching.follow(lost, self.stack.id)
         self.acts = [self.answer]
-        with self.assertLogs(following.LOG, 'WARNING'):
+        with self.assertLogs(run_watching.LOG, 'WARNING'):
             self.threads[0]()
         self.assertEqual(1, len(self.threads))
         self.assertEqual(runs.State.COMPLETE, self.state(run))
-        self.assertEqual({}, following._followed)
+        self.assertEqual({}, run_watching._followed)
 
     def test_it_looks_seldom(self):
         self.start(timeout=600)

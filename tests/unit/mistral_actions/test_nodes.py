@@ -5,7 +5,7 @@ import testtools
 
 from heat_plugins.mistral_actions import nodes
 from heat_plugins.mistral_actions import results
-from heat_plugins.nodes import operations
+from heat_plugins.nodes import node_operations
 from heat_plugins.plans import errors
 from tests.unit import fake_swift
 from tests.unit.mistral_actions import base
@@ -30,7 +30,7 @@ class ActionsTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.ironic = fake_ironic.Ironic()
-        core = operations.Operations(
+        core = node_operations.Operations(
             self.ironic, fake_swift.Cluster().store(), clock=lambda: 1000.0
         )
         self.patch(nodes, 'core', lambda context: core)
@@ -38,7 +38,7 @@ class ActionsTest(testtools.TestCase):
     def test_there_is_one_for_each_operation_with_its_arguments(self):
         wanted = {
             f'nodes.{name}': base.arguments(method)
-            for name, method in vars(operations.Operations).items()
+            for name, method in vars(node_operations.Operations).items()
             if not name.startswith('_') and name not in _BY_HAND
         }
         found = {

@@ -9,7 +9,7 @@ from heat_plugins.mistral_actions import results
 from heat_plugins.objectstore import parcels
 from heat_plugins.plans import codes
 from heat_plugins.plans import errors
-from heat_plugins.plans import operations
+from heat_plugins.plans import plan_operations
 from heat_plugins.plans.content import rendering
 from heat_plugins.runs import errors as run_errors
 from tests.unit.mistral_actions import base
@@ -26,14 +26,16 @@ class ActionsTest(testtools.TestCase):
         self.cloud.heat.answer = fake_heat.answer
         self.cloud.plans.create('plan', fakes.content())
         store = self.cloud.swift.store()
-        core = operations.Operations(self.cloud.plans, store, self.cloud.heat)
+        core = plan_operations.Operations(
+            self.cloud.plans, store, self.cloud.heat
+        )
         self.patch(plans, 'store', lambda context: store)
         self.patch(plans, 'core', lambda context, objects: core)
 
     def test_there_is_one_for_each_operation_with_its_arguments(self):
         wanted = {
             f'plan.{name}': base.arguments(method)
-            for name, method in vars(operations.Operations).items()
+            for name, method in vars(plan_operations.Operations).items()
             if not name.startswith('_')
         }
         found = {

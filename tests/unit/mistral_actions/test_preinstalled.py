@@ -8,8 +8,8 @@ import pathlib
 import testtools
 import yaml
 
-from heat_plugins.mistral.definitions import checking
-from heat_plugins.mistral.definitions import reading
+from heat_plugins.mistral.definitions import definition_checking
+from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral_actions import preinstalled
 
 _OURS = 'software_deployment.'
@@ -32,12 +32,12 @@ class PreinstalledTest(testtools.TestCase):
         found = workflows()
         self.assertIn('software_deployment.trigger', found)
         for name, text in found.items():
-            definition = reading.read(text)
+            definition = definition_reading.read(text)
             self.assertEqual([name], list(definition.workflows))
 
     def test_nothing_is_to_be_said_against_them(self):
         for name, text in workflows().items():
-            found = checking.check(reading.read(text))
+            found = definition_checking.check(definition_reading.read(text))
             self.assertEqual([], list(found), name)
 
     def test_all_that_is_there_is_installed(self):

@@ -9,8 +9,8 @@ from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import software_deployment
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.runs import errors
-from heat_plugins.runs import operations
-from heat_plugins.runs.records import names
+from heat_plugins.runs import run_operations
+from heat_plugins.runs.records import record_names
 from tests.unit.mistral_actions import base
 from tests.unit.runs import base as runs_base
 
@@ -23,7 +23,7 @@ class ActionsTest(runs_base.RunsTestCase):
         self.patch(
             software_deployment,
             'core',
-            lambda context: operations.Operations(
+            lambda context: run_operations.Operations(
                 self.service(), clock=lambda: self.now
             ),
         )
@@ -48,7 +48,7 @@ class ActionsTest(runs_base.RunsTestCase):
     def test_there_is_one_for_each_operation_with_its_arguments(self):
         wanted = {
             f'software_deployment.{name}': base.arguments(method)
-            for name, method in vars(operations.Operations).items()
+            for name, method in vars(run_operations.Operations).items()
             if not name.startswith('_')
         }
         found = {
@@ -153,7 +153,7 @@ class ActionsTest(runs_base.RunsTestCase):
         run_id = self.trigger()['id']
         (key,) = self.records.keys()
         self.records.store.put_object(
-            self.records.container, names.record_name(key), b'garbage'
+            self.records.container, record_names.record_name(key), b'garbage'
         )
         for found in (
             self.show(run_id),

@@ -10,7 +10,7 @@ from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import sessions
 from heat_plugins.mistral_actions import validations
 from heat_plugins.plans import errors
-from heat_plugins.validations import operations
+from heat_plugins.validations import validation_operations
 from tests.unit.mistral_actions import base
 from tests.unit.validations import fakes
 
@@ -60,7 +60,9 @@ class ActionsTest(testtools.TestCase):
         )
         for name, action in found.items():
             self.assertEqual(name, f'validations.{action._operation}')
-            method = getattr(operations.Operations, action._operation)
+            method = getattr(
+                validation_operations.Operations, action._operation
+            )
             self.assertEqual(
                 base.arguments(method), base.arguments(action), name
             )

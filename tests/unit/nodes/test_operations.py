@@ -5,7 +5,7 @@ import json
 
 import testtools
 
-from heat_plugins.nodes import operations
+from heat_plugins.nodes import node_operations
 from heat_plugins.objectstore import parcels
 from heat_plugins.plans import errors
 from tests.unit import fake_swift
@@ -35,7 +35,7 @@ class OperationsTest(testtools.TestCase):
         super().setUp()
         self.ironic = fake_ironic.Ironic()
         self.store = fake_swift.Cluster().store()
-        self.core = operations.Operations(
+        self.core = node_operations.Operations(
             self.ironic, self.store, clock=lambda: 1000.0
         )
 

@@ -11,7 +11,7 @@ from heat_plugins.nodes import addresses
 from heat_plugins.nodes import drivers
 from heat_plugins.nodes import files
 from heat_plugins.nodes import node
-from heat_plugins.nodes import reading
+from heat_plugins.nodes import node_reading
 from heat_plugins.plans import errors
 
 MAC = '52:54:00:00:00:01'
@@ -32,7 +32,7 @@ def entry(**more):
 
 
 def one(**more):
-    (found,) = reading.read([entry(**more)])
+    (found,) = node_reading.read([entry(**more)])
     return found
 
 
@@ -199,7 +199,7 @@ class EntryTest(testtools.TestCase):
 
 class FileTest(testtools.TestCase):
     def test_an_entry_that_is_wrong_spoils_only_itself(self):
-        found = reading.read({'nodes': ['x', entry(name='good'), {}]})
+        found = node_reading.read({'nodes': ['x', entry(name='good'), {}]})
         self.assertEqual(
             ['number 1', 'good', 'number 3'], [each.label for each in found]
         )
@@ -212,14 +212,14 @@ class FileTest(testtools.TestCase):
             ({'pm_addr': '192.0.2.2'}, 'its MAC address is that of a'),
             ({'mac': ['52:54:00:00:00:02']}, 'its BMC is that of a'),
         ):
-            first, second = reading.read(
+            first, second = node_reading.read(
                 [entry(name='a'), entry(name='b', **more)]
             )
             self.assertEqual('a', first.label)
             self.assertEqual(node.Flaw(label='b', reason=said), second)
 
     def test_several_systems_may_share_an_address(self):
-        found = reading.read(
+        found = node_reading.read(
             [
                 entry(pm_type='redfish', pm_system_id=f'/{number}', mac=None)
                 for number in range(2)
@@ -229,7 +229,7 @@ class FileTest(testtools.TestCase):
 
     def test_what_is_no_list_is_refused(self):
         for found in (None, 'x', {'node': []}, {'nodes': {}}):
-            self.assertRaises(errors.Invalid, reading.read, found)
+            self.assertRaises(errors.Invalid, node_reading.read, found)
 
 
 class LoadTest(testtools.TestCase):
@@ -280,7 +280,7 @@ class HostileTest(testtools.TestCase):
             self.assertNotIn('hunter22', str(error))
 
     def test_a_number_of_many_digits_is_refused(self):
-        [found] = reading.read([entry(cpu='9' * 5000)])
+        [found] = node_reading.read([entry(cpu='9' * 5000)])
         self.assertIn('cpu is no whole number', found.reason)
 
 
@@ -288,7 +288,7 @@ class DocumentedTest(testtools.TestCase):
     def test_the_example_is_a_node_of_which_all_is_understood(self):
         text = PAGE.read_text()
         (example,) = re.findall(r'code-block:: yaml\n\n((?: {4}.*\n)+)', text)
-        (found,) = reading.read(files.load(example))
+        (found,) = node_reading.read(files.load(example))
         self.assertIsInstance(found, node.Wanted, found)
         self.assertEqual((), found.warnings)
         self.assertEqual(16, found.properties['cpus'])

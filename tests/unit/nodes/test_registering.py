@@ -5,7 +5,7 @@ import uuid
 
 import testtools
 
-from heat_plugins.nodes import reading
+from heat_plugins.nodes import node_reading
 from heat_plugins.nodes import registering
 from heat_plugins.plans import errors
 from tests.unit.nodes import fake_ironic
@@ -35,7 +35,9 @@ class RegisteringCase(testtools.TestCase):
         self.registrar = registering.Registrar(self.ironic, wait=0)
 
     def register(self, *entries, **options):
-        return self.registrar.register(reading.read([*entries]), **options)
+        return self.registrar.register(
+            node_reading.read([*entries]), **options
+        )
 
     def one(self, *entries, **options):
         (found,) = self.register(*entries, **options)

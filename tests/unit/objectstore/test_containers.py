@@ -8,12 +8,12 @@ from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import parcels
 from heat_plugins.plans import local
-from heat_plugins.plans import protocols
-from heat_plugins.validations import ledger
-from heat_plugins.validations import runs
+from heat_plugins.plans import plan_protocols
+from heat_plugins.validations import validation_ledger
+from heat_plugins.validations import validation_runs
 from tests.unit import fake_swift
 
-RUN = runs.Run(
+RUN = validation_runs.Run(
     id='20270115T080000Z-abcdef',
     source='x',
     started_at='2027-01-15T08:00:00Z',
@@ -71,7 +71,7 @@ class ProjectsTest(testtools.TestCase):
     def test_both_have_names_of_plans(self):
         for number, store in enumerate(self.stores):
             names = local.Names(store, self.pool)
-            record = protocols.Record(
+            record = plan_protocols.Record(
                 name='shop', description='', values={'number': number}
             )
             self.assertTrue(names.create(record))
@@ -97,6 +97,6 @@ class ProjectsTest(testtools.TestCase):
 
     def test_both_have_runs_of_validations(self):
         for store in self.stores:
-            runs_of = ledger.Ledger(store, self.pool)
+            runs_of = validation_ledger.Ledger(store, self.pool)
             runs_of.begin(RUN)
             self.assertEqual([RUN.id], [one.id for one in runs_of.every()])

@@ -5,7 +5,7 @@ import fixtures
 from osc_lib import exceptions
 
 from heat_plugins.osc.runs import apply
-from heat_plugins.osc.runs import run
+from heat_plugins.osc.runs import run_commands
 from tests.unit.osc import base
 
 
@@ -45,15 +45,15 @@ class ApplyTest(base.CommandTestCase):
 
     def test_it_is_a_run_like_others(self):
         _, shown = self.apply('--config-file', self.path)
-        _, (found,) = self.json(run.ListRuns, 'shop')
+        _, (found,) = self.json(run_commands.ListRuns, 'shop')
         self.assertEqual(
             (shown['id'], 'waiting'), (found['id'], found['state'])
         )
-        self.json(run.CancelRun, 'shop', shown['id'])
+        self.json(run_commands.CancelRun, 'shop', shown['id'])
         self.assertEqual([], self.heat.given())
         self.assertRaises(
             exceptions.CommandError,
-            *(self.run_command, run.RepeatRun, 'shop', shown['id']),
+            *(self.run_command, run_commands.RepeatRun, 'shop', shown['id']),
         )
 
     def test_a_config_of_heats_with_its_inputs(self):

@@ -8,13 +8,13 @@ import tempfile
 from osc_lib import exceptions
 
 from heat_plugins.clients import mistral_executions
-from heat_plugins.nodes import operations
+from heat_plugins.nodes import node_operations
 from heat_plugins.objectstore import parcels
 from heat_plugins.osc import common
 from heat_plugins.osc import local_way
 from heat_plugins.osc import remote_way
 from heat_plugins.osc import ways
-from heat_plugins.osc.nodes import node
+from heat_plugins.osc.nodes import node_commands
 from heat_plugins.plans import errors
 from tests.unit import fake_swift
 from tests.unit.nodes import fake_ironic
@@ -33,7 +33,7 @@ class NodeCase(base.CommandCase):
         super().setUp()
         self.ironic = fake_ironic.Ironic()
         self.store = fake_swift.Cluster().store()
-        self.core = operations.Operations(
+        self.core = node_operations.Operations(
             self.ironic, self.store, clock=lambda: 1000.0
         )
         self.way = local_way.Local(
@@ -65,7 +65,7 @@ class NodeCase(base.CommandCase):
         return code, output
 
     def register(self, *options):
-        return self.json(node.RegisterNodes, str(self.file), *options)
+        return self.json(node_commands.RegisterNodes, str(self.file), *options)
 
     def states(self):
         return {one.name: one.state for one in self.ironic.states()}
@@ -134,7 +134,7 @@ class RegisterTest(NodeCase):
         self.assertRaises(
             exceptions.CommandError,
             self.run_command,
-            node.RegisterNodes,
+            node_commands.RegisterNodes,
             str(self.folder / 'nope'),
         )
         self.file.write_text('pm_password: [hunter22')
@@ -151,7 +151,7 @@ class IntrospectTest(NodeCase):
             )
 
     def introspect(self, *arguments):
-        return self.json(node.IntrospectNodes, *arguments)
+        return self.json(node_commands.IntrospectNodes, *arguments)
 
     def test_what_was_found_is_shown(self):
         code, found = self.introspect('--all')
@@ -235,7 +235,7 @@ class IntrospectTest(NodeCase):
             self.assertRaises(
                 exceptions.CommandError,
                 self.run_command,
-                node.IntrospectNodes,
+                node_commands.IntrospectNodes,
                 *arguments,
             )
 
@@ -243,9 +243,9 @@ class IntrospectTest(NodeCase):
 class ProvideAndListTest(NodeCase):
     def test_nodes_become_available_and_are_listed(self):
         self.ironic.add('id-a', name='a', provision_state='manageable')
-        code, found = self.json(node.ProvideNodes, 'a')
+        code, found = self.json(node_commands.ProvideNodes, 'a')
         self.assertEqual((0, 'done'), (code, found[0]['State']))
-        code, found = self.json(node.ListNodes)
+        code, found = self.json(node_commands.ListNodes)
         self.assertEqual(0, code)
         self.assertEqual(
             ('a', 'id-a', 'available'),
@@ -255,7 +255,7 @@ class ProvideAndListTest(NodeCase):
     def test_from_elsewhere_they_do_not(self):
         self.ironic.add('id-a', name='a', provision_state='active')
         with self.assertLogs('', 'ERROR'):
-            code, found = self.json(node.ProvideNodes, 'a')
+            code, found = self.json(node_commands.ProvideNodes, 'a')
         self.assertEqual((common.FAILED, 'failed'), (code, found[0]['State']))
 
 
@@ -369,7 +369,7 @@ class ThroughMistralTest(NodeCase):
         self.ironic.add('id-a', name='a', provision_state='manageable')
         self.through(KeyboardInterrupt())
         with self.assertLogs('', 'ERROR'):
-            code, _ = self.json(node.IntrospectNodes, '--all')
+            code, _ = self.json(node_commands.IntrospectNodes, '--all')
         self.assertEqual(common.INTERRUPTED, code)
         self.assertEqual(['execution-1'], self.executions.cancelled)
         self.assertEqual(
@@ -378,7 +378,9 @@ class ThroughMistralTest(NodeCase):
 
     def test_to_provide_is_a_workflow_as_well(self):
         self.through(('SUCCESS', self.output()))
-        code, found = self.json(node.ProvideNodes, 'a', '--timeout', '60')
+        code, found = self.json(
+            node_commands.ProvideNodes, 'a', '--timeout', '60'
+        )
         self.assertEqual((0, 'done'), (code, found[0]['State']))
         self.assertEqual(
             [

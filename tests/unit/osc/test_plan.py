@@ -11,10 +11,10 @@ from heat_plugins.content import tarballs
 from heat_plugins.osc import common
 from heat_plugins.osc import local_way
 from heat_plugins.osc import ways
-from heat_plugins.osc.plans import plan
 from heat_plugins.osc.plans import plan_choose
+from heat_plugins.osc.plans import plan_commands
 from heat_plugins.osc.plans import plan_deploy
-from heat_plugins.plans import operations
+from heat_plugins.plans import plan_operations
 from heat_plugins.plans.content import texts
 from heat_plugins.plans.deploy import steps
 from tests.unit.osc import base
@@ -47,7 +47,7 @@ class PlanCase(base.CommandCase):
         store = self.cloud.swift.store()
         self.way = local_way.Local(
             store=store,
-            plans=operations.Operations(
+            plans=plan_operations.Operations(
                 self.cloud.plans, store, self.cloud.heat
             ),
             nodes=None,
@@ -81,18 +81,20 @@ class FilesTest(PlanCase):
 
     def test_a_plan_of_a_directory(self):
         code, found = self.json(
-            plan.CreatePlan,
+            plan_commands.CreatePlan,
             *('new', '--from', str(self.folder), '--description', 'For me'),
         )
         self.assertEqual((0, 'For me'), (code, found['description']))
         self.assertEqual(['secret'], found['secrets'])
-        _, listed = self.json(plan.ListPlans)
+        _, listed = self.json(plan_commands.ListPlans)
         self.assertEqual(['new', 'plan'], [one['Name'] for one in listed])
 
     def test_a_plan_of_what_was_exported_is_the_same(self):
         tarball = str(self.folder / 'plan.tar.gz')
-        self.run_command(plan.ExportPlan, 'plan', tarball, '--secrets')
-        self.json(plan.CreatePlan, 'new', '--from', tarball)
+        self.run_command(
+            plan_commands.ExportPlan, 'plan', tarball, '--secrets'
+        )
+        self.json(plan_commands.CreatePlan, 'new', '--from', tarball)
         plans = self.cloud.plans
         self.assertEqual(
             set(plans.load('plan').entries), set(plans.load('new').entries)
@@ -101,20 +103,20 @@ class FilesTest(PlanCase):
     def test_an_export_that_fails_leaves_what_was_there(self):
         tarball = self.folder / 'plan.tar.gz'
         tarball.write_text('the former one')
-        self.refused(plan.ExportPlan, 'nope', str(tarball))
+        self.refused(plan_commands.ExportPlan, 'nope', str(tarball))
         self.assertEqual('the former one', tarball.read_text())
         self.assertEqual([], list(self.folder.glob('.plan-*')))
 
     def test_an_export_is_for_nobody_else(self):
         tarball = self.folder / 'plan.tar.gz'
-        self.run_command(plan.ExportPlan, 'plan', str(tarball))
+        self.run_command(plan_commands.ExportPlan, 'plan', str(tarball))
         self.assertEqual(0o600, tarball.stat().st_mode & 0o777)
 
     def test_files_are_changed_and_taken_out(self):
         (self.folder / 'new.yaml').write_text('{}')
         (self.folder / 'environments/large.yaml').unlink()
         code, found = self.json(
-            plan.SetPlan,
+            plan_commands.SetPlan,
             *('plan', '--from', str(self.folder)),
             *('--remove', 'environments/large.yaml'),
         )
@@ -128,7 +130,10 @@ class FilesTest(PlanCase):
         return str(path)
 
     def test_a_folder_around_all_files_is_left_out_as_it_was_first(self):
-        for command, name in ((plan.CreatePlan, 'new'), (plan.SetPlan, 'new')):
+        for command, name in (
+            (plan_commands.CreatePlan, 'new'),
+            (plan_commands.SetPlan, 'new'),
+        ):
             files = {f'x-1.0/{k}': v for k, v in fakes.content().items()}
             self.json(command, name, '--from', self.packed(**files))
             self.assertEqual(
@@ -137,22 +142,24 @@ class FilesTest(PlanCase):
 
     def test_a_folder_that_the_plan_has_is_part_of_the_paths(self):
         tarball = self.packed(**{'environments/more.yaml': b'{}'})
-        self.json(plan.SetPlan, 'plan', '--from', tarball)
+        self.json(plan_commands.SetPlan, 'plan', '--from', tarball)
         self.assertIn('environments/more.yaml', self.cloud.objects())
         self.assertNotIn('more.yaml', self.cloud.objects())
 
     def test_nothing_to_change_is_an_error(self):
-        self.assertIn('Nothing', self.refused(plan.SetPlan, 'plan'))
-        self.refused(plan.SetPlan, 'plan', '--prune')
+        self.assertIn('Nothing', self.refused(plan_commands.SetPlan, 'plan'))
+        self.refused(plan_commands.SetPlan, 'plan', '--prune')
 
     def test_a_plan_without_a_stack_is_deleted_in_silence(self):
-        self.assertEqual((0, ''), self.run_command(plan.DeletePlan, 'plan'))
+        self.assertEqual(
+            (0, ''), self.run_command(plan_commands.DeletePlan, 'plan')
+        )
         self.assertIsNone(self.cloud.objects())
 
     def test_a_plan_that_is_not_there_is_an_error(self):
         for command in (
-            plan.ShowPlan,
-            plan.DeletePlan,
+            plan_commands.ShowPlan,
+            plan_commands.DeletePlan,
             plan_choose.ListCapabilities,
             plan_choose.ListParameters,
             plan_choose.ListRoles,

@@ -10,7 +10,7 @@ import fixtures
 import testtools
 
 from heat_plugins.osc import progress
-from heat_plugins.plans.deploy import following
+from heat_plugins.plans.deploy import stack_following
 from heat_plugins.runs import summary
 from tests.unit.osc import base
 
@@ -152,7 +152,7 @@ class DeploymentTest(DisplayTestCase):
             show = progress.Deployment(display, 'shop')
             show.begun('CREATE', ())
             show.changed(
-                following.Progress(
+                stack_following.Progress(
                     status='CREATE_IN_PROGRESS', done=3, total=7
                 )
             )
@@ -160,7 +160,7 @@ class DeploymentTest(DisplayTestCase):
 
     def test_lines_elsewhere_each_failure_once(self):
         self.patch(progress.Display, 'interval', 3600)
-        found = following.Progress(
+        found = stack_following.Progress(
             status='CREATE_IN_PROGRESS', failures=('a FAILED: [b]no[/b]',)
         )
         with progress.Display('deploy', self.log) as display:

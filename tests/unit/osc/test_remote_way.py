@@ -10,7 +10,7 @@ from heat_plugins.clients import mistral_executions
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.osc import remote_way
 from heat_plugins.plans import errors
-from heat_plugins.plans import operations
+from heat_plugins.plans import plan_operations
 from tests.unit.plans import fakes
 
 UPLOADS = 'heat-plugins-uploads-project-1'
@@ -68,7 +68,7 @@ class ThroughMistralTest(testtools.TestCase):
         self.slept = []
         self.way = remote_way.Remote(
             store=store,
-            plans=operations.Operations(
+            plans=plan_operations.Operations(
                 self.cloud.plans, store, self.cloud.heat
             ),
             nodes=None,

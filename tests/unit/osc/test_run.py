@@ -11,9 +11,9 @@ from osc_lib import exceptions
 import testtools
 
 from heat_plugins.osc import common
-from heat_plugins.osc.runs import action
-from heat_plugins.osc.runs import run
-from heat_plugins.runs import service as services
+from heat_plugins.osc.runs import action_commands
+from heat_plugins.osc.runs import run_commands
+from heat_plugins.runs import run_service as services
 from tests.unit.osc import base
 from tests.unit.runs import fake_heat
 
@@ -82,23 +82,25 @@ class ServerTest(base.CommandTestCase):
         self.run_ = self.start()
 
     def test_a_table_has_its_name_and_programs_its_id_too(self):
-        _, output = self.run_command(run.ListRuns, 'shop')
+        _, output = self.run_command(run_commands.ListRuns, 'shop')
         self.assertIn('| group.0 |', output)
         self.assertNotIn('server-1', output)
-        _, (found,) = self.json(run.ListRuns, 'shop')
+        _, (found,) = self.json(run_commands.ListRuns, 'shop')
         self.assertEqual(
             ('server-1', 'group.0'), (found['server'], found['server_name'])
         )
 
     def test_show_has_both(self):
-        _, output = self.run_command(run.ShowRun, 'shop', self.run_.id)
+        _, output = self.run_command(
+            run_commands.ShowRun, 'shop', self.run_.id
+        )
         self.assertRegex(output, r'server +\| server-1 ')
         self.assertRegex(output, r'server_name +\| group\.0 ')
 
     def test_actions_are_listed_with_it(self):
-        _, output = self.run_command(action.ListActions, 'shop')
+        _, output = self.run_command(action_commands.ListActions, 'shop')
         self.assertIn('| group.0 |', output)
-        _, found = self.json(action.ListActions, 'shop')
+        _, found = self.json(action_commands.ListActions, 'shop')
         self.assertEqual(
             ('server-1', 'group.0'),
             (found[0]['Server'], found[0]['Server name']),
@@ -106,7 +108,9 @@ class ServerTest(base.CommandTestCase):
 
     def test_one_that_is_no_resource_has_its_id(self):
         self.heat.add_deployment(self.stack, 'web', 'server-2')
-        _, output = self.run_command(action.ListActions, 'shop', 'web')
+        _, output = self.run_command(
+            action_commands.ListActions, 'shop', 'web'
+        )
         self.assertIn('| server-2 |', output)
 
 
@@ -129,7 +133,7 @@ class FilterTest(base.CommandTestCase):
         self.other = self.start('FAIL/OVER')
 
     def listed(self, *filters):
-        _, found = self.json(run.ListRuns, 'shop', *filters)
+        _, found = self.json(run_commands.ListRuns, 'shop', *filters)
         return [one['id'] for one in found]
 
     def refused(self, *filters):
@@ -190,14 +194,14 @@ class FilterTest(base.CommandTestCase):
 
     def test_a_stack_that_does_not_exist(self):
         exc = self.assertRaises(
-            exceptions.CommandError, self.json, run.ListRuns, 'shpo'
+            exceptions.CommandError, self.json, run_commands.ListRuns, 'shpo'
         )
         self.assertIn('did you mean "shop"?', str(exc))
 
     def test_an_id_of_a_stack_is_not_compared_with_names(self):
         self.assertRaises(
             exceptions.CommandError,
-            *(self.json, run.ListRuns, fake_heat.new_id()),
+            *(self.json, run_commands.ListRuns, fake_heat.new_id()),
         )
         self.assertNotIn('stack_names ', self.heat.asked)
 
@@ -206,7 +210,7 @@ class FilterTest(base.CommandTestCase):
             dataclasses.replace(self.show(self.other), server_name=None)
         )
         self.assertEqual(2, len(self.listed('--server', 'db_server')))
-        _, shown = self.json(run.ShowRun, 'shop', self.other.id)
+        _, shown = self.json(run_commands.ShowRun, 'shop', self.other.id)
         self.assertEqual('db_server', shown['server_name'])
 
 
@@ -216,18 +220,20 @@ class RunTest(base.CommandTestCase):
         self.run_ = self.start(inputs={'password': 's3cret'})
 
     def test_list(self):
-        code, (found,) = self.json(run.ListRuns, 'shop')
+        code, (found,) = self.json(run_commands.ListRuns, 'shop')
         self.assertEqual(0, code)
         self.assertEqual(self.run_.id, found['id'])
         self.assertEqual('waiting', found['state'])
-        _, found = self.json(run.ListRuns, 'shop', '--state', 'failed')
+        _, found = self.json(
+            run_commands.ListRuns, 'shop', '--state', 'failed'
+        )
         self.assertEqual([], found)
 
     def test_every_format(self):
         for form in ('json', 'yaml', 'csv', 'value', 'table'):
             for arguments in (
-                (run.ListRuns, 'shop'),
-                (run.ShowRun, 'shop', self.run_.id),
+                (run_commands.ListRuns, 'shop'),
+                (run_commands.ShowRun, 'shop', self.run_.id),
             ):
                 code, output = self.run_command(*arguments, '-f', form)
                 self.assertEqual(0, code)
@@ -236,28 +242,30 @@ class RunTest(base.CommandTestCase):
 
     def test_show_a_column(self):
         _, output = self.run_command(
-            *(run.ShowRun, 'shop', self.run_.id, '-f', 'value'),
+            *(run_commands.ShowRun, 'shop', self.run_.id, '-f', 'value'),
             *('-c', 'state'),
         )
         self.assertEqual('waiting\n', output)
 
     def test_a_table_leaves_out_what_there_is_nothing_to_say_about(self):
-        _, output = self.run_command(run.ShowRun, 'shop', self.run_.id)
+        _, output = self.run_command(
+            run_commands.ShowRun, 'shop', self.run_.id
+        )
         self.assertNotIn('late_result', output)
         self.assertNotIn('None', output)
 
     def test_also_in_a_list(self):
-        _, output = self.run_command(run.ListRuns, 'shop')
+        _, output = self.run_command(run_commands.ListRuns, 'shop')
         self.assertNotIn('None', output)
-        _, (found,) = self.json(run.ListRuns, 'shop')
+        _, (found,) = self.json(run_commands.ListRuns, 'shop')
         self.assertIsNone(found['duration'])
 
     def test_durations_have_units_in_tables_and_are_numbers_in_json(self):
         self.now += 90
         self.answer()
-        _, output = self.run_command(run.ListRuns, 'shop')
+        _, output = self.run_command(run_commands.ListRuns, 'shop')
         self.assertIn('| 1 min 30 s |', output)
-        _, (found,) = self.json(run.ListRuns, 'shop')
+        _, (found,) = self.json(run_commands.ListRuns, 'shop')
         self.assertEqual((90, 3600), (found['duration'], found['timeout']))
 
     def test_they_are_sorted_as_numbers(self):
@@ -268,24 +276,28 @@ class RunTest(base.CommandTestCase):
         self.now += 7
         self.answer()
         _, output = self.run_command(
-            run.ListRuns, 'shop', '--sort-column', 'Duration'
+            run_commands.ListRuns, 'shop', '--sort-column', 'Duration'
         )
         self.assertLess(output.index(' 7 s '), output.index(' 1 min 30 s '))
 
     def test_columns_are_named_as_in_the_table_or_in_json(self):
         for column in ('Started', 'started_at', 'STARTED'):
             _, output = self.run_command(
-                *(run.ListRuns, 'shop', '-c', column, '-f', 'csv')
+                *(run_commands.ListRuns, 'shop', '-c', column, '-f', 'csv')
             )
             self.assertTrue(output.startswith('"started_at"\n"2027-'), output)
-        _, output = self.run_command(run.ListRuns, 'shop', '-c', 'ended_at')
+        _, output = self.run_command(
+            run_commands.ListRuns, 'shop', '-c', 'ended_at'
+        )
         self.assertIn('| Ended |', output)
 
     def test_what_the_encoding_lacks_is_escaped(self):
         self.answer(deploy_status_code=1, deploy_stderr='größer')
-        self.run_command(run.ShowRun, 'shop', self.run_.id, encoding='ascii')
+        self.run_command(
+            run_commands.ShowRun, 'shop', self.run_.id, encoding='ascii'
+        )
         _, output = self.run_command(
-            *(run.ShowOutput, 'shop', self.run_.id, 'deploy_stderr'),
+            *(run_commands.ShowOutput, 'shop', self.run_.id, 'deploy_stderr'),
             encoding='ascii',
         )
         self.assertIn('gr\\xf6\\xdfer', output)
@@ -296,11 +308,11 @@ class RunTest(base.CommandTestCase):
         order = base.base.starting.Order(action='BACKUP')
         other = self.runs.start(target, order)
         code, found = self.json(
-            run.CancelRun, 'shop', 'nonsense', self.run_.id, other.id
+            run_commands.CancelRun, 'shop', 'nonsense', self.run_.id, other.id
         )
         self.assertEqual(1, code)
         self.assertEqual(['cancelled'] * 2, [one['state'] for one in found])
-        code, found = self.json(run.DeleteRun, 'shop', '--all')
+        code, found = self.json(run_commands.DeleteRun, 'shop', '--all')
         self.assertEqual((0, 2), (code, len(found)))
 
     def test_one_that_the_object_store_fails_does_not_stop_the_others(self):
@@ -310,26 +322,30 @@ class RunTest(base.CommandTestCase):
         other = self.runs.start(target, order)
         self.cluster.fail(1, 503, 'GET')
         code, (found,) = self.json(
-            run.CancelRun, 'shop', self.run_.id, other.id
+            run_commands.CancelRun, 'shop', self.run_.id, other.id
         )
         self.assertEqual((1, other.id), (code, found['id']))
 
     def test_show_and_watch(self):
         self.soon(lambda: self.answer(deploy_status_code=1) and None)
-        code, shown = self.json(run.ShowRun, 'shop', self.run_.id, '--watch')
+        code, shown = self.json(
+            run_commands.ShowRun, 'shop', self.run_.id, '--watch'
+        )
         self.assertEqual((0, 'failed'), (code, shown['state']))
 
     def test_wait_for_all_that_go_on(self):
         self.soon(lambda: self.answer() and None)
-        code, (shown,) = self.json(run.WaitRun, 'shop')
+        code, (shown,) = self.json(run_commands.WaitRun, 'shop')
         self.assertEqual((0, self.run_.id), (code, shown['id']))
-        code, shown = self.json(run.WaitRun, 'shop')
+        code, shown = self.json(run_commands.WaitRun, 'shop')
         self.assertEqual((0, []), (code, shown))
 
     def test_wait_for_so_long_and_no_longer(self):
-        self.patch(run.following.time, 'monotonic', lambda: self.now)
+        self.patch(
+            run_commands.run_following.time, 'monotonic', lambda: self.now
+        )
         code, (shown,) = self.json(
-            run.WaitRun, 'shop', self.run_.id, '--timeout', '30'
+            run_commands.WaitRun, 'shop', self.run_.id, '--timeout', '30'
         )
         self.assertEqual(common.STILL_RUNNING, code)
         self.assertEqual('waiting', shown['state'])
@@ -338,33 +354,42 @@ class RunTest(base.CommandTestCase):
     def test_output(self):
         long = 'x' * 9000
         self.answer(size='1 GB', deploy_stdout=long)
-        _, shown = self.json(run.ShowOutput, 'shop', self.run_.id)
+        _, shown = self.json(run_commands.ShowOutput, 'shop', self.run_.id)
         self.assertEqual(4096, len(shown['deploy_stdout']))
         _, shown = self.json(
-            *(run.ShowOutput, 'shop', self.run_.id, '--whole'),
+            *(run_commands.ShowOutput, 'shop', self.run_.id, '--whole'),
         )
         self.assertEqual(long, shown['deploy_stdout'])
         _, output = self.run_command(
-            *(run.ShowOutput, 'shop', self.run_.id, 'size', '-f', 'value'),
+            *(
+                run_commands.ShowOutput,
+                'shop',
+                self.run_.id,
+                'size',
+                '-f',
+                'value',
+            ),
         )
         self.assertEqual('1 GB\n', output)
         self.assertRaises(
             exceptions.CommandError,
             self.run_command,
-            *(run.ShowOutput, 'shop', self.run_.id, 'weight'),
+            *(run_commands.ShowOutput, 'shop', self.run_.id, 'weight'),
         )
 
     def test_cancel(self):
-        code, (shown,) = self.json(run.CancelRun, 'shop', self.run_.id)
+        code, (shown,) = self.json(
+            run_commands.CancelRun, 'shop', self.run_.id
+        )
         self.assertEqual((0, 'cancelled'), (code, shown['state']))
         self.assertEqual([], self.heat.given())
-        _, shown = self.json(run.ShowRun, 'shop', self.run_.id)
+        _, shown = self.json(run_commands.ShowRun, 'shop', self.run_.id)
         self.assertEqual('ann', shown['cancelled_by'])
 
     def test_rerun(self):
         self.answer()
         code, shown = self.json(
-            run.RepeatRun, 'shop', self.run_.id, '--input', 'level=5'
+            run_commands.RepeatRun, 'shop', self.run_.id, '--input', 'level=5'
         )
         self.assertEqual((0, self.run_.id), (code, shown['repeats']))
         self.assertEqual(['level', 'password'], shown['inputs'])
@@ -372,27 +397,29 @@ class RunTest(base.CommandTestCase):
 
     def test_one_that_cannot_be_read_is_deleted_by_its_id_alone(self):
         self.answer()
-        self.json(run.ShowRun, 'shop', self.run_.id)
+        self.json(run_commands.ShowRun, 'shop', self.run_.id)
         garbled = self.start()
         self.garble(garbled)
-        code, (found,) = self.json(run.ListRuns, 'shop')
+        code, (found,) = self.json(run_commands.ListRuns, 'shop')
         self.assertEqual((0, self.run_.id), (code, found['id']))
         exc = self.assertRaises(
             exceptions.CommandError,
-            *(self.run_command, run.ShowRun, 'shop', garbled.id),
+            *(self.run_command, run_commands.ShowRun, 'shop', garbled.id),
         )
         self.assertIn('run delete', str(exc))
-        self.json(run.DeleteRun, 'shop', '--all')
+        self.json(run_commands.DeleteRun, 'shop', '--all')
         self.assertEqual([garbled.key], self.records.keys())
-        self.assertEqual((0, []), self.json(run.DeleteRun, 'shop', garbled.id))
+        self.assertEqual(
+            (0, []), self.json(run_commands.DeleteRun, 'shop', garbled.id)
+        )
         self.assertEqual([], self.records.keys())
 
     def test_delete(self):
         self.assertRaises(
             exceptions.CommandError,
-            *(self.run_command, run.DeleteRun, 'shop', self.run_.id),
+            *(self.run_command, run_commands.DeleteRun, 'shop', self.run_.id),
         )
         self.answer()
-        self.json(run.DeleteRun, 'shop', '--all')
-        _, found = self.json(run.ListRuns, 'shop')
+        self.json(run_commands.DeleteRun, 'shop', '--all')
+        _, found = self.json(run_commands.ListRuns, 'shop')
         self.assertEqual([], found)

@@ -8,14 +8,14 @@ from osc_lib import exceptions
 
 from heat_plugins.osc import common
 from heat_plugins.osc import progress
-from heat_plugins.osc.runs import action
-from heat_plugins.osc.runs import run
+from heat_plugins.osc.runs import action_commands
+from heat_plugins.osc.runs import run_commands
 from tests.unit.osc import base
 
 
 class ActionListTest(base.CommandTestCase):
     def test_actions_with_their_inputs(self):
-        code, found = self.json(action.ListActions, 'shop')
+        code, found = self.json(action_commands.ListActions, 'shop')
         self.assertEqual(0, code)
         self.assertEqual(
             ['BACKUP', 'FAIL/OVER'], [one['Action'] for one in found]
@@ -34,14 +34,14 @@ class ActionListTest(base.CommandTestCase):
         self.assertRaises(
             exceptions.CommandError,
             self.run_command,
-            action.ListActions,
+            action_commands.ListActions,
             'of-another-project',
         )
 
 
 class TriggerTest(base.CommandTestCase):
     def trigger(self, *arguments):
-        return self.json(action.Trigger, 'shop', *arguments)
+        return self.json(action_commands.Trigger, 'shop', *arguments)
 
     def test_without_wait_it_says_at_once_what_it_has_started(self):
         code, (shown,) = self.trigger('db', 'BACKUP', '--input', 'level=7')
@@ -52,19 +52,19 @@ class TriggerTest(base.CommandTestCase):
     def test_in_a_table_one_run_is_shown_with_all_there_is_of_it(self):
         self.soon(lambda: self.answer(size='1 GB') and None)
         _, output = self.run_command(
-            action.Trigger, 'shop', 'db', 'BACKUP', '--wait'
+            action_commands.Trigger, 'shop', 'db', 'BACKUP', '--wait'
         )
         self.assertIn('size: 1 GB', output)
 
     def test_the_keys_are_those_of_every_command_that_prints_runs(self):
         _, (started,) = self.trigger('db', 'BACKUP')
         wanted = ('shop', started['id'])
-        _, (listed,) = self.json(run.ListRuns, 'shop')
-        _, shown = self.json(run.ShowRun, *wanted)
-        _, (cancelled,) = self.json(run.CancelRun, *wanted)
-        _, (waited,) = self.json(run.WaitRun, *wanted)
-        _, repeated = self.json(run.RepeatRun, *wanted)
-        _, (deleted,) = self.json(run.DeleteRun, *wanted)
+        _, (listed,) = self.json(run_commands.ListRuns, 'shop')
+        _, shown = self.json(run_commands.ShowRun, *wanted)
+        _, (cancelled,) = self.json(run_commands.CancelRun, *wanted)
+        _, (waited,) = self.json(run_commands.WaitRun, *wanted)
+        _, repeated = self.json(run_commands.RepeatRun, *wanted)
+        _, (deleted,) = self.json(run_commands.DeleteRun, *wanted)
         for found in (listed, shown, cancelled, waited, repeated, deleted):
             self.assertEqual(list(started), list(found))
 
@@ -127,12 +127,12 @@ class TriggerTest(base.CommandTestCase):
             for columns in ((), ('-c', 'inputs')):
                 self.soon_done = False
                 _, output = self.run_command(
-                    *(action.Trigger, 'shop', *arguments),
+                    *(action_commands.Trigger, 'shop', *arguments),
                     *('-f', form, *columns),
                 )
                 self.assertNotIn('s3cret', output + self.stderr.getvalue())
             self.assertIn('password', output)
-        parser = action.Trigger(None, None).get_parser('openstack')
+        parser = action_commands.Trigger(None, None).get_parser('openstack')
         parsed = parser.parse_args(['shop', *arguments])
         self.assertNotIn('s3cret', repr(parsed))
 
@@ -167,7 +167,7 @@ class TriggerTest(base.CommandTestCase):
             self.trigger('db', 'BACKUP', *options)
             self.answer()
             self.now += 1
-            _, found = self.json(run.ListRuns, 'shop')
+            _, found = self.json(run_commands.ListRuns, 'shop')
             return len(found)
 
         kept = [ended('--keep-runs', '2') for _ in range(4)]
@@ -194,7 +194,7 @@ class SeveralTest(base.CommandTestCase):
         self.heat.add_deployment(self.stack, 'web', 'server-2')
 
     def trigger(self, *arguments):
-        return self.json(action.Trigger, 'shop', *arguments)
+        return self.json(action_commands.Trigger, 'shop', *arguments)
 
     def test_all_that_have_the_action(self):
         self.heat.add_deployment(

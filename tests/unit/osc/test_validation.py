@@ -12,11 +12,11 @@ from heat_plugins.osc import local_way
 from heat_plugins.osc import remote_way
 from heat_plugins.osc import ways
 from heat_plugins.osc.plans import plan_deploy
-from heat_plugins.osc.validations import validation
+from heat_plugins.osc.validations import validation_commands
 from heat_plugins.osc.validations import validation_result
 from heat_plugins.plans import errors
-from heat_plugins.plans import operations
-from heat_plugins.validations import runs
+from heat_plugins.plans import plan_operations
+from heat_plugins.validations import validation_runs
 from tests.unit.osc import base
 from tests.unit.plans import fakes as plan_fakes
 from tests.unit.validations import fakes
@@ -77,7 +77,7 @@ class ValidationCase(base.CommandCase):
         store = self.cloud.swift.store()
         return kind(
             store=store,
-            plans=operations.Operations(
+            plans=plan_operations.Operations(
                 self.cloud.plans, store, self.cloud.heat
             ),
             nodes=None,
@@ -88,7 +88,7 @@ class ValidationCase(base.CommandCase):
 
     def run_here(self, *arguments):
         return self.json(
-            validation.RunValidations, 'plan', '--local', *arguments
+            validation_commands.RunValidations, 'plan', '--local', *arguments
         )
 
     def report(self, name, *news):
@@ -102,7 +102,7 @@ class ValidationCase(base.CommandCase):
 
 class ListTest(ValidationCase):
     def test_those_of_a_plan(self):
-        code, found = self.json(validation.ListValidations, 'plan')
+        code, found = self.json(validation_commands.ListValidations, 'plan')
         self.assertEqual(0, code)
         self.assertEqual(
             ['cpu', 'dns', 'ram'], [one['Validation'] for one in found]
@@ -113,7 +113,7 @@ class ListTest(ValidationCase):
         self.write('a.yaml', fakes.playbook('A', 'x').decode())
         self.write('b.yaml', fakes.playbook('B').decode())
         _, found = self.json(
-            validation.ListValidations,
+            validation_commands.ListValidations,
             *('--from', str(self.folder), '--group', 'x'),
         )
         self.assertEqual(['a'], [one['Validation'] for one in found])
@@ -124,7 +124,9 @@ class ListTest(ValidationCase):
                 self.write(f'x{number}.yaml', '[')
             with self.assertLogs('', 'INFO') as logs:
                 self.json(
-                    validation.ListValidations, '--from', str(self.folder)
+                    validation_commands.ListValidations,
+                    '--from',
+                    str(self.folder),
                 )
             return [one.levelname for one in logs.records], logs.output
 
@@ -135,7 +137,9 @@ class ListTest(ValidationCase):
         self.assertIn('x0.yaml', said[-1])
 
     def test_those_of_a_package_where_it_would_run(self):
-        _, found = self.json(validation.ListValidations, '--package', 'p')
+        _, found = self.json(
+            validation_commands.ListValidations, '--package', 'p'
+        )
         self.assertEqual([], found)
         [(name, arguments)] = self.mistral.executions.begun
         self.assertEqual('validations.list', name)
@@ -143,7 +147,10 @@ class ListTest(ValidationCase):
         self.assertIn(
             'no Python package p',
             self.refused(
-                validation.ListValidations, '--package', 'p', '--local'
+                validation_commands.ListValidations,
+                '--package',
+                'p',
+                '--local',
             ),
         )
 
@@ -151,7 +158,7 @@ class ListTest(ValidationCase):
         for arguments in ((), ('plan', '--from', str(self.folder))):
             self.assertIn(
                 'Give one of',
-                self.refused(validation.ListValidations, *arguments),
+                self.refused(validation_commands.ListValidations, *arguments),
             )
 
 
@@ -178,7 +185,7 @@ class RunTest(ValidationCase):
             fakes.end('failed'),
         )
         _, output = self.run_command(
-            validation.RunValidations,
+            validation_commands.RunValidations,
             *('plan', '--local', '--validation', 'ram'),
         )
         self.assertNotIn('\x1b', output + self.stderr.getvalue())
@@ -191,7 +198,7 @@ class RunTest(ValidationCase):
         [host] = self.machine.begun[-1].setting.hosts
         self.assertEqual(('undercloud', 'web'), host.groups)
         said = self.refused(
-            validation.RunValidations,
+            validation_commands.RunValidations,
             *('plan', '--local', '--localhost', '--host-group', 'web=a,b'),
         )
         self.assertIn("host 'a' into group web", said)
@@ -213,7 +220,10 @@ class RunTest(ValidationCase):
         self.assertIn(
             'exclude each other',
             self.refused(
-                validation.RunValidations, 'plan', '--local', '--no-wait'
+                validation_commands.RunValidations,
+                'plan',
+                '--local',
+                '--no-wait',
             ),
         )
 
@@ -234,7 +244,7 @@ class RunTest(ValidationCase):
         self.assertIn(
             'cannot be read',
             self.refused(
-                validation.RunValidations,
+                validation_commands.RunValidations,
                 *('plan', '--local', '--ssh-key', str(self.folder)),
             ),
         )
@@ -242,7 +252,7 @@ class RunTest(ValidationCase):
 
 class MistralTest(ValidationCase):
     def run_there(self, *arguments):
-        return self.json(validation.RunValidations, *arguments)
+        return self.json(validation_commands.RunValidations, *arguments)
 
     def test_it_is_shown_as_one_from_here(self):
         self.report('ram', fakes.result('failed'), fakes.end('failed'))
@@ -271,13 +281,14 @@ class MistralTest(ValidationCase):
     def test_what_mistral_does_not_begin_is_an_error(self):
         self.machine.absent = 'install it'
         self.assertIn(
-            'install it', self.refused(validation.RunValidations, 'plan')
+            'install it',
+            self.refused(validation_commands.RunValidations, 'plan'),
         )
 
     def test_an_executor_that_has_died_is_told(self):
         def start(name, arguments, description):
             self.cloud.validations.ledger.begin(
-                runs.Run(
+                validation_runs.Run(
                     id=arguments['run_id'],
                     source='plan plan',
                     started_at='2026-11-21T00:00:00Z',
@@ -292,7 +303,7 @@ class MistralTest(ValidationCase):
         )
         self.assertIn(
             'execution-1 of Mistral: Heartbeat',
-            self.refused(validation.RunValidations, 'plan'),
+            self.refused(validation_commands.RunValidations, 'plan'),
         )
 
     def test_it_need_not_be_waited_for(self):
@@ -390,7 +401,7 @@ class ResultTest(ValidationCase):
 class StopTest(ValidationCase):
     def test_it_waits_until_the_run_has_stopped(self):
         self.report('dns', {'kind': 'task', 'task': 'wait'})
-        self.patch(validation.time, 'sleep', lambda seconds: None)
+        self.patch(validation_commands.time, 'sleep', lambda seconds: None)
         codes = []
 
         def stop():
@@ -405,7 +416,7 @@ class StopTest(ValidationCase):
         self.assertEqual(common.CANCELLED, code)
         self.assertIn(
             'has ended: STOPPED',
-            self.refused(validation.StopValidations, *codes),
+            self.refused(validation_commands.StopValidations, *codes),
         )
 
 

@@ -8,7 +8,7 @@ import yaml
 
 from heat_plugins.plans import errors
 from heat_plugins.plans.content import references
-from heat_plugins.plans.deploy import orchestration
+from heat_plugins.plans.deploy import plan_stacks
 
 
 class Heat:
@@ -32,7 +32,7 @@ class Heat:
     def become(self, name, status, **more):
         """Let a stack have a status; make it if there is none."""
         if name not in self.stacks:
-            self.stacks[name] = orchestration.Stack(
+            self.stacks[name] = plan_stacks.Stack(
                 id=f'{name}-id',
                 name=name,
                 status=status,
@@ -48,7 +48,7 @@ class Heat:
         stack = self.stacks[name]
         found = self.happened.setdefault(name, [])
         found.append(
-            orchestration.Event(
+            plan_stacks.Event(
                 id=f'event-{len(found)}',
                 resource=resource,
                 physical_id=more.pop('physical_id', f'{resource}-id'),

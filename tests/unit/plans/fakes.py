@@ -5,7 +5,7 @@ import json
 import threading
 
 from heat_plugins import pool
-from heat_plugins.plans import service
+from heat_plugins.plans import plan_service
 from tests.unit import fake_swift
 from tests.unit.plans import fake_heat
 
@@ -145,7 +145,7 @@ class Cloud:
 
     def service(self):
         """Return the plans as somebody else would have them."""
-        return service.Plans(
+        return plan_service.Plans(
             self.swift.store(),
             self.registry,
             self.heat,

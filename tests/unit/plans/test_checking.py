@@ -4,7 +4,7 @@
 import testtools
 
 from heat_plugins.plans import errors
-from heat_plugins.plans.content import checking
+from heat_plugins.plans.content import plan_checking
 from heat_plugins.plans.content import references
 from tests.unit.plans import fakes
 
@@ -178,5 +178,5 @@ class SourceLineTest(testtools.TestCase):
             ('x' * 501, None),
         ):
             self.assertEqual(
-                line, checking._source_line(made, 1, template), made
+                line, plan_checking._source_line(made, 1, template), made
             )

@@ -10,9 +10,9 @@ import pytest
 from heat_plugins.content import tarballs
 from heat_plugins.plans import errors
 from heat_plugins.plans.content import capabilities
-from heat_plugins.plans.content import environment as environments
 from heat_plugins.plans.content import jinja
 from heat_plugins.plans.content import links
+from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import rendering
 from heat_plugins.plans.content import roles
 from heat_plugins.plans.content import selection

@@ -7,8 +7,8 @@ import testtools
 
 from heat_plugins.plans import errors
 from heat_plugins.plans.content import annex
+from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.plans.deploy import deploying
-from heat_plugins.plans.deploy import records
 from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes
 
@@ -147,7 +147,7 @@ class RecordTest(DeployingCase):
 
     def test_the_exact_content_is_recorded(self):
         begun = self.deployer.start('plan')
-        found = records.find(
+        found = deploy_records.find(
             annex.Annex(self.store, 'plan'), begun.content_hash
         )
         self.assertEqual(
@@ -160,14 +160,14 @@ class RecordTest(DeployingCase):
         self.assertEqual(before, self.plans.load('plan'))
 
     def test_only_the_last_few_are_kept(self):
-        for number in range(records.KEPT + 3):
+        for number in range(deploy_records.KEPT + 3):
             self.cloud.now += 1
             self.plans.update('plan', {'n.yaml': str(number).encode()})
             last = self.deployer.start('plan')
             self.finish()
-        self.assertEqual(records.KEPT, len(self.recorded()))
+        self.assertEqual(deploy_records.KEPT, len(self.recorded()))
         found = annex.Annex(self.store, 'plan')
-        self.assertIsNotNone(records.find(found, last.content_hash))
+        self.assertIsNotNone(deploy_records.find(found, last.content_hash))
 
     def test_a_record_that_somebody_has_garbled_is_none(self):
         found = annex.Annex(self.store, 'plan')
@@ -176,7 +176,7 @@ class RecordTest(DeployingCase):
         short = name.removeprefix('.heat-plugins/')
         for value in ([], 'x', {'content_hash': begun.content_hash}):
             found.write(short, value)
-            self.assertIsNone(records.find(found, begun.content_hash))
+            self.assertIsNone(deploy_records.find(found, begun.content_hash))
         self.assertEqual('', self.deployer.status('plan').deployed_at)
 
     def test_a_record_that_inflates_without_end_is_not_read(self):

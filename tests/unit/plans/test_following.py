@@ -3,7 +3,7 @@
 
 import testtools
 
-from heat_plugins.plans.deploy import following
+from heat_plugins.plans.deploy import stack_following
 from tests.unit.plans import fake_heat
 
 
@@ -16,7 +16,7 @@ class FollowingTest(testtools.TestCase):
         self.slept = []
 
     def follower(self, **more):
-        return following.Follower(
+        return stack_following.Follower(
             self.heat,
             'shop-id',
             mask=lambda said: said.replace('geheim', '******'),

@@ -7,16 +7,16 @@ from heat_plugins import pool
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.plans import errors
 from heat_plugins.plans import local
-from heat_plugins.plans import locks
-from heat_plugins.plans import protocols
-from heat_plugins.plans import service
+from heat_plugins.plans import plan_locks
+from heat_plugins.plans import plan_protocols
+from heat_plugins.plans import plan_service
 from tests.unit import fake_swift
 from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes
 
 
 def record(name, **values):
-    return protocols.Record(name=name, description='é', values=values)
+    return plan_protocols.Record(name=name, description='é', values=values)
 
 
 class NamesTest(testtools.TestCase):
@@ -55,7 +55,7 @@ class NamesTest(testtools.TestCase):
     def test_on_ceph_a_plan_that_is_there_keeps_its_record(self):
         store = fake_swift.ceph().store()
         names = local.Names(store, pool.Pool(wait=0))
-        plans = service.Plans(store, names, fake_heat.Heat())
+        plans = plan_service.Plans(store, names, fake_heat.Heat())
         plans.create('plan', fakes.content())
         before = names.get('plan')
         self.assertRaises(errors.Exists, plans.create, 'plan', fakes.content())
@@ -66,7 +66,7 @@ class NamesTest(testtools.TestCase):
         cluster.store('other').put_container('plan', {})
         store = cluster.store()
         names = local.Names(store, pool.Pool(wait=0))
-        plans = service.Plans(store, names, fake_heat.Heat())
+        plans = plan_service.Plans(store, names, fake_heat.Heat())
         error = self.assertRaises(
             store_errors.Denied, plans.create, 'plan', fakes.content()
         )
@@ -77,7 +77,7 @@ class NamesTest(testtools.TestCase):
         store = fake_swift.ceph().store()
         slept = []
         both = [
-            locks.Locks(
+            plan_locks.Locks(
                 local.Names(store, pool.Pool(wait=0)),
                 clock=lambda: 1e9 + len(slept),
                 sleep=slept.append,
@@ -91,7 +91,7 @@ class NamesTest(testtools.TestCase):
             pass
 
     def test_plans_work_with_it(self):
-        plans = service.Plans(self.store, self.names, fake_heat.Heat())
+        plans = plan_service.Plans(self.store, self.names, fake_heat.Heat())
         plans.create('plan', fakes.content())
         self.assertRaises(errors.Exists, plans.create, 'plan', fakes.content())
         plans.select('plan', {'environments/small.yaml': True})

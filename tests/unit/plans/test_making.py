@@ -5,7 +5,7 @@ import testtools
 
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.plans import errors
-from heat_plugins.plans import protocols
+from heat_plugins.plans import plan_protocols
 from heat_plugins.plans.content import jinja
 from heat_plugins.plans.content import plan as plans
 from heat_plugins.plans.content import rendering
@@ -166,7 +166,7 @@ class CreateTest(testtools.TestCase):
         self.assertEqual({}, self.cloud.registry.records)
 
     def test_an_environment_of_somebody_else_is_left_alone(self):
-        theirs = self.cloud.registry.records['plan'] = protocols.Record(
+        theirs = self.cloud.registry.records['plan'] = plan_protocols.Record(
             name='plan', description='', values={'x': 1}
         )
         error = self.assertRaises(errors.Exists, self.create)
@@ -302,7 +302,7 @@ class CreateTest(testtools.TestCase):
         store = self.cloud.swift.store()
         store.put_container('plan', {})
         former = self.cloud.registry.records
-        other = protocols.Record(
+        other = plan_protocols.Record(
             name='plan',
             description='',
             values={'heat_plugins_plan': {'token': 'theirs'}},

@@ -7,7 +7,7 @@ import testtools
 import yaml
 
 from heat_plugins.plans import errors
-from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import references
 from heat_plugins.plans.content import texts
 

@@ -6,7 +6,7 @@ import re
 import testtools
 
 from heat_plugins.plans import errors
-from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import roles
 from heat_plugins.plans.parameters import secrets
 

@@ -5,7 +5,7 @@ import testtools
 
 from heat_plugins.plans import errors
 from heat_plugins.plans.content import capabilities
-from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import selection
 from heat_plugins.plans.content import texts
 from tests.unit.plans import fakes

@@ -11,8 +11,8 @@ import testtools
 from heat_plugins.content import tarballs
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.plans import errors
-from heat_plugins.plans import protocols
-from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans import plan_protocols
+from heat_plugins.plans.content import plan_environment as environments
 from tests.unit.plans import fakes
 
 LOCK = 'plan-lock:plan'
@@ -232,7 +232,7 @@ class DeleteTest(PlansCase):
         self.assertEqual({}, self.cloud.registry.records)
 
     def test_an_environment_of_somebody_else_stays(self):
-        theirs = protocols.Record(name='plan', description='', values={})
+        theirs = plan_protocols.Record(name='plan', description='', values={})
         self.cloud.registry.records['plan'] = theirs
         self.plans.delete('plan')
         self.assertEqual({'plan': theirs}, self.cloud.registry.records)
@@ -385,7 +385,7 @@ class LockTest(PlansCase):
 
     def test_a_lock_that_somebody_has_garbled_is_none(self):
         for values in ({}, {'heat_plugins_plan_lock': {'until': 'soon'}}):
-            self.cloud.registry.records[LOCK] = protocols.Record(
+            self.cloud.registry.records[LOCK] = plan_protocols.Record(
                 name=LOCK, description='', values=values
             )
             self.plans.change('plan', lambda found: found)
@@ -407,7 +407,9 @@ class LockTest(PlansCase):
 
     def test_what_is_done_stays_done_if_the_lock_cannot_be_given_back(self):
         self.cloud.registry.failing['delete'] = errors.Unavailable('away')
-        with self.assertLogs('heat_plugins.plans.locks', 'WARNING') as logs:
+        with self.assertLogs(
+            'heat_plugins.plans.plan_locks', 'WARNING'
+        ) as logs:
             self.plans.change('plan', lambda found: with_parameter(found, 'a'))
         self.assertIn('could not be given back: away', logs.output[0])
         self.assertIn(LOCK, logs.output[0])
@@ -602,7 +604,7 @@ class ListTest(testtools.TestCase):
         cloud = fakes.Cloud()
         for name in ('two', 'one'):
             cloud.plans.create(name, fakes.content())
-        cloud.registry.records['x'] = protocols.Record(
+        cloud.registry.records['x'] = plan_protocols.Record(
             name='x', description='', values={'heat_plugins_plan': 'no'}
         )
         cloud.swift.locked_out.add('project-1')

@@ -4,7 +4,7 @@
 import testtools
 
 from heat_plugins.plans import errors
-from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.deploy import steps
 
 

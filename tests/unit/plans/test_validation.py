@@ -7,10 +7,10 @@ import json
 import testtools
 
 from heat_plugins import masking
-from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import references
+from heat_plugins.plans.parameters import heat_validation
 from heat_plugins.plans.parameters import parameters
-from heat_plugins.plans.parameters import validation
 
 ROOT = {
     'parameters': {
@@ -74,7 +74,7 @@ def read(answer=answer, **more):
         environments=(),
         files={'tier.yaml': json.dumps(TIER)},
     )
-    return validation.read(answer(), resolved, environment)
+    return heat_validation.read(answer(), resolved, environment)
 
 
 class ReadTest(testtools.TestCase):

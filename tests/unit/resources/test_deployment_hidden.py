@@ -3,7 +3,7 @@
 
 import json
 
-from heat_plugins.engine import hidden
+from heat_plugins.engine import hidden_parameters
 from tests.unit.resources import deployments
 from tests.unit.resources import test_deployment_triggers
 
@@ -115,7 +115,8 @@ class HiddenTest(deployments.DeploymentTestCase):
             owner_id=middle.id,
         )
         self.assertEqual(
-            {SECRET, 'tok-en-1', '123456'}, set(hidden.values(below))
+            {SECRET, 'tok-en-1', '123456'},
+            set(hidden_parameters.values(below)),
         )
 
 

@@ -7,8 +7,8 @@ import json
 from heat.common import exception
 from heat.engine.clients.os.keystone import fake_keystoneclient
 
-from heat_plugins.engine import following
 from heat_plugins.engine import rows
+from heat_plugins.engine import run_watching
 from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import keys
 from heat_plugins.resources import transports
@@ -38,7 +38,7 @@ class TriggerTestCase(deployments.DeploymentTestCase):
         #: The root stacks whose runs the engine has begun to follow.
         self.followed = []
         self.patch(
-            following,
+            run_watching,
             'follow',
             lambda ledger, root_stack_id: self.followed.append(root_stack_id),
         )

@@ -8,7 +8,7 @@ from heat.common import exception
 from heat.objects import event as event_objects
 from oslo_config import cfg
 
-from heat_plugins.mistral import service
+from heat_plugins.mistral import workflow_service
 from heat_plugins.resources import workflow
 from tests.unit import heat_fixture
 from tests.unit.workflows import fake_service
@@ -485,7 +485,9 @@ class LifeTest(WorkflowTest):
         loaded = again['flow']
         patience = loaded.handle_delete()
         error = self.assertRaises(
-            service.MistralError, loaded.check_delete_complete, patience
+            workflow_service.MistralError,
+            loaded.check_delete_complete,
+            patience,
         )
         self.assertTrue(error.passing)
         self.mistral.clock = {}

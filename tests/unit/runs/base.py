@@ -6,8 +6,8 @@ import json
 import testtools
 
 from heat_plugins.objectstore import keys
-from heat_plugins.runs import service
-from heat_plugins.runs.records import names
+from heat_plugins.runs import run_service
+from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.start import starting
 from tests.unit import fake_swift
@@ -30,7 +30,7 @@ class RunsTestCase(testtools.TestCase):
         self.records = records.Records(self.cluster.store(), self.stack.id)
 
     def service(self, who='ann', **more):
-        return service.Runs(
+        return run_service.Runs(
             self.heat,
             self.cluster.store(),
             who=who,
@@ -64,7 +64,7 @@ class RunsTestCase(testtools.TestCase):
     def garble(self, run, content=b'[]'):
         """Let somebody write over the record of a run."""
         self.records.store.put_object(
-            self.records.container, names.record_name(run.key), content
+            self.records.container, record_names.record_name(run.key), content
         )
 
     def objects(self, prefix=''):

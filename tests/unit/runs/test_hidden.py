@@ -4,7 +4,7 @@
 import dataclasses
 
 from heat_plugins import masking
-from heat_plugins.configs import hidden
+from heat_plugins.configs import hidden_inputs
 from heat_plugins.runs import run as runs
 from tests.unit.runs import base
 
@@ -13,7 +13,7 @@ class HiddenTest(base.RunsTestCase):
     def hide(self):
         """Let the stack's password be hidden, as heat-engine marks it."""
         config = self.heat.configs[self.row.config_id]
-        options = hidden.marked({}, config.inputs, ['hunter2'])
+        options = hidden_inputs.marked({}, config.inputs, ['hunter2'])
         self.heat.configs[config.id] = dataclasses.replace(
             config, options=options
         )

@@ -6,12 +6,12 @@ import json
 
 from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
-from heat_plugins.runs import service
+from heat_plugins.runs import run_service
 from heat_plugins.runs.follow import settling
-from heat_plugins.runs.records import names
+from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import starting
-from heat_plugins.signals import names as signal_names
+from heat_plugins.signals import signal_names as signal_names
 from tests.unit.runs import base
 
 State = runs.State
@@ -26,7 +26,7 @@ class SettleTest(base.RunsTestCase):
     def assert_clean(self):
         """Nothing but records is left, and the server has nothing."""
         self.assertEqual([], self.heat.given())
-        self.assertEqual([], self.objects(names.OPEN))
+        self.assertEqual([], self.objects(record_names.OPEN))
         self.assertEqual([], self.objects(signal_names.SIGNALS))
 
     def test_without_an_answer_it_waits_for_the_server(self):
@@ -287,13 +287,13 @@ class CancelTest(base.RunsTestCase):
         self.runs.cancel('shop', self.run_.id)
         self.runs.delete('shop', self.run_.id)
         self.put(self.url, {})
-        self.assertEqual([], self.runs.history('shop', service.Filter()))
+        self.assertEqual([], self.runs.history('shop', run_service.Filter()))
         self.assertEqual([], self.objects())
 
     def test_signals_of_the_stacks_own_actions_are_left_alone(self):
         name = signal_names.signal(self.row.id, 'config-1')
         self.cluster.store().put_object(self.records.container, name, b'{}')
-        self.runs.history('shop', service.Filter())
+        self.runs.history('shop', run_service.Filter())
         self.assertEqual([name], self.objects(signal_names.SIGNALS))
 
 
@@ -350,7 +350,7 @@ class HistoryTest(base.RunsTestCase):
         self.third = self.runs.start(target, order)
 
     def ids(self, **wanted):
-        found = self.runs.history('shop', service.Filter(**wanted))
+        found = self.runs.history('shop', run_service.Filter(**wanted))
         return [run.id for run in found]
 
     def test_the_newest_comes_first(self):
@@ -429,14 +429,14 @@ class RetentionTest(base.RunsTestCase):
         return run.id
 
     def ids(self):
-        found = self.runs.history('shop', service.Filter())
+        found = self.runs.history('shop', run_service.Filter())
         return [run.id for run in found]
 
     def test_so_many_are_kept_beside_those_that_go_on(self):
         ended = [self.ended() for _ in range(3)]
         run = self.start()
         self.assertEqual([run.id, ended[2], ended[1]], self.ids())
-        self.assertEqual(2, len(self.objects(names.OUTPUTS)))
+        self.assertEqual(2, len(self.objects(record_names.OUTPUTS)))
 
     def test_for_so_long(self):
         self.ended()

@@ -7,7 +7,7 @@ from heat_plugins.objectstore import claims
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
-from heat_plugins.runs.records import names
+from heat_plugins.runs.records import record_names
 from tests.unit.runs import base
 
 
@@ -90,7 +90,7 @@ class StartTest(base.RunsTestCase):
         self.now += 200
         shown = self.runs.show('shop', key.run_id)
         self.assertEqual(runs.State.FAILED, shown.state)
-        self.assertEqual([], self.objects(names.OPEN))
+        self.assertEqual([], self.objects(record_names.OPEN))
         self.assertEqual(before, self.heat.configs)
 
     def cancel(self):
@@ -101,7 +101,7 @@ class StartTest(base.RunsTestCase):
         self.assertEqual(runs.State.CANCELLED, run.state)
         self.assertEqual('bob', self.show(run).cancelled_by)
         self.assertEqual([], self.heat.given())
-        self.assertEqual([], self.objects(names.OPEN))
+        self.assertEqual([], self.objects(record_names.OPEN))
 
     def test_one_that_is_cancelled_before_the_server_has_it_stays_so(self):
         create = self.heat.create_deployment
@@ -115,7 +115,7 @@ class StartTest(base.RunsTestCase):
 
     def test_one_that_is_cancelled_at_the_last_moment_stays_so(self):
         def before(request):
-            if self.heat.given() and names.OPEN in request.url:
+            if self.heat.given() and record_names.OPEN in request.url:
                 self.cluster.before = lambda request: None
                 self.cancel()
 
@@ -221,7 +221,7 @@ class OneAtATimeTest(base.RunsTestCase):
         self.assertEqual(runs.State.COMPLETE, self.show(first).state)
 
     def announce(self, run_id):
-        key = names.Key(
+        key = record_names.Key(
             run_id=run_id, deployment_id=self.row.id, action='BACKUP'
         )
         self.records.open(key)
@@ -232,7 +232,7 @@ class OneAtATimeTest(base.RunsTestCase):
         done = []
 
         def before(request):
-            if request.method == 'PUT' and names.OPEN in request.url:
+            if request.method == 'PUT' and record_names.OPEN in request.url:
                 self.cluster.before = lambda request: None
                 done.append(self.announce(run_id))
 
@@ -240,14 +240,14 @@ class OneAtATimeTest(base.RunsTestCase):
         return done
 
     def test_of_two_at_once_the_first_by_name_goes_on(self):
-        self.other_comes(names.new_run_id(self.now - 1))
+        self.other_comes(record_names.new_run_id(self.now - 1))
         self.assertRaises(errors.AlreadyRunning, self.start)
         self.assertEqual([], self.heat.given())
-        self.assertEqual(1, len(self.objects(names.OPEN)))
-        self.assertEqual([], self.objects(names.RECORDS))
+        self.assertEqual(1, len(self.objects(record_names.OPEN)))
+        self.assertEqual([], self.objects(record_names.RECORDS))
 
     def test_the_first_by_name_waits_until_the_other_has_given_way(self):
-        came = self.other_comes(names.new_run_id(self.now + 5))
+        came = self.other_comes(record_names.new_run_id(self.now + 5))
         slept = []
 
         def sleep(seconds):
@@ -261,7 +261,7 @@ class OneAtATimeTest(base.RunsTestCase):
         self.assertEqual([run.id], [k.run_id for k in self.records.opened()])
 
     def test_the_first_by_name_gives_way_to_one_that_has_gone_on(self):
-        came = self.other_comes(names.new_run_id(self.now + 5))
+        came = self.other_comes(record_names.new_run_id(self.now + 5))
 
         def sleep(seconds):
             # It had read its listing before we came.
@@ -287,7 +287,9 @@ class OneAtATimeTest(base.RunsTestCase):
     def test_of_two_hundred_at_once_each_is_refused_at_once(self):
         self.cluster.store().put_container(self.records.container, {})
         first, *_ = [
-            self.announce(names.new_run_id(self.now - 1 + number / 1000))
+            self.announce(
+                record_names.new_run_id(self.now - 1 + number / 1000)
+            )
             for number in range(200)
         ]
         self.cluster.seen.clear()
@@ -300,10 +302,12 @@ class OneAtATimeTest(base.RunsTestCase):
         came = []
 
         def before(request):
-            if request.method == 'PUT' and names.OPEN in request.url:
+            if request.method == 'PUT' and record_names.OPEN in request.url:
                 self.cluster.before = lambda request: None
                 came.extend(
-                    self.announce(names.new_run_id(self.now + 1 + one / 1000))
+                    self.announce(
+                        record_names.new_run_id(self.now + 1 + one / 1000)
+                    )
                     for one in range(200)
                 )
                 self.cluster.seen.clear()
@@ -324,9 +328,9 @@ class OneAtATimeTest(base.RunsTestCase):
 
     def test_an_announcement_of_the_dead_is_not_in_the_way(self):
         self.cluster.store().put_container(self.records.container, {})
-        self.announce(names.new_run_id(self.now - 3600))
+        self.announce(record_names.new_run_id(self.now - 3600))
         self.start()
-        self.assertEqual(1, len(self.objects(names.OPEN)))
+        self.assertEqual(1, len(self.objects(record_names.OPEN)))
 
     def test_who_stands_still_for_too_long_gives_way(self):
         self.patch(claims, 'PATIENCE', -1.0)

@@ -3,17 +3,17 @@
 
 import testtools
 
-from heat_plugins.runs.start import triggers
+from heat_plugins.runs.start import trigger_signals
 
 
 class ReadTest(testtools.TestCase):
     def test_an_action_alone_is_a_trigger(self):
-        found = triggers.read({'trigger': 'BACKUP'})
+        found = trigger_signals.read({'trigger': 'BACKUP'})
         self.assertEqual(('BACKUP', {}), (found.action, found.inputs))
 
     def test_inputs_go_with_it(self):
         details = {'trigger': 'BACKUP', 'input_values': {'level': 9}}
-        self.assertEqual({'level': 9}, triggers.read(details).inputs)
+        self.assertEqual({'level': 9}, trigger_signals.read(details).inputs)
 
     def test_anything_else_is_none(self):
         for details in (
@@ -30,16 +30,16 @@ class ReadTest(testtools.TestCase):
             {'trigger': 'BACKUP', 'input_values': ['level']},
             {'deploy_stdout': '', 'deploy_stderr': '', 'size': 'trigger'},
         ):
-            self.assertIsNone(triggers.read(details), details)
+            self.assertIsNone(trigger_signals.read(details), details)
 
     def test_nothing_is_where_an_output_is_called_that(self):
         details = {'trigger': 'BACKUP'}
-        self.assertIsNone(triggers.read(details, [{'name': 'trigger'}]))
-        self.assertIsNotNone(triggers.read(details, [{'name': 'size'}]))
+        self.assertIsNone(trigger_signals.read(details, [{'name': 'trigger'}]))
+        self.assertIsNotNone(trigger_signals.read(details, [{'name': 'size'}]))
 
     def test_inputs_are_not_in_its_text(self):
         details = {'trigger': 'BACKUP', 'input_values': {'a': 'hunter2'}}
-        self.assertNotIn('hunter2', repr(triggers.read(details)))
+        self.assertNotIn('hunter2', repr(trigger_signals.read(details)))
 
 
 class ResultTest(testtools.TestCase):
@@ -49,7 +49,9 @@ class ResultTest(testtools.TestCase):
             {'trigger': 'BACKUP', 'inputs': {}},
             {'trigger': None},
         ):
-            self.assertTrue(triggers.cannot_be_result(details, []), details)
+            self.assertTrue(
+                trigger_signals.cannot_be_result(details, []), details
+            )
 
     def test_what_a_server_may_send_can_be_one(self):
         for details, outputs in (
@@ -61,5 +63,5 @@ class ResultTest(testtools.TestCase):
             ({'trigger': 'BACKUP'}, [{'name': 'trigger'}]),
         ):
             self.assertFalse(
-                triggers.cannot_be_result(details, outputs), details
+                trigger_signals.cannot_be_result(details, outputs), details
             )

@@ -6,8 +6,8 @@ import json
 
 from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
-from heat_plugins.runs import service
-from heat_plugins.runs.records import names
+from heat_plugins.runs import run_service
+from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import unreadable
 from heat_plugins.runs.start import starting
 from tests.unit.runs import base
@@ -23,7 +23,7 @@ class UnreadableTestCase(base.RunsTestCase):
 
     def name(self):
         """Return the object that holds the record of the run."""
-        name = names.record_name(self.run_.key)
+        name = record_names.record_name(self.run_.key)
         return f'{self.records.container}/{name}'
 
     def other(self):
@@ -90,7 +90,7 @@ class LookTest(UnreadableTestCase):
 
     def test_a_list_has_the_others_and_a_warning_names_it(self):
         with self.warned() as logs:
-            found = self.runs.history('shop', service.Filter())
+            found = self.runs.history('shop', run_service.Filter())
         self.assertEqual([self.second.id], [run.id for run in found])
         (line,) = logs.output
         self.assertIn(self.name(), line)
@@ -102,7 +102,7 @@ class LookTest(UnreadableTestCase):
         third = self.start(action='FAIL/OVER')
         self.garble(self.run_, self.run_.dump())
         with self.warned():
-            found = self.runs.history('shop', service.Filter(limit=2))
+            found = self.runs.history('shop', run_service.Filter(limit=2))
         self.assertEqual([third.id, self.run_.id], [run.id for run in found])
 
     def test_so_does_what_an_engine_shows_of_a_deployment(self):

@@ -6,7 +6,7 @@ import testtools
 from heat_plugins.objectstore import errors
 from heat_plugins.signals import arrivals
 from heat_plugins.signals import beginning
-from heat_plugins.signals import names
+from heat_plugins.signals import signal_names
 from tests.unit import fake_swift
 
 
@@ -28,7 +28,10 @@ class Case(testtools.TestCase):
         self.fill(*(f'signals/!{number:06}' for number in range(count)))
 
     def signals(self, count):
-        return [names.signal(f'd{number:04}', 'c') for number in range(count)]
+        return [
+            signal_names.signal(f'd{number:04}', 'c')
+            for number in range(count)
+        ]
 
     def poll(self, wanted):
         """Poll; return what was found, and by how many requests."""

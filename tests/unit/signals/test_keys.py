@@ -10,7 +10,7 @@ from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import sharing
 from heat_plugins.objectstore import tempurl
-from heat_plugins.signals import names
+from heat_plugins.signals import signal_names
 from tests.unit import fake_swift
 
 BOX = 'heat-plugins-root'
@@ -78,7 +78,7 @@ class SignerTest(Case):
 
     def test_a_url_is_good_for_the_server_until_it_runs_out(self):
         signer = self.keeper().ensure(BOX)
-        url = signer.url(names.signal('d', 'c'), int(time.time()) + 5)
+        url = signer.url(signal_names.signal('d', 'c'), int(time.time()) + 5)
         self.assertEqual(201, self.cluster.put_signed(url, b'{"a": 1}'))
         self.assertEqual(
             {'signals/d/c': b'{"a": 1}'}, self.cluster.container(BOX).objects

@@ -3,28 +3,32 @@
 
 import testtools
 
-from heat_plugins.signals import names
+from heat_plugins.signals import signal_names
 
 
 class NamesTest(testtools.TestCase):
     def test_a_container_is_named_after_its_root_stack(self):
-        self.assertEqual('heat-plugins-1234', names.container('1234'))
+        self.assertEqual('heat-plugins-1234', signal_names.container('1234'))
 
     def test_a_container_of_a_uuid_is_short_enough_for_every_store(self):
-        self.assertLess(len(names.container('0' * 36)), 64)
+        self.assertLess(len(signal_names.container('0' * 36)), 64)
 
     def test_each_run_of_a_deployment_has_an_object_of_its_own(self):
-        first = names.signal('deployment', 'config-1')
-        second = names.signal('deployment', 'config-2')
+        first = signal_names.signal('deployment', 'config-1')
+        second = signal_names.signal('deployment', 'config-2')
         self.assertNotEqual(first, second)
         for name in (first, second):
-            self.assertTrue(name.startswith(names.folder('deployment')))
+            self.assertTrue(name.startswith(signal_names.folder('deployment')))
 
     def test_signals_lie_under_one_prefix(self):
-        self.assertEqual('signals/d/c', names.signal('d', 'c'))
-        self.assertTrue(names.signal('d', 'c').startswith(names.SIGNALS))
+        self.assertEqual('signals/d/c', signal_names.signal('d', 'c'))
+        self.assertTrue(
+            signal_names.signal('d', 'c').startswith(signal_names.SIGNALS)
+        )
 
     def test_no_deployments_folder_holds_the_signals_of_another(self):
         self.assertFalse(
-            names.signal('abcd', 'c').startswith(names.folder('abc'))
+            signal_names.signal('abcd', 'c').startswith(
+                signal_names.folder('abc')
+            )
         )

@@ -6,8 +6,8 @@ import json
 
 from heat_plugins.content import tarballs
 from heat_plugins.plans import errors
-from heat_plugins.validations import operations
 from heat_plugins.validations import running
+from heat_plugins.validations import validation_operations
 from tests.unit.plans import fakes
 
 
@@ -159,7 +159,7 @@ class Cloud(fakes.Cloud):
         super().__init__()
         self.machine = Machine()
         self.servers = Servers()
-        self.validations = operations.Operations(
+        self.validations = validation_operations.Operations(
             self.plans,
             self.swift.store(),
             self.heat,

@@ -5,10 +5,10 @@ import testtools
 
 from heat_plugins.validations import judging
 from heat_plugins.validations import playbooks
-from heat_plugins.validations import runs
+from heat_plugins.validations import validation_runs
 from tests.unit.validations import fakes
 
-State = runs.State
+State = validation_runs.State
 
 
 class AccountTest(testtools.TestCase):

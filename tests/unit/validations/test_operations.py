@@ -15,8 +15,8 @@ from heat_plugins.plans.content import annex as annexes
 from heat_plugins.plans.deploy import deploying
 from heat_plugins.plans.deploy import requirements
 from heat_plugins.validations import inventory
-from heat_plugins.validations import ledger as ledgers
-from heat_plugins.validations import runs
+from heat_plugins.validations import validation_ledger as ledgers
+from heat_plugins.validations import validation_runs
 from tests.unit.validations import fakes
 
 SLOW = [{'kind': 'task', 'task': 'wait'}]
@@ -456,7 +456,7 @@ class ResultsTest(OperationsTest):
 
     def test_a_run_that_goes_on_is_kept(self):
         self.make()
-        run = runs.Run(
+        run = validation_runs.Run(
             id='my-run-0', source='x', started_at='2020-01-01T00:00:00Z'
         )
         self.validations.ledger.begin(run)
@@ -467,7 +467,7 @@ class ResultsTest(OperationsTest):
         )
 
     def test_one_that_nobody_runs_any_more_is_lost(self):
-        run = runs.Run(
+        run = validation_runs.Run(
             id='my-run-0', source='x', started_at='2020-01-01T00:00:00Z'
         )
         self.validations.ledger.begin(run)

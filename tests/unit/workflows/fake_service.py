@@ -6,15 +6,15 @@ import contextlib
 import itertools
 from typing import Any
 
-from heat_plugins.mistral import service
-from heat_plugins.mistral.definitions import reading
+from heat_plugins.mistral import workflow_service
+from heat_plugins.mistral.definitions import definition_reading
 
-_Kind = service.Kind
+_Kind = workflow_service.Kind
 
 
-def unavailable() -> service.MistralError:
-    return service.MistralError(
-        'Mistral answers 503: busy', service.Kind.PASSING
+def unavailable() -> workflow_service.MistralError:
+    return workflow_service.MistralError(
+        'Mistral answers 503: busy', workflow_service.Kind.PASSING
     )
 
 
@@ -38,7 +38,7 @@ class FakeService:
         self.clock: dict[str, str] = {}
         self.rows: list[dict[str, Any]] = []
         self.calls: list[tuple[str, Any]] = []
-        self.faults: list[tuple[str, service.MistralError, bool]] = []
+        self.faults: list[tuple[str, workflow_service.MistralError, bool]] = []
         self.refuse: Any = lambda text, workbook: None
         self._times = itertools.count()
 
@@ -61,10 +61,12 @@ class FakeService:
             found = self.refuse(text, workbook)
         return found
 
-    def find(self, names: Collection[str]) -> Mapping[str, service.Found]:
+    def find(
+        self, names: Collection[str]
+    ) -> Mapping[str, workflow_service.Found]:
         with self._call('find', tuple(names)):
             found = {
-                name: service.Found(
+                name: workflow_service.Found(
                     id=f'id of {name}', name=name, own=name in self.workflows
                 )
                 for name in names
@@ -74,14 +76,14 @@ class FakeService:
 
     def create(self, text: str) -> None:
         with self._call('create', text):
-            names = reading.read(text).workflows
+            names = definition_reading.read(text).workflows
             if taken := names.keys() & self.workflows.keys():
                 raise _refused(_Kind.CONFLICT, f'Duplicate entry {taken}')
             self.workflows.update(dict.fromkeys(names, text))
 
     def update(self, text: str) -> None:
         with self._call('update', text):
-            names = reading.read(text).workflows
+            names = definition_reading.read(text).workflows
             if missing := names.keys() - self.workflows.keys():
                 raise _refused(_Kind.MISSING, f'not found {missing}')
             self.workflows.update(dict.fromkeys(names, text))
@@ -101,18 +103,18 @@ class FakeService:
 
     def create_book(self, text: str) -> None:
         with self._call('create_book', text):
-            if reading.read(text).book in self.books:
+            if definition_reading.read(text).book in self.books:
                 raise _refused(_Kind.CONFLICT, 'Duplicate entry')
             self._fill(text)
 
     def update_book(self, text: str) -> None:
         with self._call('update_book', text):
-            if reading.read(text).book not in self.books:
+            if definition_reading.read(text).book not in self.books:
                 raise _refused(_Kind.MISSING, 'not found')
             self._fill(text)
 
     def _fill(self, text: str) -> None:
-        book = reading.read(text)
+        book = definition_reading.read(text)
         assert book.book
         self.books[book.book] = text
         for name in book.workflows:
@@ -180,11 +182,11 @@ class FakeService:
             rows = [row for row in self.rows if row['workflow_name'] in names]
         return rows[::-1][:limit]
 
-    def begun(self, names: Collection[str]) -> list[service.Begun]:
+    def begun(self, names: Collection[str]) -> list[workflow_service.Begun]:
         with self._call('begun', tuple(names)):
             rows = [row for row in self.rows if row['workflow_name'] in names]
         return [
-            service.Begun(
+            workflow_service.Begun(
                 id=row['id'],
                 state=row['state'],
                 by_trigger=row.get('by_trigger', False),
@@ -212,5 +214,7 @@ class FakeService:
         raise _refused(_Kind.MISSING, 'not found')
 
 
-def _refused(kind: service.Kind, said: str) -> service.MistralError:
-    return service.MistralError(f'Mistral says: {said}', kind)
+def _refused(
+    kind: workflow_service.Kind, said: str
+) -> workflow_service.MistralError:
+    return workflow_service.MistralError(f'Mistral says: {said}', kind)

@@ -3,12 +3,15 @@
 
 import pytest
 
-from heat_plugins.mistral.definitions import checking
-from heat_plugins.mistral.definitions import reading
+from heat_plugins.mistral.definitions import definition_checking
+from heat_plugins.mistral.definitions import definition_reading
 
 
 def found(text: str) -> list[str]:
-    return [str(one) for one in checking.check(reading.read(text))]
+    return [
+        str(one)
+        for one in definition_checking.check(definition_reading.read(text))
+    ]
 
 
 GOOD = """\

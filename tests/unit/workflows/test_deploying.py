@@ -6,10 +6,10 @@ import uuid
 
 import pytest
 
-from heat_plugins.mistral import service as service_module
-from heat_plugins.mistral.definitions import deploying
-from heat_plugins.mistral.definitions import reading
-from heat_plugins.mistral.definitions import records
+from heat_plugins.mistral import workflow_service as service_module
+from heat_plugins.mistral.definitions import definition_reading
+from heat_plugins.mistral.definitions import definition_records
+from heat_plugins.mistral.definitions import publishing
 from tests.unit.workflows import fake_service
 
 A = 'a: {tasks: {t: {action: std.noop}}}\n'
@@ -22,7 +22,9 @@ BOOK = (
 
 
 def wanted(text, explicit=None):
-    return records.Wanted.of(reading.read(text), 's', 'r', explicit)
+    return definition_records.Wanted.of(
+        definition_reading.read(text), 's', 'r', explicit
+    )
 
 
 class House:
@@ -30,15 +32,15 @@ class House:
 
     def __init__(self, patience=0):
         self.service = fake_service.FakeService()
-        self.record = records.Record(mark='0123456789ab')
+        self.record = definition_records.Record(mark='0123456789ab')
         self.mine = ()
-        self.deployer = deploying.Deployer(
+        self.deployer = publishing.Deployer(
             self.service, self.save, patience, lambda names: self.mine
         )
 
     def save(self, record):
         # As a database would.
-        self.record = records.Record.read(record.write())
+        self.record = definition_records.Record.read(record.write())
         assert self.record == record
 
     def bring(self, text, explicit=None):
@@ -119,7 +121,7 @@ def test_dropped_workflow_may_come_back(house):
 
 def test_name_of_somebody_else_is_refused_and_left_alone(house):
     house.service.workflows['s.r.a'] = 'theirs'
-    with pytest.raises(deploying.ConflictError, match='it is not ours'):
+    with pytest.raises(publishing.ConflictError, match='it is not ours'):
         house.bring(A + B)
     house.remove()
     assert house.service.workflows == {'s.r.a': 'theirs'}
@@ -127,7 +129,7 @@ def test_name_of_somebody_else_is_refused_and_left_alone(house):
 
 def test_name_of_a_public_workflow_is_refused(house):
     house.service.public.add('mine')
-    with pytest.raises(deploying.ConflictError, match='a public workflow'):
+    with pytest.raises(publishing.ConflictError, match='a public workflow'):
         house.bring(A, 'mine')
 
 
@@ -240,7 +242,7 @@ def test_workbook_that_fails_leaves_nothing(house):
 
 def test_workbook_of_somebody_else_is_refused(house):
     house.service.books['s.r'] = 'theirs'
-    with pytest.raises(deploying.ConflictError, match='a workbook'):
+    with pytest.raises(publishing.ConflictError, match='a workbook'):
         house.bring(BOOK)
     assert house.service.books == {'s.r': 'theirs'}
 
@@ -256,8 +258,10 @@ def test_executions_are_known_by_their_ids(house):
 
 
 def test_record_of_a_later_release_is_read():
-    assert records.Record.read('{"names": {}, "new": 1}').names == {}
-    assert records.Record.read(None) == records.Record()
+    assert (
+        definition_records.Record.read('{"names": {}, "new": 1}').names == {}
+    )
+    assert definition_records.Record.read(None) == definition_records.Record()
 
 
 def test_workflow_that_a_trigger_of_others_runs_is_not_dropped(house):

@@ -5,12 +5,12 @@ import itertools
 
 import pytest
 
-from heat_plugins.mistral import service
-from heat_plugins.mistral.definitions import records
+from heat_plugins.mistral import workflow_service
+from heat_plugins.mistral.definitions import definition_records
 from heat_plugins.mistral.executions import ending
 from tests.unit.workflows import fake_service
 
-RECORD = records.Record(names={'a': 's.r.a'}, mark='0123456789ab')
+RECORD = definition_records.Record(names={'a': 's.r.a'}, mark='0123456789ab')
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_executions_without_end_are_not_all_listed(mistral):
     def endless(names):
         for number in itertools.count():
             asked.append(number)
-            yield service.Begun(
+            yield workflow_service.Begun(
                 id=RECORD.execution_id(), state='RUNNING', by_trigger=True
             )
 

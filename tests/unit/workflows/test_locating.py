@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finding the place of what Mistral does not accept."""
 
+from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import locating
-from heat_plugins.mistral.definitions import reading
 
 TEXT = """\
 version: '2.0'
@@ -33,7 +33,7 @@ class Mistral:
 
     def __call__(self, text, workbook):
         self.asked += 1
-        return self.said if self.bad(reading.read(text)) else None
+        return self.said if self.bad(definition_reading.read(text)) else None
 
 
 def tasks(definition):
@@ -45,7 +45,7 @@ def tasks(definition):
 
 
 def located(text, mistral):
-    found = locating.locate(reading.read(text), mistral)
+    found = locating.locate(definition_reading.read(text), mistral)
     return [str(one) for one in found]
 
 

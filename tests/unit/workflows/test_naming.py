@@ -5,15 +5,15 @@ import re
 
 import pytest
 
+from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import naming
-from heat_plugins.mistral.definitions import reading
 
-ONE = reading.read('main: {tasks: {a: {action: std.noop}}}')
-TWO = reading.read(
+ONE = definition_reading.read('main: {tasks: {a: {action: std.noop}}}')
+TWO = definition_reading.read(
     'main: {tasks: {a: {action: std.noop}}}\n'
     'sub: {tasks: {a: {action: std.noop}}}'
 )
-BOOK = reading.read(
+BOOK = definition_reading.read(
     'name: book\nactions: {a-long-name: {base: std.noop}}\n'
     'workflows: {main: {tasks: {a: {action: std.noop}}}}'
 )

@@ -3,8 +3,8 @@
 
 import pytest
 
-from heat_plugins.mistral.definitions import findings
-from heat_plugins.mistral.definitions import reading
+from heat_plugins.mistral.definitions import definition_problems
+from heat_plugins.mistral.definitions import definition_reading
 
 TWO = """\
 version: '2.0'
@@ -31,13 +31,13 @@ workflows:
 
 
 def refused(text: str) -> str:
-    with pytest.raises(findings.DefinitionError) as caught:
-        reading.read(text)
+    with pytest.raises(definition_problems.DefinitionError) as caught:
+        definition_reading.read(text)
     return str(caught.value)
 
 
 def test_workflows_come_in_the_order_of_the_text():
-    found = reading.read(TWO)
+    found = definition_reading.read(TWO)
     assert list(found.workflows) == ['main', 'sub']
     assert not found.workbook
     assert [one.type for one in found.workflows.values()] == [
@@ -47,15 +47,15 @@ def test_workflows_come_in_the_order_of_the_text():
 
 
 def test_inputs_are_required_or_have_defaults():
-    assert reading.read(TWO).workflows['main'].inputs == {
-        'needed': reading.REQUIRED,
+    assert definition_reading.read(TWO).workflows['main'].inputs == {
+        'needed': definition_reading.REQUIRED,
         'usual': 5,
         'nothing': None,
     }
 
 
 def test_workbook_is_told_from_workflows():
-    found = reading.read(BOOK)
+    found = definition_reading.read(BOOK)
     assert found.workbook
     assert found.book == 'book'
     assert list(found.workflows) == ['main']
@@ -63,20 +63,24 @@ def test_workbook_is_told_from_workflows():
 
 
 def test_workflow_may_be_called_workflows():
-    found = reading.read('workflows:\n  tasks: {a: {action: std.noop}}')
+    found = definition_reading.read(
+        'workflows:\n  tasks: {a: {action: std.noop}}'
+    )
     assert not found.workbook
     assert list(found.workflows) == ['workflows']
 
 
 def test_lines_are_those_of_the_text():
-    found = reading.read(TWO)
+    found = definition_reading.read(TWO)
     assert found.line(('main', 'tasks', 'one')) == 6
     assert found.line(('main', 'tasks', 'one', 'no', 'such')) == 6
     assert found.line(('nowhere',)) is None
 
 
 def test_anchors_are_text_as_they_are_for_mistral():
-    found = reading.read('a: {tasks: {b: {action: *x, target: @y}}}')
+    found = definition_reading.read(
+        'a: {tasks: {b: {action: *x, target: @y}}}'
+    )
     assert found.data['a']['tasks']['b'] == {'action': '*x', 'target': '@y'}
 
 
@@ -125,7 +129,7 @@ def test_many_problems_are_counted():
     ],
 )
 def test_called_workflow_is_the_first_word(command, name):
-    assert reading.called(command) == name
+    assert definition_reading.called(command) == name
 
 
 @pytest.mark.parametrize(
@@ -141,4 +145,4 @@ def test_called_workflow_is_the_first_word(command, name):
     ],
 )
 def test_targets_of_a_clause_are_found_in_every_form(clause, names):
-    assert [name for name, _ in reading.targets(clause)] == names
+    assert [name for name, _ in definition_reading.targets(clause)] == names

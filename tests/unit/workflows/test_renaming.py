@@ -3,7 +3,7 @@
 
 import pytest
 
-from heat_plugins.mistral.definitions import reading
+from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import renaming
 
 NAMES = {'main': 's.r.main', 'sub': 's.r.sub'}
@@ -32,7 +32,7 @@ main:   # the first
 
 
 def calls(text: str, workflow: str) -> dict[str, str]:
-    tasks = reading.read(text).workflows[workflow].data['tasks']
+    tasks = definition_reading.read(text).workflows[workflow].data['tasks']
     return {
         name: task['workflow']
         for name, task in tasks.items()
@@ -41,7 +41,7 @@ def calls(text: str, workflow: str) -> dict[str, str]:
 
 
 def test_calls_follow_the_names_and_nothing_else_changes():
-    text = renaming.render(reading.read(TEXT), NAMES)
+    text = renaming.render(definition_reading.read(TEXT), NAMES)
     assert calls(text, 's.r.main') == {
         'plain': 's.r.sub',
         'inline': 's.r.sub x=<% $.sub %>',
@@ -51,21 +51,21 @@ def test_calls_follow_the_names_and_nothing_else_changes():
         'foreign': 'other.sub',
     }
     assert calls(text, 's.r.sub') == {'again': 's.r.main'}
-    tasks = reading.read(text).workflows['s.r.main'].data['tasks']
+    tasks = definition_reading.read(text).workflows['s.r.main'].data['tasks']
     assert tasks['inline']['input'] == {'sub': 'sub'}
     assert tasks['folded']['on-error'] == ['sub']
     assert tasks['sub'] == {'action': 'std.echo output=sub'}
 
 
 def test_comments_stay():
-    text = renaming.render(reading.read(TEXT), NAMES)
+    text = renaming.render(definition_reading.read(TEXT), NAMES)
     assert '"s.r.main":   # the first\n' in text
     assert "version: '2.0'" in text
 
 
 def test_some_workflows_are_taken_alone():
-    text = renaming.render(reading.read(TEXT), NAMES, {'sub'})
-    assert list(reading.read(text).workflows) == ['s.r.sub']
+    text = renaming.render(definition_reading.read(TEXT), NAMES, {'sub'})
+    assert list(definition_reading.read(text).workflows) == ['s.r.sub']
     assert calls(text, 's.r.sub') == {'again': 's.r.main'}
 
 
@@ -83,8 +83,8 @@ def test_some_workflows_are_taken_alone():
     ],
 )
 def test_every_form_of_yaml_is_renamed(text):
-    rendered = renaming.render(reading.read(text), NAMES)
-    found = reading.read(rendered)
+    rendered = renaming.render(definition_reading.read(text), NAMES)
+    found = definition_reading.read(rendered)
     assert list(found.workflows) == ['s.r.main', 's.r.sub']
     assert calls(rendered, 's.r.main') == {'a': 's.r.sub'}
 
@@ -105,8 +105,8 @@ workflows:
 
 
 def test_workbook_gets_its_name_and_short_names_are_left_to_mistral():
-    text = renaming.render_book(reading.read(BOOK), 's.r')
-    found = reading.read(text)
+    text = renaming.render_book(definition_reading.read(BOOK), 's.r')
+    found = definition_reading.read(text)
     assert found.book == 's.r'
     assert found.data['version'] == '2.0'
     assert calls(text, 'main') == {'short': 'sub', 'full': 's.r.sub x=1'}
@@ -116,7 +116,9 @@ def test_workbook_gets_its_name_and_short_names_are_left_to_mistral():
 
 def test_workbook_without_a_name_gets_one():
     text = BOOK.replace('name: book\n', '')
-    found = reading.read(renaming.render_book(reading.read(text), 's.r'))
+    found = definition_reading.read(
+        renaming.render_book(definition_reading.read(text), 's.r')
+    )
     assert found.book == 's.r'
 
 
@@ -138,12 +140,14 @@ none: {tasks: {}}
 def test_inputs_get_defaults_and_the_rest_stays():
     names = {name: f's.{name}' for name in ('main', 'sub', 'none')}
     given = {'who': ['ü', {'a': None}], 'word': '<% 1 %>', 'unknown': 1}
-    text = renaming.render(reading.read(INPUTS), names, defaults=given)
-    found = reading.read(text).workflows
+    text = renaming.render(
+        definition_reading.read(INPUTS), names, defaults=given
+    )
+    found = definition_reading.read(text).workflows
     assert found['s.main'].inputs == {
         'who': given['who'],
         'word': '<% 1 %>',
-        'other': reading.REQUIRED,
+        'other': definition_reading.REQUIRED,
     }
     assert found['s.sub'].inputs == {'who': given['who']}
     assert found['s.none'].inputs == {}
@@ -158,15 +162,17 @@ def test_inputs_get_defaults_and_the_rest_stays():
 )
 def test_every_form_of_inputs_gets_defaults(inputs):
     text = f'w:\n  input: {inputs}\n  tasks: {{}}\n'
-    rendered = renaming.render(reading.read(text), {'w': 'v'}, None, {'x': 5})
-    found = reading.read(rendered).workflows['v']
+    rendered = renaming.render(
+        definition_reading.read(text), {'w': 'v'}, None, {'x': 5}
+    )
+    found = definition_reading.read(rendered).workflows['v']
     assert found.inputs['x'] == 5
     assert found.data['tasks'] == {}
 
 
 def test_workflows_of_a_workbook_get_defaults():
     text = BOOK.replace('  main:\n', '  main:\n    input: [x]\n')
-    found = reading.read(
-        renaming.render_book(reading.read(text), 's.r', {'x': 5})
+    found = definition_reading.read(
+        renaming.render_book(definition_reading.read(text), 's.r', {'x': 5})
     )
     assert found.workflows['main'].inputs == {'x': 5}

@@ -5,15 +5,15 @@ import dataclasses
 
 import pytest
 
-from heat_plugins.mistral.definitions import reading
-from heat_plugins.mistral.executions import runs
+from heat_plugins.mistral.definitions import definition_reading
+from heat_plugins.mistral.executions import workflow_requests
 
-WORKFLOWS = reading.read(
+WORKFLOWS = definition_reading.read(
     'main: {input: [needed, usual: 5], tasks: {a: {action: std.noop}}}\n'
     'back: {type: reverse, tasks: {a: {action: std.noop}}}'
 ).workflows
 
-SEVERAL = runs.Offer(
+SEVERAL = workflow_requests.Offer(
     workflows=WORKFLOWS,
     names={'main': 's.r.main', 'back': 's.r.back'},
     inputs={'needed': 1},
@@ -39,14 +39,14 @@ ALARM = {
 
 
 def refused(body, offer=ONE):
-    with pytest.raises(runs.RunError) as caught:
-        runs.asked(body, offer)
+    with pytest.raises(workflow_requests.RunError) as caught:
+        workflow_requests.asked(body, offer)
     return str(caught.value)
 
 
 @pytest.mark.parametrize('body', [None, '', {}])
 def test_empty_body_runs_the_only_workflow_with_the_defaults(body):
-    assert runs.asked(body, ONE) == runs.Run(
+    assert workflow_requests.asked(body, ONE) == workflow_requests.Run(
         workflow='main', input={'needed': 1}, params={'env': {'x': 1}}
     )
 
@@ -58,7 +58,7 @@ def test_what_is_given_goes_before_the_defaults():
         'params': {'env': {}},
         'description': 'why',
     }
-    assert runs.asked(body, ONE) == runs.Run(
+    assert workflow_requests.asked(body, ONE) == workflow_requests.Run(
         workflow='main',
         input={'needed': 2, 'usual': 3},
         params={'env': {}},
@@ -67,31 +67,34 @@ def test_what_is_given_goes_before_the_defaults():
 
 
 def test_workflow_may_be_named_as_in_mistral():
-    assert runs.asked({'workflow': 's.r.main'}, SEVERAL).workflow == 'main'
+    assert (
+        workflow_requests.asked({'workflow': 's.r.main'}, SEVERAL).workflow
+        == 'main'
+    )
 
 
 def test_defaults_go_to_the_workflows_that_know_them():
     body = {'workflow': 'back', 'params': {'task_name': 'a'}}
-    assert runs.asked(body, SEVERAL).input == {}
+    assert workflow_requests.asked(body, SEVERAL).input == {}
 
 
 def test_alarm_runs_the_workflow_and_its_words_are_passed_over():
-    run = runs.asked(ALARM, ONE)
+    run = workflow_requests.asked(ALARM, ONE)
     assert run.input == {'needed': 1}
     assert run.ignored == tuple(sorted(ALARM))
 
 
 def test_body_may_be_the_input():
     offer = dataclasses.replace(ONE, body_is_input=True)
-    run = runs.asked({'usual': 7}, offer)
+    run = workflow_requests.asked({'usual': 7}, offer)
     assert run.input == {'needed': 1, 'usual': 7}
-    assert runs.asked(None, offer).input == {'needed': 1}
+    assert workflow_requests.asked(None, offer).input == {'needed': 1}
     assert 'unknown input workflow' in refused({'workflow': 'x'}, offer)
 
 
 def test_signal_without_a_workflow_runs_the_default_one():
     offer = dataclasses.replace(SEVERAL, default='main')
-    assert runs.asked({}, offer).workflow == 'main'
+    assert workflow_requests.asked({}, offer).workflow == 'main'
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Definitions from properties."""
 
-from heat_plugins.mistral.definitions import checking
-from heat_plugins.mistral.definitions import reading
+from heat_plugins.mistral.definitions import definition_checking
+from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import structured
 
 
 def written(**properties):
-    definition = reading.read(structured.definition('w', properties))
-    assert checking.check(definition) == []
+    definition = definition_reading.read(
+        structured.definition('w', properties)
+    )
+    assert definition_checking.check(definition) == []
     return definition.workflows['w'].data
 
 

@@ -6,12 +6,12 @@ import datetime
 
 import testtools
 
+from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import trigger_plan
-from heat_plugins.mistral.triggers import triggers
 
 NOW = datetime.datetime(2030, 1, 1, 12, 0, 30)
 
-WANTED = triggers.Order(
+WANTED = cron_triggers.Order(
     name='nightly',
     workflow='tidy',
     input={'what': 'all'},
@@ -21,7 +21,7 @@ WANTED = triggers.Order(
     count=5,
 )
 
-LIVE = triggers.Trigger(
+LIVE = cron_triggers.Trigger(
     id='1',
     name='nightly',
     workflow_name='tidy',
@@ -84,7 +84,7 @@ class PlanTest(testtools.TestCase):
             LIVE, pattern='* * * * * */2', next_time='2030-01-01 12:00:32'
         )
         order = self.plan(live=live, pattern='5 * * * *')
-        self.assertIsInstance(order, triggers.Order)
+        self.assertIsInstance(order, cron_triggers.Order)
 
     def test_a_first_time_that_the_pattern_meets_anyway_is_left_out(self):
         order = self.plan(
@@ -94,7 +94,7 @@ class PlanTest(testtools.TestCase):
 
     def test_a_near_one_that_it_does_not_meet_is_refused(self):
         error = self.assertRaises(
-            triggers.Refused, self.plan, first_time='2030-01-01 12:01'
+            cron_triggers.Refused, self.plan, first_time='2030-01-01 12:01'
         )
         self.assertIn('13:00, 2030-01-01 14:00', str(error))
 
@@ -103,7 +103,7 @@ class PlanTest(testtools.TestCase):
             WANTED, pattern=None, first_time='2030-01-01 11:00', count=None
         )
         error = self.assertRaises(
-            triggers.Refused,
+            cron_triggers.Refused,
             trigger_plan.plan,
             dataclasses.replace(single, workflow='other'),
             single,
@@ -118,7 +118,7 @@ class InputTest(testtools.TestCase):
 
     def refused(self, given):
         error = self.assertRaises(
-            triggers.Refused,
+            cron_triggers.Refused,
             trigger_plan.check_input,
             'tidy',
             self.DECLARED,
@@ -179,15 +179,15 @@ class MemoryTest(testtools.TestCase):
         for size in (1, 60000):
             wanted = dataclasses.replace(WANTED, input={'what': 'x' * size})
             order = LIVE.again(NOW)
-            note = triggers.Note(order=order, wanted=wanted, old=LIVE)
-            text = triggers.dumps(note)
+            note = cron_triggers.Note(order=order, wanted=wanted, old=LIVE)
+            text = cron_triggers.dumps(note)
             self.assertLess(len(text), 40000)
-            self.assertEqual(note, triggers.read_note(text))
-            record = triggers.Record(
+            self.assertEqual(note, cron_triggers.read_note(text))
+            record = cron_triggers.Record(
                 id='1', wanted=wanted, order=order, made=NOW.isoformat()
             )
-            text = triggers.dumps(record)
-            self.assertEqual(record, triggers.read_record(text))
+            text = cron_triggers.dumps(record)
+            self.assertEqual(record, cron_triggers.read_record(text))
 
     def test_an_order_recognises_what_came_of_it(self):
         order = LIVE.again(NOW)

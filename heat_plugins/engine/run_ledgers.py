@@ -4,17 +4,17 @@
 from oslo_config import cfg
 
 from heat_plugins import foreign
-from heat_plugins.engine import deploying
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import hub as hubs
+from heat_plugins.engine import own_heat
 from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs.records import ledger
-from heat_plugins.runs.records import names as run_names
 from heat_plugins.runs.records import orphans
+from heat_plugins.runs.records import record_names as run_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.records import retention
-from heat_plugins.signals import names
+from heat_plugins.signals import signal_names
 
 LOG = foreign.logger(__name__)
 
@@ -31,7 +31,7 @@ def ledger_for(
     :param hub: of that stack.
     """
     return ledger.Ledger(
-        deploying.Heat(
+        own_heat.Heat(
             deployment.rpc_client(),
             deployment.context,
             deployment._reading_project(deployment._server()),
@@ -64,9 +64,9 @@ def withdraw(
     :param of: the id of a deployment; None for all runs of the container.
     :raises errors.SignalError: the object store did not answer.
     """
-    root_stack_id = container.removeprefix(names.container(''))
+    root_stack_id = container.removeprefix(signal_names.container(''))
     found = records.Records(store, root_stack_id)
-    heat = deploying.Heat(deployment.rpc_client(), deployment.context)
+    heat = own_heat.Heat(deployment.rpc_client(), deployment.context)
     prefix = run_names.OPEN if of is None else run_names.open_folder(of)
     try:
         withdrawn = orphans.withdraw(

@@ -10,7 +10,7 @@ from typing import Any, Final
 import yaml
 
 from heat_plugins import bounds
-from heat_plugins.mistral.definitions import findings
+from heat_plugins.mistral.definitions import definition_problems
 
 #: What stands for the value of an input that has no default.
 REQUIRED: Final = object()
@@ -192,7 +192,7 @@ def read(text: str) -> Definition:
     """
     root, data = load(text)
     if twice := list(_doubles(root)):
-        raise findings.DefinitionError(twice)
+        raise definition_problems.DefinitionError(twice)
     if not isinstance(data, dict) or not data:
         raise _error(
             'the definition is not a map of workflows, such as '
@@ -257,9 +257,9 @@ def load(text: str) -> tuple[yaml.Node, Any]:
         mark = error.problem_mark or error.context_mark
         parts = (error.context, error.problem)
         said = bounds.shortened(', '.join(filter(None, parts)), _SAID)
-        raise findings.DefinitionError(
+        raise definition_problems.DefinitionError(
             [
-                findings.Problem(
+                definition_problems.Problem(
                     message=f'this is not valid YAML: {said}',
                     line=None if mark is None else int(mark.line) + 1,
                 )
@@ -366,7 +366,9 @@ def _workflow(name: str, content: Any) -> Workflow:
     )
 
 
-def _doubles(node: yaml.Node, path: Path = ()) -> Iterator[findings.Problem]:
+def _doubles(
+    node: yaml.Node, path: Path = ()
+) -> Iterator[definition_problems.Problem]:
     """Find keys that stand twice; YAML would keep the last one only."""
     if isinstance(node, yaml.MappingNode):
         lines: dict[str, int] = {}
@@ -374,7 +376,7 @@ def _doubles(node: yaml.Node, path: Path = ()) -> Iterator[findings.Problem]:
             if isinstance(key, yaml.ScalarNode):
                 line = int(key.start_mark.line) + 1
                 if key.value in lines:
-                    yield findings.Problem(
+                    yield definition_problems.Problem(
                         message=f'{_kind(path)} '
                         f'"{bounds.shortened(key.value)}" is there '
                         f'twice, also on line {lines[key.value]}',
@@ -397,8 +399,8 @@ def _kind(path: Path) -> str:
 
 def _error(
     message: str, node: yaml.Node | None = None
-) -> findings.DefinitionError:
+) -> definition_problems.DefinitionError:
     line = None if node is None else int(node.start_mark.line) + 1
-    return findings.DefinitionError(
-        [findings.Problem(message=message, line=line)]
+    return definition_problems.DefinitionError(
+        [definition_problems.Problem(message=message, line=line)]
     )

@@ -13,11 +13,11 @@ from typing import Any
 
 from heat_plugins import pool as pools
 from heat_plugins.nodes import convoy as convoys
-from heat_plugins.nodes import inventory as inventories
+from heat_plugins.nodes import introspection_summary as inventories
 from heat_plugins.nodes import moves
 from heat_plugins.nodes import node
-from heat_plugins.nodes import protocols
-from heat_plugins.nodes import reading
+from heat_plugins.nodes import node_protocols
+from heat_plugins.nodes import node_reading
 from heat_plugins.nodes import registering
 from heat_plugins.objectstore import parcels
 from heat_plugins.objectstore import store as store_module
@@ -51,7 +51,7 @@ class Operations:
 
     def __init__(
         self,
-        baremetal: protocols.Baremetal,
+        baremetal: node_protocols.Baremetal,
         store: store_module.ObjectStore,
         *,
         pool: pools.Pool | None = None,
@@ -91,7 +91,7 @@ class Operations:
         """
         with parcels.opened(self._store, nodes) as given:
             results = self._registrar.register(
-                reading.read(given), remove=remove, dry_run=dry_run
+                node_reading.read(given), remove=remove, dry_run=dry_run
             )
         return {
             'nodes': [

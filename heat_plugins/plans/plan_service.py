@@ -13,17 +13,17 @@ from heat_plugins.content import sources
 from heat_plugins.content import tarballs
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.plans import claims as claims_module
 from heat_plugins.plans import errors
-from heat_plugins.plans import locks as locks_module
-from heat_plugins.plans import protocols
+from heat_plugins.plans import plan_claims as claims_module
+from heat_plugins.plans import plan_locks as locks_module
+from heat_plugins.plans import plan_protocols
 from heat_plugins.plans.content import adoption
 from heat_plugins.plans.content import capabilities as capabilities_module
-from heat_plugins.plans.content import checking
-from heat_plugins.plans.content import environment as environments
 from heat_plugins.plans.content import exporting
-from heat_plugins.plans.content import making
 from heat_plugins.plans.content import plan as plans
+from heat_plugins.plans.content import plan_checking
+from heat_plugins.plans.content import plan_environment as environments
+from heat_plugins.plans.content import plan_making
 from heat_plugins.plans.content import preparing
 from heat_plugins.plans.content import references
 from heat_plugins.plans.content import rendering
@@ -54,8 +54,8 @@ class Plans:
     def __init__(
         self,
         store: store_module.ObjectStore,
-        registry: protocols.Registry,
-        stacks: protocols.Stacks,
+        registry: plan_protocols.Registry,
+        stacks: plan_protocols.Stacks,
         *,
         pool: pools.Pool | None = None,
         limits: rendering.Limits | None = None,
@@ -97,7 +97,7 @@ class Plans:
         :raises errors.Invalid: the name or the content cannot be a plan's.
         """
         plans.check_name(name)
-        order = making.Order(
+        order = plan_making.Order(
             name=name,
             prepared=preparing.prepare(
                 name,
@@ -111,7 +111,7 @@ class Plans:
             adopt=adopt,
         )
         container = self._container(name)
-        making.Maker(
+        plan_making.Maker(
             self._claims, self._locks, container, order, progress
         ).make()
         return self.load(name)
@@ -372,7 +372,7 @@ class Plans:
             )
             new = {*environment.enabled} - {*plan.environment.enabled}
             # Whether they are environments at all.
-            checking.check_environments(
+            plan_checking.check_environments(
                 sorted(new),
                 plan.entries,
                 self._container(plan.container).fetch,

@@ -12,7 +12,7 @@ from collections import abc
 from heat_plugins.objectstore import claims
 from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
-from heat_plugins.runs.records import names
+from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 
 
@@ -59,7 +59,7 @@ class _Contest:
 
     def others(self) -> abc.Iterable[str]:
         key = self._key
-        prefix = names.open_prefix(key.deployment_id, key.action)
+        prefix = record_names.open_prefix(key.deployment_id, key.action)
         found = self._records.opened(prefix)
         return sorted(one.run_id for one in found if one != key)
 
@@ -81,8 +81,8 @@ class _Contest:
         )
 
     def announced_before(self, other: str) -> float:
-        ours = names.started_at(self.ours)
-        return ours - names.started_at(other)
+        ours = record_names.started_at(self.ours)
+        return ours - record_names.started_at(other)
 
     def announce(self) -> None:
         self._records.open(self._key)
@@ -93,8 +93,8 @@ class _Contest:
     def take(self) -> None:
         self._records.write(self._run)
 
-    def _key_of(self, run_id: str) -> names.Key:
-        return names.Key(
+    def _key_of(self, run_id: str) -> record_names.Key:
+        return record_names.Key(
             run_id=run_id,
             deployment_id=self._key.deployment_id,
             action=self._key.action,

@@ -9,12 +9,12 @@ from collections import abc
 import dataclasses
 from typing import Any, Protocol
 
-from heat_plugins.plans import protocols
+from heat_plugins.plans import plan_protocols
 from heat_plugins.plans.content import references
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Stack(protocols.Stack):
+class Stack(plan_protocols.Stack):
     """A stack, as Heat describes it.
 
     :ivar changed_at: when its last action began, in ISO 8601.

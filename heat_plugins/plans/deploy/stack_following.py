@@ -7,7 +7,7 @@ import datetime
 import time
 
 from heat_plugins.plans import errors
-from heat_plugins.plans.deploy import orchestration
+from heat_plugins.plans.deploy import plan_stacks
 
 _PAGE = 200
 
@@ -57,7 +57,7 @@ class Follower:
 
     def __init__(
         self,
-        stacks: orchestration.Stacks,
+        stacks: plan_stacks.Stacks,
         stack_id: str,
         *,
         before: str = '',
@@ -122,7 +122,7 @@ class Follower:
             # The deployment goes on, whether somebody can look or not.
             return None
 
-    def _read(self, stack: orchestration.Stack) -> None:
+    def _read(self, stack: plan_stacks.Stack) -> None:
         while True:
             page = self._stacks.events(stack, self._event, _PAGE)
             for event in page:
@@ -130,7 +130,7 @@ class Follower:
             if len(page) < _PAGE:
                 return
 
-    def _take(self, event: orchestration.Event) -> None:
+    def _take(self, event: plan_stacks.Event) -> None:
         self._event = event.id
         if event.of_stack:
             return
@@ -143,7 +143,7 @@ class Follower:
             reason = self._mask(event.reason)
             self._failures.append(f'{event.resource} {event.status}: {reason}')
 
-    def _count(self, stack: orchestration.Stack, ended: bool) -> None:
+    def _count(self, stack: plan_stacks.Stack, ended: bool) -> None:
         now = self._clock()
         last = self._counted_at
         if last is not None and now - last < _COUNT and not ended:
@@ -152,7 +152,7 @@ class Follower:
         self._total = len(self._stacks.statuses(stack))
 
 
-def judge(stack: orchestration.Stack | None, before: str) -> Progress:
+def judge(stack: plan_stacks.Stack | None, before: str) -> Progress:
     """Say how a stack stands; its reason is as Heat has it.
 
     :param stack: None if it is gone.

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from heat_plugins import bounds
 from heat_plugins.configs import actions
-from heat_plugins.configs import findings
+from heat_plugins.configs import config_problems
+from heat_plugins.configs import declared_names
 from heat_plugins.configs import hooks
-from heat_plugins.configs import names
 
 #: What Heat calls the group of a config whose template names none.
 UNGROUPED: Final = 'Heat::Ungrouped'
@@ -29,7 +29,7 @@ def check(
     inputs: object,
     outputs: object,
     known_hooks: Collection[str] = hooks.HOOKS,
-) -> tuple[findings.Problem, ...]:
+) -> tuple[config_problems.Problem, ...]:
     """Return everything that can be said against a config.
 
     :param group: the config's group, ``'component'`` for a component.
@@ -44,14 +44,14 @@ def check(
     component = group == actions.COMPONENT
     tools = _tools(group, config)
     found = [
-        *names.check_inputs(inputs, tools),
-        *names.check_outputs(outputs, tools),
+        *declared_names.check_inputs(inputs, tools),
+        *declared_names.check_outputs(outputs, tools),
     ]
     if component:
         found += _component(config, known_hooks)
     else:
         found += _plain(group, config, known_hooks)
-    order = list(findings.Severity)
+    order = list(config_problems.Severity)
     return tuple(sorted(found, key=lambda p: order.index(p.severity)))
 
 
@@ -69,12 +69,12 @@ def _tools(group: object, config: object) -> frozenset[str]:
 
 def _plain(
     group: object, config: object, known_hooks: Collection[str]
-) -> Iterator[findings.Problem]:
-    if group is findings.UNKNOWN:
+) -> Iterator[config_problems.Problem]:
+    if group is config_problems.UNKNOWN:
         return
     if not isinstance(group, str) or group in ('', UNGROUPED):
-        yield findings.Problem(
-            severity=findings.Severity.NOTE,
+        yield config_problems.Problem(
+            severity=config_problems.Severity.NOTE,
             code='no-group',
             where='group',
             message='no group is set, which suits user data; a deployment '
@@ -85,18 +85,18 @@ def _plain(
     # A plain config may also be a server's user data, where the group says
     # nothing: so what only fails in a deployment is no error here.
     yield from hooks.check_tool(
-        group, 'group', findings.Severity.WARNING, known_hooks
+        group, 'group', config_problems.Severity.WARNING, known_hooks
     )
     yield from hooks.check_script(group, config, 'config')
 
 
 def _component(
     config: object, known_hooks: Collection[str]
-) -> Iterator[findings.Problem]:
+) -> Iterator[config_problems.Problem]:
     if not isinstance(config, Mapping):
-        if config is not findings.UNKNOWN:
-            yield findings.Problem(
-                severity=findings.Severity.WARNING,
+        if config is not config_problems.UNKNOWN:
+            yield config_problems.Problem(
+                severity=config_problems.Severity.WARNING,
                 code='not-a-component',
                 where='group',
                 message='the group "component" needs a map with the list '
@@ -112,7 +112,7 @@ def _component(
             yield from hooks.check_tool(
                 tool,
                 f'{where}.tool',
-                findings.Severity.ERROR,
+                config_problems.Severity.ERROR,
                 known_hooks,
             )
             yield from hooks.check_script(
@@ -121,18 +121,18 @@ def _component(
     yield from _actions(config)
 
 
-def _actions(config: Mapping[str, Any]) -> Iterator[findings.Problem]:
+def _actions(config: Mapping[str, Any]) -> Iterator[config_problems.Problem]:
     owners: dict[str, int] = {}
-    unsure = config.get('configs') is findings.UNKNOWN
+    unsure = config.get('configs') is config_problems.UNKNOWN
     for index, entry in actions.entries(config):
         where = f'configs[{index}].actions'
         named = entry.get('actions')
-        if named is findings.UNKNOWN:
+        if named is config_problems.UNKNOWN:
             unsure = True
             continue
         if named is not None and not actions.sequence(named):
-            yield findings.Problem(
-                severity=findings.Severity.ERROR,
+            yield config_problems.Problem(
+                severity=config_problems.Severity.ERROR,
                 code='no-action',
                 where=where,
                 message='the list of actions is empty, so this entry would '
@@ -141,7 +141,7 @@ def _actions(config: Mapping[str, Any]) -> Iterator[findings.Problem]:
             )
         listed = actions.DEFAULT if named is None else actions.sequence(named)
         for position, value in enumerate(listed):
-            if value is findings.UNKNOWN:
+            if value is config_problems.UNKNOWN:
                 unsure = True
             elif value is None or isinstance(value, (str, int)):
                 action = '' if value is None else str(value)
@@ -150,8 +150,8 @@ def _actions(config: Mapping[str, Any]) -> Iterator[findings.Problem]:
                     yield from _owner(action, index, owners, where)
     if owners and not unsure and 'CREATE' not in owners:
         offered = bounds.listed(owners)
-        yield findings.Problem(
-            severity=findings.Severity.WARNING,
+        yield config_problems.Problem(
+            severity=config_problems.Severity.WARNING,
             code='no-create',
             where='configs',
             message=f'no entry serves CREATE (there are: {offered}), so a '
@@ -160,11 +160,11 @@ def _actions(config: Mapping[str, Any]) -> Iterator[findings.Problem]:
         )
 
 
-def _action(action: str, where: str) -> Iterator[findings.Problem]:
+def _action(action: str, where: str) -> Iterator[config_problems.Problem]:
     stripped = action.strip()
     if not stripped:
-        yield findings.Problem(
-            severity=findings.Severity.ERROR,
+        yield config_problems.Problem(
+            severity=config_problems.Severity.ERROR,
             code='empty-action',
             where=where,
             message=f'the action "{action}" is empty, and no deployment '
@@ -172,8 +172,8 @@ def _action(action: str, where: str) -> Iterator[findings.Problem]:
         )
     elif action not in actions.LIFECYCLE:
         if stripped.upper() in actions.LIFECYCLE:
-            yield findings.Problem(
-                severity=findings.Severity.WARNING,
+            yield config_problems.Problem(
+                severity=config_problems.Severity.WARNING,
                 code='action-case',
                 where=where,
                 message=f'the action "{action}" is not '
@@ -181,8 +181,8 @@ def _action(action: str, where: str) -> Iterator[findings.Problem]:
                 f'letter, and Heat never runs this one by itself.',
             )
         elif action != stripped:
-            yield findings.Problem(
-                severity=findings.Severity.WARNING,
+            yield config_problems.Problem(
+                severity=config_problems.Severity.WARNING,
                 code='padded-name',
                 where=where,
                 message=f'the action "{action}" begins or ends with blanks, '
@@ -192,11 +192,11 @@ def _action(action: str, where: str) -> Iterator[findings.Problem]:
 
 def _owner(
     action: str, index: int, owners: dict[str, int], where: str
-) -> Iterator[findings.Problem]:
+) -> Iterator[config_problems.Problem]:
     owner = owners.setdefault(action, index)
     if owner != index:
-        yield findings.Problem(
-            severity=findings.Severity.ERROR,
+        yield config_problems.Problem(
+            severity=config_problems.Severity.ERROR,
             code='action-twice',
             where=where,
             message=f'the action "{action}" already has a config in '

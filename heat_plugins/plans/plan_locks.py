@@ -23,7 +23,7 @@ import tenacity
 from heat_plugins import foreign
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.plans import errors
-from heat_plugins.plans import protocols
+from heat_plugins.plans import plan_protocols
 
 LOG = foreign.logger(__name__)
 
@@ -57,7 +57,7 @@ _ATTEMPTS: Final = 3
 class _Chain:
     """The locks of a plan, the last one ours."""
 
-    records: tuple[protocols.Record, ...]
+    records: tuple[plan_protocols.Record, ...]
     since: float
 
 
@@ -69,7 +69,7 @@ class Locks:
 
     def __init__(
         self,
-        registry: protocols.Registry,
+        registry: plan_protocols.Registry,
         *,
         clock: abc.Callable[[], float] = time.time,
         sleep: abc.Callable[[float], None] = time.sleep,
@@ -119,10 +119,10 @@ class Locks:
                 )
             self._sleep(_INTERVAL)
 
-    def _try(self, name: str) -> _Chain | protocols.Record | None:
+    def _try(self, name: str) -> _Chain | plan_protocols.Record | None:
         """Take the lock; or return that of another, or None, to try again."""
         now = self._clock()
-        chain: tuple[protocols.Record, ...] = ()
+        chain: tuple[plan_protocols.Record, ...] = ()
         while True:
             ours = self._record(name, chain, now)
             if created(self._registry, ours):
@@ -138,13 +138,13 @@ class Locks:
         return _Chain(records=(*chain, ours), since=now)
 
     def _record(
-        self, name: str, chain: tuple[protocols.Record, ...], now: float
-    ) -> protocols.Record:
+        self, name: str, chain: tuple[plan_protocols.Record, ...], now: float
+    ) -> plan_protocols.Record:
         follows = ''
         if chain:
             token = str(_values(chain[-1]).get('token'))
             follows = f'~{token[:_TOKEN]}'
-        return protocols.Record(
+        return plan_protocols.Record(
             name=f'{_PREFIX}{name}{follows}',
             description=f'Plan {name} is being changed',
             values={
@@ -182,7 +182,9 @@ class Locks:
         )(function, name)
 
 
-def created(registry: protocols.Registry, record: protocols.Record) -> bool:
+def created(
+    registry: plan_protocols.Registry, record: plan_protocols.Record
+) -> bool:
     """Create a record; False where its name is taken."""
     try:
         return registry.create(record)
@@ -193,12 +195,12 @@ def created(registry: protocols.Registry, record: protocols.Record) -> bool:
         raise
 
 
-def _values(record: protocols.Record) -> abc.Mapping[str, Any]:
+def _values(record: plan_protocols.Record) -> abc.Mapping[str, Any]:
     found = record.values.get(_LOCK)
     return found if isinstance(found, dict) else {}
 
 
-def _until(record: protocols.Record) -> float:
+def _until(record: plan_protocols.Record) -> float:
     until = _values(record).get('until')
     # Others may have garbled it; then nobody holds it.
     return float(until) if isinstance(until, int | float) else 0

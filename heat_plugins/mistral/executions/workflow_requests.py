@@ -12,7 +12,7 @@ import json
 from typing import Any, Final
 
 from heat_plugins import bounds
-from heat_plugins.mistral.definitions import reading
+from heat_plugins.mistral.definitions import definition_reading
 
 KEYS: Final = ('workflow', 'input', 'params', 'description')
 
@@ -47,7 +47,7 @@ class Offer:
     :ivar default: the workflow for a signal that names none.
     """
 
-    workflows: Mapping[str, reading.Workflow]
+    workflows: Mapping[str, definition_reading.Workflow]
     names: Mapping[str, str]
     inputs: Mapping[str, Any]
     params: Mapping[str, Any]
@@ -90,7 +90,7 @@ def asked(body: Any, offer: Offer) -> Run:
     )
 
 
-def _chosen(name: str | None, offer: Offer) -> reading.Workflow:
+def _chosen(name: str | None, offer: Offer) -> definition_reading.Workflow:
     workflows = offer.workflows
     name = name or offer.default
     if not name:
@@ -110,7 +110,7 @@ def _chosen(name: str | None, offer: Offer) -> reading.Workflow:
 
 
 def _input(
-    workflow: reading.Workflow,
+    workflow: definition_reading.Workflow,
     defaults: Mapping[str, Any],
     given: Mapping[str, Any],
 ) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def _input(
     if missing := [
         key
         for key, default in workflow.inputs.items()
-        if default is reading.REQUIRED and key not in merged
+        if default is definition_reading.REQUIRED and key not in merged
     ]:
         raise RunError(
             f'the workflow "{workflow.name}" needs the input '

@@ -11,7 +11,7 @@ from osc_lib import exceptions
 
 from heat_plugins.nodes import files
 from heat_plugins.nodes import leading
-from heat_plugins.nodes import operations
+from heat_plugins.nodes import node_operations
 from heat_plugins.nodes import registering
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
@@ -179,14 +179,14 @@ class IntrospectNodes(NodeCommand):
             '--concurrency',
             metavar='<number>',
             type=common.positive,
-            default=operations.CONCURRENCY,
+            default=node_operations.CONCURRENCY,
             help='The most inspections at a time (default: %(default)s)',
         )
         parser.add_argument(
             '--attempts',
             metavar='<number>',
             type=common.positive,
-            default=operations.ATTEMPTS,
+            default=node_operations.ATTEMPTS,
             help='How often to try a node (default: %(default)s)',
         )
         _add_timeout(parser)
@@ -310,14 +310,14 @@ def _add_timeout(parser: argparse.ArgumentParser) -> None:
         '--timeout',
         metavar='<seconds>',
         type=common.positive,
-        default=operations.TIMEOUT,
+        default=node_operations.TIMEOUT,
         help='The most that a node may take, all in all (default: '
         '%(default)s)',
     )
 
 
 def _save(
-    core: operations.Operations,
+    core: node_operations.Operations,
     folder: str,
     machines: abc.Iterable[local_way.Report],
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from heat_plugins import bounds
 from heat_plugins.configs import actions
-from heat_plugins.configs import findings
+from heat_plugins.configs import config_problems
 from heat_plugins.configs import hooks
 from heat_plugins.signals import body
 
@@ -57,7 +57,7 @@ def _names(section: object) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
 
 def check_inputs(
     section: object, tools: frozenset[str]
-) -> Iterator[findings.Problem]:
+) -> Iterator[config_problems.Problem]:
     """Yield what is wrong with inputs that these hooks are given."""
     yield from _duplicates(
         section,
@@ -68,8 +68,8 @@ def check_inputs(
     for index, name, item in _names(section):
         where = f'inputs[{index}]'
         if name in RESERVED_INPUTS:
-            yield findings.Problem(
-                severity=findings.Severity.ERROR,
+            yield config_problems.Problem(
+                severity=config_problems.Severity.ERROR,
                 code='reserved-input',
                 where=where,
                 message=f'the input "{name}" is one that every deployment '
@@ -78,8 +78,8 @@ def check_inputs(
                 f'rename it.',
             )
         elif name == 'heat_outputs_path':
-            yield findings.Problem(
-                severity=findings.Severity.WARNING,
+            yield config_problems.Problem(
+                severity=config_problems.Severity.WARNING,
                 code='hidden-input',
                 where=where,
                 message='the input "heat_outputs_path" never reaches the '
@@ -90,8 +90,8 @@ def check_inputs(
         if hooks.SCRIPT in tools:
             yield from _environment_name(name, where)
         if 'default' in item and item['default'] is None:
-            yield findings.Problem(
-                severity=findings.Severity.WARNING,
+            yield config_problems.Problem(
+                severity=config_problems.Severity.WARNING,
                 code='null-default',
                 where=where,
                 message=f'the default of input "{name}" is null, which is '
@@ -100,11 +100,13 @@ def check_inputs(
             )
 
 
-def _environment_name(name: str, where: str) -> Iterator[findings.Problem]:
+def _environment_name(
+    name: str, where: str
+) -> Iterator[config_problems.Problem]:
     # The script hook passes inputs as environment variables.
     if '=' in name or '\0' in name:
-        yield findings.Problem(
-            severity=findings.Severity.ERROR,
+        yield config_problems.Problem(
+            severity=config_problems.Severity.ERROR,
             code='impossible-variable',
             where=where,
             message=f'the input {name!r} cannot be an environment variable, '
@@ -112,8 +114,8 @@ def _environment_name(name: str, where: str) -> Iterator[findings.Problem]:
             f'the "=" or NUL.',
         )
     elif name.strip() and not _SHELL_VARIABLE.fullmatch(name):
-        yield findings.Problem(
-            severity=findings.Severity.NOTE,
+        yield config_problems.Problem(
+            severity=config_problems.Severity.NOTE,
             code='not-a-shell-variable',
             where=where,
             message=f'a shell script cannot read the input "{name}" as '
@@ -123,7 +125,7 @@ def _environment_name(name: str, where: str) -> Iterator[findings.Problem]:
 
 def check_outputs(
     section: object, tools: frozenset[str]
-) -> Iterator[findings.Problem]:
+) -> Iterator[config_problems.Problem]:
     """Yield what is wrong with outputs that these hooks return."""
     yield from _duplicates(
         section,
@@ -134,8 +136,8 @@ def check_outputs(
     for index, name, _ in _names(section):
         where = f'outputs[{index}]'
         if name in BUILT_IN_OUTPUTS:
-            yield findings.Problem(
-                severity=findings.Severity.WARNING,
+            yield config_problems.Problem(
+                severity=config_problems.Severity.WARNING,
                 code='built-in-output',
                 where=where,
                 message=f'every deployment has the output "{name}" already; '
@@ -147,18 +149,18 @@ def check_outputs(
             yield from _file_name(name, where)
 
 
-def _file_name(name: str, where: str) -> Iterator[findings.Problem]:
+def _file_name(name: str, where: str) -> Iterator[config_problems.Problem]:
     if '\0' in name:
-        yield findings.Problem(
-            severity=findings.Severity.ERROR,
+        yield config_problems.Problem(
+            severity=config_problems.Severity.ERROR,
             code='impossible-file',
             where=where,
             message=f'the output {name!r} cannot be a file name, so the '
             f'hook fails after the config has run; take out the NUL.',
         )
     elif '/' in name:
-        yield findings.Problem(
-            severity=findings.Severity.WARNING,
+        yield config_problems.Problem(
+            severity=config_problems.Severity.WARNING,
             code='output-in-folder',
             where=where,
             message=f'the output "{name}" is read from a file in the folder '
@@ -166,8 +168,8 @@ def _file_name(name: str, where: str) -> Iterator[findings.Problem]:
             f'exists if the config makes it; take out the "/".',
         )
     elif len(name.encode(errors='replace')) > _LONGEST_OUTPUT:
-        yield findings.Problem(
-            severity=findings.Severity.WARNING,
+        yield config_problems.Problem(
+            severity=config_problems.Severity.WARNING,
             code='long-output',
             where=where,
             message=f'the output "{name}" is too long for the name of the '
@@ -178,15 +180,15 @@ def _file_name(name: str, where: str) -> Iterator[findings.Problem]:
 
 def _duplicates(
     section: object, *, kind: str, consequence: str
-) -> Iterator[findings.Problem]:
+) -> Iterator[config_problems.Problem]:
     places: dict[str, list[int]] = collections.defaultdict(list)
     for index, name, _ in _names(section):
         places[name].append(index)
     for name, indexes in places.items():
         if len(indexes) > 1:
             listed = bounds.listed([f'{kind}s[{i}]' for i in indexes])
-            yield findings.Problem(
-                severity=findings.Severity.ERROR,
+            yield config_problems.Problem(
+                severity=config_problems.Severity.ERROR,
                 code=f'duplicate-{kind}',
                 where=f'{kind}s[{indexes[1]}]',
                 message=f'the {kind} "{name}" is declared {len(indexes)} '
@@ -195,17 +197,19 @@ def _duplicates(
             )
 
 
-def _odd_name(name: str, where: str, kind: str) -> Iterator[findings.Problem]:
+def _odd_name(
+    name: str, where: str, kind: str
+) -> Iterator[config_problems.Problem]:
     if not name.strip():
-        yield findings.Problem(
-            severity=findings.Severity.WARNING,
+        yield config_problems.Problem(
+            severity=config_problems.Severity.WARNING,
             code='blank-name',
             where=where,
             message=f'the name "{name}" of this {kind} is blank; name it.',
         )
     elif name != name.strip():
-        yield findings.Problem(
-            severity=findings.Severity.WARNING,
+        yield config_problems.Problem(
+            severity=config_problems.Severity.WARNING,
             code='padded-name',
             where=where,
             message=f'the name "{name}" of this {kind} begins or ends with '

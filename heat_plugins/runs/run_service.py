@@ -14,7 +14,7 @@ from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
 from heat_plugins.runs.records import ledger
-from heat_plugins.runs.records import names
+from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.records import retention
 from heat_plugins.runs.records import unreadable
@@ -273,13 +273,13 @@ class Runs(ledger.Ledger):
     @staticmethod
     def _sweep(
         found: records.Records,
-        keys: abc.Iterable[names.Key],
+        keys: abc.Iterable[record_names.Key],
         arrivals: abc.Iterable[str],
     ) -> None:
         """Delete what servers send for runs that nobody knows any more."""
         known = {key.run_id for key in keys}
         for name in arrivals:
-            run_id = names.signal_of_run(name)
+            run_id = record_names.signal_of_run(name)
             if run_id is not None and run_id not in known:
                 found.discard(name)
 
@@ -333,7 +333,7 @@ def _named(
 
 
 def _readable(
-    found: records.Records, keys: abc.Iterable[names.Key]
+    found: records.Records, keys: abc.Iterable[record_names.Key]
 ) -> abc.Iterator[runs.Run]:
     for key in keys:
         with contextlib.suppress(errors.Unreadable):

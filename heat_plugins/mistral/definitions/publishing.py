@@ -13,8 +13,8 @@ import tenacity
 
 from heat_plugins import bounds
 from heat_plugins import foreign
-from heat_plugins.mistral import service as service_module
-from heat_plugins.mistral.definitions import records
+from heat_plugins.mistral import workflow_service as service_module
+from heat_plugins.mistral.definitions import definition_records
 from heat_plugins.mistral.definitions import using
 
 LOG = foreign.logger(__name__)
@@ -24,7 +24,7 @@ class ConflictError(Exception):
     """A name is taken."""
 
 
-Save = Callable[[records.Record], None]
+Save = Callable[[definition_records.Record], None]
 
 
 class Deployer:
@@ -48,8 +48,10 @@ class Deployer:
         self._mine = mine
 
     def bring(
-        self, record: records.Record, wanted: records.Wanted
-    ) -> records.Record:
+        self,
+        record: definition_records.Record,
+        wanted: definition_records.Wanted,
+    ) -> definition_records.Record:
         """Make Mistral have what is wanted; return what it has.
 
         :raises ConflictError: if a name belongs to something else.
@@ -78,11 +80,13 @@ class Deployer:
         ]
         begun = dataclasses.replace(
             record,
-            left=records.once(
+            left=definition_records.once(
                 *record.left, *(wanted.names[short] for short in new)
             ),
-            left_actions=records.once(*record.left_actions, *wanted.actions),
-            left_books=records.once(
+            left_actions=definition_records.once(
+                *record.left_actions, *wanted.actions
+            ),
+            left_books=definition_records.once(
                 *record.left_books, *([wanted.book] if wanted.book else [])
             ),
         )
@@ -99,7 +103,7 @@ class Deployer:
 
     def _refuse_clashes(
         self,
-        wanted: records.Wanted,
+        wanted: definition_records.Wanted,
         there: Mapping[str, service_module.Found],
         mine: set[str],
     ) -> None:
@@ -116,7 +120,9 @@ class Deployer:
                 'Mistral, and which of the two would run could not be told'
             )
 
-    def _bring_workflows(self, wanted: records.Wanted, new: list[str]) -> None:
+    def _bring_workflows(
+        self, wanted: definition_records.Wanted, new: list[str]
+    ) -> None:
         old = [short for short in wanted.names if short not in new]
         if new:
             names = {wanted.names[short] for short in new}
@@ -140,7 +146,7 @@ class Deployer:
         self.persist(create)
 
     def _bring_book(
-        self, wanted: records.Wanted, name: str, there: bool
+        self, wanted: definition_records.Wanted, name: str, there: bool
     ) -> None:
         text = wanted.text()
 
@@ -152,9 +158,13 @@ class Deployer:
 
         self.persist(bring)
 
-    def _undo(self, begun: records.Record, before: records.Record) -> None:
+    def _undo(
+        self,
+        begun: definition_records.Record,
+        before: definition_records.Record,
+    ) -> None:
         """Remove what was new, or leave it written down."""
-        new = records.Record(
+        new = definition_records.Record(
             left=_without(begun.left, (*_values(before), *before.left)),
             left_actions=_without(
                 begun.left_actions, (*before.actions, *before.left_actions)
@@ -182,10 +192,10 @@ class Deployer:
 
     def _settle(
         self,
-        begun: records.Record,
-        before: records.Record,
-        wanted: records.Wanted,
-    ) -> records.Record:
+        begun: definition_records.Record,
+        before: definition_records.Record,
+        wanted: definition_records.Wanted,
+    ) -> definition_records.Record:
         names = wanted.names.values()
         after = dataclasses.replace(
             begun,
@@ -200,8 +210,8 @@ class Deployer:
                 (*begun.left_books, *([before.book] if before.book else [])),
                 [wanted.book],
             ),
-            former=records.once(*_values(before), *begun.former)[
-                : records.FORMER
+            former=definition_records.once(*_values(before), *begun.former)[
+                : definition_records.FORMER
             ],
         )
         after = dataclasses.replace(
@@ -210,7 +220,9 @@ class Deployer:
         self._save(after)
         return self.tidy(after)
 
-    def tidy(self, record: records.Record) -> records.Record:
+    def tidy(
+        self, record: definition_records.Record
+    ) -> definition_records.Record:
         """Remove what has been dropped and nothing needs; return the rest.
 
         What cannot go yet stays written down for the next occasion.
@@ -233,7 +245,9 @@ class Deployer:
             self._save(after)
         return after
 
-    def sweep(self, record: records.Record) -> records.Record:
+    def sweep(
+        self, record: definition_records.Record
+    ) -> definition_records.Record:
         """Remove what is to go; return what is left.
 
         :raises MistralError: if some of it cannot be removed.
@@ -274,7 +288,7 @@ class Deployer:
         return retrying(function, *args)
 
 
-def _values(record: records.Record) -> tuple[str, ...]:
+def _values(record: definition_records.Record) -> tuple[str, ...]:
     return tuple(record.names.values())
 
 
@@ -282,4 +296,6 @@ def _without(
     names: Iterable[str], unwanted: Iterable[str | None]
 ) -> tuple[str, ...]:
     excluded = set(unwanted)
-    return records.once(*(name for name in names if name not in excluded))
+    return definition_records.once(
+        *(name for name in names if name not in excluded)
+    )

@@ -13,8 +13,8 @@ from typing import Final
 import uuid
 
 from heat_plugins.plans import errors
-from heat_plugins.plans import locks
-from heat_plugins.plans import protocols
+from heat_plugins.plans import plan_locks
+from heat_plugins.plans import plan_protocols
 from heat_plugins.plans.content import plan as plans
 
 # What says that a record is one of ours: environments serve others, too.
@@ -46,7 +46,7 @@ class Claims:
 
     def __init__(
         self,
-        registry: protocols.Registry,
+        registry: plan_protocols.Registry,
         *,
         clock: abc.Callable[[], float] = time.time,
     ) -> None:
@@ -72,7 +72,7 @@ class Claims:
         :raises errors.Exists: what has it is no plan.
         """
         token, since = str(uuid.uuid4()), self._now()
-        record = protocols.Record(
+        record = plan_protocols.Record(
             name=name,
             description=description,
             values={
@@ -84,7 +84,7 @@ class Claims:
                 }
             },
         )
-        if locks.created(self._registry, record):
+        if plan_locks.created(self._registry, record):
             return Claim(name=name, token=token, since=since)
         self.find(name)
         return None

@@ -11,10 +11,10 @@ from osc_lib import exceptions
 from heat_plugins import bounds
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
-from heat_plugins.osc.runs import following
 from heat_plugins.osc.runs import ordering
+from heat_plugins.osc.runs import run_following
 from heat_plugins.runs import errors
-from heat_plugins.runs import service as services
+from heat_plugins.runs import run_service as services
 from heat_plugins.runs.start import batch as batches
 from heat_plugins.runs.start import targets
 
@@ -133,7 +133,7 @@ class Trigger(common.Report):
         service = ordering.service(self.app.client_manager, parsed_args)
         order = ordering.order(parsed_args, parsed_args.action)
         found = _targets(service, parsed_args)
-        follower = following.Follower(self, service, parsed_args.stack)
+        follower = run_following.Follower(self, service, parsed_args.stack)
         batch = batches.Batch(
             service,
             found,

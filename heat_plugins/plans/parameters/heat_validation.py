@@ -11,7 +11,7 @@ import functools
 from typing import Any
 
 from heat_plugins import masking
-from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import references
 from heat_plugins.plans.parameters import parameters
 from heat_plugins.plans.parameters import secrecy

@@ -8,7 +8,7 @@ from typing import Final
 
 from heat_plugins.plans import errors
 from heat_plugins.plans.content import capabilities
-from heat_plugins.plans.content import environment as environments
+from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import references
 from heat_plugins.plans.content import rendering
 from heat_plugins.plans.content import roles

@@ -10,7 +10,7 @@ from typing import Any
 
 from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
-from heat_plugins.runs import service
+from heat_plugins.runs import run_service
 from heat_plugins.runs import summary
 from heat_plugins.runs.start import starting
 
@@ -35,7 +35,7 @@ class Operations:
 
     def __init__(
         self,
-        found: service.Runs,
+        found: run_service.Runs,
         *,
         clock: abc.Callable[[], float] = time.time,
     ) -> None:

@@ -9,8 +9,8 @@ import time
 from typing import Any, Final
 import uuid
 
+from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import naming
-from heat_plugins.mistral.definitions import reading
 from heat_plugins.mistral.definitions import renaming
 
 #: So many bytes a record may take: a column of a database holds 65535.
@@ -100,7 +100,7 @@ class Wanted:
     :ivar defaults: of inputs, for every run of whatever declares them.
     """
 
-    definition: reading.Definition
+    definition: definition_reading.Definition
     names: Mapping[str, str]
     book: str | None
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -108,7 +108,7 @@ class Wanted:
     @classmethod
     def of(
         cls,
-        definition: reading.Definition,
+        definition: definition_reading.Definition,
         stack: str,
         resource: str,
         explicit: str | None = None,

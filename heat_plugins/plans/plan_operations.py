@@ -17,12 +17,12 @@ from heat_plugins.content import sources
 from heat_plugins.content import tarballs
 from heat_plugins.objectstore import parcels
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.plans import service
+from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import storage
 from heat_plugins.plans.deploy import comparing
 from heat_plugins.plans.deploy import deploying
-from heat_plugins.plans.deploy import following
-from heat_plugins.plans.deploy import orchestration
+from heat_plugins.plans.deploy import plan_stacks
+from heat_plugins.plans.deploy import stack_following
 from heat_plugins.plans.deploy import steps
 from heat_plugins.plans.parameters import settings
 
@@ -46,9 +46,9 @@ class Operations:
 
     def __init__(
         self,
-        plans: service.Plans,
+        plans: plan_service.Plans,
         store: store_module.ObjectStore,
-        stacks: orchestration.Stacks,
+        stacks: plan_stacks.Stacks,
         *,
         clock: abc.Callable[[], float] = time.time,
     ) -> None:
@@ -284,7 +284,7 @@ class Operations:
         found = self._comparer.differences(plan)
         return {'differences': [dataclasses.asdict(one) for one in found]}
 
-    def _next_look(self, found: following.Progress) -> int:
+    def _next_look(self, found: stack_following.Progress) -> int:
         # Each look is a row in Mistral's database, so they become seldom.
         age = self._clock() - found.since
         return int(min(max(_SOONEST, age / 10), _LATEST))

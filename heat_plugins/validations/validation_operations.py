@@ -20,19 +20,19 @@ from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import parcels
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import errors
-from heat_plugins.plans import service
+from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import annex as annexes
 from heat_plugins.plans.content import plan as plans
-from heat_plugins.plans.deploy import orchestration
+from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.plans.deploy import requirements
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import inputs
 from heat_plugins.validations import inventory
 from heat_plugins.validations import jobs
-from heat_plugins.validations import ledger as ledgers
 from heat_plugins.validations import origins
 from heat_plugins.validations import running
-from heat_plugins.validations import runs
+from heat_plugins.validations import validation_ledger as ledgers
+from heat_plugins.validations import validation_runs
 
 Report = dict[str, Any]
 Reports = list[Report]
@@ -50,9 +50,9 @@ class Operations:
 
     def __init__(
         self,
-        plans: service.Plans,
+        plans: plan_service.Plans,
         store: store_module.ObjectStore,
-        stacks: orchestration.Stacks,
+        stacks: plan_stacks.Stacks,
         servers: inventory.Servers,
         *,
         machine: running.Machine | None = None,
@@ -226,7 +226,7 @@ class Operations:
             secrets=hidden.texts(),
         )
         at = self._now()
-        run = runs.Run(
+        run = validation_runs.Run(
             id=run_id or ledgers.new_id(at),
             source=source.name,
             plan=source.plan.name if source.plan else '',
@@ -290,13 +290,16 @@ class Operations:
         return source.plan.name if self._stacks.find(source.plan.name) else ''
 
     def _record(
-        self, plan: plans.Plan, found: catalogue.Catalogue, run: runs.Run
+        self,
+        plan: plans.Plan,
+        found: catalogue.Catalogue,
+        run: validation_runs.Run,
     ) -> None:
         """Record which of the groups that a deployment needs have passed."""
         passed = {
             one.validation
             for one in run.outcomes
-            if one.state is runs.State.PASSED
+            if one.state is validation_runs.State.PASSED
         }
         for group in requirements.read(plan.environment):
             of_group = {
@@ -315,7 +318,7 @@ class Operations:
         return now.strftime('%Y-%m-%dT%H:%M:%SZ')
 
 
-def report(run: runs.Run) -> Report:
+def report(run: validation_runs.Run) -> Report:
     """Return a run in terms of JSON, with a summary.
 
     Its ``success`` is null while it goes on.
@@ -323,6 +326,6 @@ def report(run: runs.Run) -> Report:
     found = dataclasses.asdict(run)
     found['summary'] = run.counts
     found['success'] = (
-        run.state is runs.State.PASSED if run.state.ended else None
+        run.state is validation_runs.State.PASSED if run.state.ended else None
     )
     return found

@@ -21,7 +21,7 @@ import secrets
 from urllib import parse
 
 from heat_plugins.signals import beginning
-from heat_plugins.signals import names
+from heat_plugins.signals import signal_names
 
 RUNS = 'runs/'
 OPEN = 'runs/open/'
@@ -90,7 +90,9 @@ def outputs_name(run_id: str) -> str:
 
 
 def progress_name(key: Key) -> str:
-    return beginning.object_name(names.signal(key.deployment_id, key.run_id))
+    return beginning.object_name(
+        signal_names.signal(key.deployment_id, key.run_id)
+    )
 
 
 def parse_open(name: str) -> Key | None:

@@ -12,8 +12,8 @@ import re
 from typing import Any, Final
 
 from heat_plugins import bounds
-from heat_plugins.mistral.definitions import findings
-from heat_plugins.mistral.definitions import reading
+from heat_plugins.mistral.definitions import definition_problems
+from heat_plugins.mistral.definitions import definition_reading
 
 WORKFLOW_KEYS: Final = frozenset(
     {
@@ -79,7 +79,9 @@ _MOVED: Final = {
 }
 
 
-def check(definition: reading.Definition) -> list[findings.Problem]:
+def check(
+    definition: definition_reading.Definition,
+) -> list[definition_problems.Problem]:
     """Return what keeps a definition from working, in its order.
 
     It stops at one problem more than an error lists.
@@ -94,14 +96,16 @@ def check(definition: reading.Definition) -> list[findings.Problem]:
     return list(itertools.islice(found, bounds.LISTED + 1))
 
 
-def _version(definition: reading.Definition) -> Iterator[findings.Problem]:
+def _version(
+    definition: definition_reading.Definition,
+) -> Iterator[definition_problems.Problem]:
     version = definition.data.get('version', '2.0')
     try:
         known = float(version) == 2.0
     except (OverflowError, TypeError, ValueError):
         known = False
     if not known:
-        yield findings.Problem(
+        yield definition_problems.Problem(
             message=f'Mistral knows version 2.0 of its language, and not '
             f'"{bounds.shortened(str(version))}"',
             line=definition.line(('version',)),
@@ -112,13 +116,15 @@ class _Checker:
     """Looks at one workflow."""
 
     def __init__(
-        self, definition: reading.Definition, workflow: reading.Workflow
+        self,
+        definition: definition_reading.Definition,
+        workflow: definition_reading.Workflow,
     ) -> None:
         self._definition = definition
         self._workflow = workflow
         self._path = definition.workflow_path(workflow.name)
 
-    def check(self) -> Iterator[findings.Problem]:
+    def check(self) -> Iterator[definition_problems.Problem]:
         name, data = self._workflow.name, self._workflow.data
         if len(name) > 255:
             yield self._problem('its name has more than 255 characters')
@@ -153,7 +159,7 @@ class _Checker:
 
     def _task(
         self, task: str, content: Any, tasks: Collection[str]
-    ) -> Iterator[findings.Problem]:
+    ) -> Iterator[definition_problems.Problem]:
         if not isinstance(content, dict) or not content:
             yield self._problem(
                 'a task is a map with an "action:" or "workflow:" in it',
@@ -183,7 +189,9 @@ class _Checker:
         yield from self._join(task, content.get('join', 'all'))
         yield from self._clauses(task, content, tasks, 'tasks', task)
 
-    def _join(self, task: str, join: Any) -> Iterator[findings.Problem]:
+    def _join(
+        self, task: str, join: Any
+    ) -> Iterator[definition_problems.Problem]:
         # Mistral's answer names no task.
         number = isinstance(join, int) and not isinstance(join, bool)
         if join not in ('all', 'one') and not (number and join > 0):
@@ -200,11 +208,13 @@ class _Checker:
         content: dict[str, Any],
         tasks: Collection[str],
         *path: str,
-    ) -> Iterator[findings.Problem]:
+    ) -> Iterator[definition_problems.Problem]:
         """Hold every task that is named against the tasks that are there."""
         direct = self._workflow.type == 'direct'
         for clause in CLAUSES if direct else ('requires',):
-            for target, where in reading.targets(content.get(clause)):
+            for target, where in definition_reading.targets(
+                content.get(clause)
+            ):
                 if target not in tasks:
                     yield self._problem(
                         f'{clause} names the task '
@@ -218,9 +228,9 @@ class _Checker:
         self,
         content: dict[str, Any],
         known: Collection[str],
-        path: reading.Path,
+        path: definition_reading.Path,
         task: str | None = None,
-    ) -> Iterator[findings.Problem]:
+    ) -> Iterator[definition_problems.Problem]:
         for key in content:
             if key in known:
                 continue
@@ -236,8 +246,8 @@ class _Checker:
 
     def _problem(
         self, message: str, *path: str | int, task: str | None = None
-    ) -> findings.Problem:
-        return findings.Problem(
+    ) -> definition_problems.Problem:
+        return definition_problems.Problem(
             message=message,
             workflow=self._workflow.name,
             task=task,

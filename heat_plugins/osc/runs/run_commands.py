@@ -10,11 +10,11 @@ from osc_lib import exceptions
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
-from heat_plugins.osc.runs import following
 from heat_plugins.osc.runs import ordering
+from heat_plugins.osc.runs import run_following
 from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
-from heat_plugins.runs import service as services
+from heat_plugins.runs import run_service as services
 
 
 class _RunCommand(common.Report):
@@ -139,7 +139,7 @@ class ShowRun(_RunCommand):
         service = self.service()
         run = service.show(parsed_args.stack, parsed_args.run)
         if parsed_args.watch:
-            follower = following.Follower(self, service, parsed_args.stack)
+            follower = run_following.Follower(self, service, parsed_args.stack)
             (run,) = follower.wait([run])
             if self.exit_code != common.INTERRUPTED:
                 # The question was what it does, not whether it succeeds.
@@ -175,7 +175,7 @@ class WaitRun(_RunCommand):
         else:
             every = service.history(stack, services.Filter())
             found = [run for run in every if not run.ended]
-        follower = following.Follower(
+        follower = run_following.Follower(
             self, service, stack, limit=parsed_args.timeout
         )
         ended = follower.wait(found)
@@ -263,7 +263,7 @@ class RepeatRun(_RunCommand):
         service = ordering.service(self.app.client_manager, parsed_args)
         former = service.show(parsed_args.stack, parsed_args.run)
         order = ordering.order(parsed_args, former.action, former)
-        follower = following.Follower(self, service, parsed_args.stack)
+        follower = run_following.Follower(self, service, parsed_args.stack)
         run = service.repeat(former, order)
         follower.shown.started(run)
         if parsed_args.wait:

@@ -15,12 +15,12 @@ import dataclasses
 
 from heat_plugins import pool as pools
 from heat_plugins.objectstore import errors as store_errors
-from heat_plugins.plans import claims as claims_module
 from heat_plugins.plans import errors
-from heat_plugins.plans import locks as locks_module
+from heat_plugins.plans import plan_claims as claims_module
+from heat_plugins.plans import plan_locks as locks_module
 from heat_plugins.plans.content import adoption as adoption_module
-from heat_plugins.plans.content import environment as environments
 from heat_plugins.plans.content import plan as plans
+from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import preparing
 from heat_plugins.plans.content import storage
 

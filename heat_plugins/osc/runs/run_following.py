@@ -9,7 +9,7 @@ import time
 from heat_plugins.osc import common
 from heat_plugins.osc import progress
 from heat_plugins.runs import run as runs
-from heat_plugins.runs import service as services
+from heat_plugins.runs import run_service as services
 from heat_plugins.runs.follow import waiting
 from heat_plugins.runs.start import batch as batches
 

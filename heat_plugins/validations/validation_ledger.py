@@ -22,7 +22,7 @@ from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import errors
-from heat_plugins.validations import runs
+from heat_plugins.validations import validation_runs
 
 #: What the name of the container of a project's runs begins with.
 CONTAINER: Final = 'heat-plugins-validations'
@@ -60,7 +60,7 @@ class Ledger:
         self._pool = pool or pools.Pool()
         self._own = containers.Own(store, CONTAINER)
 
-    def begin(self, run: runs.Run) -> None:
+    def begin(self, run: validation_runs.Run) -> None:
         """Write a run that begins.
 
         :raises errors.Exists: there is one of its id.
@@ -76,17 +76,17 @@ class Ledger:
         ):
             raise errors.Exists(f'There is a run {run.id} already')
 
-    def write(self, run: runs.Run) -> None:
+    def write(self, run: validation_runs.Run) -> None:
         """Write how a run stands."""
         self._put(f'{run.id}{_RUN}', dataclasses.asdict(run))
 
     def write_detail(
-        self, run_id: str, validation: str, detail: runs.Detail
+        self, run_id: str, validation: str, detail: validation_runs.Detail
     ) -> None:
         """Write what has come of a validation."""
         self._put(_detail(run_id, validation), dataclasses.asdict(detail))
 
-    def find(self, run_id: str) -> runs.Run:
+    def find(self, run_id: str) -> validation_runs.Run:
         """Return a run as it stands.
 
         :raises errors.NotFound: there is none of that id, any more.
@@ -96,7 +96,7 @@ class Ledger:
             raise errors.NotFound(f'There is no run {run_id} of validations')
         return found
 
-    def detail(self, run_id: str, validation: str) -> runs.Detail:
+    def detail(self, run_id: str, validation: str) -> validation_runs.Detail:
         """Return what has come of a validation in a run.
 
         :raises errors.NotFound: it has not ended, or was not part of it.
@@ -109,9 +109,9 @@ class Ledger:
             raise errors.NotFound(
                 f'Run {run_id} has no result of a validation {validation}'
             )
-        return runs.Detail.from_dict(self._unpacked(found.content))
+        return validation_runs.Detail.from_dict(self._unpacked(found.content))
 
-    def every(self) -> list[runs.Run]:
+    def every(self) -> list[validation_runs.Run]:
         """Return all runs, the latest first."""
         objects = self._objects()
         ids = [one for one, names in objects.items() if one + _RUN in names]
@@ -154,15 +154,15 @@ class Ledger:
     def _container(self) -> str:
         return self._pool.insist(lambda own: own.name, self._own)
 
-    def _read(self, run_id: str) -> runs.Run | None:
+    def _read(self, run_id: str) -> validation_runs.Run | None:
         found = self._get(f'{run_id}{_RUN}')
         if found is None:
             return None
-        run = runs.Run.from_dict(self._unpacked(found.content))
+        run = validation_runs.Run.from_dict(self._unpacked(found.content))
         if not run.state.ended and found.age > _SILENCE:
             return dataclasses.replace(
                 run,
-                state=runs.State.LOST,
+                state=validation_runs.State.LOST,
                 reason='Whoever ran it has not been heard of for '
                 f'{found.age:.0f} s',
             )
