@@ -11,7 +11,7 @@ from oslo_config import cfg
 from heat_plugins.mistral import workflow_service
 from heat_plugins.resources import workflow
 from tests.unit import heat_fixture
-from tests.unit.workflows import fake_service
+from tests.unit.mistral import fake_service
 
 NOOP = 'tasks: {t: {action: std.noop}}'
 ONE = f'main:\n  input: [x, y: 1]\n  {NOOP}\n'

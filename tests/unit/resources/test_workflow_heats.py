@@ -9,7 +9,7 @@ import yaml
 
 from heat_plugins.resources import workflow
 from tests.unit import heat_fixture
-from tests.unit.workflows import fake_service
+from tests.unit.mistral import fake_service
 
 #: Each value in a form that Heat's class takes, with functions among them.
 PROPERTIES = {

@@ -8,7 +8,7 @@ import pytest
 from heat_plugins.mistral import workflow_service
 from heat_plugins.mistral.definitions import definition_records
 from heat_plugins.mistral.executions import ending
-from tests.unit.workflows import fake_service
+from tests.unit.mistral import fake_service
 
 RECORD = definition_records.Record(names={'a': 's.r.a'}, mark='0123456789ab')
 

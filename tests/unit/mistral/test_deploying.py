@@ -10,7 +10,7 @@ from heat_plugins.mistral import workflow_service as service_module
 from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import definition_records
 from heat_plugins.mistral.definitions import publishing
-from tests.unit.workflows import fake_service
+from tests.unit.mistral import fake_service
 
 A = 'a: {tasks: {t: {action: std.noop}}}\n'
 B = 'b: {tasks: {t: {workflow: a}}}\n'
