@@ -5,6 +5,7 @@ from oslo_config import cfg
 from oslo_config import types
 
 from heat_plugins.configs import hooks
+from heat_plugins.signals import pace
 
 GROUP = 'heat_plugins'
 
@@ -82,13 +83,23 @@ OPTS = [
         'action plus temp_url_margin. If unset, there is no limit.',
     ),
     cfg.FloatOpt(
+        'signal_poll_interval_fast',
+        default=pace.LEAST,
+        min=pace.LEAST,
+        max=3600,
+        help='Seconds between two polls for signals while one is likely: '
+        'after a delivery, unless the servers of the stack took long the '
+        'last times, and after an arrival. A value above '
+        'signal_poll_interval disables these fast polls.',
+    ),
+    cfg.FloatOpt(
         'signal_poll_interval',
         default=1.0,
         min=0.1,
         max=3600,
-        help='Seconds between two looks for the signals of the waiting '
-        'deployments. All that wait for one root stack in one engine '
-        'process share a look.',
+        help='Seconds between two polls otherwise; values below '
+        f'{pace.LEAST} count as that. All deployments that wait for one root '
+        'stack in one engine process share a poll.',
     ),
     cfg.FloatOpt(
         'signal_poll_interval_max',

@@ -34,6 +34,7 @@ from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import probes
 from heat_plugins.objectstore import sharing
 from heat_plugins.signals import arrivals
+from heat_plugins.signals import pace
 from heat_plugins.signals import signal_names
 from heat_plugins.signals import watcher
 
@@ -117,9 +118,12 @@ class Hub(account.Account):
         self.container = signal_names.container(root_stack_id)
         self.watcher = watcher.Watcher(
             self,
-            watcher.Pace(
-                interval=options.signal_poll_interval,
-                interval_max=options.signal_poll_interval_max,
+            watcher.Limits(
+                polls=pace.Limits(
+                    fast=options.signal_poll_interval_fast,
+                    interval=options.signal_poll_interval,
+                    interval_max=options.signal_poll_interval_max,
+                ),
                 rows=_ROWS_SECONDS,
                 direct=options.signal_direct_look_interval,
             ),

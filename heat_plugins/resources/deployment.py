@@ -32,6 +32,7 @@ from heat_plugins.resources import deployment_sweep
 from heat_plugins.resources import deployment_triggers
 from heat_plugins.resources import deployment_waiting
 from heat_plugins.resources import eventful
+from heat_plugins.resources import heats_loop
 from heat_plugins.resources import transports
 from heat_plugins.signals import transport_names
 
@@ -46,6 +47,7 @@ class DeploymentMixin(
     deployment_deletion.Deleting,
     deployment_records.Records,
     eventful.Eventful,
+    heats_loop.Blocking,
 ):
     """The behaviour of our deployment classes; see the module."""
 

@@ -168,8 +168,9 @@ class Waiting:
         """Say whether an action has ended; raise if it has failed."""
         if not wait:
             return True
-        if not self._look(wait):
-            return False
+        while not self._look(wait):
+            if not self._may_block(wait):
+                return False
         self._wait = None
         if wait.ticket is not None:
             wait.hub.leave(wait.ticket)
@@ -183,6 +184,29 @@ class Waiting:
             },
         )
         return True
+
+    def _may_block(self, wait):
+        """Say whether to go on without a sleep of Heat's.
+
+        There must be something that wakes it, and nothing to ride out. Who
+        runs DELETE asks now and then whether the server is still there.
+        """
+        return (
+            wait.watched
+            and wait.ticket is not None
+            and wait.trouble is None
+            and (
+                wait.action != self.DELETE
+                or time.monotonic() <= wait.next_server_look
+            )
+            and self._patience(wait) > 0
+            and self._loop.goes_on()
+        )
+
+    def _patience(self, wait):
+        """Return the seconds for which to block until a signal is seen."""
+        delivery = None if wait.has_begun else wait.delivery_deadline
+        return self._loop.patience(wait.deadline, delivery)
 
     def _look(self, wait):
         done = self._look_for_end(wait) or self._check_begun(wait)
@@ -230,7 +254,8 @@ class Waiting:
             rows.change(self.context, self.resource_id, output_values=masked)
 
     def _look_for_signal(self, wait):
-        sight = wait.hub.watcher.look(wait.ticket)
+        seen = wait.hub.watcher.wait([wait.ticket], self._patience(wait))
+        sight = seen.get(wait.ticket, watcher.Sight.WAITING)
         if sight is watcher.Sight.WAITING:
             # Whatever could not be fetched was not listed any more.
             wait.trouble = None

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One shared look for all the deployments that wait.
+"""One shared poll for all the deployments that wait.
 
-Heat asks each waiting resource once a second whether it is done. Here all
-that wait for one root stack share what one of them has seen: the first to
-ask after the interval has passed looks, with one listing of the container
-and one read of the deployments' rows, and the others answer from memory.
-There is no thread: where nobody waits, nothing happens.
+All that wait for one root stack sleep until something concerns them. One of
+them polls for all, with one listing of the container and one read of the
+deployments' rows, and wakes those whose signals have come. There is no
+thread: where nobody waits, nothing happens.
 """
 
 from collections import abc
@@ -17,17 +16,17 @@ from typing import Protocol
 
 from heat_plugins import foreign
 from heat_plugins.objectstore import errors
+from heat_plugins.signals import pace as paces
+from heat_plugins.signals import sleepers
 
 LOG = foreign.logger(__name__)
-
-# The interval is that part of the time for which nothing has arrived. So it
-# does not grow at first: Heat asks once a second, and anything above the
-# first second would be two.
-_PATIENCE = 30
 
 #: Looks past the listing in a second, for all that wait for one root stack.
 #: They began together, so all would come at once.
 PEEKS = 10
+
+# For how long to leave a poll to who makes it, in seconds.
+_POLLING = 0.05
 
 
 class Sight(enum.Enum):
@@ -68,26 +67,19 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Pace:
-    """How often to look, in seconds.
+class Limits:
+    """How often to poll, in seconds.
 
-    :ivar interval: between two looks, at first and after each arrival.
-    :ivar interval_max: to which that grows while nothing arrives.
+    :ivar polls: for listings.
     :ivar direct: before the first look past the listing; doubles each time.
     :ivar rows: between two reads of the rows of deployments whose signals
         lie in the object store; those seldom end another way. 0: with each
-        look.
+        poll.
     """
 
-    interval: float
-    interval_max: float
+    polls: paces.Limits = dataclasses.field(default_factory=paces.Limits)
     direct: float
     rows: float = 0.0
-
-    def after(self, quiet: float) -> float:
-        """Return how long to wait when nothing has arrived for so long."""
-        grown = min(quiet / _PATIENCE, self.interval_max)
-        return max(self.interval, grown)
 
 
 class Source(Protocol):
@@ -106,10 +98,20 @@ class Source(Protocol):
 
 @dataclasses.dataclass(kw_only=True)
 class _Wait:
+    """One ticket that has joined.
+
+    :ivar since: the number of the last look that began before it joined.
+    :ivar begun: when it joined.
+    :ivar woken: what wakes who sleeps until it is seen; None if nobody does.
+    """
+
+    ticket: Ticket
     since: int
+    begun: float
     next_peek: float
     peek_after: float
     believe_from: float = 0.0
+    woken: threading.Event | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -149,14 +151,15 @@ class Trouble:
 
 
 class Watcher:
-    """Looks for the signals of the deployments of one root stack."""
+    """Polls for the signals of the deployments of one root stack."""
 
     def __init__(
         self,
         source: Source,
-        pace: Pace,
+        limits: Limits,
         clock: abc.Callable[[], float] = time.monotonic,
         *,
+        sleep: sleepers.Sleep = threading.Event.wait,
         stack_id: str = '',
     ) -> None:
         """Begin with nobody who waits.
@@ -165,14 +168,17 @@ class Watcher:
         """
         self._stack_id = stack_id
         self._source = source
-        self._pace = pace
+        self._limits = limits
         self._clock = clock
+        self._sleep = sleep
+        self._pace = paces.Pace(limits.polls, clock)
         self._lock = threading.Lock()
         self._looking = threading.Lock()
-        self._waits: dict[Ticket, _Wait] = {}
+        # By the id of the deployment.
+        self._waits: dict[str, _Wait] = {}
+        self._sleepers = sleepers.Sleepers()
         self._count = 0
         self._seen = _Look(number=0, names=frozenset(), rows={})
-        self._quiet_since = 0.0
         self._next_look = 0.0
         self._next_rows = 0.0
         # The looks past the listing in the present second, and its end.
@@ -184,63 +190,132 @@ class Watcher:
     def __len__(self) -> int:
         return len(self._waits)
 
-    def join(self, ticket: Ticket) -> None:
-        """Begin to look for a signal.
+    def join(self, *tickets: Ticket) -> None:
+        """Begin to poll for signals.
 
-        Whoever waited for another action of the deployment does so no more.
+        Whoever waited for another action of a deployment does so no more.
         """
         with self._lock:
-            self._forget(ticket.deployment_id)
             if not self._waits:
                 # Nobody has looked meanwhile, so nobody knows how long the
                 # object store has been out of order.
                 self.trouble = None
-            # A look that has begun before now may have read the row of the
-            # action before this one.
-            self._waits[ticket] = _Wait(
-                since=self._count,
-                next_peek=self._clock() + self._pace.direct,
-                peek_after=self._pace.direct,
-            )
-            self._hasten()
+            now = self._clock()
+            for ticket in tickets:
+                self._forget(ticket.deployment_id)
+                # A look that has begun before now may have read the row of
+                # the action before this one.
+                self._waits[ticket.deployment_id] = _Wait(
+                    ticket=ticket,
+                    since=self._count,
+                    begun=now,
+                    next_peek=now + self._limits.direct,
+                    peek_after=self._limits.direct,
+                )
+            self._pace.deliver()
+            self._next_look = min(self._next_look, now + self._pace.interval())
+        self._sleepers.wake_leader()
 
-    def leave(self, ticket: Ticket) -> None:
-        """Stop looking for a signal."""
+    def leave(self, *tickets: Ticket) -> None:
+        """Stop polling for signals."""
         with self._lock:
-            self._waits.pop(ticket, None)
+            for ticket in tickets:
+                if self._find(ticket) is not None:
+                    self._forget(ticket.deployment_id)
 
     def look(self, ticket: Ticket) -> Sight:
-        """Say what is to be seen; looks anew only if it is time to.
+        """Say what is to be seen; polls only if it is time to.
 
         :param ticket: one that has joined. If its deployment was forgotten
             since, or has joined for another action, it is superseded.
         """
-        if ticket not in self._waits:
+        if self._find(ticket) is None:
             return Sight.SUPERSEDED
         self._look_if_due()
         with self._lock:
-            wait = self._waits.get(ticket)
-            if wait is None:
+            return self._sight(ticket, may_peek=True)
+
+    def wait(
+        self, tickets: abc.Collection[Ticket], seconds: float
+    ) -> dict[Ticket, Sight]:
+        """Block until something is to be seen of some tickets.
+
+        One of those who block polls for all. Who stops another one from
+        waiting, by `forget` or `join`, wakes it.
+
+        :param tickets: that have joined; nobody else waits for them.
+        :param seconds: at most; with 0, this is `look`.
+        :returns: those that are not WAITING; empty if time is up.
+        """
+        until = self._clock() + seconds
+        woken = threading.Event()
+        self._wake_by(woken, tickets)
+        try:
+            while True:
+                woken.clear()
+                leads = self._sleepers.leads(woken)
+                if leads:
+                    self._look_if_due()
+                seen = self._seen_of(tickets)
+                now = self._clock()
+                if seen or now >= until:
+                    return seen
+                pause = until - now
+                if leads:
+                    # Another one may poll at the moment.
+                    due = max(self._next_look - now, _POLLING)
+                    pause = min(pause, due)
+                self._sleep(woken, pause)
+        finally:
+            self._wake_by(None, tickets)
+            self._sleepers.leave(woken)
+
+    def _wake_by(
+        self, woken: threading.Event | None, tickets: abc.Iterable[Ticket]
+    ) -> None:
+        with self._lock:
+            for ticket in tickets:
+                wait = self._find(ticket)
+                if wait is not None:
+                    wait.woken = woken
+
+    def _seen_of(self, tickets: abc.Iterable[Ticket]) -> dict[Ticket, Sight]:
+        """Return what is to be seen of tickets, other than WAITING."""
+        with self._lock:
+            sights = {
+                ticket: self._sight(ticket, may_peek=True)
+                for ticket in tickets
+            }
+        return {
+            ticket: sight
+            for ticket, sight in sights.items()
+            if sight is not Sight.WAITING
+        }
+
+    def _find(self, ticket: Ticket) -> _Wait | None:
+        wait = self._waits.get(ticket.deployment_id)
+        return wait if wait is not None and wait.ticket == ticket else None
+
+    def _sight(self, ticket: Ticket, *, may_peek: bool) -> Sight:
+        wait = self._find(ticket)
+        if wait is None:
+            return Sight.SUPERSEDED
+        if self._seen.number > wait.since:
+            row = self._seen.rows.get(ticket.deployment_id)
+            if row is None or row.config_id != ticket.config_id:
                 return Sight.SUPERSEDED
-            if self._seen.number > wait.since:
-                row = self._seen.rows.get(ticket.deployment_id)
-                if row is None or row.config_id != ticket.config_id:
-                    return Sight.SUPERSEDED
-                if not row.in_progress:
-                    return Sight.SETTLED
-            if ticket.object_name is None:
-                return Sight.WAITING
-            now = self._clock()
-            if (
-                ticket.object_name in self._seen.names
-                and now >= wait.believe_from
-            ):
-                return Sight.ARRIVED
-            if now < wait.next_peek or not self._may_peek(now):
-                return Sight.WAITING
-            wait.peek_after *= 2
-            wait.next_peek = now + wait.peek_after
-            return Sight.PEEK
+            if not row.in_progress:
+                return Sight.SETTLED
+        if ticket.object_name is None:
+            return Sight.WAITING
+        now = self._clock()
+        if ticket.object_name in self._seen.names and now >= wait.believe_from:
+            return Sight.ARRIVED
+        if not may_peek or now < wait.next_peek or not self._may_peek(now):
+            return Sight.WAITING
+        wait.peek_after *= 2
+        wait.next_peek = now + wait.peek_after
+        return Sight.PEEK
 
     def _may_peek(self, now: float) -> bool:
         """Say whether another look past the listing is due this second."""
@@ -267,27 +342,21 @@ class Watcher:
         when the time comes to look past the listing.
         """
         with self._lock:
-            wait = self._waits.get(ticket)
+            wait = self._find(ticket)
             if wait is not None:
                 wait.peek_after *= 2
                 wait.believe_from = self._clock() + wait.peek_after
                 wait.next_peek = wait.believe_from
 
     def forget(self, deployment_id: str) -> None:
-        """Stop looking for all signals of a deployment."""
+        """Stop polling for the signal of a deployment."""
         with self._lock:
             self._forget(deployment_id)
 
     def _forget(self, deployment_id: str) -> None:
-        for ticket in list(self._waits):
-            if ticket.deployment_id == deployment_id:
-                del self._waits[ticket]
-
-    def _hasten(self) -> None:
-        self._quiet_since = self._clock()
-        self._next_look = min(
-            self._next_look, self._clock() + self._pace.interval
-        )
+        wait = self._waits.pop(deployment_id, None)
+        if wait is not None and wait.woken is not None:
+            wait.woken.set()
 
     def _look_if_due(self) -> None:
         if self._clock() < self._next_look:
@@ -301,11 +370,13 @@ class Watcher:
 
     def _look(self) -> None:
         with self._lock:
-            if self._clock() < self._next_look:
+            begun = self._clock()
+            if begun < self._next_look:
                 return
             self._count += 1
             number = self._count
-            tickets = list(self._waits)
+            waits = list(self._waits.values())
+        tickets = [wait.ticket for wait in waits]
         wanted = {
             name
             for each in tickets
@@ -313,31 +384,42 @@ class Watcher:
             if name
         }
         # What has arrived is still there if the listing fails.
-        names = wanted & set(self._seen.names)
+        names = known = wanted & set(self._seen.names)
         rows = self._seen.rows
         seen_rows = self._seen.number
-        arrived = settled = False
         trouble = None
         try:
             if self._wants_rows(tickets):
                 rows = self._source.rows({t.deployment_id for t in tickets})
                 seen_rows = number
-                settled = not all(row.in_progress for row in rows.values())
-                self._next_rows = self._clock() + self._pace.rows
+                self._next_rows = self._clock() + self._limits.rows
             if wanted:
-                listed = wanted & set(self._source.names(wanted))
-                arrived = bool(listed - names)
-                names = listed
+                names = wanted & set(self._source.names(wanted))
         except errors.SignalError as exc:
             trouble = Trouble.of(exc, self.trouble, self._clock)
         with self._lock:
             self._note(trouble)
             self._seen = _Look(number=seen_rows, names=names, rows=rows)
+            if seen_rows == number and not all(
+                row.in_progress for row in rows.values()
+            ):
+                self._pace.arrive()
+            for wait in waits:
+                if wait.ticket.object_name in names - known:
+                    self._pace.arrive(wait.begun)
             now = self._clock()
-            if settled or arrived:
-                self._quiet_since = now
-            quiet = now - self._quiet_since
-            self._next_look = now + self._pace.after(quiet)
+            self._next_look = now + self._pace.interval(
+                now - begun, troubled=trouble is not None
+            )
+            self._wake()
+
+    def _wake(self) -> None:
+        """Wake those who sleep until what is seen now."""
+        for wait in self._waits.values():
+            if wait.woken is not None and not wait.woken.is_set():
+                sight = self._sight(wait.ticket, may_peek=False)
+                if sight is not Sight.WAITING:
+                    wait.woken.set()
 
     def _note(self, trouble: Trouble | None) -> None:
         """Log that trouble begins, or is over; not each look that fails."""

@@ -11,6 +11,7 @@ import dataclasses
 import statistics
 
 from heat_plugins import config
+from heat_plugins.signals import pace
 from heat_plugins.signals import watcher
 from tests.bench import counting
 from tests.bench import lab as labs
@@ -32,9 +33,6 @@ _COUNT = 20
 # Seconds between two signals. It drifts against all intervals, so that they
 # come at any point of one.
 _APART = 1.13
-
-# Heat asks each waiting resource as often, in seconds.
-_STEP = 1.0
 
 # Of an interval, for signals at any point of it.
 _PHASES = 20
@@ -106,10 +104,10 @@ def compute() -> list[Computed]:
 
 
 def compute_one(limit: float, seconds: float) -> Computed:
-    pace = watcher.Pace(interval=1.0, interval_max=limit, direct=float('inf'))
-    interval = pace.after(seconds)
+    limits = pace.Limits(interval_max=limit)
+    interval = limits.after(seconds)
     waits = [
-        _wait(pace, seconds + phase * interval / _PHASES)
+        _wait(limits, seconds + phase * interval / _PHASES)
         for phase in range(_PHASES)
     ]
     return Computed(
@@ -120,16 +118,20 @@ def compute_one(limit: float, seconds: float) -> Computed:
     )
 
 
-def _wait(pace: watcher.Pace, arrival: float) -> tuple[int, float]:
+def _wait(limits: pace.Limits, arrival: float) -> tuple[int, float]:
     """Return how many listings there are, and the latency."""
     store = _Store(arrival)
-    looker = watcher.Watcher(store, pace, clock=lambda: store.now)
+    looker = watcher.Watcher(
+        store,
+        watcher.Limits(polls=limits, direct=float('inf')),
+        lambda: store.now,
+        sleep=store.sleep,
+    )
     ticket = watcher.Ticket(
         deployment_id='d', config_id='c', object_name='signal'
     )
     looker.join(ticket)
-    while looker.look(ticket) is not watcher.Sight.ARRIVED:
-        store.now += _STEP
+    looker.wait([ticket], float('inf'))
     return store.listings, store.now - arrival
 
 
@@ -140,6 +142,9 @@ class _Store:
         self.now = 0.0
         self.listings = 0
         self._arrival = arrival
+
+    def sleep(self, event: object, seconds: float) -> None:
+        self.now += seconds
 
     def names(self, wanted: object) -> list[str]:
         self.listings += 1

@@ -146,6 +146,11 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         self.patch(
             watcher.Watcher.__init__, '__defaults__', (lambda: self.now,)
         )
+        self.patch(
+            watcher.Watcher.__init__,
+            '__kwdefaults__',
+            {'sleep': self._sleep, 'stack_id': ''},
+        )
         self.swift = fake_swift.Cluster()
         self.patch(
             heat_swift.SwiftClientPlugin,
@@ -233,6 +238,13 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
 
     def _second(self):
         self.now += 1
+        self.work()
+        self.meanwhile()
+
+    def _sleep(self, woken, seconds):
+        """Let time pass for who blocks until a signal is seen."""
+        self.assertGreater(seconds, 0)
+        self.now += seconds
         self.work()
         self.meanwhile()
 

@@ -4,11 +4,13 @@
 import dataclasses
 import itertools
 import threading
+import time
 
 import testtools
 from testtools import matchers
 
 from heat_plugins.objectstore import errors
+from heat_plugins.signals import pace as paces
 from heat_plugins.signals import watcher
 
 ARRIVED = watcher.Sight.ARRIVED
@@ -16,6 +18,14 @@ PEEK = watcher.Sight.PEEK
 SETTLED = watcher.Sight.SETTLED
 SUPERSEDED = watcher.Sight.SUPERSEDED
 WAITING = watcher.Sight.WAITING
+
+
+def limits(interval, interval_max, **more):
+    """Return limits without fast polls."""
+    polls = paces.Limits(
+        fast=interval, interval=interval, interval_max=interval_max
+    )
+    return watcher.Limits(polls=polls, **{'direct': 60.0, **more})
 
 
 class Clock:
@@ -64,13 +74,13 @@ def ticket(number=1, config='c1', transport='swift'):
 
 
 class Case(testtools.TestCase):
-    pace = watcher.Pace(interval=1.0, interval_max=5.0, direct=60.0)
+    limits = limits(1.0, 5.0)
 
     def setUp(self):
         super().setUp()
         self.clock = Clock()
         self.source = Source()
-        self.watcher = watcher.Watcher(self.source, self.pace, self.clock)
+        self.watcher = watcher.Watcher(self.source, self.limits, self.clock)
 
     def row(self, waiting, *, in_progress=True, config=None):
         self.source.table[waiting.deployment_id] = watcher.Row(
@@ -212,7 +222,7 @@ class SightTest(Case):
 class RowsTest(Case):
     """Rows are read less often than the container is listed."""
 
-    pace = watcher.Pace(interval=1.0, interval_max=1.0, direct=60.0, rows=3.0)
+    limits = limits(1.0, 1.0, rows=3.0)
 
     def test_they_are_read_at_their_own_interval(self):
         waiting = self.join()
@@ -476,7 +486,7 @@ class PaceTest(Case):
     def test_a_maximum_below_the_interval_keeps_it_as_it_is(self):
         self.watcher = watcher.Watcher(
             self.source,
-            watcher.Pace(interval=3.0, interval_max=1.0, direct=60.0),
+            limits(3.0, 1.0),
             self.clock,
         )
         for interval in self.intervals(self.begin(), 3):
@@ -564,7 +574,7 @@ class TroubleTest(Case):
 
     def test_its_beginning_and_its_end_are_logged_and_nothing_between(self):
         self.watcher = watcher.Watcher(
-            self.source, self.pace, self.clock, stack_id='s1'
+            self.source, self.limits, self.clock, stack_id='s1'
         )
         waiting = self.join()
         with self.assertNoLogs(watcher.LOG):
@@ -700,8 +710,12 @@ class ThreadsTest(Case):
         # Each thread is a deployment that goes through many actions; the row
         # of one says "settled" until the next has begun, and looks are under
         # way all the time.
-        pace = watcher.Pace(interval=0.001, interval_max=0.002, direct=1e9)
-        self.watcher = watcher.Watcher(self.source, pace)
+        self.watcher = watcher.Watcher(
+            self.source,
+            limits(1.0, 2.0, direct=1e9),
+            # A thousand of its seconds go by in one.
+            lambda: 1000 * time.monotonic(),
+        )
         nap = threading.Event().wait
         self.source.before_names = lambda: nap(0.0005)
 

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often to poll for signals: a decision, on a clock that is given.
+
+Agents ask for their configs twice a minute, and most actions are short. So a
+delivery is followed by fast polls, unless earlier signals of the same root
+stack have taken long; and so is an arrival, as others follow it. A quiet wait
+is polled ever less often.
+"""
+
+from collections import abc
+import dataclasses
+import math
+import statistics
+import time
+
+#: The least seconds between two polls, whatever is asked for.
+LEAST = 0.25
+
+# Seconds of fast polls: after a delivery, and after an arrival.
+_DELIVERY = 30.0
+_ARRIVAL = 5.0
+
+# For how many of the usual seconds from delivery to arrival to poll fast.
+_MARGIN = 2.0
+
+# The last arrivals that tell what is usual.
+_REMEMBERED = 16
+
+# The interval is that part of the time for which nothing has arrived: five
+# seconds after two minutes.
+_PART = 1 / 24
+
+# Of the time, polls take at most one part in so many, while they are fast.
+_SHARE = 4
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Seconds between two polls.
+
+    :ivar fast: while a signal is likely. No faster than `LEAST`, and no
+        slower than `interval`.
+    :ivar interval: at first, otherwise.
+    :ivar interval_max: to which that grows while nothing arrives.
+    """
+
+    fast: float = LEAST
+    interval: float = 1.0
+    interval_max: float = 5.0
+
+    def after(self, quiet: float) -> float:
+        """Return the interval when nothing has arrived for some seconds."""
+        grown = min(quiet * _PART, self.interval_max)
+        return max(self.interval, grown, LEAST)
+
+
+class Pace:
+    """When to poll next for the signals of one root stack.
+
+    :param clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self, limits: Limits, clock: abc.Callable[[], float] = time.monotonic
+    ) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._delivered_at = -math.inf
+        self._arrived_at = -math.inf
+        self._quiet_since = clock()
+        # Seconds from delivery to arrival, of the last signals.
+        self._usual: list[float] = []
+
+    def deliver(self) -> None:
+        """Note that a server was given an action just now."""
+        self._delivered_at = self._quiet_since = self._clock()
+
+    def arrive(self, since: float | None = None) -> None:
+        """Note that an action has ended just now.
+
+        :param since: when it was delivered; None if its server has no part
+            in how it ended.
+        """
+        now = self._clock()
+        self._arrived_at = self._quiet_since = now
+        if since is not None:
+            self._usual = [*self._usual[1 - _REMEMBERED :], now - since]
+
+    def interval(self, cost: float = 0.0, *, troubled: bool = False) -> float:
+        """Return the seconds until the next poll.
+
+        :param cost: how many seconds the last one took. A store that answers
+            slowly is polled less often.
+        :param troubled: whether the last one failed.
+        """
+        now = self._clock()
+        slow = self._limits.after(now - self._quiet_since)
+        if troubled or not self._is_likely(now):
+            return slow
+        return min(max(self._limits.fast, LEAST, _SHARE * cost), slow)
+
+    def _is_likely(self, now: float) -> bool:
+        """Say whether a signal is likely to arrive soon."""
+        return (
+            now - self._arrived_at < _ARRIVAL
+            or now - self._delivered_at < self._expected()
+        )
+
+    def _expected(self) -> float:
+        """Return the seconds after a delivery in which signals arrive."""
+        if not self._usual:
+            return _DELIVERY
+        usual = statistics.median(self._usual)
+        if usual > _DELIVERY:
+            return 0.0
+        return min(max(_MARGIN * usual, _ARRIVAL), _DELIVERY)

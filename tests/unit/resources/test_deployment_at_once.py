@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who has its thread for itself blocks until its signal is seen."""
+
+from heat.common import exception
+from heat.db import api as db_api
+from heat.engine import check_resource
+from heat.engine import scheduler
+
+from heat_plugins.resources import heats_loop
+from tests.unit.resources import deployments
+
+
+class AtOnceTest(deployments.DeploymentTestCase):
+    """An update, as heat-engine's worker runs it."""
+
+    def setUp(self):
+        super().setUp()
+        self.stack = self.created()
+        self.whole = deployments.template(input_values={'who': 'moon'})
+        self.use(timeout=None)
+
+    def use(self, **properties):
+        """Prepare the update of the deployment to these properties."""
+        deployment = self.whole['resources']['deployment']['properties']
+        deployment.update(
+            {
+                name: self.stack[name].FnGetRefId()
+                for name in ('config', 'server')
+            }
+        )
+        for name, value in properties.items():
+            deployment.pop(name, None)
+            if value is not None:
+                deployment[name] = value
+        self.other = self.heat.stack(
+            self.whole, name=f'other{self.now}{len(properties)}'
+        )
+        self.now += 1
+        db_api.stack_update(
+            self.stack.context, self.stack.id, {'convergence': True}
+        )
+        self.found = self.checked(self.stack, self.stack['deployment'].id)
+        self.asked = 0
+        self.heat.waited = 0
+
+    def ask(self):
+        self.asked += 1
+
+    def check(self, timeout=3600):
+        self.found.update_convergence(
+            self.other.t.id, set(), 'engine', timeout, self.other, self.ask
+        )
+
+    def answer_after(self, seconds, answer=None):
+        """Let the server answer at a time, in parts of a second."""
+        self.answer, given = None, self.now + seconds
+
+        def send():
+            if self.now >= given and len(self.handed) == 2:
+                self.meanwhile = lambda: None
+                self.answered = self.now
+                self.send(self.handed[-1], answer or {})
+
+        self.meanwhile = send
+
+    def test_it_ends_as_soon_as_its_signal_is_seen(self):
+        self.answer_after(20.3)
+        self.check()
+        self.assertEqual('COMPLETE', self.found.status)
+        self.assertLessEqual(self.now - self.answered, 0.3)
+        self.assertEqual(0, self.heat.waited)
+
+    def test_a_failure_is_told_at_once_too(self):
+        self.answer_after(3.2, {'deploy_status_code': 1})
+        self.assertRaises(exception.ResourceFailure, self.check)
+        self.assertLessEqual(self.now - self.answered, 0.3)
+
+    def test_a_cancellation_is_noticed_within_a_second(self):
+        self.answer = None
+        cancelled = self.now + 40
+
+        def ask():
+            if self.now >= cancelled:
+                raise check_resource.CancelOperation
+
+        self.ask = ask
+        self.assertRaises(check_resource.CancelOperation, self.check)
+        self.assertLessEqual(self.now - cancelled, 1.0)
+        self.assertEqual([], self.tickets())
+        self.assertEqual([], self.in_metadata(self.stack))
+
+    def test_heat_is_asked_each_second_and_no_more_often(self):
+        self.answer_after(100)
+        self.check()
+        self.assertAlmostEqual(100, self.asked, delta=3)
+
+    def test_the_end_of_the_stacks_time_is_noticed_within_a_second(self):
+        self.answer = None
+        # Heat's own clock, which does not stand still.
+        self.replace(
+            'heat.common.timeutils.Duration.expired',
+            lambda duration: self.now >= begun + 50,
+        )
+        begun = self.now
+        self.assertRaises(scheduler.Timeout, self.check, 50)
+        self.assertLessEqual(self.now - begun, 52)
+        self.assertEqual([], self.tickets())
+
+    def test_a_time_limit_is_kept(self):
+        self.use(timeout=30)
+        self.answer, begun = None, self.now
+        error = self.assertRaises(exception.ResourceFailure, self.check)
+        self.assertIn('has not signalled', str(error))
+        self.assertAlmostEqual(30, self.now - begun, delta=0.5)
+
+    def test_trouble_is_ridden_out_at_heats_pace(self):
+        self.answer_after(1)
+        self.swift.fail(3, 503, 'GET')
+        self.check()
+        self.assertEqual('COMPLETE', self.found.status)
+
+    def test_a_row_that_somebody_settles_is_seen(self):
+        self.answer = None
+
+        def settle():
+            if len(self.handed) == 2:
+                self.meanwhile = lambda: None
+                self.heat.signal(self.found)
+                self.answered = self.now
+
+        self.meanwhile = settle
+        self.check()
+        self.assertLessEqual(self.now - self.answered, 3.5)
+
+    def test_nobody_blocks_where_all_share_a_thread(self):
+        self.assertEqual(0, heats_loop.NONE.patience())
+        self.assertFalse(heats_loop.NONE.goes_on())
+        self.assertIs(heats_loop.NONE, self.stack['deployment']._loop)
+
+    def test_who_has_done_with_a_thread_blocks_no_more(self):
+        self.check()
+        self.assertIs(heats_loop.NONE, self.found._loop)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Polls are fast while a signal is likely, and seldom in a quiet wait."""
+
+import itertools
+
+import testtools
+
+from heat_plugins.signals import pace
+
+
+class PaceTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.now = 1000.0
+        self.pace = pace.Pace(pace.Limits(), lambda: self.now)
+
+    def polls(self, seconds, cost=0.0):
+        """Return the seconds after which polls begin, within a time."""
+        begun = self.now
+        found = []
+        while (passed := self.now - begun) < seconds:
+            found.append(passed)
+            self.now += cost
+            self.now += self.pace.interval(cost)
+        return found
+
+    def act(self, seconds):
+        """Let a server answer in so many seconds."""
+        self.pace.deliver()
+        begun = self.now
+        self.now += seconds
+        self.pace.arrive(begun)
+        self.now += 600
+
+    def test_a_server_that_is_not_known_may_answer_fast(self):
+        self.pace.deliver()
+        self.assertEqual(120, len(self.polls(30)))
+        self.assertLess(len(self.polls(30)), 25)
+
+    def test_there_are_never_more_than_four_a_second(self):
+        self.pace = pace.Pace(
+            pace.Limits(fast=0.01, interval=0.01, interval_max=0.01),
+            lambda: self.now,
+        )
+        self.pace.deliver()
+        for earlier, later in itertools.pairwise(self.polls(200)):
+            self.assertLessEqual(0.25, later - earlier)
+
+    def test_after_two_quiet_minutes_there_is_one_in_five_seconds(self):
+        self.pace.deliver()
+        self.polls(120)
+        self.assertEqual(5.0, self.pace.interval())
+        self.now += 3600
+        self.assertEqual(5.0, self.pace.interval())
+
+    def test_polls_are_fast_as_long_as_servers_usually_take(self):
+        for seconds in (9, 10, 11):
+            self.act(seconds)
+        self.pace.deliver()
+        self.now += 19
+        self.assertEqual(0.25, self.pace.interval())
+        self.now += 2
+        self.assertEqual(1.0, self.pace.interval())
+
+    def test_a_delivery_to_slow_servers_is_polled_for_slowly(self):
+        for _ in range(3):
+            self.act(300)
+        self.pace.deliver()
+        self.assertEqual(1.0, self.pace.interval())
+
+    def test_one_slow_server_makes_not_all_of_them_slow(self):
+        for seconds in (10, 10, 3000):
+            self.act(seconds)
+        self.pace.deliver()
+        self.assertEqual(0.25, self.pace.interval())
+
+    def test_what_is_usual_may_change(self):
+        for seconds in [300] * 40 + [10] * 20:
+            self.act(seconds)
+        self.pace.deliver()
+        self.assertEqual(0.25, self.pace.interval())
+
+    def test_others_follow_an_arrival(self):
+        self.pace.deliver()
+        self.now += 1000
+        self.pace.arrive(self.now - 1000)
+        self.assertEqual(0.25, self.pace.interval())
+        self.now += 6
+        self.assertEqual(1.0, self.pace.interval())
+
+    def test_who_ends_otherwise_says_nothing_of_servers(self):
+        self.now += 1000
+        self.pace.arrive()
+        self.now += 1000
+        self.pace.deliver()
+        self.assertEqual(0.25, self.pace.interval())
+
+    def test_a_store_that_answers_slowly_is_polled_less_often(self):
+        self.pace.deliver()
+        self.assertEqual(0.8, self.pace.interval(cost=0.2))
+        self.assertEqual(1.0, self.pace.interval(cost=20))
+
+    def test_one_in_trouble_is_polled_slowly(self):
+        self.pace.deliver()
+        self.assertEqual(1.0, self.pace.interval(troubled=True))
+
+    def test_who_asks_for_slow_polls_has_no_fast_ones(self):
+        limits = pace.Limits(fast=10.0, interval=3.0, interval_max=3.0)
+        self.pace = pace.Pace(limits, lambda: self.now)
+        self.pace.deliver()
+        self.assertEqual(3.0, self.pace.interval())
+
+    def test_a_limit_below_the_interval_keeps_it_as_it_is(self):
+        limits = pace.Limits(interval=3.0, interval_max=1.0)
+        self.assertEqual(3.0, limits.after(3600))

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who waits sleeps until its signal is seen; one of all polls."""
+
+import threading
+
+from heat_plugins.signals import pace
+from heat_plugins.signals import watcher
+from tests.unit.signals import test_watcher
+
+ARRIVED = watcher.Sight.ARRIVED
+
+
+class Case(test_watcher.Case):
+    """Time passes only where somebody sleeps."""
+
+    def setUp(self):
+        super().setUp()
+        self.meanwhile = lambda: None
+        self.slept = []
+        self.watcher = watcher.Watcher(
+            self.source,
+            watcher.Limits(polls=pace.Limits(), direct=60.0, rows=3.0),
+            self.clock,
+            sleep=self.sleep,
+        )
+
+    def sleep(self, woken, seconds):
+        self.assertGreater(seconds, 0)
+        self.slept.append(seconds)
+        if not woken.is_set():
+            self.clock.now += seconds
+        self.meanwhile()
+
+    def arrive_after(self, seconds, *tickets):
+        due = self.clock.now + seconds
+
+        def arrive():
+            if self.clock.now >= due:
+                for each in tickets:
+                    self.arrive(each)
+
+        self.meanwhile = arrive
+
+
+class OneTest(Case):
+    def test_a_signal_is_seen_at_the_next_poll(self):
+        waiting = self.join()
+        self.arrive_after(0.6, waiting)
+        begun = self.clock.now
+        self.assertEqual({waiting: ARRIVED}, self.watcher.wait([waiting], 1.0))
+        self.assertAlmostEqual(0.75, self.clock.now - begun, delta=0.01)
+
+    def test_it_takes_no_longer_than_it_may(self):
+        waiting = self.join()
+        begun = self.clock.now
+        self.assertEqual({}, self.watcher.wait([waiting], 1.0))
+        self.assertEqual(1.0, self.clock.now - begun)
+        # The last of them as the time ends.
+        self.assertEqual(5, self.source.listings)
+
+    def test_without_time_it_is_a_look(self):
+        waiting = self.join()
+        self.assertEqual({}, self.watcher.wait([waiting], 0))
+        self.assertEqual([], self.slept)
+        self.assertEqual(1, self.source.listings)
+        self.clock.now += 1
+        self.arrive(waiting)
+        self.assertEqual({waiting: ARRIVED}, self.watcher.wait([waiting], 0))
+
+    def test_many_seconds_cost_no_more_listings_than_the_pace_says(self):
+        waiting = self.join()
+        for _ in range(600):
+            self.watcher.wait([waiting], 1.0)
+        # 30 s of four a second, then ever fewer.
+        self.assertLess(self.source.listings, 120 + 60 + 30 + 100)
+
+    def test_who_has_not_joined_is_told_so(self):
+        waiting = test_watcher.ticket()
+        self.assertEqual(
+            {waiting: watcher.Sight.SUPERSEDED},
+            self.watcher.wait([waiting], 1.0),
+        )
+
+    def test_who_joins_meanwhile_is_polled_for_soon(self):
+        waiting = self.join(1)
+        for _ in range(200):
+            self.watcher.wait([waiting], 1.0)
+        listings, begun = self.source.listings, self.clock.now
+        self.meanwhile = lambda: self.join(2) and self.stop()
+        self.watcher.wait([waiting], 10.0)
+        self.assertGreater(self.source.listings - listings, 10)
+        self.assertLess(self.clock.now - begun, 15)
+
+    def stop(self):
+        self.meanwhile = lambda: None
+
+    def test_who_is_forgotten_meanwhile_wakes(self):
+        waiting = self.join()
+        self.meanwhile = lambda: self.watcher.forget('d1')
+        self.assertEqual(
+            {waiting: watcher.Sight.SUPERSEDED},
+            self.watcher.wait([waiting], 100),
+        )
+        self.assertEqual(1, len(self.slept))
+
+    def test_a_poll_that_another_one_makes_is_left_to_it(self):
+        waiting = self.join()
+        with self.watcher._looking:
+            begun = self.clock.now
+            self.assertEqual({}, self.watcher.wait([waiting], 1.0))
+        self.assertEqual(0, self.source.listings)
+        self.assertEqual(1.0, self.clock.now - begun)
+        self.assertLessEqual(len(self.slept), 21)
+
+
+class ManyTest(Case):
+    def test_one_may_wait_for_many(self):
+        tickets = [self.join(number) for number in range(1000)]
+        self.arrive_after(2.1, tickets[5], tickets[7])
+        self.row(tickets[9], in_progress=False)
+        self.assertEqual(
+            {tickets[9]: watcher.Sight.SETTLED},
+            self.watcher.wait(tickets, 1.0),
+        )
+        self.watcher.leave(tickets[9])
+        rest = [each for each in tickets if each is not tickets[9]]
+        self.assertEqual({}, self.watcher.wait(rest, 1.0))
+        self.assertEqual(
+            dict.fromkeys([tickets[5], tickets[7]], ARRIVED),
+            self.watcher.wait(rest, 10.0),
+        )
+
+    def test_many_join_and_leave_at_once(self):
+        tickets = [test_watcher.ticket(number) for number in range(1000)]
+        for each in tickets:
+            self.row(each)
+        self.watcher.join(*tickets)
+        self.assertEqual(1000, len(self.watcher))
+        self.watcher.leave(*tickets)
+        self.assertEqual(0, len(self.watcher))
+
+    def test_past_the_listing_few_look_at_a_time(self):
+        tickets = [self.join(number) for number in range(1000)]
+        self.clock.now += 100
+        found = self.watcher.wait(tickets, 0)
+        self.assertEqual(
+            [watcher.Sight.PEEK] * watcher.PEEKS, [*found.values()]
+        )
+
+
+class ThreadsTest(test_watcher.ThreadsTest):
+    """With real threads, and no clock but theirs."""
+
+    def test_one_polls_for_all_and_each_wakes_for_its_own_signal(self):
+        self.watcher = watcher.Watcher(
+            self.source, watcher.Limits(direct=1e9, rows=1e9)
+        )
+        tickets = [self.join(number) for number in range(50)]
+        pollers = set()
+        self.source.before_names = lambda: pollers.add(
+            threading.current_thread()
+        )
+        listed = threading.Event()
+
+        def wait(waiting):
+            while True:
+                found = self.watcher.wait([waiting], 60)
+                if found:
+                    break
+            self.assertEqual({waiting: ARRIVED}, found)
+            self.watcher.leave(waiting)
+
+        def answer():
+            for each in tickets:
+                self.arrive(each)
+                listed.wait(0.002)
+
+        self.run_all(
+            answer, *(lambda each=each: wait(each) for each in tickets)
+        )
+        self.assertEqual(0, len(self.watcher))
+        self.assertLess(len(pollers), 25)
+
+    test_waiters_that_ask_at_the_same_time_make_one_look = None
+    test_no_signal_is_lost_or_taken_for_another_under_load = None
