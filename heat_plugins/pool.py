@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import tenacity
 
-from heat_plugins.objectstore import errors as store_errors
+from heat_plugins import errors
 
 _Thing = TypeVar('_Thing')
 _Result = TypeVar('_Result')
@@ -46,16 +46,16 @@ class Pool:
         """
         done = 0
         lock = threading.Lock()
-        errors: list[BaseException] = []
+        failed: list[BaseException] = []
 
         def call(thing: _Thing) -> _Result:
             nonlocal done
-            if errors:
+            if failed:
                 raise futures.CancelledError
             try:
                 result = self.insist(function, thing)
             except BaseException as exc:
-                errors.append(exc)
+                failed.append(exc)
                 raise
             if progress is not None:
                 with lock:
@@ -70,8 +70,8 @@ class Pool:
             except BaseException as exc:
                 executor.shutdown(cancel_futures=True)
                 # A thing before the one that failed may not have begun.
-                if errors and isinstance(exc, futures.CancelledError):
-                    raise errors[0] from None
+                if failed and isinstance(exc, futures.CancelledError):
+                    raise failed[0] from None
                 raise
 
     def pause(self) -> None:
@@ -83,7 +83,7 @@ class Pool:
     ) -> _Result:
         """Call a function again while the object store is out of order."""
         return tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(store_errors.Unavailable),
+            retry=tenacity.retry_if_exception_type(errors.Unavailable),
             stop=tenacity.stop_after_attempt(_ATTEMPTS),
             wait=tenacity.wait_exponential(self._wait),
             reraise=True,

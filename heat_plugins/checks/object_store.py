@@ -16,10 +16,10 @@ from keystoneauth1 import session as ks_session
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
+from heat_plugins import errors
 from heat_plugins.checks import report
 from heat_plugins.clients import swift
 from heat_plugins.engine import hub
-from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.signals import signal_names
@@ -54,7 +54,7 @@ def temp_urls(way: store_module.Transport) -> upgradecheck.Result:
             _use(found, way, store, container)
         finally:
             _clean_up(found, store, container)
-    except errors.SignalError as exc:
+    except errors.ServiceError as exc:
         found.fail(
             f'{str(exc).rstrip(".")}. See "TEMP_URL_POLL" in the page on '
             'transports for what it needs, and [clients_swift] in heat.conf '
@@ -164,11 +164,11 @@ def _clean_up(
     found: report.Report, store: store_module.ObjectStore, container: str
 ) -> None:
     try:
-        with contextlib.suppress(errors.NotFound):
+        with contextlib.suppress(errors.NoObject):
             for entry in store.list_objects(container, ''):
                 store.delete_object(container, entry.name)
             store.delete_container(container)
-    except errors.SignalError as exc:
+    except errors.ServiceError as exc:
         found.warn(
             f'Container {container} of this check is left, and can be '
             f'deleted: {exc}.'

@@ -9,8 +9,8 @@ from urllib import parse
 from keystoneauth1 import session as ks_session
 
 from heat_plugins import bounds
+from heat_plugins import errors
 from heat_plugins.clients import rest
-from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.timeline import events
 
@@ -185,11 +185,19 @@ class Heat:
         self, method: str, path: str, kind: str, name: str, **more: Any
     ) -> Any:
         try:
+            # Heat may quote what it was given, so the answer to a POST is
+            # not passed on.
             return self._rest.call(
-                method, path, f'{kind} {name}'.strip(), **more
+                method,
+                path,
+                f'{kind} {name}'.strip(),
+                quote=method != 'POST',
+                **more,
             )
-        except rest.Failure as exc:
-            raise _translated(exc, method, f'{kind} {name}') from exc
+        except errors.NotFound as exc:
+            raise errors.NotFound(
+                f'Heat has no {kind} {name} in this project', exc.status
+            ) from exc
 
 
 def _resource(found: abc.Mapping[str, Any]) -> orchestration.Resource:
@@ -232,19 +240,6 @@ def _deployment(found: abc.Mapping[str, Any]) -> orchestration.Deployment:
         status=found.get('status'),
         reason=found.get('status_reason'),
     )
-
-
-def _translated(exc: rest.Failure, method: str, what: str) -> errors.RunError:
-    if exc.kind is rest.Kind.MISSING:
-        return errors.NotFound(f'Heat has no {what} in this project')
-    wrong = {
-        rest.Kind.DENIED: errors.Denied,
-        rest.Kind.UNAVAILABLE: errors.Unavailable,
-    }.get(exc.kind, errors.OrchestrationError)
-    # Heat may quote what it was given, so the answer to a POST is not
-    # passed on.
-    quoted = f': {exc.said}' if exc.said and method != 'POST' else ''
-    return wrong(f'{exc}{quoted}', exc.status)
 
 
 def _quoted(text: str) -> str:

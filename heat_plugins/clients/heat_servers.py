@@ -2,15 +2,15 @@
 """The servers of Heat's stacks over a Keystone session, for validations."""
 
 from collections import abc
+import contextlib
 from typing import Any
 from urllib import parse
 
 from keystoneauth1 import session as ks_session
 
+from heat_plugins import errors
 from heat_plugins.clients import heat
 from heat_plugins.clients import rest
-from heat_plugins.plans import errors
-from heat_plugins.runs import errors as run_errors
 from heat_plugins.runs import orchestration
 from heat_plugins.validations import inventory
 
@@ -88,18 +88,9 @@ class HeatServers:
         return dict(found['resource'].get('attributes') or {}) if found else {}
 
     def _get(self, path: str, what: str) -> Any:
-        try:
-            return self._rest.call('GET', path, what)
-        except rest.Failure as exc:
-            if exc.kind is rest.Kind.MISSING:
-                return None
-            kinds = {
-                rest.Kind.DENIED: run_errors.Denied,
-                rest.Kind.UNAVAILABLE: run_errors.Unavailable,
-            }
-            raise kinds.get(exc.kind, run_errors.OrchestrationError)(
-                str(exc), exc.status
-            ) from exc
+        with contextlib.suppress(errors.NotFound):
+            return self._rest.call('GET', path, what, quote=False)
+        return None
 
 
 def address(attributes: abc.Mapping[str, Any]) -> str:

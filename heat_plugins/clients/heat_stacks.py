@@ -4,14 +4,13 @@
 from collections import abc
 import contextlib
 import json
-from typing import Any, NoReturn
+from typing import Any
 from urllib import parse
 
 from keystoneauth1 import session as ks_session
 
-from heat_plugins.clients import failures
+from heat_plugins import errors
 from heat_plugins.clients import rest
-from heat_plugins.plans import errors
 from heat_plugins.plans.content import references
 from heat_plugins.plans.deploy import plan_stacks
 
@@ -185,8 +184,16 @@ class HeatStacks:
     def _call(self, method: str, path: str, what: str, **more: Any) -> Any:
         try:
             return self._rest.call(method, path, what, **more)
-        except rest.Failure as exc:
-            _fail(exc)
+        except errors.ServiceError as exc:
+            for words, option in _LIMITS.items():
+                if words in str(exc):
+                    raise errors.OverLimit(
+                        f'The plan exceeds a limit of this Heat: {exc} The '
+                        f'operator raises [DEFAULT] {option} in heat.conf',
+                        exc.status,
+                        option,
+                    ) from exc
+            raise
 
 
 def _body(
@@ -232,21 +239,6 @@ def _event(found: abc.Mapping[str, Any]) -> plan_stacks.Event:
 
 def _names(found: abc.Iterable[Any], key: str) -> list[str]:
     return [str(one[key]) for one in found]
-
-
-def _fail(exc: rest.Failure) -> NoReturn:
-    message = failures.message(exc)
-    for words, option in _LIMITS.items():
-        if words in message:
-            raise errors.OverLimit(
-                f'The plan exceeds a limit of this Heat: {message} The '
-                f'operator raises [DEFAULT] {option} in heat.conf',
-                exc.status,
-                option,
-            ) from exc
-    if exc.kind is rest.Kind.MISSING:
-        raise errors.NotFound(message) from exc
-    raise failures.error(exc) from exc
 
 
 def _path(stack: plan_stacks.Stack) -> str:

@@ -4,8 +4,8 @@
 from heat.common import config
 from heat.engine.clients import client_plugin
 
+from heat_plugins import errors
 from heat_plugins.clients import swift
-from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import store
 
 CLIENT_NAME = 'heat_plugins_swift'
@@ -36,11 +36,11 @@ class SwiftClientPlugin(client_plugin.ClientPlugin):
 
     def is_client_exception(self, ex: BaseException) -> bool:
         """Say whether it is one of the errors of `ObjectStore`."""
-        return isinstance(ex, errors.SignalError)
+        return isinstance(ex, errors.ServiceError)
 
     def is_not_found(self, ex: BaseException) -> bool:
         """Say whether there is no such container or object."""
-        return isinstance(ex, errors.NotFound)
+        return isinstance(ex, errors.NoObject)
 
     def is_conflict(self, ex: BaseException) -> bool:
         """Say whether a container is not empty, or somebody else's."""
@@ -48,4 +48,4 @@ class SwiftClientPlugin(client_plugin.ClientPlugin):
 
     def is_over_limit(self, ex: BaseException) -> bool:
         """Say whether it is a matter of size, quota or rate."""
-        return isinstance(ex, errors.StoreError) and ex.status in (413, 429)
+        return isinstance(ex, errors.ServiceError) and ex.status in (413, 429)

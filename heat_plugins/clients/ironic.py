@@ -7,11 +7,10 @@ from urllib import parse
 
 from keystoneauth1 import session as ks_session
 
-from heat_plugins.clients import failures
+from heat_plugins import errors
 from heat_plugins.clients import rest
 from heat_plugins.nodes import node
 from heat_plugins.nodes import node_protocols
-from heat_plugins.plans import errors
 
 # The first that keeps the inventory of an inspection (Ironic 21.4).
 _VERSION = '1.81'
@@ -118,8 +117,9 @@ class Baremetal:
             return self._rest.call(
                 method, f'{self._prefix()}{path}', what, json=body
             )
-        except rest.Failure as exc:
-            raise _error(exc) from exc
+        except errors.ServiceError as exc:
+            _judge(exc)
+            raise
 
     def _prefix(self) -> str:
         """Return what leads from the catalogue's address to the API."""
@@ -127,21 +127,18 @@ class Baremetal:
         return '' if endpoint.rstrip('/').endswith('/v1') else '/v1'
 
 
-def _error(exc: rest.Failure) -> errors.PlanError:
-    message = failures.message(exc)
-    if _WRONG_SCOPE in message:
+def _judge(exc: errors.ServiceError) -> None:
+    """Raise what Ironic means, where its status does not tell."""
+    said = str(exc)
+    if _WRONG_SCOPE in said:
         # Ironic 39 answers 500 then, not 403.
-        return errors.Denied(message, exc.status)
-    if exc.kind is rest.Kind.MISSING:
-        return errors.NotFound(message)
-    if exc.kind is rest.Kind.CONFLICT:
-        # It says so of what is locked, and of what is there already.
-        locked = 'locked' in message
-        return errors.Busy(message) if locked else errors.Exists(message)
+        raise errors.Denied(said, exc.status) from exc
+    if exc.status == 409 and 'locked' in said:
+        # It says 409 of what is there already, too.
+        raise errors.Locked(said, exc.status) from exc
     if exc.status == 406:
-        return errors.ServiceError(
+        raise errors.ServiceError(
             f'This Ironic is older than its API {_VERSION}', exc.status
-        )
-    if exc.kind is rest.Kind.REFUSED and (exc.status or 0) >= 400:
-        return errors.Refused(message)
-    return failures.error(exc)
+        ) from exc
+    if type(exc) is errors.ServiceError and (exc.status or 0) >= 400:
+        raise errors.Refused(said) from exc

@@ -12,19 +12,19 @@ from keystoneauth1 import exceptions
 from mistralclient.api import base
 
 from heat_plugins import bounds
-from heat_plugins.mistral import workflow_service
-
-Kind = workflow_service.Kind
+from heat_plugins import errors
 
 _BY_STATUS: Final = {
-    404: Kind.MISSING,
-    408: Kind.PASSING,
-    409: Kind.CONFLICT,
-    429: Kind.PASSING,
-    500: Kind.DOUBTFUL,
-    502: Kind.PASSING,
-    503: Kind.PASSING,
-    504: Kind.PASSING,
+    401: errors.Denied,
+    403: errors.Denied,
+    404: errors.NotFound,
+    408: errors.Unavailable,
+    409: errors.Conflict,
+    429: errors.Unavailable,
+    500: errors.Doubtful,
+    502: errors.Unavailable,
+    503: errors.Unavailable,
+    504: errors.Unavailable,
 }
 
 # What another service has told Mistral arrives as a 500 with this in it.
@@ -33,7 +33,7 @@ _INNER: Final = re.compile(r'\(HTTP (\d{3})\)')
 _NOISE: Final = re.compile(r' ?\(Request-ID: [^)]{0,100}\)')
 
 
-def judge(error: Exception) -> workflow_service.MistralError | None:
+def judge(error: Exception) -> errors.ServiceError | None:
     """Judge an error of a call; None for what is none of Mistral's.
 
     Its text is one line.
@@ -44,25 +44,21 @@ def judge(error: Exception) -> workflow_service.MistralError | None:
         return answered(error.http_status, error.message)
     said = _line(error)
     if isinstance(error, exceptions.SSLError):
-        return workflow_service.MistralError(
+        return errors.ServiceError(
             'Mistral cannot be trusted; see ca_file in [clients_mistral] of '
             f'heat.conf: {said}'
         )
     # Sockets raise their own where a connection breaks off in the middle.
     if isinstance(error, exceptions.ConnectionError | OSError):
-        return workflow_service.MistralError(
-            f'Mistral does not answer: {said}', Kind.PASSING
-        )
+        return errors.Unavailable(f'Mistral does not answer: {said}')
     if isinstance(error, exceptions.CatalogException):
-        return workflow_service.MistralError(
-            f'this cloud has no Mistral: {said}'
-        )
+        return errors.ServiceError(f'this cloud has no Mistral: {said}')
     if isinstance(error, exceptions.ClientException):
-        return workflow_service.MistralError(said)
+        return errors.ServiceError(said)
     return None
 
 
-def answered(status: Any, message: Any) -> workflow_service.MistralError:
+def answered(status: Any, message: Any) -> errors.ServiceError:
     """Judge an answer that is no success."""
     if isinstance(message, bytes):
         message = message[: 4 * bounds.TEXT].decode(errors='replace')
@@ -71,15 +67,14 @@ def answered(status: Any, message: Any) -> workflow_service.MistralError:
     if not text or text.startswith('<'):
         text = 'no reason given'
     status = int(status or 500)
-    kind = _BY_STATUS.get(status, Kind.REFUSED)
+    kind = _BY_STATUS.get(status, errors.ServiceError)
     inner = _INNER.search(text)
     if status == 500 and inner:
-        kind = _BY_STATUS.get(int(inner[1]), Kind.REFUSED)
-        if kind is Kind.MISSING:
-            kind = Kind.REFUSED
-    return workflow_service.MistralError(
-        f'Mistral answers {status}: {text}', kind
-    )
+        kind = _BY_STATUS.get(int(inner[1]), errors.ServiceError)
+        if kind is errors.NotFound:
+            # It is the other service that lacks something.
+            kind = errors.ServiceError
+    return kind(f'Mistral answers {status}: {text}', status)
 
 
 def _line(text: object) -> str:

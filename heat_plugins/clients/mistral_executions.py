@@ -11,11 +11,9 @@ import uuid
 
 from keystoneauth1 import session as ks_session
 
-from heat_plugins.clients import failures
+from heat_plugins import errors
 from heat_plugins.clients import rest
 from heat_plugins.mistral.executions import outcome
-from heat_plugins.plans import codes
-from heat_plugins.plans import errors
 from heat_plugins.plans.deploy import steps
 
 # Seconds between two looks at an action, at first and at most.
@@ -57,10 +55,10 @@ class Execution:
         said = self.output.get('error')
         return said if isinstance(said, dict) and said.get('message') else {}
 
-    def error(self) -> errors.PlanError:
+    def error(self) -> errors.Error:
         """Return the error that it has ended with."""
         if self.said:
-            return codes.error(self.said)
+            return errors.restore(self.said)
         return errors.ServiceError(
             f'Execution {self.id} of Mistral: {self.reason}'
         )
@@ -130,7 +128,7 @@ class Executions:
         transaction open; so it is asked how the action stands.
 
         :param description: stands in lists of executions.
-        :raises errors.PlanError: what the action itself says; see `codes`.
+        :raises errors.Error: what the action itself says; see `codes`.
         """
         found = self._begin_action(name, arguments, description)
         pause = _SOON
@@ -144,7 +142,7 @@ class Executions:
         if found['state'] == 'SUCCESS':
             return result
         if isinstance(result, dict) and 'code' in result:
-            raise codes.error(result)
+            raise errors.restore(result)
         raise errors.ServiceError(f'Action {name} has failed: {result}')
 
     def start_workflow(
@@ -235,10 +233,7 @@ class Executions:
         self, method: str, path: str, body: abc.Mapping[str, Any] | None = None
     ) -> abc.Mapping[str, Any]:
         what = 'an action' if 'action' in path else 'a workflow'
-        try:
-            found: abc.Mapping[str, Any] = self._rest.call(
-                method, path, f'an execution of {what}', json=body
-            )
-        except rest.Failure as exc:
-            raise failures.error(exc) from exc
+        found: abc.Mapping[str, Any] = self._rest.call(
+            method, path, f'an execution of {what}', json=body
+        )
         return found

@@ -8,10 +8,9 @@ from urllib import parse
 
 from keystoneauth1 import session as ks_session
 
-from heat_plugins.clients import failures
+from heat_plugins import errors
 from heat_plugins.clients import rest
 from heat_plugins.mistral.executions import outcome
-from heat_plugins.plans import errors
 from heat_plugins.plans import plan_protocols
 
 #: So many rows come in one answer.
@@ -99,13 +98,7 @@ class Registry:
 
     def _is_own(self, row: abc.Mapping[str, Any]) -> bool:
         # A list has the public ones of others as well.
-        return bool(row.get('project_id') == self._project())
-
-    def _project(self) -> str | None:
-        try:
-            return self._rest.project_id()
-        except rest.Failure as exc:
-            raise failures.error(exc) from exc
+        return bool(row.get('project_id') == self._rest.project_id())
 
     def _call(
         self,
@@ -120,10 +113,10 @@ class Registry:
         """
         try:
             found = self._rest.call(method, path, 'an environment', **more)
-        except rest.Failure as exc:
+        except errors.ServiceError as exc:
             if exc.status in expected:
                 return None
-            raise failures.error(exc) from exc
+            raise
         return {} if found is None else found
 
 

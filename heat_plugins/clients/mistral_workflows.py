@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import json
 from typing import Any, Final
 
+from heat_plugins import errors
 from heat_plugins.clients import mistral_errors
 from heat_plugins.mistral import workflow_service
 from heat_plugins.mistral.executions import outcome
@@ -72,9 +73,7 @@ class Workflows:
     def has_book(self, name: str) -> bool:
         try:
             _ask(self._client.workbooks.get, name, self._namespace)
-        except workflow_service.MistralError as error:
-            if error.kind is not workflow_service.Kind.MISSING:
-                raise
+        except errors.NotFound:
             return False
         return True
 

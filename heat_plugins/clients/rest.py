@@ -10,7 +10,6 @@ of requests, and with them the passwords of BMCs.
 
 from collections import abc
 import dataclasses
-import enum
 import json
 from typing import Any
 
@@ -19,6 +18,7 @@ from keystoneauth1 import exceptions
 from keystoneauth1 import session as ks_session
 
 from heat_plugins import bounds
+from heat_plugins import errors
 from heat_plugins.clients import keystone
 
 # Nobody waits longer than this for the first byte of an answer.
@@ -29,51 +29,14 @@ _TIMEOUT = 60.0
 _DEPTH = 200
 
 
-class Kind(enum.Enum):
-    """What an answer, or the lack of one, means to whoever has asked."""
-
-    #: There is no such thing, or not for this project.
-    MISSING = 'missing'
-    #: The catalogue has no such service.
-    ABSENT = 'absent'
-    #: Who asked may not do this, or Keystone gives no token.
-    DENIED = 'denied'
-    #: It is there already, or is being changed.
-    CONFLICT = 'conflict'
-    #: It may pass.
-    UNAVAILABLE = 'unavailable'
-    REFUSED = 'refused'
-
-
 _KINDS = {
-    401: Kind.DENIED,
-    403: Kind.DENIED,
-    404: Kind.MISSING,
-    408: Kind.UNAVAILABLE,
-    409: Kind.CONFLICT,
-    429: Kind.UNAVAILABLE,
+    401: errors.Denied,
+    403: errors.Denied,
+    404: errors.NotFound,
+    408: errors.Unavailable,
+    409: errors.Conflict,
+    429: errors.Unavailable,
 }
-
-
-class Failure(Exception):
-    """A call did not succeed.
-
-    :ivar status: the HTTP status; None where no answer came.
-    :ivar said: the service's own words, which may quote what it was given;
-        '' where it said none.
-    """
-
-    def __init__(
-        self,
-        kind: Kind,
-        message: str,
-        status: int | None = None,
-        said: str = '',
-    ) -> None:
-        super().__init__(message)
-        self.kind = kind
-        self.status = status
-        self.said = said
 
 
 def _of_heat(answer: Any) -> Any:
@@ -165,14 +128,17 @@ class Rest:
         *,
         timeout: float = _TIMEOUT,
         headers: abc.Mapping[str, str] | None = None,
+        quote: bool = True,
         **more: Any,
     ) -> Any:
         """Send a request; return what the JSON of the answer says.
 
         :param what: what is asked for, for messages.
+        :param quote: whether an error may hold the service's own words, which
+            may quote what it was given.
         :param more: as `requests` takes them.
         :returns: None if the answer is empty.
-        :raises Failure: it did not succeed.
+        :raises errors.ServiceError: it did not succeed.
         """
         try:
             answer = self._adapter.request(
@@ -190,26 +156,25 @@ class Rest:
         name = self._service.name
         status = int(answer.status_code)
         if status >= 300:
-            kind = _KINDS.get(status, Kind.REFUSED)
-            raise Failure(
-                Kind.UNAVAILABLE if status >= 500 else kind,
-                f'{name} answered {status} to {method} of {what}'.rstrip(),
-                status,
-                self._said(answer),
+            kind = _KINDS.get(status, errors.ServiceError)
+            if status >= 500:
+                kind = errors.Unavailable
+            message = (
+                f'{name} answered {status} to {method} of {what}'.rstrip()
             )
+            said = self._said(answer) if quote else ''
+            raise kind(f'{message}: {said}' if said else message, status)
         if not answer.content:
             return None
         try:
             return bounds.read_json(answer.content, depth=_DEPTH)
         except bounds.TooDeep as exc:
-            raise Failure(
-                Kind.REFUSED,
+            raise errors.ServiceError(
                 f'{name} answered {method} of {what}, and {exc}',
                 status,
             ) from exc
         except ValueError as exc:
-            raise Failure(
-                Kind.REFUSED,
+            raise errors.ServiceError(
                 f'{name} answered {method} of {what} with what is not JSON',
                 status,
             ) from exc
@@ -217,7 +182,7 @@ class Rest:
     def endpoint(self) -> str:
         """Return the service's address; '' if the catalogue has none.
 
-        :raises Failure: there is no catalogue to be had.
+        :raises errors.ServiceError: there is no catalogue to be had.
         """
         try:
             return str(self._adapter.get_endpoint() or '')
@@ -229,7 +194,7 @@ class Rest:
     def project_id(self) -> str | None:
         """Return the id of the project that the session is for.
 
-        :raises Failure: Keystone does not say.
+        :raises errors.ServiceError: Keystone does not say.
         """
         try:
             found: str | None = self._adapter.get_project_id()
@@ -239,26 +204,27 @@ class Rest:
 
     def _said(self, answer: Any) -> str:
         try:
-            return bounds.cut(str(self._service.words(answer.json())))
+            words = self._service.words(answer.json())
+            return ' '.join(bounds.cut(str(words)).split())
         except (ValueError, KeyError, TypeError, RecursionError):
             return ''
 
-    def _unanswered(self, exc: exceptions.ClientException) -> Failure:
+    def _unanswered(
+        self, exc: exceptions.ClientException
+    ) -> errors.ServiceError:
         """Say what a failure of the session means to us."""
         reason = type(exc).__name__
         service = self._service
         if isinstance(exc, exceptions.EndpointNotFound):
-            return Failure(
-                Kind.ABSENT,
+            return errors.ServiceError(
                 f'The catalogue has no {service.name} (service type '
-                f'"{service.type}") in this region. {service.remedy}',
+                f'"{service.type}") in this region. {service.remedy}'
             )
         if isinstance(exc, keystone.REFUSALS):
-            return Failure(
-                Kind.DENIED,
+            return errors.Denied(
                 'Keystone gives no token for these credentials, to ask '
-                f'{service.name} with: {reason}',
+                f'{service.name} with: {reason}'
             )
-        return Failure(
-            Kind.UNAVAILABLE, f'{service.name} cannot be reached: {reason}'
+        return errors.Unavailable(
+            f'{service.name} cannot be reached: {reason}'
         )

@@ -15,8 +15,8 @@ from keystoneauth1 import session as ks_session
 import requests
 import urllib3
 
+from heat_plugins import errors
 from heat_plugins.clients import keystone
-from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import store
 
 SERVICE_TYPE = 'object-store'
@@ -146,7 +146,7 @@ def _no_endpoint() -> errors.TempURLUnusable:
 
 def _translated(
     exc: exceptions.ClientException, whom: str
-) -> errors.SignalError:
+) -> errors.ServiceError:
     """Say what a failure of the session means to us.
 
     :param whom: it was to reach.

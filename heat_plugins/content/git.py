@@ -9,9 +9,9 @@ import tempfile
 from typing import IO
 from urllib import parse
 
+from heat_plugins import errors
 from heat_plugins.content import sources
 from heat_plugins.content import tarballs
-from heat_plugins.plans import errors
 
 # git runs programs for some others, such as "ext::".
 _PROTOCOLS = 'https:ssh'

@@ -11,7 +11,7 @@ import os
 import pathlib
 import stat
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.content import storage
 from heat_plugins.plans.content import texts
 

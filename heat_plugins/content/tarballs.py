@@ -12,8 +12,8 @@ import tarfile
 from typing import IO, Any, BinaryIO
 import zlib
 
+from heat_plugins import errors
 from heat_plugins.content import sources
-from heat_plugins.plans import errors
 from heat_plugins.plans.content import texts
 
 _COMPRESSED: abc.Mapping[bytes, abc.Callable[[Any], Any]] = {

@@ -65,7 +65,7 @@ class Signals(Protocol):
     def fetch(self, name: str, limit: int) -> bytes:
         """Fetch a signal of at most so many bytes.
 
-        :raises errors.SignalError: as `store.ObjectStore.get_object`.
+        :raises errors.ServiceError: as `store.ObjectStore.get_object`.
         """
 
     def discard(self, name: str) -> None:

@@ -12,9 +12,9 @@ from typing import TypeVar
 
 from heat.objects import stack as stack_objects
 
+from heat_plugins import errors
 from heat_plugins.clients import heat_swift
 from heat_plugins.engine import heat_types
-from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import store as store_module
 
 T = TypeVar('T')
@@ -89,7 +89,7 @@ class Account:
         self.adopt(stack)
         try:
             return self._try(do)
-        except errors.SignalError:
+        except errors.ServiceError:
             if self._trusted or not self._proven:
                 raise
         self.adopt(stack)
@@ -98,7 +98,7 @@ class Account:
     def _try(self, do: abc.Callable[[], T]) -> T:
         try:
             result = do()
-        except errors.SignalError as exc:
+        except errors.ServiceError as exc:
             if errors.Denied in (type(exc), type(exc.__cause__)):
                 self._trusted = False
             raise

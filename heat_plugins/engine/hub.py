@@ -23,13 +23,13 @@ from oslo_config import cfg
 from oslo_db import exception as db_exception
 
 from heat_plugins import config
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.engine import account
 from heat_plugins.engine import cancellation
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import rows
 from heat_plugins.objectstore import cleaning
-from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import probes
 from heat_plugins.objectstore import sharing
@@ -140,7 +140,7 @@ class Hub(account.Account):
         self._signer_attempt: sharing.Attempt[keys.Signer] = sharing.Attempt()
         # When the container was last seen.
         self._seen_at = 0.0
-        self._refusal: errors.SignalError | None = None
+        self._refusal: errors.ServiceError | None = None
         self._refused_at = 0.0
         # Signals that were taken.
         self._bin = cleaning.Bin()
@@ -190,7 +190,7 @@ class Hub(account.Account):
             self._try(
                 lambda: cleaning.delete(self.store, self.container, taken)
             )
-        except errors.SignalError as exc:
+        except errors.ServiceError as exc:
             LOG.info(
                 'Signals %(names)s were taken, and may stay in container '
                 '%(container)s until their deployments are deleted: %(error)s',
@@ -206,7 +206,7 @@ class Hub(account.Account):
 
         :param certain: whether to look if the container is still there. For
             as long as no deployment has a URL to it, any engine may drop it.
-        :raises errors.SignalError: as `keys.KeyKeeper.ensure`.
+        :raises errors.ServiceError: as `keys.KeyKeeper.ensure`.
         """
         with self._lock:
             signer = self._signer
@@ -259,7 +259,7 @@ class Hub(account.Account):
             self._signer_attempt = sharing.Attempt()
 
     @property
-    def refusal(self) -> errors.SignalError | None:
+    def refusal(self) -> errors.ServiceError | None:
         """Why there were no TempURLs to be had a short while ago, if so."""
         refusal = self._refusal
         if refusal is None:
@@ -293,7 +293,7 @@ class Hub(account.Account):
         """List the signals; a container that is gone is made again."""
         try:
             found = self._try(lambda: self._poller.poll(self.store, wanted))
-        except errors.NotFound:
+        except errors.NoObject:
             self._forget_signer()
             self.signer()
             LOG.warning(
@@ -368,7 +368,7 @@ class Hub(account.Account):
         """Delete the container if it is there, and nothing in it."""
         try:
             self.store.delete_container(self.container)
-        except (errors.NotFound, errors.Conflict):
+        except (errors.NoObject, errors.Conflict):
             return
         self._forget_signer()
 

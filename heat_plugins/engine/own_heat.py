@@ -17,8 +17,8 @@ from heat.rpc import api as rpc_api
 from oslo_db import exception as db_exception
 import oslo_messaging
 
+from heat_plugins import errors
 from heat_plugins.engine import heat_types
-from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 
 
@@ -162,8 +162,8 @@ def _translated(what: str) -> abc.Iterator[None]:
         ) from exc
     except exception.RequestLimitExceeded as exc:
         # That is ours, and says what to do.
-        raise errors.OrchestrationError(str(exc)) from exc
+        raise errors.ServiceError(str(exc)) from exc
     except exception.HeatException as exc:
-        raise errors.OrchestrationError(
+        raise errors.ServiceError(
             f'Heat cannot {what}: {type(exc).__name__}'
         ) from exc

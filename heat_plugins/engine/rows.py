@@ -21,8 +21,8 @@ from oslo_utils import timeutils
 import sqlalchemy
 from sqlalchemy import orm
 
+from heat_plugins import errors
 from heat_plugins.engine import heat_types
-from heat_plugins.objectstore import errors
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
 

@@ -3,11 +3,11 @@
 
 from oslo_config import cfg
 
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import own_heat
-from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs.records import ledger
 from heat_plugins.runs.records import orphans
@@ -62,7 +62,7 @@ def withdraw(
 
     :param deployment: a resource of the stack that they belong to.
     :param of: the id of a deployment; None for all runs of the container.
-    :raises errors.SignalError: the object store did not answer.
+    :raises errors.ServiceError: the object store did not answer.
     """
     root_stack_id = container.removeprefix(signal_names.container(''))
     found = records.Records(store, root_stack_id)
@@ -75,7 +75,7 @@ def withdraw(
             prefix,
             server=lambda: deployment.properties[deployment.SERVER],
         )
-    except errors.SignalError:
+    except errors.ServiceError:
         raise
     except Exception:
         # A stack has to go all the same.

@@ -3,36 +3,9 @@
 
 from collections.abc import Collection, Iterable, Mapping
 import dataclasses
-import enum
 from typing import Any, Protocol
 
 from heat_plugins.mistral.executions import outcome
-
-
-class Kind(enum.Enum):
-    """How to go on after an error."""
-
-    #: The same request may succeed in a moment. Whether this one was
-    #: carried out is not known.
-    PASSING = 'passing'
-    #: As above, but not for long: often it is a defect.
-    DOUBTFUL = 'doubtful'
-    MISSING = 'missing'
-    CONFLICT = 'conflict'
-    REFUSED = 'refused'
-
-
-class MistralError(Exception):
-    """Mistral did not do what it was asked for; the message says why."""
-
-    def __init__(self, message: str, kind: Kind = Kind.REFUSED) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-    @property
-    def passing(self) -> bool:
-        """Say whether the same request may succeed later on."""
-        return self.kind in (Kind.PASSING, Kind.DOUBTFUL)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,7 +39,7 @@ class Begun:
 class Service(Protocol):
     """Mistral, in one namespace of workflows of one project.
 
-    Every method may raise :class:`MistralError`.
+    Every method may raise an `errors.ServiceError`.
     """
 
     def refusal(self, text: str, workbook: bool) -> str | None:

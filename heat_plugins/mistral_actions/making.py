@@ -11,11 +11,8 @@ from typing import Any
 
 from mistral_lib import actions
 
+from heat_plugins import errors
 from heat_plugins.mistral_actions import results
-from heat_plugins.objectstore import errors as store_errors
-from heat_plugins.plans import codes
-from heat_plugins.plans import errors as plan_errors
-from heat_plugins.runs import errors as run_errors
 
 # A field of a docstring, with the lines that go on with it.
 _RAISES = re.compile(r'^:raises .*\n?(?:[ ]+.*\n?)*', re.MULTILINE)
@@ -37,11 +34,7 @@ class _Action(actions.Action):  # type: ignore[misc]
     def run(self, context: Any) -> Any:
         try:
             return self._call(context, self._operation, dict(vars(self)))
-        except (
-            plan_errors.PlanError,
-            run_errors.RunError,
-            store_errors.SignalError,
-        ) as exc:
+        except errors.Error as exc:
             return actions.Result(error=self._report(exc))
         except Exception as exc:
             return actions.Result(error=results.unexpected(self, context, exc))
@@ -56,7 +49,7 @@ class Maker:
     """
 
     def __init__(
-        self, module: str, call: Call, report: Report = codes.report
+        self, module: str, call: Call, report: Report = errors.report
     ) -> None:
         self._shared = {
             '__module__': module,

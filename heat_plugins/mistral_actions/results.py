@@ -3,28 +3,13 @@
 
 from typing import Any
 
+from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.objectstore import errors as store_errors
-from heat_plugins.runs import errors
 
 LOG = foreign.logger(__name__)
 
 # Seconds until the next try where Heat or the object store is out of order.
 _OUT_OF_ORDER = 60
-
-_CODES = (
-    (errors.AlreadyRunning, 'already-running'),
-    (errors.Refused, 'refused'),
-    (errors.NotFound, 'not-found'),
-    (errors.Ended, 'ended'),
-    (errors.Unreadable, 'unreadable'),
-    (errors.Denied, 'denied'),
-    (errors.Unavailable, 'unavailable'),
-    (store_errors.NotFound, 'not-found'),
-    (store_errors.Denied, 'denied'),
-    (store_errors.Unavailable, 'unavailable'),
-    (store_errors.TempURLUnusable, 'no-temp-url'),
-)
 
 
 def error(exc: Exception) -> dict[str, Any]:
@@ -32,10 +17,7 @@ def error(exc: Exception) -> dict[str, Any]:
 
     Its ``next_look``: seconds after which it may have passed; 0 if not.
     """
-    code = next(
-        (code for kind, code in _CODES if isinstance(exc, kind)), 'error'
-    )
-    return _error(code, str(exc))
+    return _timed(errors.report(exc))
 
 
 def unexpected(action: Any, context: Any, exc: Exception) -> dict[str, Any]:
@@ -54,14 +36,15 @@ def unexpected(action: Any, context: Any, exc: Exception) -> dict[str, Any]:
         },
         exc_info=exc,
     )
-    return _error(
-        'error', f"{type(exc).__name__}; the executor's log says where"
+    return _timed(
+        errors.report(
+            errors.Error(
+                f"{type(exc).__name__}; the executor's log says where"
+            )
+        )
     )
 
 
-def _error(code: str, message: str) -> dict[str, Any]:
-    return {
-        'code': code,
-        'message': foreign.block(message),
-        'next_look': _OUT_OF_ORDER if code == 'unavailable' else 0,
-    }
+def _timed(found: dict[str, Any]) -> dict[str, Any]:
+    passing = found['code'] == errors.Unavailable.code
+    return {**found, 'next_look': _OUT_OF_ORDER if passing else 0}

@@ -22,8 +22,8 @@ from keystoneauth1 import token_endpoint
 from keystoneauth1.identity import access as access_plugin
 from oslo_config import cfg
 
+from heat_plugins import errors
 from heat_plugins.clients import keystone
-from heat_plugins.runs import errors
 
 CONF = cfg.CONF
 

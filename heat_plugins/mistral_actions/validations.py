@@ -15,6 +15,7 @@ from typing import Any
 from oslo_config import cfg
 
 from heat_plugins import config
+from heat_plugins import errors
 from heat_plugins.clients import heat_servers
 from heat_plugins.clients import heat_stacks
 from heat_plugins.clients import mistral_executions
@@ -22,7 +23,6 @@ from heat_plugins.clients import mistral_registry
 from heat_plugins.mistral_actions import making
 from heat_plugins.mistral_actions import plans
 from heat_plugins.mistral_actions import sessions
-from heat_plugins.plans import errors
 from heat_plugins.plans import plan_service
 from heat_plugins.validations import validation_operations
 
@@ -73,10 +73,8 @@ def _abandoned(context: Any) -> abc.Callable[[], bool]:
     def ended() -> bool:
         try:
             return executions.execution(execution_id).ended
-        except errors.ServiceError as exc:
-            if exc.status == 404:
-                return True
-            raise
+        except errors.NotFound:
+            return True
 
     return ended
 

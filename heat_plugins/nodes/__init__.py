@@ -3,5 +3,5 @@
 
 All that is known of a node is in Ironic, so what was broken off can be done
 again. `operations.Operations` is the door; what goes wrong is told by
-`heat_plugins.plans.errors`.
+`heat_plugins.errors`.
 """

@@ -12,10 +12,10 @@ import enum
 import time
 from typing import Any
 
+from heat_plugins import errors
 from heat_plugins.nodes import moves
 from heat_plugins.nodes import node
 from heat_plugins.nodes import node_protocols
-from heat_plugins.plans import errors
 
 #: The most nodes on their way at a time: what DHCP and TFTP bear.
 CONCURRENCY = 20
@@ -218,7 +218,7 @@ class Escort:
     ) -> Member:
         try:
             self._baremetal.set_state(member.uuid, move.verb)
-        except (errors.Busy, errors.Unavailable) as exc:
+        except (errors.Locked, errors.Unavailable) as exc:
             # Also its turn ends some time.
             member = dataclasses.replace(
                 member,
@@ -228,7 +228,7 @@ class Escort:
             if self._clock() < member.until:
                 return member
             return _ended(member, Phase.TIMED_OUT, str(exc))
-        except errors.PlanError as exc:
+        except errors.Error as exc:
             return _ended(member, Phase.FAILED, str(exc))
         return self._begun(member, convoy)
 
@@ -245,7 +245,7 @@ class Escort:
             return
         try:
             self._baremetal.set_state(found.uuid, 'abort')
-        except (errors.Busy, errors.Refused, errors.Unavailable):
+        except (errors.Conflict, errors.Refused, errors.Unavailable):
             # It has gone on by itself, or will come to its own time limit.
             return
 

@@ -4,8 +4,8 @@
 from typing import Any
 
 from heat_plugins import bounds
+from heat_plugins import errors
 from heat_plugins import yaml_reading
-from heat_plugins.plans import errors
 
 _NULL = 'tag:yaml.org,2002:null'
 _BOOL = 'tag:yaml.org,2002:bool'

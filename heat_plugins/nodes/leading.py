@@ -5,8 +5,8 @@ from collections import abc
 import time
 from typing import Any
 
+from heat_plugins import errors
 from heat_plugins.nodes import node_operations
-from heat_plugins.plans import errors
 
 Report = dict[str, Any]
 

@@ -6,9 +6,9 @@ import dataclasses
 from typing import Final
 import uuid as uuids
 
+from heat_plugins import errors
 from heat_plugins.nodes import addresses
 from heat_plugins.nodes import node
-from heat_plugins.plans import errors
 
 _NAMESPACE: Final = uuids.UUID('6f1d5ad5-3f0e-5a52-9a70-0cbb7f5e8a11')
 

@@ -3,7 +3,7 @@
 
 Commands call this directly, or let Mistral's actions call it; so both ways
 have one result. Each method takes and returns what JSON can say, and raises
-`heat_plugins.plans.errors.PlanError`.
+`heat_plugins.errors.Error`.
 """
 
 from collections import abc
@@ -11,6 +11,7 @@ import dataclasses
 import time
 from typing import Any
 
+from heat_plugins import errors
 from heat_plugins import pool as pools
 from heat_plugins.nodes import convoy as convoys
 from heat_plugins.nodes import introspection_summary as inventories
@@ -21,7 +22,6 @@ from heat_plugins.nodes import node_reading
 from heat_plugins.nodes import registering
 from heat_plugins.objectstore import parcels
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.plans import errors
 
 Report = dict[str, Any]
 Reports = list[Report]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The way out of nodes: Ironic.
 
-Each method may raise `errors.Denied`, `errors.Unavailable`, `errors.Busy`
-(Ironic has locked the node for now) or another `errors.PlanError`. The real
+Each method may raise `errors.Denied`, `errors.Unavailable`, `errors.Locked`
+(Ironic has locked the node for now) or another `errors.Error`. The real
 one is `heat_plugins.clients.ironic`, the strict fake in
 ``tests/unit/nodes/fake_ironic.py``.
 """
@@ -37,7 +37,7 @@ class Baremetal(Protocol):
     def create_node(self, fields: abc.Mapping[str, Any]) -> None:
         """Create a node.
 
-        :raises errors.Exists: its uuid or name is taken.
+        :raises errors.Conflict: its uuid or name is taken.
         """
 
     def update_node(
@@ -55,7 +55,7 @@ class Baremetal(Protocol):
     def create_port(self, uuid: str, fields: abc.Mapping[str, Any]) -> None:
         """Give a node a network card.
 
-        :raises errors.Exists: its address is taken.
+        :raises errors.Conflict: its address is taken.
         """
 
     def set_state(self, uuid: str, verb: str) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 import uuid as uuids
 
 from heat_plugins import bounds
+from heat_plugins import errors
 from heat_plugins.nodes import addresses
 from heat_plugins.nodes import drivers
 from heat_plugins.nodes import node
-from heat_plugins.plans import errors
 
 _NUMBERS = {'cpu': 'cpus', 'memory': 'memory_mb', 'disk': 'local_gb'}
 

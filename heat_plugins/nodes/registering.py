@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import tenacity
 
+from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins import pool as pools
 from heat_plugins.nodes import changes
@@ -19,7 +20,6 @@ from heat_plugins.nodes import matching
 from heat_plugins.nodes import moves
 from heat_plugins.nodes import node
 from heat_plugins.nodes import node_protocols
-from heat_plugins.plans import errors
 
 _Result = TypeVar('_Result')
 
@@ -139,7 +139,7 @@ class Registrar:
             return task.result
         try:
             self._apply(task.change)
-        except errors.PlanError as exc:
+        except errors.Error as exc:
             # Ironic quotes what it refuses.
             reason = masking.Mask(task.wanted.secrets).text(str(exc))
             return dataclasses.replace(
@@ -164,7 +164,7 @@ class Registrar:
     def _create(self, fields: abc.Mapping[str, object]) -> None:
         try:
             self._insist(lambda: self._baremetal.create_node(fields))
-        except errors.Exists:
+        except errors.Conflict:
             # It may have come through, and its answer not.
             states = self._insist(self._baremetal.states)
             if fields['uuid'] not in {one.uuid for one in states}:
@@ -175,7 +175,7 @@ class Registrar:
     ) -> None:
         try:
             self._insist(lambda: self._baremetal.create_port(uuid, fields))
-        except errors.Exists:
+        except errors.Conflict:
             ports = self._insist(self._baremetal.ports)
             mine = node.Port(node=uuid, address=str(fields['address']))
             if mine not in ports:
@@ -201,7 +201,7 @@ class Registrar:
             self._insist(lambda: self._baremetal.delete_node(found.uuid))
         except errors.NotFound:
             return result
-        except errors.PlanError as exc:
+        except errors.Error as exc:
             return dataclasses.replace(
                 result, action=Action.FAILED, reason=str(exc)
             )
@@ -211,7 +211,7 @@ class Registrar:
         """Call again while a node is locked, or Ironic out of order."""
         return tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(
-                (errors.Busy, errors.Unavailable)
+                (errors.Locked, errors.Unavailable)
             ),
             stop=tenacity.stop_after_attempt(_ATTEMPTS),
             wait=tenacity.wait_random_exponential(self._wait),

@@ -25,7 +25,7 @@ from typing import Protocol
 from urllib import parse
 import uuid
 
-from heat_plugins.objectstore import errors
+from heat_plugins import errors
 from heat_plugins.objectstore import store as store_module
 
 #: Seconds from a candidate's listing within which it takes the thing.
@@ -150,7 +150,7 @@ def create(
 
     :param now: seconds since the epoch; all candidates compare it.
     :returns: whether it was written.
-    :raises errors.NotFound: there is no such container.
+    :raises errors.NoObject: there is no such container.
     :raises errors.Unavailable: the store answers too slowly to tell.
     """
     contest = _Creation(store, container, name, body, now())
@@ -166,7 +166,7 @@ def create(
         )
     # The object is there; the announcement of a candidate that has ended
     # stands in nobody's way for long.
-    with contextlib.suppress(errors.StoreError):
+    with contextlib.suppress(errors.ServiceError):
         contest.withdraw(contest.ours)
     return True
 

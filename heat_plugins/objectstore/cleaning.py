@@ -6,7 +6,7 @@ import itertools
 import threading
 import time
 
-from heat_plugins.objectstore import errors
+from heat_plugins import errors
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import store as store_module
 
@@ -29,7 +29,7 @@ def everything(
     """
     try:
         found = store.list_objects(container, prefix)
-    except errors.NotFound:
+    except errors.NoObject:
         return ()
     return [entry.name for entry in found]
 
@@ -41,7 +41,7 @@ def delete(
 ) -> None:
     """Delete objects, many with one request where the store can.
 
-    :raises errors.StoreError: not all of them could be.
+    :raises errors.ServiceError: not all of them could be.
     """
     rest = list(objects)
     known = keys.KeyKeeper.known(store.cluster_url)
@@ -63,7 +63,7 @@ def _delete_together(
         chunk = objects[start : start + size]
         try:
             remaining += store.delete_at_once(container, chunk)
-        except errors.StoreError:
+        except errors.ServiceError:
             # Each by itself will tell what is the matter.
             remaining += chunk
     return remaining
@@ -88,7 +88,7 @@ def drop(store: store_module.ObjectStore, container: str) -> None:
             ]
             delete(store, container, there)
             store.delete_container(container)
-        except errors.NotFound:
+        except errors.NoObject:
             return
         except errors.Conflict:
             if attempt + 1 == _DROP_ATTEMPTS:

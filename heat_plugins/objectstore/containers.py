@@ -25,7 +25,7 @@ class Own:
     def name(self) -> str:
         """The container's name; the container may not be there.
 
-        :raises heat_plugins.objectstore.errors.SignalError: the object store
+        :raises heat_plugins.errors.ServiceError: the object store
             does not tell which containers the project has.
         """
         project_id = self._store.project_id

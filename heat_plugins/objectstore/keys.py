@@ -15,7 +15,7 @@ import secrets
 import time
 from typing import Any
 
-from heat_plugins.objectstore import errors
+from heat_plugins import errors
 from heat_plugins.objectstore import sharing
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.objectstore import tempurl
@@ -119,7 +119,7 @@ def withdraw(store: store_module.ObjectStore, container: str) -> None:
 
 def _refusal(
     exc: errors.Denied, passing: type[errors.Unavailable]
-) -> errors.SignalError:
+) -> errors.ServiceError:
     """Return what it means that the owner of a stack is not let in.
 
     :param passing: what it is if it may pass.
@@ -189,7 +189,7 @@ class KeyKeeper:
             nothing.
         :raises errors.Unavailable: it takes none any more, or it fails
             otherwise in a way that may pass.
-        :raises errors.StoreError: it failed otherwise.
+        :raises errors.ServiceError: it failed otherwise.
         """
         try:
             there = self._look(container)
@@ -219,7 +219,7 @@ class KeyKeeper:
         """Return the headers of a container; None if there is none."""
         try:
             return self._store.head_container(container)
-        except errors.NotFound:
+        except errors.NoObject:
             return None
 
     def _ensure_container(

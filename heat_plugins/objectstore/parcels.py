@@ -18,10 +18,10 @@ from typing import Any, Final
 import uuid
 
 from heat_plugins import bounds
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import pool as pools
 from heat_plugins.objectstore import containers
-from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans.content import storage
 
@@ -130,5 +130,5 @@ def opened(store: store_module.ObjectStore, value: Any) -> abc.Iterator[Any]:
     finally:
         if found is not value and value['container'].startswith(UPLOADS):
             # Else it goes after a day.
-            with contextlib.suppress(errors.StoreError):
+            with contextlib.suppress(errors.ServiceError):
                 store.delete_object(value['container'], value['object'])

@@ -10,7 +10,7 @@ import dataclasses
 import threading
 import time
 
-from heat_plugins.objectstore import errors
+from heat_plugins import errors
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import store as store_module
 
@@ -69,7 +69,7 @@ def _probe(
         return store.probe(signer.probe_url()) or signer.key in (
             keys.account_keys(store)
         )
-    except errors.SignalError:
+    except errors.ServiceError:
         return before
 
 

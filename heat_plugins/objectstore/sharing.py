@@ -6,7 +6,7 @@ from concurrent import futures
 import threading
 from typing import Generic, TypeVar
 
-from heat_plugins.objectstore import errors
+from heat_plugins import errors
 
 T = TypeVar('T')
 

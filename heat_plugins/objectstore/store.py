@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from urllib import parse
 
 from heat_plugins import bounds
-from heat_plugins.objectstore import errors
+from heat_plugins import errors
 
 # The most entries that one listing request asks for. Swift refuses more than
 # its container_listing_limit (10000 by default); Ceph's gateway gives fewer
@@ -284,7 +284,7 @@ class ObjectStore:
         """Fetch an object, and never more than `limit` bytes of it.
 
         :raises errors.BadSignal: it is larger.
-        :raises errors.NotFound: it is not there.
+        :raises errors.NoObject: it is not there.
         """
         # Whoever may PUT an object may make it a manifest that names others
         # in the account; we want what was PUT, not what it points to.
@@ -306,7 +306,7 @@ class ObjectStore:
         """Write an object, over one that is there.
 
         :param lifetime: seconds after which the store deletes it itself.
-        :raises errors.NotFound: there is no such container.
+        :raises errors.NoObject: there is no such container.
         """
         headers = {}
         if lifetime is not None:
@@ -317,7 +317,7 @@ class ObjectStore:
         """Say whether there is an object of a name."""
         try:
             self._call('HEAD', container, name)
-        except errors.NotFound:
+        except errors.NoObject:
             return False
         return True
 
@@ -332,7 +332,7 @@ class ObjectStore:
 
     def delete_object(self, container: str, name: str) -> None:
         """Delete an object, if it is there."""
-        with contextlib.suppress(errors.NotFound):
+        with contextlib.suppress(errors.NoObject):
             self._call('DELETE', container, name)
 
     def delete_at_once(
@@ -414,17 +414,17 @@ class ObjectStore:
 
     def _error(
         self, method: str, what: str, response: Response
-    ) -> errors.StoreError:
-        kinds: dict[int, type[errors.StoreError]] = {
+    ) -> errors.ServiceError:
+        kinds: dict[int, type[errors.ServiceError]] = {
             401: errors.Denied,
             403: errors.Denied,
-            404: errors.NotFound,
+            404: errors.NoObject,
             408: errors.Unavailable,
             409: errors.Conflict,
             429: errors.Unavailable,
             498: errors.Unavailable,
         }
-        kind = errors.StoreError
+        kind = errors.ServiceError
         if response.status >= 500:
             kind = errors.Unavailable
         kind = kinds.get(response.status, kind)

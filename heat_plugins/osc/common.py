@@ -15,15 +15,13 @@ from cliff import columns
 from osc_lib import exceptions
 from osc_lib.command import command
 
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import yaml_reading
 from heat_plugins.clients import heat
 from heat_plugins.clients import swift
-from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.osc import progress
-from heat_plugins.plans import errors as plan_errors
-from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service as services
 from heat_plugins.timeline import events
@@ -125,11 +123,7 @@ class Report(command.Lister):
         try:
             with self.progress, foreign.errors():
                 return super().run(parsed_args) or self.exit_code
-        except (
-            errors.RunError,
-            plan_errors.PlanError,
-            store_errors.SignalError,
-        ) as exc:
+        except errors.Error as exc:
             raise exceptions.CommandError(str(exc)) from exc
 
     @staticmethod

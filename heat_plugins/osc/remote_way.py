@@ -8,17 +8,16 @@ import json
 import time
 from typing import Any
 
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import pool
 from heat_plugins.clients import mistral_executions
 from heat_plugins.content import sources
 from heat_plugins.content import tarballs
 from heat_plugins.nodes import leading
-from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import parcels
 from heat_plugins.osc import local_way
 from heat_plugins.osc import progress
-from heat_plugins.plans import errors
 from heat_plugins.plans.deploy import attending
 from heat_plugins.validations import validation_ledger
 
@@ -87,7 +86,7 @@ class Remote(local_way.Local):
     ) -> None:
         """Deploy a plan.
 
-        :raises errors.PlanError: what the workflow says, with its execution.
+        :raises errors.Error: what the workflow says, with its execution.
         """
         stacks = self.plans.stacks
         before = stacks.find(plan)
@@ -136,7 +135,7 @@ class Remote(local_way.Local):
         """Return how many objects the container of a plan has."""
         try:
             headers = self.store.head_container(plan)
-        except store_errors.SignalError:
+        except errors.ServiceError:
             return 0
         return int(headers.get('x-container-object-count', 0))
 
@@ -243,9 +242,7 @@ class Remote(local_way.Local):
         """Follow a run of validations; return it."""
 
         def tell() -> bool:
-            with contextlib.suppress(
-                store_errors.Unavailable, errors.NotFound
-            ):
+            with contextlib.suppress(errors.Unavailable, errors.NotFound):
                 show.changed(self.validations.result(run_id))
                 return not wait
             return False
@@ -282,7 +279,7 @@ class Remote(local_way.Local):
     ) -> mistral_executions.Execution:
         """Run a workflow to its end.
 
-        :raises errors.PlanError: it did not succeed.
+        :raises errors.Error: it did not succeed.
         """
         found = self._follow(self._start(workflow, arguments), tell)
         if not found.success:
@@ -303,7 +300,7 @@ class Remote(local_way.Local):
                     ),
                     place['object'],
                 )
-            except store_errors.SignalError as exc:
+            except errors.ServiceError as exc:
                 # The work is done; the store deletes it in its time.
                 LOG.warning(
                     'Object %s of container %s could not be deleted: %s',

@@ -4,11 +4,9 @@
 They call the same operations of the core, and have the same results.
 """
 
-from collections import abc
 from typing import Any
 
 from heat_plugins import foreign
-from heat_plugins.clients import failures
 from heat_plugins.clients import heat_servers
 from heat_plugins.clients import heat_stacks
 from heat_plugins.clients import ironic
@@ -45,7 +43,7 @@ def way(manager: Any, local: bool) -> local_way.Local:
         swift.KeystoneTransport(session, **options)
     )
     stacks = heat_stacks.HeatStacks(session, **options)
-    if local and not _has_mistral(session, options):
+    if local and not rest.Rest(rest.MISTRAL, session, **options).endpoint():
         LOG.info(
             'The catalogue has no Mistral; names and locks of plans are kept '
             'in the object store'
@@ -68,10 +66,3 @@ def way(manager: Any, local: bool) -> local_way.Local:
         ),
         executions=mistral_executions.Executions(session, **options),
     )
-
-
-def _has_mistral(session: Any, options: abc.Mapping[str, Any]) -> bool:
-    try:
-        return bool(rest.Rest(rest.MISTRAL, session, **options).endpoint())
-    except rest.Failure as exc:
-        raise failures.error(exc) from exc

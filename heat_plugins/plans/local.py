@@ -7,12 +7,11 @@ import time
 from typing import Final
 
 from heat_plugins import bounds
+from heat_plugins import errors
 from heat_plugins import pool as pools
 from heat_plugins.objectstore import claims
 from heat_plugins.objectstore import containers
-from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.plans import errors
 from heat_plugins.plans import plan_protocols
 
 #: What the name of the container with an object of each name begins with.
@@ -53,7 +52,7 @@ class Names:
         container = self._container.name
         try:
             return self._create(container, record.name, body)
-        except store_errors.NotFound:
+        except errors.NoObject:
             self._store.put_container(container, {})
             return self._create(container, record.name, body)
 
@@ -72,10 +71,10 @@ class Names:
                 description=str(found['description']),
                 values=dict(found['values']),
             )
-        except store_errors.NotFound:
+        except errors.NoObject:
             return None
         except (
-            store_errors.BadSignal,
+            errors.BadSignal,
             ValueError,
             KeyError,
             TypeError,
@@ -91,7 +90,7 @@ class Names:
             entries = self._store.list_objects(
                 self._container.name, '', _NAMES
             )
-        except store_errors.NotFound:
+        except errors.NoObject:
             return []
         names = [
             entry.name

@@ -12,7 +12,7 @@ import time
 from typing import Final
 import uuid
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans import plan_locks
 from heat_plugins.plans import plan_protocols
 from heat_plugins.plans.content import plan as plans

@@ -20,9 +20,8 @@ import uuid
 
 import tenacity
 
+from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.objectstore import errors as store_errors
-from heat_plugins.plans import errors
 from heat_plugins.plans import plan_protocols
 
 LOG = foreign.logger(__name__)
@@ -93,7 +92,7 @@ class Locks:
         finally:
             try:
                 self._give_back(chain)
-            except (errors.PlanError, store_errors.SignalError) as exc:
+            except errors.Error as exc:
                 LOG.warning(
                     'The lock of plan %s could not be given back: %s; others '
                     'wait for it until %s, unless the Mistral environment %s '
@@ -172,9 +171,7 @@ class Locks:
         self, function: abc.Callable[[str], object], name: str
     ) -> object:
         return tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(
-                (errors.Unavailable, store_errors.Unavailable)
-            ),
+            retry=tenacity.retry_if_exception_type(errors.Unavailable),
             stop=tenacity.stop_after_attempt(_ATTEMPTS),
             wait=tenacity.wait_fixed(1),
             sleep=self._sleep,

@@ -3,7 +3,7 @@
 
 Commands call this directly, or let Mistral's actions call it; so both ways
 have one result. Each method takes and returns what JSON can say, and raises
-`errors.PlanError` or what `heat_plugins.objectstore.errors` has.
+what `heat_plugins.errors` has.
 """
 
 from collections import abc

@@ -8,12 +8,11 @@ import time
 from typing import Any, BinaryIO
 
 from heat_plugins import bounds
+from heat_plugins import errors
 from heat_plugins import pool as pools
 from heat_plugins.content import sources
 from heat_plugins.content import tarballs
-from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.plans import errors
 from heat_plugins.plans import plan_claims as claims_module
 from heat_plugins.plans import plan_locks as locks_module
 from heat_plugins.plans import plan_protocols
@@ -41,8 +40,8 @@ _CHUNK = 64
 class Plans:
     """The plans of a project.
 
-    Beside `errors.PlanError`, each method may raise what
-    `heat_plugins.objectstore.errors` tells of the object store.
+    Beside `errors.Error`, each method may raise what
+    `heat_plugins.errors` tells of the object store.
 
     :param store: the project's object store.
     :param registry: who has which name.
@@ -422,7 +421,7 @@ class Plans:
 
     def _absent(self, name: str) -> errors.NotFound:
         known: list[str] = []
-        with contextlib.suppress(errors.PlanError, store_errors.StoreError):
+        with contextlib.suppress(errors.Error):
             known = [one.name for one in self._claims.summaries()]
         hint = bounds.did_you_mean(name, known)
         return errors.NotFound(f'There is no plan {name}{hint}')

@@ -10,9 +10,9 @@ from heat.engine import attributes
 from heat.engine import constraints
 from heat.engine import properties
 
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.clients import mistral_errors
-from heat_plugins.mistral import workflow_service
 from heat_plugins.mistral.definitions import adhoc
 from heat_plugins.resources import mistral_calls
 from heat_plugins.resources import mistral_named
@@ -164,7 +164,7 @@ class Action(mistral_named.MistralNamed):
         """See whether the base is there: Mistral tells only as it runs."""
         base = adhoc.base_name(self._spec(found))
         if self.see(patience, base) is None:
-            raise workflow_service.MistralError(
+            raise errors.ServiceError(
                 f'there is no action "{base}" in Mistral to stand on.'
             )
 

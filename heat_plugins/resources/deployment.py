@@ -19,8 +19,8 @@ from heat.objects import resource as resource_objects
 from heat.objects import software_config as config_objects
 from heat.rpc import api as rpc_api
 
+from heat_plugins import errors
 from heat_plugins.engine import rows
-from heat_plugins.objectstore import errors
 from heat_plugins.resources import deployment_answers
 from heat_plugins.resources import deployment_beginning
 from heat_plugins.resources import deployment_deletion
@@ -175,7 +175,7 @@ class DeploymentMixin(
         sweep = deployment_sweep.Sweep(self)
         try:
             sweep.run()
-        except errors.SignalError as exc:
+        except errors.ServiceError as exc:
             self._leave_behind(self.ADOPT, sweep, exc)
 
     def needs_replace_failed(self):

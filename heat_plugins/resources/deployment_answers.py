@@ -3,9 +3,9 @@
 
 from heat.common.i18n import _
 
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.engine import rows
-from heat_plugins.objectstore import errors
 from heat_plugins.resources import deployment_records
 from heat_plugins.resources import signal_events
 from heat_plugins.resources import signallers

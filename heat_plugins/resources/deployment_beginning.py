@@ -10,9 +10,9 @@ import time
 from heat.common import exception
 from heat.common.i18n import _
 
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.engine import rows
-from heat_plugins.objectstore import errors
 from heat_plugins.resources import deployment_schema
 from heat_plugins.signals import beginning
 from heat_plugins.timeline import kinds
@@ -66,7 +66,7 @@ class Beginning:
             return True
         try:
             has_begun = self._has_reported(wait)
-        except errors.SignalError:
+        except errors.ServiceError:
             # Nobody can tell; how long to ride that out others decide.
             return False
         if has_begun:
@@ -98,7 +98,7 @@ class Beginning:
             return row is not None and row.begun
         try:
             wait.hub.fetch(ticket.report_name, _LIMIT)
-        except errors.NotFound:
+        except errors.NoObject:
             return False
         except errors.BadSignal:
             # It is too large, and there.

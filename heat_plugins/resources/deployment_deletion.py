@@ -9,9 +9,9 @@ from heat.common.i18n import _
 from heat.db import api as db_api
 from heat.engine import resource
 
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.engine import rows
-from heat_plugins.objectstore import errors
 from heat_plugins.resources import deployment_records
 from heat_plugins.resources import deployment_sweep
 from heat_plugins.resources import deployment_waiting
@@ -143,7 +143,7 @@ class Deleting:
         """Clean up the object store, and ride out its passing faults."""
         try:
             deletion.sweep.run()
-        except errors.SignalError as exc:
+        except errors.ServiceError as exc:
             deletion.trouble = deployment_waiting.trouble(
                 exc, deletion.trouble
             )

@@ -5,10 +5,10 @@ from heat.common import exception
 from heat.common.i18n import _
 from heat.engine import rsrc_defn
 
+from heat_plugins import errors
 from heat_plugins.resources import signal_events
 from heat_plugins.resources import signallers
 from heat_plugins.resources import transports
-from heat_plugins.runs import errors
 from heat_plugins.runs.start import trigger_signals
 
 # What Heat does first in the stack of the members, and what it does last.

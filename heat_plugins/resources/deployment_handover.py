@@ -11,6 +11,7 @@ from heat.objects import software_config as config_objects
 from heat.rpc import api as rpc_api
 from oslo_db import exception as db_exception
 
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.configs import actions
 from heat_plugins.configs import handover
@@ -20,7 +21,6 @@ from heat_plugins.engine import hidden_parameters as engine_hidden
 from heat_plugins.engine import rows
 from heat_plugins.engine import server_policy
 from heat_plugins.engine import servers
-from heat_plugins.objectstore import errors
 from heat_plugins.resources import deployment_records
 from heat_plugins.resources import deployment_schema
 from heat_plugins.resources import deployment_waiting

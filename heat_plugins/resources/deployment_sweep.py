@@ -3,12 +3,12 @@
 
 import contextlib
 
+from heat_plugins import errors
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
 from heat_plugins.engine import run_ledgers
 from heat_plugins.objectstore import cleaning
-from heat_plugins.objectstore import errors
 from heat_plugins.resources import transports
 from heat_plugins.runs.records import record_names as run_names
 from heat_plugins.signals import signal_names
@@ -32,7 +32,7 @@ class Sweep:
     def run(self) -> None:
         """Delete the deployment's signals; the last one's container, too.
 
-        :raises errors.SignalError: the object store did not do it.
+        :raises errors.ServiceError: the object store did not do it.
         """
         self._run_for_heats()
         container = self.container
@@ -95,7 +95,7 @@ class Sweep:
             container = deployment.stack.id
             hub.store.delete_object(container, name)
             # Others may use it, or have deleted it.
-            with contextlib.suppress(errors.NotFound, errors.Conflict):
+            with contextlib.suppress(errors.NoObject, errors.Conflict):
                 hub.store.delete_container(container)
 
         hub.call(deployment.stack, clean_up)

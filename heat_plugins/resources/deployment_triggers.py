@@ -5,19 +5,18 @@ from heat.common import exception
 from heat.common.i18n import _
 from heat.objects import software_config as config_objects
 
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.deployments import deliveries
 from heat_plugins.engine import own_heat
 from heat_plugins.engine import rows
 from heat_plugins.engine import run_ledgers as engine_runs
 from heat_plugins.engine import run_watching
-from heat_plugins.objectstore import errors
 from heat_plugins.resources import deployment_records
 from heat_plugins.resources import deployment_schema
 from heat_plugins.resources import signal_events
 from heat_plugins.resources import signallers
 from heat_plugins.resources import transports
-from heat_plugins.runs import errors as run_errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import summary
 from heat_plugins.runs.records import record_names as run_names
@@ -61,7 +60,7 @@ class Triggers(signallers.Signalled):
                 'it is not exactly {"trigger": "<action>", "input_values": '
                 '{…}}, or the config has an output called "trigger"'
             )
-            raise signal_events.not_triggered(self, run_errors.Refused(reason))
+            raise signal_events.not_triggered(self, errors.Refused(reason))
         return super().handle_signal(details)
 
     def _trigger(self, wanted, row):
@@ -82,22 +81,22 @@ class Triggers(signallers.Signalled):
     def _start(self, wanted, row):
         self._check_may_trigger()
         if self.status == self.IN_PROGRESS:
-            raise run_errors.Refused(
+            raise errors.Refused(
                 f'the deployment is {self.action}_{self.status}; send it '
                 'again when that has ended'
             )
         if self.resource_id is None:
-            raise run_errors.Refused(
+            raise errors.Refused(
                 'its server has been given nothing so far; a component needs '
                 'an entry for CREATE, if only an empty one'
             )
         if not self._may_be_reachable():
-            raise run_errors.Refused(
+            raise errors.Refused(
                 f'server {self._server_name(self._server())} is not there '
                 'any more'
             )
         if refusal := self._refusal(self._server()):
-            raise run_errors.Refused(refusal)
+            raise errors.Refused(refusal)
         target = self._target(row, wanted.action)
         order = starting.Order(action=wanted.action, inputs=wanted.inputs)
         # Before the object store is asked for anything.
@@ -113,7 +112,7 @@ class Triggers(signallers.Signalled):
                 self.stack,
                 lambda: engine_runs.ledger_for(self, hub).start(target, order),
             )
-        except run_errors.AlreadyRunning:
+        except errors.AlreadyRunning:
             # That one has a URL to the container, too.
             raise
         except Exception:
@@ -200,7 +199,7 @@ class Triggers(signallers.Signalled):
                     hub.root_stack_id, self.resource_id, SHOWN
                 ),
             )
-        except (run_errors.RunError, errors.SignalError) as exc:
+        except errors.Error as exc:
             # No stack is to fail of this.
             LOG.info(
                 '%(deployment)s: its runs cannot be shown: %(error)s',
@@ -270,7 +269,7 @@ class Triggers(signallers.Signalled):
             return
         try:
             hub.call(self.stack, lambda: self._end_runs_in(hub))
-        except errors.SignalError as exc:
+        except errors.ServiceError as exc:
             # Most likely there is no object store, and so no runs.
             LOG.info(
                 '%(deployment)s: runs of it may be left behind in container '

@@ -15,13 +15,13 @@ from oslo_config import cfg
 from oslo_db import exception as db_exception
 
 from heat_plugins import config
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import masking
 from heat_plugins.configs import hooks
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
 from heat_plugins.engine import servers
-from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import keys
 from heat_plugins.resources import transports
 from heat_plugins.signals import beginning
@@ -324,10 +324,10 @@ class Waiting:
             )
         except errors.BadSignal as exc:
             outcome = body.failure(str(exc))
-        except errors.NotFound:
+        except errors.NoObject:
             wait.trouble = None
             return None
-        except errors.SignalError as exc:
+        except errors.ServiceError as exc:
             self._note_trouble(wait, exc)
             return None
         counts = rows.settle(

@@ -10,7 +10,7 @@ from heat.engine import constraints
 from heat.engine import properties
 from heat.engine import resource
 
-from heat_plugins.mistral import workflow_service
+from heat_plugins import errors
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import trigger_plan
@@ -167,7 +167,7 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
 
     def check_check_complete(self, patience: mistral_calls.Patience) -> bool:
         if self._mine(patience) is None:
-            raise workflow_service.MistralError(
+            raise errors.ServiceError(
                 'the event trigger is not in Mistral any more; an update of '
                 'the stack makes it again.'
             )
@@ -215,8 +215,8 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
                     **values,
                     **{name: found[name] for name in self.PLACE},
                 )
-            except workflow_service.MistralError as exc:
-                if not exc.passing:
+            except errors.ServiceError as exc:
+                if not isinstance(exc, errors.Unavailable):
                     self.data_delete(_BEGUN)
                 raise
         elif _BEGUN not in self.data() or not _matches(row, values):

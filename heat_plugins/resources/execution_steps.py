@@ -15,10 +15,10 @@ import uuid
 from heat.engine import resource as heat_resource
 from oslo_db import exception as db_exception
 
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import rows
-from heat_plugins.mistral import workflow_service
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.resources import mistral_calls
 
@@ -156,8 +156,8 @@ class Run:
                 '/executions',
                 {'id': self._id, **self._body},
             )
-        except workflow_service.MistralError as exc:
-            if not exc.passing:
+        except errors.ServiceError as exc:
+            if not isinstance(exc, errors.Unavailable):
                 resource.data_set(_RUNS, json.dumps(_runs(resource)[:-1]))
             raise
         resource.resource_id_set(self._id)
@@ -270,7 +270,7 @@ def _cancel(resource: mistral_calls.Caller, identifier: str) -> None:
                 identifier,
                 'CANCELLED',
             )
-    except workflow_service.MistralError as exc:
+    except errors.ServiceError as exc:
         LOG.warning('%s: %s', resource, exc)
 
 
@@ -309,7 +309,7 @@ def look(resource: mistral_calls.Caller) -> dict[str, Any]:
         if not stored:
             stored = _result(resource, patience, row)
         return {**stored, 'state': row.state, 'state_info': row.state_info}
-    except workflow_service.MistralError as exc:
+    except errors.ServiceError as exc:
         LOG.warning('%s: %s', resource, exc)
         return stored
 

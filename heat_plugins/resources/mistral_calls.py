@@ -15,11 +15,11 @@ from heat.engine import support
 from oslo_config import cfg
 
 from heat_plugins import config
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import mistral_errors
 from heat_plugins.engine import heat_types
-from heat_plugins.mistral import workflow_service
 from heat_plugins.resources import eventful
 
 LOG = foreign.logger(__name__)
@@ -53,16 +53,14 @@ class Patience:
         """Note that Mistral has answered."""
         self._since.pop(what, None)
 
-    def delay(
-        self, error: workflow_service.MistralError, what: str = ''
-    ) -> int | None:
+    def delay(self, error: errors.ServiceError, what: str = '') -> int | None:
         """Return in how many seconds to try again; None: not again."""
-        if not error.passing:
+        if not isinstance(error, errors.Unavailable):
             return None
         now = self._clock()
         failing = now - self._since.setdefault(what, now)
         budget = cfg.CONF.heat_plugins.mistral_error_budget
-        if error.kind is workflow_service.Kind.DOUBTFUL:
+        if isinstance(error, errors.Doubtful):
             budget = min(budget, _DOUBTFUL_BUDGET)
         if failing >= budget:
             return None
@@ -72,9 +70,7 @@ class Patience:
 class Impatience(Patience):
     """For a single try."""
 
-    def delay(
-        self, error: workflow_service.MistralError, what: str = ''
-    ) -> int | None:
+    def delay(self, error: errors.ServiceError, what: str = '') -> int | None:
         return None
 
 
@@ -144,7 +140,7 @@ class MistralCalls(eventful.Eventful):
 
         :param what: is being done, to begin the reason of a failure with.
         :raises PollDelay: to be called again, as the error may pass.
-        :raises MistralError: if it does not.
+        :raises errors.ServiceError: if it does not.
         """
         try:
             found = call(*arguments, **named)
@@ -170,13 +166,10 @@ class MistralCalls(eventful.Eventful):
         return found
 
     def failure(
-        self,
-        what: str,
-        error: Exception,
-        judged: workflow_service.MistralError,
-    ) -> workflow_service.MistralError:
+        self, what: str, error: Exception, judged: errors.ServiceError
+    ) -> errors.ServiceError:
         """Return the exception for an error that does not pass."""
-        return workflow_service.MistralError(f'{what}: {judged}', judged.kind)
+        return type(judged)(f'{what}: {judged}', judged.status)
 
     def pending(self, *names: str) -> bool:
         """Say whether some properties wait for what is not there yet."""
@@ -214,7 +207,7 @@ class MistralCalls(eventful.Eventful):
             self.client().workflows.get(name, namespace)
         except Exception as exc:
             judged = mistral_errors.judge(exc)
-            if judged and judged.kind is workflow_service.Kind.MISSING:
+            if isinstance(judged, errors.NotFound):
                 raise self.invalid(
                     prop, f'there is no workflow "{name}".'
                 ) from exc
@@ -235,24 +228,19 @@ class MistralCalls(eventful.Eventful):
         """Do the same; None if Mistral has no such thing."""
         try:
             return self.ask(patience, what, call, *arguments, **named)
-        except workflow_service.MistralError as exc:
-            if exc.kind is workflow_service.Kind.MISSING:
-                patience.calm(what)
-                return None
-            raise
+        except errors.NotFound:
+            patience.calm(what)
+            return None
 
 
 class TrustingCalls(MistralCalls):
     """Of a type for which Mistral gets a trust from Keystone."""
 
     def failure(
-        self,
-        what: str,
-        error: Exception,
-        judged: workflow_service.MistralError,
-    ) -> workflow_service.MistralError:
+        self, what: str, error: Exception, judged: errors.ServiceError
+    ) -> errors.ServiceError:
         """Explain what Keystone says to Mistral, too."""
         refused = mistral_errors.trust_refused(error, self.context.trust_id)
         if refused is None:
             return super().failure(what, error, judged)
-        return workflow_service.MistralError(f'{what}: {refused}', judged.kind)
+        return type(judged)(f'{what}: {refused}', judged.status)

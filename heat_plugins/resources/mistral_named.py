@@ -9,7 +9,7 @@ from heat.engine import constraints
 from heat.engine import properties
 from heat.engine import resource
 
-from heat_plugins.mistral import workflow_service
+from heat_plugins import errors
 from heat_plugins.resources import mistral_calls
 
 # The name that Mistral was asked for, before it has answered.
@@ -155,8 +155,8 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
             self.data_set(_BEGUN, name)
             try:
                 row = self.make(patience, name, found)
-            except workflow_service.MistralError as exc:
-                if not exc.passing:
+            except errors.ServiceError as exc:
+                if not isinstance(exc, errors.Unavailable):
                     self.data_delete(_BEGUN)
                 raise
         self.data_set(_ID, row.id)
@@ -214,7 +214,7 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
 
     def check_check_complete(self, patience: mistral_calls.Patience) -> bool:
         if self._ours(patience) is None:
-            raise workflow_service.MistralError(
+            raise errors.ServiceError(
                 f'{self.KIND} "{self.resource_id}" is not in Mistral any '
                 f'more; an update of the stack makes it again.'
             )
@@ -226,6 +226,6 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
             return None
         try:
             return self._ours(mistral_calls.Impatience())
-        except workflow_service.MistralError as exc:
+        except errors.ServiceError as exc:
             mistral_calls.LOG.warning('%s: %s', self, exc)
             return None

@@ -7,14 +7,13 @@ when that fails.
 
 from heat.common import exception
 
+from heat_plugins import errors
 from heat_plugins.engine import heat_types
-from heat_plugins.objectstore import errors
 from heat_plugins.resources import eventful
-from heat_plugins.runs import errors as run_errors
 from heat_plugins.timeline import kinds
 
 # What others say may hold what is nobody's business.
-_TOLD = (run_errors.RunError, errors.SignalError, exception.HeatException)
+_TOLD = (errors.Error, exception.HeatException)
 
 
 def not_triggered(

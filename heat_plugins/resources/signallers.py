@@ -15,9 +15,9 @@ from heat.common import context as heat_context
 from heat.common.i18n import _
 from oslo_config import cfg
 
+from heat_plugins import errors
 from heat_plugins.engine import heat_types
 from heat_plugins.resources import deployment_schema
-from heat_plugins.runs import errors
 
 if TYPE_CHECKING:
     _Resource = heat_types.Resource

@@ -19,12 +19,12 @@ from keystoneauth1 import exceptions as ks_exceptions
 from oslo_config import cfg
 
 from heat_plugins import config
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.deployments import deliveries
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
-from heat_plugins.objectstore import errors
 from heat_plugins.signals import beginning
 from heat_plugins.signals import signal_names
 from heat_plugins.signals import transport_names
@@ -255,7 +255,7 @@ class _TempURLPoll(_Transport):
             signer = hub.call(
                 self.deployment.stack, lambda: hub.signer(certain=is_new)
             )
-        except errors.SignalError as exc:
+        except errors.ServiceError as exc:
             if is_new:
                 self._give_up(hub, exc)
             raise Unusable(str(exc)) from exc
@@ -271,7 +271,7 @@ class _TempURLPoll(_Transport):
             signer=signer,
         )
 
-    def _give_up(self, hub: hubs.Hub, why: errors.SignalError) -> None:
+    def _give_up(self, hub: hubs.Hub, why: errors.ServiceError) -> None:
         """Forget a container that may not even have been made.
 
         One with anything in it stays: commands have made it, for runs.
@@ -282,7 +282,7 @@ class _TempURLPoll(_Transport):
             return
         try:
             hub.call(self.deployment.stack, lambda: self._forget(hub))
-        except errors.SignalError as exc:
+        except errors.ServiceError as exc:
             if _is_forbidden(exc):
                 # Who may not make one has none.
                 self.deployment.data_delete(rows.CONTAINER_KEY)
@@ -333,7 +333,7 @@ def _give_password(deployment: heat_types.Deployment) -> None:
     deployment.password = password
 
 
-def _is_forbidden(exc: errors.SignalError) -> bool:
+def _is_forbidden(exc: errors.ServiceError) -> bool:
     """Say whether an owner may have nothing in the object store at all."""
     kinds = (errors.Denied, errors.TempURLUnusable)
     return isinstance(exc, kinds) and not exc.may_pass

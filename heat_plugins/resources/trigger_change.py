@@ -7,7 +7,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from heat.engine import resource as heat_resource
 
-from heat_plugins.mistral import workflow_service
+from heat_plugins import errors
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import schedule
@@ -40,7 +40,7 @@ class Change(trigger_steps.Steps):
         self._anew = anew
         self._stage: _Stage | None = self._begin
         # Of `_make`, for `_restore`.
-        self._error: workflow_service.MistralError | cron_triggers.Refused
+        self._error: errors.ServiceError | cron_triggers.Refused
 
     def step(self) -> bool:
         """Go on; return whether all is done."""
@@ -67,8 +67,8 @@ class Change(trigger_steps.Steps):
         lost = None
         try:
             live = self.recover()
-        except workflow_service.MistralError as exc:
-            if exc.passing or not self.note:
+        except errors.ServiceError as exc:
+            if isinstance(exc, errors.Unavailable) or not self.note:
                 raise
             # What was there cannot be any more: this update is the cure.
             live, lost = None, self.note.old
@@ -132,7 +132,7 @@ class Change(trigger_steps.Steps):
         if live is not None:
             refused = trust_probe.refusal(self.resource)
             if refused:
-                raise workflow_service.MistralError(refused)
+                raise errors.ServiceError(refused)
         self.write(
             cron_triggers.Note(
                 order=order, wanted=self._wanted, old=live or lost
@@ -160,7 +160,7 @@ class Change(trigger_steps.Steps):
                 found = self.post('cannot make the cron trigger', order)
             elif not order.matches(found):
                 raise cron_triggers.Refused(_taken(order.name))
-        except (workflow_service.MistralError, cron_triggers.Refused) as exc:
+        except (errors.ServiceError, cron_triggers.Refused) as exc:
             self._error = exc
             return self._restore
         self.made(found, order, self._wanted)
@@ -177,7 +177,7 @@ class Change(trigger_steps.Steps):
     def _restore(self) -> NoReturn:
         error, note = self._error, self._noted
         said = str(error).rstrip('.')
-        passing = getattr(error, 'passing', False)
+        passing = isinstance(error, errors.Unavailable)
         if note.old is None:
             # If it is not known whether it was made, deleting looks again.
             if not passing:
@@ -188,13 +188,13 @@ class Change(trigger_steps.Steps):
             self.patience = mistral_calls.Impatience()
         try:
             self.put_back(note, note.old)
-        except workflow_service.MistralError as exc:
-            raise workflow_service.MistralError(
+        except errors.ServiceError as exc:
+            raise type(exc)(
                 f'{said}. The trigger before it is not back ({exc}); the '
                 f'next update or check of this resource puts it back.',
-                exc.kind,
+                exc.status,
             ) from error
-        raise workflow_service.MistralError(
+        raise errors.ServiceError(
             f'{said}. The trigger before it is back.'
         ) from error
 

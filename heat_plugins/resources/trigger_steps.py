@@ -11,8 +11,8 @@ from collections import abc
 import datetime
 from typing import Any
 
+from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.mistral import workflow_service
 from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import schedule
 from heat_plugins.resources import mistral_calls
@@ -124,7 +124,7 @@ class Steps:
     def recover(self) -> cron_triggers.Trigger | None:
         """Return the trigger; what a crash has taken away is put back.
 
-        :raises MistralError: if that is refused.
+        :raises errors.ServiceError: if that is refused.
         """
         note = self.note
         if note is None:
@@ -223,7 +223,7 @@ class Check(Steps):
     def step(self) -> bool:
         """Go on; return whether all is done."""
         if self.recover() is None and not self.has_run_out():
-            raise workflow_service.MistralError(
+            raise errors.ServiceError(
                 'the cron trigger is not in Mistral any more, and its runs '
                 'are not over; an update of the stack makes it again.'
             )
@@ -268,7 +268,7 @@ def look(
     steps.patience = mistral_calls.Impatience()
     try:
         return steps.known(), steps.has_run_out()
-    except workflow_service.MistralError as exc:
+    except errors.ServiceError as exc:
         LOG.warning('%s: %s', resource, exc)
         return None
 

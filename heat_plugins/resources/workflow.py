@@ -12,10 +12,10 @@ from heat.engine.resources.openstack.mistral import workflow
 from heat.objects import resource as resource_objects
 
 from heat_plugins import bounds
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import mistral_workflows
-from heat_plugins.mistral import workflow_service as service_module
 from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import definition_records
 from heat_plugins.mistral.definitions import publishing
@@ -241,7 +241,7 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
             if not self._remove(record):
                 patience.calm()
                 return False
-        except service_module.MistralError as error:
+        except errors.ServiceError as error:
             delay = patience.delay(error)
             if delay is None:
                 raise
@@ -260,9 +260,7 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         service = self._service()
         if kept := using.refuse(service, record.left, self._own_triggers):
             # They go with the stack, and may take their time.
-            raise service_module.MistralError(
-                using.explained(kept), service_module.Kind.PASSING
-            )
+            raise errors.Unavailable(using.explained(kept))
         if not self._end_executions(service, record):
             return False
         publishing.Deployer(service, self._save, 0).sweep(record)

@@ -5,8 +5,8 @@ from heat.common import exception
 from oslo_utils import timeutils
 
 from heat_plugins import bounds
+from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.mistral import workflow_service as service_module
 from heat_plugins.mistral.definitions import definition_problems
 from heat_plugins.mistral.executions import log
 from heat_plugins.mistral.executions import workflow_requests
@@ -33,7 +33,7 @@ class Signals:
         except (
             definition_problems.DefinitionError,
             workflow_requests.RunError,
-            service_module.MistralError,
+            errors.ServiceError,
         ) as error:
             entry['error'] = str(error)
             self._remember(entry)

@@ -90,7 +90,7 @@ class Deploying(Protocol):
     """What it takes to hand a run to a server and to see it to its end.
 
     Each may raise `errors.NotFound`, `errors.Denied`, `errors.Unavailable`
-    or another `errors.OrchestrationError`.
+    or another `errors.ServiceError`.
     """
 
     def stack(self, name_or_id: str) -> Stack:

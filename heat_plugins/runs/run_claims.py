@@ -9,8 +9,8 @@ same, both are handed to the server, which runs them one after the other.
 
 from collections import abc
 
+from heat_plugins import errors
 from heat_plugins.objectstore import claims
-from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records

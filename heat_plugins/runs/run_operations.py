@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What workflows can do with runs, in terms of JSON.
 
-Each method raises what `errors` or `heat_plugins.objectstore.errors` has.
+Each method raises what `errors` or `heat_plugins.errors` has.
 """
 
 from collections import abc
 import time
 from typing import Any
 
-from heat_plugins.runs import errors
+from heat_plugins import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service
 from heat_plugins.runs import summary

@@ -8,9 +8,8 @@ import functools
 import time
 
 from heat_plugins import bounds
-from heat_plugins.objectstore import errors as store_errors
+from heat_plugins import errors
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
 from heat_plugins.runs.records import ledger
@@ -202,7 +201,8 @@ class Runs(ledger.Ledger):
         try:
             run: runs.Run | None = self._forget_ended(found, run_id)
         except errors.Unreadable as exc:
-            unreadable.forget(self._heat, found, exc.key)
+            starting.withdraw_marked(self._heat, exc.key)
+            unreadable.forget(found, exc.key)
             run = None
         if self._is_gone(stack) and not found.keys():
             # As long as there is a stack, an engine may wait for a signal
@@ -306,7 +306,7 @@ class Runs(ledger.Ledger):
     def _has(self, found: records.Records) -> bool:
         try:
             self._store.head_container(found.container)
-        except store_errors.NotFound:
+        except errors.NoObject:
             return False
         return True
 

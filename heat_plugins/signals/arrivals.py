@@ -53,7 +53,7 @@ class Poller:
         """Return the awaited names that are there, as far as is known.
 
         :param wanted: the names of signals and of reports.
-        :raises errors.StoreError: it cannot be told.
+        :raises errors.ServiceError: it cannot be told.
         """
         if self._clock() >= self._overfull_until:
             limit = SPARE + len(wanted)

@@ -8,9 +8,9 @@ import re
 from typing import Any, NoReturn
 
 from heat_plugins import bounds
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import masking
-from heat_plugins.objectstore import errors
 
 STDOUT = 'deploy_stdout'
 STDERR = 'deploy_stderr'

@@ -14,8 +14,8 @@ import threading
 import time
 from typing import Protocol
 
+from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.objectstore import errors
 from heat_plugins.signals import pace as paces
 from heat_plugins.signals import sleepers
 
@@ -89,7 +89,7 @@ class Source(Protocol):
         """List the signals that lie in the object store.
 
         :param wanted: the names that matter.
-        :raises errors.SignalError: that was not possible.
+        :raises errors.ServiceError: that was not possible.
         """
 
     def rows(self, ids: abc.Collection[str]) -> abc.Mapping[str, Row]:
@@ -128,7 +128,7 @@ class Trouble:
     """The object store has not answered for some time."""
 
     since: float
-    error: errors.SignalError
+    error: errors.ServiceError
     clock: abc.Callable[[], float] = dataclasses.field(
         default=time.monotonic, repr=False, compare=False
     )
@@ -136,7 +136,7 @@ class Trouble:
     @classmethod
     def of(
         cls,
-        error: errors.SignalError,
+        error: errors.ServiceError,
         before: 'Trouble | None',
         clock: abc.Callable[[], float] = time.monotonic,
     ) -> 'Trouble':
@@ -395,7 +395,7 @@ class Watcher:
                 self._next_rows = self._clock() + self._limits.rows
             if wanted:
                 names = wanted & set(self._source.names(wanted))
-        except errors.SignalError as exc:
+        except errors.ServiceError as exc:
             trouble = Trouble.of(exc, self.trouble, self._clock)
         with self._lock:
             self._note(trouble)

@@ -8,9 +8,8 @@ import itertools
 import time
 from typing import Any, Protocol
 
+from heat_plugins import errors
 from heat_plugins.mistral.executions import outcome
-from heat_plugins.objectstore import errors as store_errors
-from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service
@@ -134,7 +133,7 @@ class Looker:
             return self._ledger.history(
                 name_or_id, run_service.Filter(limit=wanted.runs)
             )
-        except store_errors.SignalError as exc:
+        except errors.ServiceError as exc:
             notes.append(f'The runs of its actions are missing: {exc}')
             return []
 
@@ -145,7 +144,7 @@ class Looker:
             return []
         try:
             found = self._heat.attribute(place.resource, 'executions')
-        except errors.RunError as exc:
+        except errors.Error as exc:
             notes.append(f'The executions of {place.path} are missing: {exc}')
             return []
         return list(found or ())

@@ -11,8 +11,8 @@ import dataclasses
 import pathlib
 
 from heat_plugins import bounds
+from heat_plugins import errors
 from heat_plugins.content import sources
-from heat_plugins.plans import errors
 from heat_plugins.validations import playbooks
 
 #: Where playbooks lie.

@@ -6,8 +6,8 @@ import dataclasses
 import re
 from typing import Any, Self
 
+from heat_plugins import errors
 from heat_plugins import masking
-from heat_plugins.plans import errors
 
 _NAME = re.compile('[A-Za-z_][A-Za-z0-9_]*')
 

@@ -22,7 +22,7 @@ import re
 import sys
 from typing import Any, Protocol
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 
 #: The output that may say which servers there are.
 OUTPUT = 'validation_hosts'
@@ -58,7 +58,7 @@ class Server:
 class Servers(Protocol):
     """What validations need of Heat.
 
-    Each may raise what `heat_plugins.runs.errors` has.
+    Each may raise what `heat_plugins.errors` has.
     """
 
     def output(self, stack: str, name: str) -> Any:

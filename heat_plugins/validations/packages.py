@@ -4,8 +4,8 @@
 from importlib import metadata
 import pathlib
 
+from heat_plugins import errors
 from heat_plugins.content import sources
-from heat_plugins.plans import errors
 from heat_plugins.validations import catalogue
 
 _WANTED = catalogue.FOLDERS | catalogue.PATHS.keys()

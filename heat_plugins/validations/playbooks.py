@@ -17,8 +17,8 @@ import dataclasses
 import pathlib
 from typing import Any
 
+from heat_plugins import errors
 from heat_plugins import yaml_reading
-from heat_plugins.plans import errors
 from heat_plugins.plans.content import texts
 
 #: The most bytes of a playbook that is looked at.

@@ -19,7 +19,7 @@ from typing import Any
 import uuid
 
 from heat_plugins import bounds
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.validations import jobs
 
 # Seconds for which a process is given time to end by itself.

@@ -8,8 +8,7 @@ import dataclasses
 import time
 from typing import Any, Protocol
 
-from heat_plugins.objectstore import errors as store_errors
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.validations import jobs
 from heat_plugins.validations import judging
 from heat_plugins.validations import playbooks
@@ -140,7 +139,7 @@ class Runner:
                 self._machine.sleep(_INTERVAL)
                 self._follow()
                 # The others go on without an object store.
-                with contextlib.suppress(store_errors.Unavailable):
+                with contextlib.suppress(errors.Unavailable):
                     self._write_details()
                 self._look()
                 self._note(self._snapshot())
@@ -207,7 +206,7 @@ class Runner:
             return
         self._looked_at = now
         # They go on, whether somebody can look or not.
-        with contextlib.suppress(store_errors.Unavailable, errors.Unavailable):
+        with contextlib.suppress(errors.Unavailable):
             self._stopping = (
                 self._ledger.is_to_stop(self._run.id) or self._abandoned()
             )
@@ -223,7 +222,7 @@ class Runner:
         age = now - self._written_at
         if news or (changed and age > _LOOK) or age > ledgers.BEAT:
             self._written_at = now
-            with contextlib.suppress(store_errors.Unavailable):
+            with contextlib.suppress(errors.Unavailable):
                 self._ledger.write(run)
         if changed:
             self._tell(run)

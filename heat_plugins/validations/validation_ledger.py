@@ -16,12 +16,11 @@ from typing import Any, Final
 import uuid
 
 from heat_plugins import bounds
+from heat_plugins import errors
 from heat_plugins import pool as pools
 from heat_plugins.objectstore import claims
 from heat_plugins.objectstore import containers
-from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.plans import errors
 from heat_plugins.validations import validation_runs
 
 #: What the name of the container of a project's runs begins with.
@@ -172,7 +171,7 @@ class Ledger:
         """Return the names of all objects by the runs that they are of."""
         try:
             found = self._store.list_objects(self._container, '')
-        except store_errors.NotFound:
+        except errors.NoObject:
             return {}
         objects: dict[str, list[str]] = {}
         for one in found:
@@ -183,7 +182,7 @@ class Ledger:
         return objects
 
     def _get(self, name: str) -> store_module.Fetched | None:
-        with contextlib.suppress(store_errors.NotFound):
+        with contextlib.suppress(errors.NoObject):
             return self._pool.insist(
                 lambda name: self._store.fetch(self._container, name, _LIMIT),
                 name,

@@ -15,11 +15,10 @@ import datetime
 import time
 from typing import Any
 
+from heat_plugins import errors
 from heat_plugins.content import sources
-from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import parcels
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.plans import errors
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import annex as annexes
 from heat_plugins.plans.content import plan as plans
@@ -246,7 +245,7 @@ class Operations:
         if source.plan is not None:
             self._record(source.plan, found, run)
         # It has been run, whatever becomes of former ones.
-        with contextlib.suppress(store_errors.StoreError):
+        with contextlib.suppress(errors.ServiceError):
             self.ledger.tidy()
         return report(run)
 

@@ -12,13 +12,13 @@ from keystoneauth1 import session as ks_session
 from keystoneauth1.identity import v3
 import pytest
 
+from heat_plugins import errors
 from heat_plugins import pool
 from heat_plugins.clients import heat_stacks
 from heat_plugins.clients import mistral_registry
 from heat_plugins.clients import swift
 from heat_plugins.content import tarballs
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.plans import errors
 from heat_plugins.plans import local
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plan as plan_module
@@ -99,7 +99,7 @@ def at_once(*calls: Callable[[], Any]) -> list[Any]:
     def caught(call: Callable[[], Any]) -> Any:
         try:
             return call()
-        except errors.PlanError as error:
+        except errors.Error as error:
             return error
 
     with futures.ThreadPoolExecutor(len(calls)) as executor:
@@ -165,9 +165,9 @@ def test_of_two_who_make_a_plan_at_once_one_is_told(
     [winner] = [
         number
         for number, result in enumerate(results)
-        if not isinstance(result, errors.PlanError)
+        if not isinstance(result, errors.Error)
     ]
-    told = [one for one in results if isinstance(one, errors.PlanError)]
+    told = [one for one in results if isinstance(one, errors.Error)]
     assert all(isinstance(one, errors.Refused) for one in told), told
     assert plans.read(plans.load('plan'), 'who') == f'{winner}'
 

@@ -43,7 +43,7 @@ import threading
 import time
 from urllib import parse
 
-from heat_plugins.objectstore import errors
+from heat_plugins import errors
 from heat_plugins.objectstore import store as store_module
 
 SWIFT = 'http://swift.example.com:8080/v1/AUTH_%(project_id)s'

@@ -6,12 +6,14 @@ so that it can be removed whenever the asking breaks off.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+import contextlib
 import dataclasses
 from typing import Any
 
 import tenacity
 
 from heat_plugins import bounds
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.mistral import workflow_service as service_module
 from heat_plugins.mistral.definitions import definition_records
@@ -55,8 +57,8 @@ class Deployer:
         """Make Mistral have what is wanted; return what it has.
 
         :raises ConflictError: if a name belongs to something else.
-        :raises MistralError: what is new is then removed again, as far as
-            Mistral allows, and what was there is as it was.
+        :raises errors.ServiceError: what is new is then removed again, as far
+            as Mistral allows, and what was there is as it was.
         """
         names = set(wanted.names.values())
         mine = {*record.names.values(), *record.left}
@@ -96,7 +98,7 @@ class Deployer:
                 self._bring_book(wanted, wanted.book, book_there)
             else:
                 self._bring_workflows(wanted, new)
-        except service_module.MistralError:
+        except errors.ServiceError:
             self._undo(begun, record)
             raise
         return self._settle(begun, record, wanted)
@@ -175,7 +177,7 @@ class Deployer:
         )
         try:
             new = self.sweep(new)
-        except service_module.MistralError as error:
+        except errors.ServiceError as error:
             LOG.info(
                 'Workflows %s are to go from Mistral later: %s',
                 bounds.listed(new.left),
@@ -234,7 +236,7 @@ class Deployer:
             if using.refuse(self._service, record.left, self._mine):
                 return record
             after = self.sweep(record)
-        except service_module.MistralError as error:
+        except errors.ServiceError as error:
             LOG.info(
                 'Workflows %s are to go from Mistral later: %s',
                 bounds.listed(record.left),
@@ -250,7 +252,7 @@ class Deployer:
     ) -> definition_records.Record:
         """Remove what is to go; return what is left.
 
-        :raises MistralError: if some of it cannot be removed.
+        :raises errors.ServiceError: if some of it cannot be removed.
         """
         for name in record.left_books:
             self._gone(self._service.delete_book, name)
@@ -269,18 +271,13 @@ class Deployer:
         )
 
     def _gone(self, delete: Callable[[str], None], what: str) -> None:
-        try:
+        with contextlib.suppress(errors.NotFound):
             self.persist(delete, what)
-        except service_module.MistralError as error:
-            if error.kind is not service_module.Kind.MISSING:
-                raise
 
     def persist(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call a method of the service, also when it fails in passing."""
         retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(
-                lambda error: getattr(error, 'passing', False)
-            ),
+            retry=tenacity.retry_if_exception_type(errors.Unavailable),
             wait=tenacity.wait_exponential(multiplier=0.25, max=4),
             stop=tenacity.stop_after_delay(self._patience),
             reraise=True,

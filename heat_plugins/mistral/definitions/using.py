@@ -10,6 +10,7 @@ workflow.
 from collections.abc import Callable, Collection, Mapping
 
 from heat_plugins import bounds
+from heat_plugins import errors
 from heat_plugins.mistral import workflow_service as service_module
 
 #: Given names of cron triggers, returns those that the same stack has made.
@@ -22,15 +23,13 @@ def refuse(
     """Refuse to let workflows go that triggers of others run.
 
     :returns: the workflow for each trigger of the same stack.
-    :raises MistralError: naming the triggers of others.
+    :raises errors.Conflict: naming the triggers of others.
     """
     found = service.triggers(names) if names else {}
     own = mine(found) if found else ()
     others = {one: found[one] for one in found if one not in own}
     if others:
-        raise service_module.MistralError(
-            explained(others), service_module.Kind.CONFLICT
-        )
+        raise errors.Conflict(explained(others))
     return found
 
 

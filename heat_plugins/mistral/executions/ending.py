@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """End the executions of a resource that goes away."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
+import contextlib
 import enum
 import itertools
 from typing import Final
 
+from heat_plugins import errors
 from heat_plugins.mistral import workflow_service as service_module
 from heat_plugins.mistral.definitions import definition_records
 
@@ -14,11 +16,6 @@ AT_A_TIME: Final = 20
 
 # One more says that some are left; those after it are not listed.
 _LOOKED: Final = AT_A_TIME + 1
-
-_Kind = service_module.Kind
-
-# How Mistral tells that there is nothing to cancel any more.
-_ENDED: Final = (_Kind.MISSING, _Kind.CONFLICT, _Kind.REFUSED)
 
 
 class Way(enum.Enum):
@@ -46,9 +43,9 @@ def end(
     due = list(itertools.islice(_due(service, record, way, others), _LOOKED))
     for one in due[:AT_A_TIME]:
         if not one.finished:
-            # It may finish, or be removed, just now.
-            _unless(service.cancel, one.id, *_ENDED)
-        _unless(service.delete_execution, one.id, _Kind.MISSING)
+            _cancel(service, one.id)
+        with contextlib.suppress(errors.NotFound):
+            service.delete_execution(one.id)
     return len(due) <= AT_A_TIME
 
 
@@ -69,11 +66,11 @@ def _due(
             yield one
 
 
-def _unless(
-    function: Callable[[str], None], what: str, *kinds: service_module.Kind
-) -> None:
+def _cancel(service: service_module.Service, execution_id: str) -> None:
     try:
-        function(what)
-    except service_module.MistralError as error:
-        if error.kind not in kinds:
-            raise
+        service.cancel(execution_id)
+    except errors.Unavailable:
+        raise
+    except errors.ServiceError:
+        # It has finished, or was removed, just now.
+        pass

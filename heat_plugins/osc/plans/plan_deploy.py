@@ -3,12 +3,12 @@
 
 import argparse
 
+from heat_plugins import errors
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import local_way
 from heat_plugins.osc import progress
 from heat_plugins.osc.plans import plan_common
-from heat_plugins.plans import errors
 
 _SHOWN = (
     'plan',

@@ -9,11 +9,11 @@ from typing import Any
 from osc_lib import exceptions
 
 from heat_plugins import bounds
+from heat_plugins import errors
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import ordering
 from heat_plugins.osc.runs import run_following
-from heat_plugins.runs import errors
 from heat_plugins.runs import run_service as services
 from heat_plugins.runs.start import batch as batches
 from heat_plugins.runs.start import targets

@@ -7,12 +7,11 @@ from typing import Any
 
 from osc_lib import exceptions
 
-from heat_plugins.objectstore import errors as store_errors
+from heat_plugins import errors
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import ordering
 from heat_plugins.osc.runs import run_following
-from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service as services
 
@@ -42,7 +41,7 @@ class _RunCommand(common.Report):
         for run_id in wanted:
             try:
                 found.append(do(parsed_args.stack, run_id))
-            except (errors.RunError, store_errors.SignalError) as exc:
+            except errors.Error as exc:
                 if len(wanted) == 1:
                     raise
                 self.log.error('%s', exc)

@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from heat_plugins import bounds
-from heat_plugins.objectstore import errors as store_errors
+from heat_plugins import errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans.content import storage
 
@@ -43,9 +43,9 @@ class Annex:
             return bounds.read_json(
                 bounds.gunzip(packed, _LIMIT), depth=_DEPTH
             )
-        except store_errors.NotFound:
+        except errors.NoObject:
             return None
-        except (store_errors.BadSignal, ValueError):
+        except (errors.BadSignal, ValueError):
             return None
 
     def write(self, name: str, value: Any) -> None:

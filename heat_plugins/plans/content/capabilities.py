@@ -7,7 +7,7 @@ import functools
 from typing import Any, Final
 
 from heat_plugins import bounds
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.content import texts
 
 #: Where it lies in a plan.

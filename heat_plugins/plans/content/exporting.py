@@ -5,7 +5,7 @@ from collections import abc
 import dataclasses
 from typing import Any
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import references
 from heat_plugins.plans.parameters import secrecy
@@ -26,7 +26,7 @@ def without_secrets(
     """
     try:
         hidden, known = secrecy.hidden_in(references.resolve(plan, fetch))
-    except errors.PlanError:
+    except errors.Error:
         hidden, known = frozenset(), frozenset()
     left_out: set[str] = set()
 

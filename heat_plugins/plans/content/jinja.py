@@ -14,7 +14,7 @@ from jinja2 import exceptions
 from jinja2 import sandbox
 
 from heat_plugins import bounds
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.content import roles as roles_module
 from heat_plugins.plans.content import texts
 

@@ -16,8 +16,8 @@ import re
 import yaml
 
 from heat_plugins import bounds
+from heat_plugins import errors
 from heat_plugins import yaml_reading
-from heat_plugins.plans import errors
 from heat_plugins.plans.content import texts
 
 _TEMPLATE = re.compile(

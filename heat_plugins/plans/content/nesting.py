@@ -5,7 +5,7 @@ from collections import abc
 import dataclasses
 from typing import Any, Final
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.content import links
 from heat_plugins.plans.content import references
 from heat_plugins.plans.content import texts

@@ -7,8 +7,8 @@ import enum
 import hashlib
 import re
 
+from heat_plugins import errors
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.plans import errors
 from heat_plugins.plans.content import plan_environment as environments
 
 # Heat allows one to 255 characters, Ceph's gateway 3 to 255 for containers;

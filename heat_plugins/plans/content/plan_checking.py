@@ -6,7 +6,7 @@ import contextlib
 import re
 from typing import Final
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.content import capabilities
 from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import references

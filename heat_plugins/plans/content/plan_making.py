@@ -13,9 +13,8 @@ is told in `adoption`.
 import contextlib
 import dataclasses
 
+from heat_plugins import errors
 from heat_plugins import pool as pools
-from heat_plugins.objectstore import errors as store_errors
-from heat_plugins.plans import errors
 from heat_plugins.plans import plan_claims as claims_module
 from heat_plugins.plans import plan_locks as locks_module
 from heat_plugins.plans.content import adoption as adoption_module
@@ -87,7 +86,7 @@ class Maker:
             raise
         if self._order.adopt:
             # The plan is there; what is left of this harms nobody.
-            with contextlib.suppress(store_errors.SignalError):
+            with contextlib.suppress(errors.ServiceError):
                 self._adoption.forget()
 
     def _claim(self) -> claims_module.Claim:
@@ -197,7 +196,7 @@ class Maker:
                 else:
                     self._container.remove()
                 self._claims.release(claim)
-        except (errors.PlanError, store_errors.SignalError) as undoing:
+        except errors.Error as undoing:
             exc.add_note(
                 f'What was made of plan {claim.name} could not be undone: '
                 f'{undoing}; delete the plan, or resume its making'

@@ -4,8 +4,8 @@
 import dataclasses
 
 from heat_plugins import bounds
+from heat_plugins import errors
 from heat_plugins.content import sources
-from heat_plugins.plans import errors
 from heat_plugins.plans.content import capabilities
 from heat_plugins.plans.content import plan_checking
 from heat_plugins.plans.content import plan_environment as environments

@@ -15,8 +15,8 @@ from typing import Final
 import yaml
 
 from heat_plugins import bounds
+from heat_plugins import errors
 from heat_plugins import yaml_reading
-from heat_plugins.plans import errors
 from heat_plugins.plans.content import links
 from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import texts

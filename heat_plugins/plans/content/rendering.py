@@ -25,8 +25,8 @@ import posixpath
 import re
 from typing import Final
 
+from heat_plugins import errors
 from heat_plugins.content import sources
-from heat_plugins.plans import errors
 from heat_plugins.plans.content import confinement
 from heat_plugins.plans.content import jinja
 from heat_plugins.plans.content import roles as roles_module

@@ -8,7 +8,7 @@ It reads a map of files, and writes a map of what was made of them, or of an
 import json
 import sys
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.content import confinement
 from heat_plugins.plans.content import jinja
 

@@ -7,7 +7,7 @@ import dataclasses
 from typing import Any, Final, Self
 
 from heat_plugins import bounds
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.content import texts
 
 #: Where roles may be written down in a plan.

@@ -7,7 +7,7 @@ import graphlib
 import heapq
 
 from heat_plugins import bounds
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.content import capabilities as capabilities_module
 from heat_plugins.plans.content import plan_environment as environments
 

@@ -12,10 +12,9 @@ import hashlib
 import itertools
 from typing import Final
 
+from heat_plugins import errors
 from heat_plugins import pool as pools
-from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.plans import errors
 from heat_plugins.plans.content import plan as plans
 
 #: What begins so is no content of a plan, but what is recorded about it.
@@ -99,7 +98,7 @@ class Container:
         """Return how far the plan is that has this container's name."""
         try:
             mark = self.mark()
-        except store_errors.SignalError:
+        except errors.ServiceError:
             return plans.UNKNOWN
         # The name comes before the container.
         return (mark.state if mark else plans.State.CREATING).value
@@ -204,13 +203,13 @@ class Container:
     def remove(self, progress: pools.Progress | None = None) -> None:
         """Delete it with all that is in it; it may be gone already."""
         for sweep in range(_SWEEPS):
-            with contextlib.suppress(store_errors.NotFound):
+            with contextlib.suppress(errors.NoObject):
                 self.delete(self._some(), progress)
             try:
                 self._pool.insist(self._store.delete_container, self._name)
-            except store_errors.NotFound:
+            except errors.NoObject:
                 return
-            except store_errors.Conflict:
+            except errors.Conflict:
                 if sweep == _SWEEPS - 1:
                     raise
                 self._pool.pause()
@@ -220,12 +219,12 @@ class Container:
     def _headers(self) -> abc.Mapping[str, str] | None:
         try:
             return self._pool.insist(self._store.head_container, self._name)
-        except store_errors.NotFound:
+        except errors.NoObject:
             return None
-        except store_errors.Denied as exc:
+        except errors.Denied as exc:
             if exc.status != 403:
                 raise
-            raise store_errors.Denied(
+            raise errors.Denied(
                 f'{exc}. Another project may have container {self._name}: '
                 'all share one namespace on Ceph RGW without implicit '
                 'tenants. Take another name',
@@ -249,7 +248,7 @@ class Container:
             return self._pool.insist(
                 lambda name: self._store.list_objects(name, prefix), self._name
             )
-        except store_errors.NotFound as exc:
+        except errors.NoObject as exc:
             raise errors.NotFound(
                 f'There is no container {self._name}'
             ) from exc
@@ -257,9 +256,9 @@ class Container:
     def _read(self, path: str) -> bytes | None:
         try:
             return self._store.get_object(self._name, path, FILE_LIMIT)
-        except store_errors.NotFound:
+        except errors.NoObject:
             return None
-        except store_errors.BadSignal as exc:
+        except errors.BadSignal as exc:
             raise errors.Invalid(
                 f'File {path} of {self._name} is larger than {FILE_LIMIT} '
                 'bytes'
@@ -270,14 +269,14 @@ class Container:
         try:
             info = self._store.info() or {}
             most = int(info['bulk_delete']['max_deletes_per_request'])
-        except (KeyError, TypeError, ValueError, store_errors.Unavailable):
+        except (KeyError, TypeError, ValueError, errors.Unavailable):
             return 0
         return min(_BULK, most)
 
     def _delete_at_once(self, paths: list[str]) -> list[str]:
         try:
             return self._store.delete_at_once(self._name, paths)
-        except store_errors.StoreError:
+        except errors.ServiceError:
             # Each for itself tells what is the matter.
             return paths
 

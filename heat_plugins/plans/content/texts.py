@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
+from heat_plugins import errors
 from heat_plugins import yaml_reading
-from heat_plugins.plans import errors
 
 # A container's and an object's name are one URL; Swift allows 1024 bytes.
 _LONGEST = 900

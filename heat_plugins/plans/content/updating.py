@@ -5,9 +5,9 @@ from collections import abc
 import dataclasses
 
 from heat_plugins import bounds
+from heat_plugins import errors
 from heat_plugins import pool as pools
 from heat_plugins.content import sources
-from heat_plugins.plans import errors
 from heat_plugins.plans.content import plan as plans
 from heat_plugins.plans.content import plan_checking
 from heat_plugins.plans.content import plan_environment as environments

@@ -5,8 +5,8 @@ from collections import abc
 import time
 from typing import Any, Protocol
 
+from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.plans import errors
 from heat_plugins.plans.deploy import deploying
 from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.plans.deploy import stack_following

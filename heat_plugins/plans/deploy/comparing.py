@@ -12,8 +12,8 @@ import enum
 import json
 from typing import Any, Final
 
+from heat_plugins import errors
 from heat_plugins import masking
-from heat_plugins.plans import errors
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plan as plans
 from heat_plugins.plans.content import plan_environment as environments

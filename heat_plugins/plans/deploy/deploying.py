@@ -13,10 +13,9 @@ import re
 import time
 from typing import Any
 
+from heat_plugins import errors
 from heat_plugins import masking
-from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.plans import errors
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import annex as annexes
 from heat_plugins.plans.content import plan as plans
@@ -280,8 +279,6 @@ class Deployer:
                     'Heat says why; it is not repeated here, as it may quote '
                     f'secrets of plan {name}, which is gone'
                 )
-            except store_errors.Unavailable as exc:
-                raise errors.Unavailable(str(exc), exc.status) from exc
 
         return masked
 

@@ -12,7 +12,7 @@ a while: they look at a world that changes.
 import hashlib
 from typing import Final
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.content import annex as annexes
 from heat_plugins.plans.content import plan as plans
 from heat_plugins.plans.content import plan_environment as environments

@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 import time
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.deploy import plan_stacks
 
 _PAGE = 200

@@ -17,7 +17,7 @@ import enum
 import time
 from typing import Any, Protocol
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.content import plan_environment as environments
 
 #: The section of the file.

@@ -12,7 +12,7 @@ import json
 from typing import Any, NoReturn
 
 from heat_plugins import bounds
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.content import texts
 from heat_plugins.plans.parameters import parameters
 from heat_plugins.plans.parameters import patterns

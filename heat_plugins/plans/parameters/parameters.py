@@ -6,7 +6,7 @@ import dataclasses
 import enum
 from typing import Any, Self
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.content import texts
 
 

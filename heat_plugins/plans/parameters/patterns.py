@@ -8,7 +8,7 @@ tried in a process that has an end.
 import re
 from typing import Final
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.content import confinement
 
 #: Patterns that one operation tries in a process each.

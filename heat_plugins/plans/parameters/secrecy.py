@@ -9,8 +9,8 @@ that nobody hides.
 from collections import abc
 import contextlib
 
+from heat_plugins import errors
 from heat_plugins import masking
-from heat_plugins.plans import errors
 from heat_plugins.plans.content import links
 from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import references

@@ -10,9 +10,8 @@ import shlex
 from typing import Any, Self
 
 from heat_plugins import bounds
-from heat_plugins.objectstore import errors as store_errors
+from heat_plugins import errors
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.plans import errors
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import annex as annexes
 from heat_plugins.plans.content import links
@@ -185,7 +184,7 @@ class Settings:
             warnings=_missing(resolved),
         )
 
-    def _keep_refusal(self, plan: plans.Plan, exc: errors.PlanError) -> None:
+    def _keep_refusal(self, plan: plans.Plan, exc: errors.Error) -> None:
         """Keep a refusal that will be the same for the same content."""
         status = getattr(exc, 'status', None)
         if type(exc) is not errors.Refused and status != _BAD_REQUEST:
@@ -256,7 +255,7 @@ class Settings:
         annex = self._annex(plan)
         name = f'{_KEPT}{plan.content_hash}'
         # Who may only read does without.
-        with contextlib.suppress(store_errors.StoreError):
+        with contextlib.suppress(errors.ServiceError):
             annex.write(name, found)
             for other in annex.names('parameters/'):
                 if other != name:

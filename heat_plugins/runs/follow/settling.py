@@ -14,12 +14,11 @@ import contextlib
 import dataclasses
 import time
 
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import masking
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.configs import hooks
-from heat_plugins.objectstore import errors as store_errors
-from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
 from heat_plugins.runs.follow import reports
@@ -194,9 +193,9 @@ class Settler:
         try:
             found = self._records.fetch(run.progress_signal, reports.LIMIT)
             report = reports.parse(found.content, self._mask(run))
-        except store_errors.NotFound:
+        except errors.NoObject:
             return run
-        except store_errors.BadSignal as exc:
+        except errors.BadSignal as exc:
             report = reports.Report(message=f'(its report: {exc})')
         first = run.reported_at is None
         run = dataclasses.replace(
@@ -226,7 +225,7 @@ class Settler:
         """
         try:
             answer = self._answer(run)
-        except store_errors.NotFound:
+        except errors.NoObject:
             # Whoever took it has written what it was.
             fresh = self._records.read(run.key)
             if fresh is None or fresh.ended or otherwise is None:
@@ -237,7 +236,7 @@ class Settler:
     def _answer(self, run: runs.Run) -> _Answer:
         """Fetch the result of a run.
 
-        :raises store_errors.NotFound: there is none, or it was taken.
+        :raises errors.NoObject: there is none, or it was taken.
         """
         at = self._clock()
         try:
@@ -249,7 +248,7 @@ class Settler:
                 self._mask(run),
                 secrets=masking.texts(run.inputs),
             )
-        except store_errors.BadSignal as exc:
+        except errors.BadSignal as exc:
             outcome = body.failure(str(exc))
         return _Answer(outcome=outcome, at=at)
 
@@ -322,7 +321,7 @@ class Settler:
         """Note the result of a run that had ended without it."""
         try:
             answer = self._answer(run)
-        except store_errors.NotFound:
+        except errors.NoObject:
             return self._records.read(run.key) or run
         if run.state in _STATES.values() or run.late is not None:
             # It was taken, and could not be deleted at the time; or the
@@ -356,7 +355,7 @@ class Settler:
         return self._take_or_fail(run)
 
     def _take_or_fail(self, run: runs.Run) -> runs.Run:
-        with contextlib.suppress(store_errors.NotFound):
+        with contextlib.suppress(errors.NoObject):
             return self._end_by(run, self._answer(run))
         return self._end(
             run,

@@ -5,8 +5,7 @@ from collections import abc
 import dataclasses
 import time
 
-from heat_plugins.objectstore import errors as store_errors
-from heat_plugins.runs import errors
+from heat_plugins import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs.follow import settling
 from heat_plugins.runs.records import record_names
@@ -100,8 +99,8 @@ class Waiter:
     def step(self) -> None:
         """Look if it is time to, and sleep for a while.
 
-        :raises errors.RunError: Heat has been out of order for too long.
-        :raises store_errors.SignalError: the object store has.
+        :raises errors.Error: Heat has been out of order for too long.
+        :raises errors.ServiceError: the object store has.
         """
         now = self._clock()
         if now >= self._next_look:
@@ -116,7 +115,7 @@ class Waiter:
     def _try_to_look(self, now: float) -> None:
         try:
             self._look(deep=now >= self._next_deep)
-        except (errors.Unavailable, store_errors.Unavailable):
+        except errors.Unavailable:
             self._trouble = now if self._trouble is None else self._trouble
             if now - self._trouble > _BUDGET:
                 raise
@@ -135,7 +134,7 @@ class Waiter:
             asked = self._next_to_ask() if deep else ()
             for run in self.pending:
                 self._look_at(run, opened, arrivals, run.id in asked)
-        except store_errors.NotFound:
+        except errors.NoObject:
             # The container is gone.
             for run in self.pending:
                 self._note(self._settler.lost(run))

@@ -10,10 +10,9 @@ import contextlib
 import time
 from typing import Any
 
+from heat_plugins import errors
 from heat_plugins.configs import hooks
-from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
 from heat_plugins.runs.follow import settling
@@ -78,7 +77,7 @@ class Ledger:
         self._settle_former(target, order.action)
         run = self._starter.start(target, order)
         # It has been started, whatever becomes of others.
-        with contextlib.suppress(store_errors.SignalError):
+        with contextlib.suppress(errors.ServiceError):
             self.forget_surplus(target.root.id)
         return run
 
@@ -141,7 +140,7 @@ class Ledger:
         try:
             opened = found.opened(prefix)
             arrivals = found.arrivals() if opened else ()
-        except store_errors.NotFound:
+        except errors.NoObject:
             return
         settler = self._settler(found)
         for key in opened[:_FORMER]:
@@ -165,7 +164,7 @@ def news(found: records.Records) -> tuple[set[str], abc.Collection[str]]:
     try:
         opened = {key.run_id for key in found.opened()}
         return opened, found.arrivals()
-    except store_errors.NotFound:
+    except errors.NoObject:
         return set(), set()
 
 

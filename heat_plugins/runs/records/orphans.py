@@ -15,9 +15,8 @@ fail or die in there, who takes our place finds the run by it.
 from collections import abc
 import contextlib
 
+from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.objectstore import errors as store_errors
-from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
 from heat_plugins.runs.records import record_names
@@ -48,21 +47,12 @@ def withdraw(
     :returns: the ids of those that had not ended.
     """
     withdrawn = []
-    with contextlib.suppress(store_errors.NotFound):
+    with contextlib.suppress(errors.NoObject):
         for key in found.opened(prefix):
-            try:
-                if _withdraw(heat, found, key, server):
-                    withdrawn.append(key.run_id)
-            except store_errors.SignalError:
-                # The container may be kept until that has passed.
-                raise
-            except Exception as exc:
-                LOG.warning(
-                    'Run %(run)s goes with its stack or deployment, and could '
-                    'not be taken back from its server: %(error)s',
-                    {'run': key.run_id, 'error': exc},
-                    exc_info=not isinstance(exc, errors.RunError),
-                )
+            # What the store answers ends this: the container may be kept
+            # until that has passed.
+            if _withdraw(heat, found, key, server):
+                withdrawn.append(key.run_id)
     return withdrawn
 
 
@@ -79,10 +69,30 @@ def _withdraw(
             found.revoke(key)
             run = found.read(key)
     except errors.Unreadable:
-        unreadable.forget(heat, found, key, server())
-        return True
+        withdrawn = _heat_does(
+            key, lambda: starting.withdraw_marked(heat, key, server())
+        )
+        if withdrawn:
+            unreadable.forget(found, key)
+        return withdrawn
     if run is None:
         found.close(key)
         return False
-    starting.withdraw(heat, run)
+    return _heat_does(key, lambda: starting.withdraw(heat, run))
+
+
+def _heat_does(
+    key: record_names.Key, withdraw: abc.Callable[[], None]
+) -> bool:
+    """Say whether a run was taken from its server; log why it was not."""
+    try:
+        withdraw()
+    except Exception as exc:
+        LOG.warning(
+            'Run %(run)s goes with its stack or deployment, and could '
+            'not be taken back from its server: %(error)s',
+            {'run': key.run_id, 'error': exc},
+            exc_info=not isinstance(exc, errors.Error),
+        )
+        return False
     return True

@@ -5,11 +5,10 @@ from collections import abc
 import contextlib
 from typing import Any
 
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import masking
-from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs.records import record_names
 from heat_plugins.signals import arrivals
@@ -40,7 +39,7 @@ class Records:
     ) -> list[record_names.Key]:
         """List the runs that are not over and cleaned up.
 
-        :raises store_errors.NotFound: there is no container.
+        :raises errors.NoObject: there is no container.
         """
         found = self.store.list_objects(self.container, prefix)
         return _parsed(record_names.parse_open(entry.name) for entry in found)
@@ -48,7 +47,7 @@ class Records:
     def arrivals(self) -> abc.Collection[str]:
         """List what servers have sent; see `arrivals.Listed`.
 
-        :raises store_errors.NotFound: there is no container.
+        :raises errors.NoObject: there is no container.
         """
         return arrivals.Listed(self.store, self.container)
 
@@ -61,7 +60,7 @@ class Records:
             found = self.store.list_objects(
                 self.container, record_names.RECORDS + run_id
             )
-        except store_errors.NotFound:
+        except errors.NoObject:
             return []
         return _parsed(
             record_names.parse_record(entry.name) for entry in found
@@ -100,9 +99,9 @@ class Records:
             run = runs.Run.load(content)
             if run.key != key:
                 raise ValueError('it is that of another run')
-        except store_errors.NotFound:
+        except errors.NoObject:
             return None
-        except (ValueError, store_errors.BadSignal) as exc:
+        except (ValueError, errors.BadSignal) as exc:
             # What it says may quote the record, in any length; an event of
             # Heat has room for what comes first.
             reason = foreign.line(masking.signatures(str(exc)), 200)
@@ -138,7 +137,7 @@ class Records:
             found = self.store.get_object(
                 self.container, record_names.open_name(key), _LIMIT
             )
-        except store_errors.NotFound:
+        except errors.NoObject:
             return False
         return found != _REVOKED
 
@@ -168,10 +167,10 @@ class Records:
                 self.container, record_names.outputs_name(run.id), _LIMIT
             )
             return body.parse(content)
-        except store_errors.NotFound:
+        except errors.NoObject:
             return run.outputs
-        except store_errors.BadSignal as exc:
-            raise errors.RunError(
+        except errors.BadSignal as exc:
+            raise errors.Error(
                 f'The outputs of run {run.id} cannot be read: {exc}'
             ) from exc
 
@@ -185,7 +184,7 @@ class Records:
 
     def drop(self) -> None:
         """Delete the container, unless something is left in it."""
-        with contextlib.suppress(store_errors.NotFound, store_errors.Conflict):
+        with contextlib.suppress(errors.NoObject, errors.Conflict):
             self.store.delete_container(self.container)
 
 

@@ -6,12 +6,10 @@ nothing takes it for ended: as long as it is announced its action is refused
 on that deployment, until somebody has it forgotten.
 """
 
+from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.runs import errors
-from heat_plugins.runs import orchestration
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
-from heat_plugins.runs.start import starting
 
 LOG = foreign.logger(__name__)
 
@@ -21,20 +19,11 @@ def pass_over(exc: errors.Unreadable) -> None:
     LOG.warning('%s', exc)
 
 
-def forget(
-    heat: orchestration.Deploying,
-    found: records.Records,
-    key: record_names.Key,
-    server_id: str | None = None,
-) -> None:
-    """Take a run from its server, and delete what is known of it.
+def forget(found: records.Records, key: record_names.Key) -> None:
+    """Delete what is known of a run that was taken from its server.
 
     The record goes last: what fails before can be tried again.
-
-    :param server_id: see `starting.withdraw_marked`.
-    :raises errors.RunError: Heat did not let it be taken back.
     """
-    starting.withdraw_marked(heat, key, server_id)
     found.close(key)
     found.remove(key)
     LOG.warning(

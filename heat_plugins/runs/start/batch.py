@@ -4,8 +4,7 @@
 from collections import abc
 import dataclasses
 
-from heat_plugins.objectstore import errors as store_errors
-from heat_plugins.runs import errors
+from heat_plugins import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service as services
 from heat_plugins.runs.follow import waiting
@@ -18,7 +17,7 @@ class Failure:
     """A run that was not started."""
 
     target: targets.Target
-    error: errors.RunError | store_errors.SignalError
+    error: errors.Error | errors.ServiceError
 
 
 class Batch:
@@ -63,7 +62,7 @@ class Batch:
             target = self._queue.pop(0)
             try:
                 run = self._service.start(target, self._order)
-            except (errors.RunError, store_errors.SignalError) as exc:
+            except errors.Error as exc:
                 self.failures.append(Failure(target=target, error=exc))
                 continue
             self.runs.append(run)

@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from heat_plugins import bounds
-from heat_plugins.runs import errors
+from heat_plugins import errors
 from heat_plugins.signals import beginning
 
 #: What Heat, its classes and we add to the inputs of a derived config.

@@ -7,12 +7,12 @@ import dataclasses
 import time
 from typing import Any
 
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.configs import hooks
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_claims
@@ -107,8 +107,8 @@ class Starter:
             fit, or it runs already.
         :raises errors.NotFound: the stack is gone, or the deployment goes
             meanwhile.
-        :raises errors.RunError: Heat did not take it.
-        :raises heat_plugins.objectstore.errors.SignalError: the object store
+        :raises errors.Error: Heat did not take it.
+        :raises heat_plugins.errors.ServiceError: the object store
             did not.
         """
         action, values = check(target, order)

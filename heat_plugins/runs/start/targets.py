@@ -8,9 +8,9 @@ import re
 from typing import Any
 
 from heat_plugins import bounds
+from heat_plugins import errors
 from heat_plugins.configs import actions
 from heat_plugins.configs import handover
-from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.start import schema
 from heat_plugins.runs.start import template_sources
@@ -184,7 +184,7 @@ class Finder:
             if STACK_ID.fullmatch(name_or_id):
                 raise
             known: list[str] = []
-            with contextlib.suppress(errors.RunError):
+            with contextlib.suppress(errors.Error):
                 known = self._heat.stack_names()
             hint = bounds.did_you_mean(name_or_id, known)
             raise errors.NotFound(f'{exc}{hint}') from exc
@@ -349,7 +349,7 @@ class Finder:
             source_id = named.config_of(place.resource)
             if source_id and source_id not in declared:
                 declared[source_id] = None
-                with contextlib.suppress(errors.RunError):
+                with contextlib.suppress(errors.Error):
                     declared[source_id] = self._heat.config(source_id)
             source = declared.get(source_id or '')
             config = configs[config_id]

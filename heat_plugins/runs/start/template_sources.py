@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from heat_plugins.runs import errors
+from heat_plugins import errors
 from heat_plugins.runs import orchestration
 
 
@@ -50,7 +50,7 @@ class Sources:
         """Return what a property has in the template, or a function's map."""
         try:
             stack, template, ids = self._read(resource.stack_id)
-        except errors.RunError:
+        except errors.Error:
             return None
         named = (template.get('resources') or {}).get(resource.name) or {}
         value = (named.get('properties') or {}).get(name)

@@ -8,9 +8,9 @@ import re
 import hypothesis
 from hypothesis import strategies as st
 
+from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins.content import tarballs
-from heat_plugins.plans import errors
 from heat_plugins.plans.content import capabilities
 from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import references
@@ -336,7 +336,7 @@ def packed(files):
 def test_a_tarball_is_read_or_refused(content):
     try:
         found = tarballs.read(io.BytesIO(content))
-    except errors.PlanError:
+    except errors.Error:
         return
     for name in found:
         assert texts.path(name, 'file') == name

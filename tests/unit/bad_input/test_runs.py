@@ -8,9 +8,8 @@ import hypothesis
 from hypothesis import strategies as st
 import pytest
 
+from heat_plugins import errors
 from heat_plugins.configs import actions
-from heat_plugins.objectstore import errors as signal_errors
-from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import summary
@@ -210,7 +209,7 @@ def test_an_order_can_be_run_or_is_refused(group, config, inputs, what):
 def test_a_report_can_be_shown_or_is_refused(content):
     try:
         found = reports.parse(content)
-    except signal_errors.BadSignal:
+    except errors.BadSignal:
         return
     assert found.progress is None or 0 <= found.progress <= 100
     assert found.message is None or found.message.isprintable()
@@ -236,7 +235,7 @@ leaky = st.builds(
 def test_no_run_keeps_a_signature_that_a_server_has_sent(outputs):
     try:
         details = body.as_map(outputs)
-    except signal_errors.BadSignal:
+    except errors.BadSignal:
         return
     kept = runs.keep(
         body.outcome(details, [{'name': name} for name in details])

@@ -7,8 +7,8 @@ import hypothesis
 from hypothesis import strategies as st
 import pytest
 
+from heat_plugins import errors
 from heat_plugins import masking
-from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import tempurl
 from heat_plugins.runs.start import trigger_signals
 from heat_plugins.signals import body

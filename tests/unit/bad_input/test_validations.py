@@ -6,7 +6,7 @@ import json
 import hypothesis
 from hypothesis import strategies as st
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import inputs
 from heat_plugins.validations import inventory

@@ -5,8 +5,7 @@ from collections import abc
 import contextlib
 from typing import Any
 
-from heat_plugins.objectstore import errors as signal_errors
-from heat_plugins.runs import errors as run_errors
+from heat_plugins import errors
 
 
 def refusing(
@@ -15,9 +14,7 @@ def refusing(
     """Return a reader that takes an error of its own for an answer."""
 
     def call(value: Any) -> None:
-        with contextlib.suppress(
-            ValueError, run_errors.Refused, signal_errors.BadSignal
-        ):
+        with contextlib.suppress(ValueError, errors.Refused, errors.BadSignal):
             read(value)
 
     return call

@@ -10,6 +10,7 @@ import tarfile
 import pytest
 
 from heat_plugins import bounds
+from heat_plugins import errors
 from heat_plugins.clients import mistral_errors
 from heat_plugins.configs import config_checking
 from heat_plugins.configs import hooks
@@ -17,8 +18,6 @@ from heat_plugins.content import tarballs
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.nodes import addresses
 from heat_plugins.nodes import node_reading
-from heat_plugins.plans import errors as plan_errors
-from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
 from heat_plugins.runs.follow import reports
@@ -329,7 +328,7 @@ def test_a_mac_address_costs_no_more_than_its_size(text):
 def test_groups_of_hosts_have_a_limit():
     hosts = [inventory.Host(name=f'h{n}', address='::1') for n in range(9)]
     groups = {f'g{number}': [] for number in range(101)}
-    with pytest.raises(plan_errors.Invalid, match='at most 100'):
+    with pytest.raises(errors.Invalid, match='at most 100'):
         inventory.grouped(hosts, groups)
 
 
@@ -384,7 +383,7 @@ TARBALLS = {
 @pytest.mark.parametrize('made', TARBALLS.values(), ids=TARBALLS)
 def test_the_headers_of_a_tarball_cost_no_more_than_their_size(made):
     def read(packed):
-        with contextlib.suppress(plan_errors.Invalid):
+        with contextlib.suppress(errors.Invalid):
             tarballs.read(io.BytesIO(packed))
 
     growth.check(read, made, start=2**14, largest=2**21)

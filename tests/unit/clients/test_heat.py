@@ -10,8 +10,8 @@ import requests
 from requests import adapters
 import testtools
 
+from heat_plugins import errors
 from heat_plugins.clients import heat
-from heat_plugins.runs import errors
 from heat_plugins.runs import orchestration
 
 URL = 'http://heat.example.com/v1/project-1'
@@ -170,7 +170,7 @@ class HeatTest(testtools.TestCase):
             (404, errors.NotFound),
             (401, errors.Denied),
             (403, errors.Denied),
-            (400, errors.OrchestrationError),
+            (400, errors.ServiceError),
             (503, errors.Unavailable),
         ):
             said = {'error': {'message': 'of no use'}}
@@ -196,7 +196,7 @@ class HeatTest(testtools.TestCase):
             options={},
         )
         exc = self.assertRaises(
-            errors.OrchestrationError, self.heat.create_config, draft
+            errors.ServiceError, self.heat.create_config, draft
         )
         self.assertNotIn('s3cret', str(exc))
 
@@ -206,7 +206,5 @@ class HeatTest(testtools.TestCase):
             deep = [deep]
         said = {'software_config': {'id': 'c', 'inputs': deep}}
         self.answer('GET /software_configs/c', said)
-        exc = self.assertRaises(
-            errors.OrchestrationError, self.heat.config, 'c'
-        )
+        exc = self.assertRaises(errors.ServiceError, self.heat.config, 'c')
         self.assertIn('nested more than 200 levels', str(exc))

@@ -6,9 +6,8 @@ from keystoneauth1 import token_endpoint
 import requests
 import testtools
 
+from heat_plugins import errors
 from heat_plugins.clients import heat_servers
-from heat_plugins.plans import errors
-from heat_plugins.runs import errors as run_errors
 from heat_plugins.validations import inventory
 from tests.unit.clients import test_heat
 
@@ -78,9 +77,9 @@ class HeatServersTest(testtools.TestCase):
 
     def test_a_heat_that_refuses_or_is_away(self):
         for status, kind in (
-            (403, run_errors.Denied),
-            (503, run_errors.Unavailable),
-            (400, run_errors.OrchestrationError),
+            (403, errors.Denied),
+            (503, errors.Unavailable),
+            (400, errors.ServiceError),
         ):
             self.answer('/stacks/shop', {}, status)
             error = self.assertRaises(

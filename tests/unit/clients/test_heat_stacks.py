@@ -8,8 +8,8 @@ from keystoneauth1 import token_endpoint
 import requests
 import testtools
 
+from heat_plugins import errors
 from heat_plugins.clients import heat_stacks
-from heat_plugins.plans import errors
 from heat_plugins.plans.content import references
 from heat_plugins.plans.deploy import plan_stacks
 from tests.unit.clients import test_heat

@@ -6,9 +6,9 @@ from unittest import mock
 from heat.engine.clients.os import swift as heats
 from oslo_config import cfg
 
+from heat_plugins import errors
 from heat_plugins.clients import heat_swift
 from heat_plugins.clients import swift
-from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import store
 from tests.unit import heat_fixture
 
@@ -47,9 +47,9 @@ class SwiftClientPluginTest(heat_fixture.HeatTestCase):
 
     def test_its_errors_are_told_apart(self):
         plugin = self.plugin()
-        self.assertTrue(plugin.is_not_found(errors.NotFound('x', 404)))
+        self.assertTrue(plugin.is_not_found(errors.NoObject('x', 404)))
         self.assertTrue(plugin.is_conflict(errors.Conflict('x', 409)))
-        self.assertTrue(plugin.is_over_limit(errors.StoreError('x', 413)))
+        self.assertTrue(plugin.is_over_limit(errors.ServiceError('x', 413)))
         for ask in (
             plugin.is_not_found,
             plugin.is_conflict,

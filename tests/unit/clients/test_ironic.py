@@ -13,9 +13,9 @@ import requests
 from requests import adapters
 import testtools
 
+from heat_plugins import errors
 from heat_plugins.clients import ironic
 from heat_plugins.nodes import node
-from heat_plugins.plans import errors
 
 URL = 'http://ironic.example.com'
 
@@ -150,8 +150,8 @@ class BaremetalTest(testtools.TestCase):
             (400, 'Bad driver', errors.Refused),
             (403, 'Not you', errors.Denied),
             (404, 'No node', errors.NotFound),
-            (409, 'Node x is locked by host y', errors.Busy),
-            (409, 'A node with name x already exists', errors.Exists),
+            (409, 'Node x is locked by host y', errors.Locked),
+            (409, 'A node with name x already exists', errors.Conflict),
             (429, 'Slowly', errors.Unavailable),
             (503, 'No conductor', errors.Unavailable),
         ):

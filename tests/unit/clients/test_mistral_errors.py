@@ -5,10 +5,8 @@ from keystoneauth1 import exceptions
 from mistralclient.api import base
 import testtools
 
+from heat_plugins import errors
 from heat_plugins.clients import mistral_errors
-from heat_plugins.mistral import workflow_service
-
-Kind = workflow_service.Kind
 
 
 def answered(status, message):
@@ -17,7 +15,7 @@ def answered(status, message):
 
 class JudgeTest(testtools.TestCase):
     def kind(self, error):
-        return mistral_errors.judge(error).kind
+        return type(mistral_errors.judge(error))
 
     def test_what_passes(self):
         for error in (
@@ -30,18 +28,18 @@ class JudgeTest(testtools.TestCase):
             answered(500, 'Keystone says no (HTTP 503)'),
             ConnectionResetError('reset'),
         ):
-            self.assertEqual(Kind.PASSING, self.kind(error), error)
+            self.assertEqual(errors.Unavailable, self.kind(error), error)
 
     def test_what_does_not(self):
         for error, kind in (
-            (answered(400, 'Invalid input'), Kind.REFUSED),
-            (answered(403, 'no'), Kind.REFUSED),
-            (answered(404, 'no such thing'), Kind.MISSING),
-            (answered(409, 'Duplicate'), Kind.CONFLICT),
-            (answered(500, 'a defect'), Kind.DOUBTFUL),
-            (answered(500, 'no role (HTTP 404)'), Kind.REFUSED),
-            (exceptions.SSLError('whose certificate?'), Kind.REFUSED),
-            (exceptions.EndpointNotFound('none'), Kind.REFUSED),
+            (answered(400, 'Invalid input'), errors.ServiceError),
+            (answered(403, 'no'), errors.Denied),
+            (answered(404, 'no such thing'), errors.NotFound),
+            (answered(409, 'Duplicate'), errors.Conflict),
+            (answered(500, 'a defect'), errors.Doubtful),
+            (answered(500, 'no role (HTTP 404)'), errors.ServiceError),
+            (exceptions.SSLError('whose certificate?'), errors.ServiceError),
+            (exceptions.EndpointNotFound('none'), errors.ServiceError),
         ):
             self.assertEqual(kind, self.kind(error), error)
 

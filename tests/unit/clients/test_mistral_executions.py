@@ -10,8 +10,8 @@ import requests
 from requests import adapters
 import testtools
 
+from heat_plugins import errors
 from heat_plugins.clients import mistral_executions
-from heat_plugins.plans import errors
 
 URL = 'http://mistral.example.com/v2'
 

@@ -12,8 +12,8 @@ import requests
 from requests import adapters
 import testtools
 
+from heat_plugins import errors
 from heat_plugins.clients import mistral_registry
-from heat_plugins.plans import errors
 from heat_plugins.plans import plan_protocols
 
 URL = 'http://mistral.example.com/v2'

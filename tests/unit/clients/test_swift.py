@@ -17,8 +17,8 @@ from keystoneauth1 import session as ks_session
 from keystoneauth1.fixture import plugin as ks_fixture
 import testtools
 
+from heat_plugins import errors
 from heat_plugins.clients import swift
-from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import store
 from heat_plugins.objectstore import tempurl
 

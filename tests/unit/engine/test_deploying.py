@@ -5,8 +5,8 @@ from heat.common import exception
 from oslo_db import exception as db_exception
 import testtools
 
+from heat_plugins import errors
 from heat_plugins.engine import own_heat
-from heat_plugins.runs import errors
 
 
 class Failing:
@@ -35,7 +35,7 @@ class FailureTest(testtools.TestCase):
     def test_it_names_what_was_to_be_done_and_none_of_heats_words(self):
         self.assertEqual(
             'Heat cannot give BACKUP to server 4f: Error',
-            self.told(exception.Error('hunter2'), errors.OrchestrationError),
+            self.told(exception.Error('hunter2'), errors.ServiceError),
         )
         self.assertEqual(
             'Heat cannot give BACKUP to server 4f for now: DBError',
@@ -44,6 +44,4 @@ class FailureTest(testtools.TestCase):
 
     def test_a_limit_of_the_project_is_told_with_its_remedy(self):
         error = exception.RequestLimitExceeded(message='Delete some.')
-        self.assertIn(
-            'Delete some.', self.told(error, errors.OrchestrationError)
-        )
+        self.assertIn('Delete some.', self.told(error, errors.ServiceError))

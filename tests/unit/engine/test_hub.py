@@ -9,8 +9,8 @@ from heat.common import crypt
 from heat.objects import stack as stack_objects
 from oslo_config import cfg
 
+from heat_plugins import errors
 from heat_plugins.engine import hub as hubs
-from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import store
 from heat_plugins.signals import watcher
@@ -366,8 +366,8 @@ class RefusalTest(Case):
         """Let the store refuse all for now; return the hub that was told."""
         hub = self.hub(f'root{status}')
         self.swift.fail(2, status)
-        self.assertRaises(errors.SignalError, hub.signer)
-        self.assertRaises(errors.SignalError, hub.below, hub.container, '')
+        self.assertRaises(errors.ServiceError, hub.signer)
+        self.assertRaises(errors.ServiceError, hub.below, hub.container, '')
         return hub
 
     def test_who_is_not_let_in_is_not_let_in_for_a_while(self):

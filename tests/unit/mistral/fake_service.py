@@ -6,16 +6,13 @@ import contextlib
 import itertools
 from typing import Any
 
+from heat_plugins import errors
 from heat_plugins.mistral import workflow_service
 from heat_plugins.mistral.definitions import definition_reading
 
-_Kind = workflow_service.Kind
 
-
-def unavailable() -> workflow_service.MistralError:
-    return workflow_service.MistralError(
-        'Mistral answers 503: busy', workflow_service.Kind.PASSING
-    )
+def unavailable() -> errors.ServiceError:
+    return errors.Unavailable('Mistral answers 503: busy')
 
 
 class FakeService:
@@ -38,7 +35,7 @@ class FakeService:
         self.clock: dict[str, str] = {}
         self.rows: list[dict[str, Any]] = []
         self.calls: list[tuple[str, Any]] = []
-        self.faults: list[tuple[str, workflow_service.MistralError, bool]] = []
+        self.faults: list[tuple[str, errors.ServiceError, bool]] = []
         self.refuse: Any = lambda text, workbook: None
         self._times = itertools.count()
 
@@ -78,23 +75,23 @@ class FakeService:
         with self._call('create', text):
             names = definition_reading.read(text).workflows
             if taken := names.keys() & self.workflows.keys():
-                raise _refused(_Kind.CONFLICT, f'Duplicate entry {taken}')
+                raise _refused(errors.Conflict, f'Duplicate entry {taken}')
             self.workflows.update(dict.fromkeys(names, text))
 
     def update(self, text: str) -> None:
         with self._call('update', text):
             names = definition_reading.read(text).workflows
             if missing := names.keys() - self.workflows.keys():
-                raise _refused(_Kind.MISSING, f'not found {missing}')
+                raise _refused(errors.NotFound, f'not found {missing}')
             self.workflows.update(dict.fromkeys(names, text))
 
     def delete(self, workflow_id: str) -> None:
         with self._call('delete', workflow_id):
             name = workflow_id.removeprefix('id of ')
             if name in self.clock.values():
-                raise _refused(_Kind.REFUSED, 'cron triggers associated')
+                raise _refused(errors.ServiceError, 'cron triggers associated')
             if self.workflows.pop(name, None) is None:
-                raise _refused(_Kind.MISSING, 'not found')
+                raise _refused(errors.NotFound, 'not found')
 
     def has_book(self, name: str) -> bool:
         with self._call('has_book', name):
@@ -104,13 +101,13 @@ class FakeService:
     def create_book(self, text: str) -> None:
         with self._call('create_book', text):
             if definition_reading.read(text).book in self.books:
-                raise _refused(_Kind.CONFLICT, 'Duplicate entry')
+                raise _refused(errors.Conflict, 'Duplicate entry')
             self._fill(text)
 
     def update_book(self, text: str) -> None:
         with self._call('update_book', text):
             if definition_reading.read(text).book not in self.books:
-                raise _refused(_Kind.MISSING, 'not found')
+                raise _refused(errors.NotFound, 'not found')
             self._fill(text)
 
     def _fill(self, text: str) -> None:
@@ -124,12 +121,12 @@ class FakeService:
     def delete_book(self, name: str) -> None:
         with self._call('delete_book', name):
             if self.books.pop(name, None) is None:
-                raise _refused(_Kind.MISSING, 'not found')
+                raise _refused(errors.NotFound, 'not found')
 
     def delete_action(self, name: str) -> None:
         with self._call('delete_action', name):
             if name not in self.actions:
-                raise _refused(_Kind.MISSING, 'not found')
+                raise _refused(errors.NotFound, 'not found')
             self.actions.remove(name)
 
     def start(
@@ -144,7 +141,7 @@ class FakeService:
             if execution_id in [row['id'] for row in self.rows]:
                 return
             if name not in self.workflows:
-                raise _refused(_Kind.MISSING, f'Workflow not found [{name}]')
+                raise _refused(errors.NotFound, f'Workflow not found [{name}]')
             self.add(name, id=execution_id, input=dict(workflow_input))
             self.rows[-1]['params'] = dict(params)
             self.rows[-1]['description'] = description
@@ -211,10 +208,10 @@ class FakeService:
         for row in self.rows:
             if row['id'] == execution_id:
                 return row
-        raise _refused(_Kind.MISSING, 'not found')
+        raise _refused(errors.NotFound, 'not found')
 
 
 def _refused(
-    kind: workflow_service.Kind, said: str
-) -> workflow_service.MistralError:
-    return workflow_service.MistralError(f'Mistral says: {said}', kind)
+    kind: type[errors.ServiceError], said: str
+) -> errors.ServiceError:
+    return kind(f'Mistral says: {said}')

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from heat_plugins.mistral import workflow_service as service_module
+from heat_plugins import errors
 from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import definition_records
 from heat_plugins.mistral.definitions import publishing
@@ -49,7 +49,7 @@ class House:
 
     def fail(self, text, *faults):
         self.service.faults = list(faults)
-        with pytest.raises(service_module.MistralError) as caught:
+        with pytest.raises(errors.ServiceError) as caught:
             self.bring(text)
         self.service.faults = []
         return str(caught.value)
@@ -208,7 +208,7 @@ def test_passing_errors_are_ridden_out_for_workbooks(done):
 
 def test_other_errors_are_not():
     house = House(patience=60)
-    house.fail(A, fault('create', error=service_module.MistralError('no')))
+    house.fail(A, fault('create', error=errors.ServiceError('no')))
     assert house.service.methods().count('create') == 1
 
 

@@ -5,6 +5,7 @@ import itertools
 
 import pytest
 
+from heat_plugins import errors
 from heat_plugins.mistral import workflow_service
 from heat_plugins.mistral.definitions import definition_records
 from heat_plugins.mistral.executions import ending
@@ -67,9 +68,7 @@ def test_many_are_ended_bit_by_bit(mistral):
 
 @pytest.mark.parametrize('method', ['cancel', 'delete_execution'])
 def test_execution_that_vanishes_meanwhile_is_no_trouble(mistral, method):
-    error = fake_service.unavailable()
-    error.kind = ending._Kind.MISSING
-    mistral.faults = [(method, error, False)]
+    mistral.faults = [(method, errors.NotFound('not found'), False)]
     assert ending.end(mistral, RECORD, ending.Way.CANCEL)
 
 

@@ -7,8 +7,8 @@ from mistral_lib import actions
 from mistral_lib.utils import inspect_utils
 import testtools
 
+from heat_plugins import errors
 from heat_plugins.mistral_actions import making
-from heat_plugins.plans import errors
 from tests.unit.mistral_actions import base
 
 

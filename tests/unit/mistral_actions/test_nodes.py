@@ -3,10 +3,10 @@
 
 import testtools
 
+from heat_plugins import errors
 from heat_plugins.mistral_actions import nodes
 from heat_plugins.mistral_actions import results
 from heat_plugins.nodes import node_operations
-from heat_plugins.plans import errors
 from tests.unit import fake_swift
 from tests.unit.mistral_actions import base
 from tests.unit.nodes import fake_ironic

@@ -4,14 +4,12 @@
 from oslo_config import fixture as config_fixture
 import testtools
 
+from heat_plugins import errors
 from heat_plugins.mistral_actions import plans
 from heat_plugins.mistral_actions import results
 from heat_plugins.objectstore import parcels
-from heat_plugins.plans import codes
-from heat_plugins.plans import errors
 from heat_plugins.plans import plan_operations
 from heat_plugins.plans.content import rendering
-from heat_plugins.runs import errors as run_errors
 from tests.unit.mistral_actions import base
 from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes
@@ -63,7 +61,7 @@ class ActionsTest(testtools.TestCase):
 
     def test_a_context_without_credentials_is_an_error_as_well(self):
         def denied(context):
-            raise run_errors.Denied('no token')
+            raise errors.Denied('no token')
 
         self.patch(plans, 'store', denied)
         found = base.run(plans.List())
@@ -127,23 +125,3 @@ class LimitsTest(testtools.TestCase):
             ),
             plans.limits(),
         )
-
-
-class CodesTest(testtools.TestCase):
-    def test_an_error_survives_its_way_through_mistral(self):
-        for kind in (
-            errors.Invalid,
-            errors.Exists,
-            errors.InUse,
-            errors.Busy,
-            errors.Unfinished,
-            errors.Refused,
-            errors.NotFound,
-            errors.Failed,
-            errors.Denied,
-            errors.Unavailable,
-            errors.ServiceError,
-        ):
-            again = codes.error(codes.report(kind('why')))
-            self.assertIs(kind, type(again))
-            self.assertEqual('why', str(again))

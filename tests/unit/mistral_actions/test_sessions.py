@@ -15,8 +15,8 @@ import requests
 from requests import adapters
 import testtools
 
+from heat_plugins import errors
 from heat_plugins.mistral_actions import sessions
-from heat_plugins.runs import errors
 
 KEYSTONE = 'https://keystone.example.com/v3'
 TOKENS = f'{KEYSTONE}/auth/tokens'

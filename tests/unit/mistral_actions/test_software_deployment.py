@@ -5,10 +5,9 @@ import json
 
 from mistral_lib import actions
 
+from heat_plugins import errors
 from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import software_deployment
-from heat_plugins.objectstore import errors as store_errors
-from heat_plugins.runs import errors
 from heat_plugins.runs import run_operations
 from heat_plugins.runs.records import record_names
 from tests.unit.mistral_actions import base
@@ -186,10 +185,10 @@ class ActionsTest(runs_base.RunsTestCase):
 class CodesTest(runs_base.RunsTestCase):
     def test_errors_of_the_object_store_have_the_codes_of_heats(self):
         for error, code in (
-            (store_errors.NotFound('no'), 'not-found'),
-            (store_errors.Denied('no'), 'denied'),
-            (store_errors.Unavailable('no'), 'unavailable'),
-            (store_errors.TempURLUnusable('no'), 'no-temp-url'),
-            (store_errors.Conflict('no'), 'error'),
+            (errors.NoObject('no'), 'not-found'),
+            (errors.Denied('no'), 'denied'),
+            (errors.Unavailable('no'), 'unavailable'),
+            (errors.TempURLUnusable('no'), 'no-temp-url'),
+            (errors.Conflict('no'), 'error'),
         ):
             self.assertEqual(code, results.error(error)['code'])

@@ -5,11 +5,11 @@ from oslo_config import cfg
 import testtools
 
 from heat_plugins import config
+from heat_plugins import errors
 from heat_plugins.clients import mistral_executions
 from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import sessions
 from heat_plugins.mistral_actions import validations
-from heat_plugins.plans import errors
 from heat_plugins.validations import validation_operations
 from tests.unit.mistral_actions import base
 from tests.unit.validations import fakes
@@ -111,7 +111,7 @@ class ActionsTest(testtools.TestCase):
         for answer in (
             'CANCELLED',
             'ERROR',
-            errors.ServiceError('gone', 404),
+            errors.NotFound('gone', 404),
         ):
             self.answer(answer)
             run = base.run(validations.Run(plan='plan'), 'execution-1')

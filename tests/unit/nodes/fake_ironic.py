@@ -4,9 +4,9 @@
 import copy
 import threading
 
+from heat_plugins import errors
 from heat_plugins.nodes import moves
 from heat_plugins.nodes import node
-from heat_plugins.plans import errors
 
 _BEGINS = {
     'manage': 'verifying',
@@ -107,7 +107,7 @@ class Ironic:
             taken = {row['uuid'] for row in self._rows.values()}
             taken |= {row['name'] for row in self._rows.values()} - {None}
             if fields['uuid'] in taken or fields.get('name') in taken:
-                raise errors.Exists('A node like it already exists')
+                raise errors.Conflict('A node like it already exists')
             self.writes += 1
             self.add(**copy.deepcopy(dict(fields)))
         self._fail('create_node')
@@ -141,7 +141,7 @@ class Ironic:
         assert uuid in self._rows
         with self._lock:
             if fields['address'] in self._ports:
-                raise errors.Exists('A port with this MAC already exists')
+                raise errors.Conflict('A port with this MAC already exists')
             self.writes += 1
             self._ports[fields['address']] = uuid
         self._fail('create_port')

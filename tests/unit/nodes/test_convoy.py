@@ -6,9 +6,9 @@ import json
 
 import testtools
 
+from heat_plugins import errors
 from heat_plugins.nodes import convoy as convoys
 from heat_plugins.nodes import moves
-from heat_plugins.plans import errors
 from tests.unit.nodes import fake_ironic
 
 NAMES = ('a', 'b', 'c')
@@ -137,7 +137,7 @@ class ConvoyTest(testtools.TestCase):
         self.assertEqual('moving failed', self.phases(convoy))
 
     def test_a_locked_node_is_sent_later(self):
-        self.ironic.failing['set_state'] = [errors.Busy('locked')]
+        self.ironic.failing['set_state'] = [errors.Locked('locked')]
         convoy = self.step(self.convoy('a', timeout=60))
         self.assertEqual('waiting', self.phases(convoy))
         convoy = self.step(convoy)
@@ -145,7 +145,7 @@ class ConvoyTest(testtools.TestCase):
         self.assertEqual(1, convoy.members[0].attempts)
 
     def test_a_node_that_stays_locked_comes_to_its_time_limit(self):
-        self.ironic.failing['set_state'] = [errors.Busy('locked')] * 2
+        self.ironic.failing['set_state'] = [errors.Locked('locked')] * 2
         convoy = self.step(self.convoy('a', timeout=60))
         self.now += 60
         convoy = self.step(convoy)

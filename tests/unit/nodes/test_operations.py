@@ -5,9 +5,9 @@ import json
 
 import testtools
 
+from heat_plugins import errors
 from heat_plugins.nodes import node_operations
 from heat_plugins.objectstore import parcels
-from heat_plugins.plans import errors
 from tests.unit import fake_swift
 from tests.unit.nodes import fake_ironic
 

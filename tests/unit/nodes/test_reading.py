@@ -7,12 +7,12 @@ import re
 
 import testtools
 
+from heat_plugins import errors
 from heat_plugins.nodes import addresses
 from heat_plugins.nodes import drivers
 from heat_plugins.nodes import files
 from heat_plugins.nodes import node
 from heat_plugins.nodes import node_reading
-from heat_plugins.plans import errors
 
 MAC = '52:54:00:00:00:01'
 

@@ -5,9 +5,9 @@ import uuid
 
 import testtools
 
+from heat_plugins import errors
 from heat_plugins.nodes import node_reading
 from heat_plugins.nodes import registering
-from heat_plugins.plans import errors
 from tests.unit.nodes import fake_ironic
 
 MAC = '52:54:00:00:00:01'
@@ -278,7 +278,7 @@ class BrokenOffTest(RegisteringCase):
 
     def test_a_locked_node_is_asked_again(self):
         self.register(entry())
-        self.ironic.failing['update_node'] = [errors.Busy('locked')] * 3
+        self.ironic.failing['update_node'] = [errors.Locked('locked')] * 3
         self.assertEqual(['updated'], self.actions(entry(cpu=9)))
         self.assertEqual(9, self.ironic.row('node1')['properties']['cpus'])
 

@@ -5,8 +5,8 @@ import threading
 
 import testtools
 
+from heat_plugins import errors
 from heat_plugins.objectstore import claims
-from heat_plugins.objectstore import errors
 from tests.unit import fake_swift
 
 
@@ -50,7 +50,7 @@ class CreateTest(testtools.TestCase):
 
     def test_without_a_container_nothing_is_made(self):
         self.store.delete_container('box')
-        self.assertRaises(errors.NotFound, self.create)
+        self.assertRaises(errors.NoObject, self.create)
         self.assertIsNone(self.cluster.container('box'))
 
     def test_a_name_may_hold_anything_that_a_name_may_hold(self):

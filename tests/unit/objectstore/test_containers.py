@@ -3,9 +3,9 @@
 
 import testtools
 
+from heat_plugins import errors
 from heat_plugins import pool
 from heat_plugins.objectstore import containers
-from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import parcels
 from heat_plugins.plans import local
 from heat_plugins.plans import plan_protocols

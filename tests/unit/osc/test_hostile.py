@@ -12,10 +12,9 @@ import types
 
 import pytest
 
+from heat_plugins import errors
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
-from heat_plugins.plans import errors as plan_errors
-from heat_plugins.runs import errors as run_errors
 from tests.unit.osc import base
 
 HOSTILE = (
@@ -151,7 +150,7 @@ def test_a_pipe_gets_the_bytes_as_they_are(form):
 @every_command
 @pytest.mark.parametrize(
     'error',
-    [run_errors.Refused, plan_errors.Invalid, OSError, ValueError],
+    [errors.Refused, errors.Invalid, OSError, ValueError],
 )
 def test_no_error_commands_a_terminal(command, error):
     def fail(_):

@@ -7,6 +7,7 @@ import tempfile
 
 from osc_lib import exceptions
 
+from heat_plugins import errors
 from heat_plugins.clients import mistral_executions
 from heat_plugins.nodes import node_operations
 from heat_plugins.objectstore import parcels
@@ -15,7 +16,6 @@ from heat_plugins.osc import local_way
 from heat_plugins.osc import remote_way
 from heat_plugins.osc import ways
 from heat_plugins.osc.nodes import node_commands
-from heat_plugins.plans import errors
 from tests.unit import fake_swift
 from tests.unit.nodes import fake_ironic
 from tests.unit.nodes import test_operations

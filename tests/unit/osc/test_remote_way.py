@@ -5,11 +5,10 @@ import json
 
 import testtools
 
+from heat_plugins import errors
 from heat_plugins import pool
 from heat_plugins.clients import mistral_executions
-from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.osc import remote_way
-from heat_plugins.plans import errors
 from heat_plugins.plans import plan_operations
 from tests.unit.plans import fakes
 
@@ -141,7 +140,7 @@ class ThroughMistralTest(testtools.TestCase):
 
     def test_an_upload_that_fails_is_told_and_begins_nothing(self):
         self.cloud.swift.fail(times=99, status=403, method='PUT')
-        self.assertRaises(store_errors.Denied, self.create)
+        self.assertRaises(errors.Denied, self.create)
         self.assertEqual([], self.way.executions.started)
 
     def test_values_do_not_go_through_mistral(self):

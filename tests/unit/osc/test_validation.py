@@ -5,6 +5,7 @@ import json
 import pathlib
 import tempfile
 
+from heat_plugins import errors
 from heat_plugins.clients import mistral_executions
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
@@ -14,7 +15,6 @@ from heat_plugins.osc import ways
 from heat_plugins.osc.plans import plan_deploy
 from heat_plugins.osc.validations import validation_commands
 from heat_plugins.osc.validations import validation_result
-from heat_plugins.plans import errors
 from heat_plugins.plans import plan_operations
 from heat_plugins.validations import validation_runs
 from tests.unit.osc import base
@@ -46,7 +46,7 @@ class Executions:
             self.found[execution_id] = mistral_executions.Execution(
                 id=execution_id, state='SUCCESS', output={'run': run}
             )
-        except errors.PlanError as exc:
+        except errors.Error as exc:
             error = {'code': 'refused', 'message': str(exc)}
             self.found[execution_id] = mistral_executions.Execution(
                 id=execution_id, state='ERROR', output={'error': error}

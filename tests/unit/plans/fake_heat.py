@@ -6,7 +6,7 @@ import itertools
 
 import yaml
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.content import references
 from heat_plugins.plans.deploy import plan_stacks
 

@@ -3,7 +3,7 @@
 
 import testtools
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.content import plan_checking
 from heat_plugins.plans.content import references
 from tests.unit.plans import fakes

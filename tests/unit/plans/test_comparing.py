@@ -6,7 +6,7 @@ import json
 import testtools
 import yaml
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.deploy import comparing
 from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes

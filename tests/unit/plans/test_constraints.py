@@ -3,7 +3,7 @@
 
 import testtools
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.parameters import constraints
 from heat_plugins.plans.parameters import parameters
 from heat_plugins.plans.parameters import patterns

@@ -7,8 +7,8 @@ import tarfile
 
 import pytest
 
+from heat_plugins import errors
 from heat_plugins.content import tarballs
-from heat_plugins.plans import errors
 from heat_plugins.plans.content import capabilities
 from heat_plugins.plans.content import jinja
 from heat_plugins.plans.content import links
@@ -29,7 +29,7 @@ def refused(read):
     """Return a reader that may refuse."""
 
     def reader(value):
-        with contextlib.suppress(errors.PlanError):
+        with contextlib.suppress(errors.Error):
             read(value)
 
     return reader

@@ -5,7 +5,7 @@ import dataclasses
 
 import testtools
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.content import annex
 from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.plans.deploy import deploying

@@ -6,8 +6,8 @@ import pathlib
 import testtools
 import yaml
 
+from heat_plugins import errors
 from heat_plugins.content import sources
-from heat_plugins.plans import errors
 from tests.unit.plans import fakes
 
 EXAMPLE = pathlib.Path(__file__).parents[3] / 'contrib/examples/plan'

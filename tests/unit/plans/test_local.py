@@ -3,9 +3,8 @@
 
 import testtools
 
+from heat_plugins import errors
 from heat_plugins import pool
-from heat_plugins.objectstore import errors as store_errors
-from heat_plugins.plans import errors
 from heat_plugins.plans import local
 from heat_plugins.plans import plan_locks
 from heat_plugins.plans import plan_protocols
@@ -68,7 +67,7 @@ class NamesTest(testtools.TestCase):
         names = local.Names(store, pool.Pool(wait=0))
         plans = plan_service.Plans(store, names, fake_heat.Heat())
         error = self.assertRaises(
-            store_errors.Denied, plans.create, 'plan', fakes.content()
+            errors.Denied, plans.create, 'plan', fakes.content()
         )
         self.assertIn('Another project may have container plan', str(error))
         self.assertEqual([], names.find())

@@ -3,8 +3,7 @@
 
 import testtools
 
-from heat_plugins.objectstore import errors as store_errors
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans import plan_protocols
 from heat_plugins.plans.content import jinja
 from heat_plugins.plans.content import plan as plans
@@ -176,7 +175,7 @@ class CreateTest(testtools.TestCase):
 
     def test_what_fails_is_undone(self):
         self.cloud.swift.fail(times=4, status=403, method='PUT')
-        self.assertRaises(store_errors.Denied, self.create)
+        self.assertRaises(errors.Denied, self.create)
         self.cloud.swift.heal()
         self.cloud.swift.before = self._after(3)
         self.assertRaises(ZeroDivisionError, self.create)

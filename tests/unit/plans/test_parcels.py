@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from heat_plugins.objectstore import errors
+from heat_plugins import errors
 from heat_plugins.objectstore import parcels
 from tests.unit import fake_swift
 
@@ -23,7 +23,7 @@ def place(store):
 def is_there(store, place):
     try:
         store.get_object(place['container'], place['object'], 1000)
-    except errors.NotFound:
+    except errors.NoObject:
         return False
     return True
 

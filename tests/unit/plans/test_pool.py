@@ -6,8 +6,8 @@ import threading
 
 import testtools
 
+from heat_plugins import errors
 from heat_plugins import pool
-from heat_plugins.objectstore import errors
 
 
 class LastFirst(futures.ThreadPoolExecutor):

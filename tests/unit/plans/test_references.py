@@ -6,7 +6,7 @@ import dataclasses
 import testtools
 import yaml
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import references
 from heat_plugins.plans.content import texts

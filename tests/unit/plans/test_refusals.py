@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Heat refuses is explained, remembered, and foreseen."""
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.content import nesting
 from tests.unit.plans import fakes
 from tests.unit.plans import test_settings

@@ -8,7 +8,7 @@ from unittest import mock
 
 import testtools
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.content import rendering
 
 ROLES = b"""\

@@ -3,7 +3,7 @@
 
 import testtools
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.content import selection
 from tests import sample_plan
 from tests.unit.plans import fakes

@@ -5,7 +5,7 @@ import re
 
 import testtools
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import roles
 from heat_plugins.plans.parameters import secrets

@@ -8,9 +8,8 @@ import threading
 
 import testtools
 
+from heat_plugins import errors
 from heat_plugins.content import tarballs
-from heat_plugins.objectstore import errors as store_errors
-from heat_plugins.plans import errors
 from heat_plugins.plans import plan_protocols
 from heat_plugins.plans.content import plan_environment as environments
 from tests.unit.plans import fakes
@@ -272,7 +271,7 @@ class DeleteTest(PlansCase):
 
     def test_what_broke_off_is_told_and_can_be_ended(self):
         self.cloud.swift.fail(times=20, status=403, method='DELETE')
-        self.assertRaises(store_errors.Denied, self.plans.delete, 'plan')
+        self.assertRaises(errors.Denied, self.plans.delete, 'plan')
         self.cloud.swift.heal()
         error = self.assertRaises(errors.Unfinished, self.plans.load, 'plan')
         self.assertIn('deleting', str(error))

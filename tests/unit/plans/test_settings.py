@@ -3,8 +3,8 @@
 
 import testtools
 
+from heat_plugins import errors
 from heat_plugins import masking
-from heat_plugins.plans import errors
 from heat_plugins.plans.parameters import parameters
 from heat_plugins.plans.parameters import settings
 from tests.unit.plans import fake_heat

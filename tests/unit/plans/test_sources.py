@@ -13,11 +13,11 @@ import tarfile
 import fixtures
 import testtools
 
+from heat_plugins import errors
 from heat_plugins import pool
 from heat_plugins.content import git
 from heat_plugins.content import sources
 from heat_plugins.content import tarballs
-from heat_plugins.plans import errors
 from heat_plugins.plans.content import storage
 from tests.unit import fake_swift
 

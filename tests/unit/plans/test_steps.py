@@ -3,7 +3,7 @@
 
 import testtools
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.deploy import steps
 

@@ -7,9 +7,9 @@ import json
 from heat.common import exception
 from heat.engine.clients.os.keystone import fake_keystoneclient
 
+from heat_plugins import errors
 from heat_plugins.engine import rows
 from heat_plugins.engine import run_watching
-from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import keys
 from heat_plugins.resources import transports
 from tests.unit.resources import deployments

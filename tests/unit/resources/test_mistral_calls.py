@@ -3,15 +3,13 @@
 
 from oslo_config import cfg
 
+from heat_plugins import errors
 from heat_plugins.clients import heat_mistral
-from heat_plugins.mistral import workflow_service
 from heat_plugins.resources import mistral_calls
 from tests.unit.resources import fake_mistral
 
-PASSING = workflow_service.MistralError('busy', workflow_service.Kind.PASSING)
-DOUBTFUL = workflow_service.MistralError(
-    'a defect', workflow_service.Kind.DOUBTFUL
-)
+PASSING = errors.Unavailable('busy')
+DOUBTFUL = errors.Doubtful('a defect')
 
 
 class PatienceTest(fake_mistral.MistralTestCase):
@@ -44,7 +42,7 @@ class PatienceTest(fake_mistral.MistralTestCase):
         self.assertIsNone(self.after(15, DOUBTFUL))
 
     def test_what_does_not_pass_is_not_tried_again(self):
-        self.assertIsNone(self.after(0, workflow_service.MistralError('no')))
+        self.assertIsNone(self.after(0, errors.ServiceError('no')))
 
 
 class ClientTest(fake_mistral.heat_fixture.HeatTestCase):

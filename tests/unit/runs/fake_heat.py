@@ -9,7 +9,7 @@ wrong is asked for with ``failing``, by the name of a method.
 
 import uuid
 
-from heat_plugins.runs import errors
+from heat_plugins import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.timeline import events
 

@@ -3,8 +3,7 @@
 
 import dataclasses
 
-from heat_plugins.objectstore import errors as store_errors
-from heat_plugins.runs import errors
+from heat_plugins import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs.records import orphans
 from tests.unit.runs import base
@@ -70,7 +69,7 @@ class OrphanTest(base.RunsTestCase):
 
         self.cluster.before = before
         self.assertRaises(
-            store_errors.Unavailable,
+            errors.Unavailable,
             orphans.withdraw,
             self.heat,
             self.records,

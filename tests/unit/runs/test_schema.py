@@ -3,7 +3,7 @@
 
 import testtools
 
-from heat_plugins.runs import errors
+from heat_plugins import errors
 from heat_plugins.runs.start import schema
 
 FITS = {

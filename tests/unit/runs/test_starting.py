@@ -3,9 +3,8 @@
 
 import dataclasses
 
+from heat_plugins import errors
 from heat_plugins.objectstore import claims
-from heat_plugins.objectstore import errors as store_errors
-from heat_plugins.runs import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs.records import record_names
 from tests.unit.runs import base
@@ -140,7 +139,7 @@ class StartTest(base.RunsTestCase):
     def test_without_a_role_in_the_object_store_nothing_is_made(self):
         self.cluster.denied.add('project-1')
         before = dict(self.heat.configs)
-        self.assertRaises(store_errors.SignalError, self.start)
+        self.assertRaises(errors.ServiceError, self.start)
         self.assertEqual(before, self.heat.configs)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finding deployments in stacks and in those nested in them."""
 
-from heat_plugins.runs import errors
+from heat_plugins import errors
 from tests.unit.runs import base
 from tests.unit.runs import fake_heat
 

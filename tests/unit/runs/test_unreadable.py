@@ -4,7 +4,7 @@
 import dataclasses
 import json
 
-from heat_plugins.runs import errors
+from heat_plugins import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service
 from heat_plugins.runs.records import record_names

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waiting for runs."""
 
-from heat_plugins.runs import errors
+from heat_plugins import errors
 from heat_plugins.runs import run as runs
 from heat_plugins.runs.follow import waiting
 from tests.unit.runs import base

@@ -3,7 +3,7 @@
 
 import testtools
 
-from heat_plugins.objectstore import errors
+from heat_plugins import errors
 from heat_plugins.signals import arrivals
 from heat_plugins.signals import beginning
 from heat_plugins.signals import signal_names
@@ -100,7 +100,7 @@ class PollerTest(Case):
 
     def test_a_container_that_is_gone_is_told(self):
         self.store.delete_container('box')
-        self.assertRaises(errors.NotFound, self.poll, self.signals(1))
+        self.assertRaises(errors.NoObject, self.poll, self.signals(1))
 
 
 class ListedTest(Case):
@@ -130,4 +130,4 @@ class ListedTest(Case):
         )
 
     def test_a_container_that_is_gone_is_told(self):
-        self.assertRaises(errors.NotFound, arrivals.Listed, self.store, 'nope')
+        self.assertRaises(errors.NoObject, arrivals.Listed, self.store, 'nope')

@@ -5,7 +5,7 @@ import json
 
 import testtools
 
-from heat_plugins.objectstore import errors
+from heat_plugins import errors
 from heat_plugins.signals import body
 
 

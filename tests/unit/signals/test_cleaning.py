@@ -5,8 +5,8 @@ import types
 
 import testtools
 
+from heat_plugins import errors
 from heat_plugins.objectstore import cleaning
-from heat_plugins.objectstore import errors
 from heat_plugins.objectstore import keys
 from tests.unit import fake_swift
 

@@ -6,7 +6,7 @@ import time
 
 import testtools
 
-from heat_plugins.objectstore import errors
+from heat_plugins import errors
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import sharing
 from heat_plugins.objectstore import tempurl

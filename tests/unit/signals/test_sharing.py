@@ -6,7 +6,7 @@ import threading
 
 import testtools
 
-from heat_plugins.objectstore import errors
+from heat_plugins import errors
 from heat_plugins.objectstore import sharing
 
 

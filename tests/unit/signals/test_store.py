@@ -7,7 +7,7 @@ from urllib import parse
 
 import testtools
 
-from heat_plugins.objectstore import errors
+from heat_plugins import errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.objectstore import tempurl
 from tests.unit import fake_swift
@@ -190,7 +190,7 @@ class StoreTest(testtools.TestCase):
             lambda: self.store.list_objects('box', ''),
             lambda: self.store.get_object('box', 'a', 10),
         ):
-            error = self.assertRaises(errors.NotFound, call)
+            error = self.assertRaises(errors.NoObject, call)
             self.assertEqual(404, error.status)
         self.fill('a')
         error = self.assertRaises(
@@ -269,14 +269,14 @@ class StoreTest(testtools.TestCase):
 
     def test_each_status_has_one_meaning(self):
         for status, kind in (
-            (301, errors.StoreError),
-            (400, errors.StoreError),
+            (301, errors.ServiceError),
+            (400, errors.ServiceError),
             (401, errors.Denied),
             (403, errors.Denied),
-            (404, errors.NotFound),
+            (404, errors.NoObject),
             (408, errors.Unavailable),
             (409, errors.Conflict),
-            (412, errors.StoreError),
+            (412, errors.ServiceError),
             (429, errors.Unavailable),
             (498, errors.Unavailable),
             (500, errors.Unavailable),
@@ -284,7 +284,7 @@ class StoreTest(testtools.TestCase):
             (507, errors.Unavailable),
         ):
             error = self.assertRaises(
-                errors.StoreError, answering(status).head_account
+                errors.ServiceError, answering(status).head_account
             )
             self.assertIs(kind, type(error))
             self.assertEqual(status, error.status)

@@ -9,7 +9,7 @@ import time
 import testtools
 from testtools import matchers
 
-from heat_plugins.objectstore import errors
+from heat_plugins import errors
 from heat_plugins.signals import pace as paces
 from heat_plugins.signals import watcher
 

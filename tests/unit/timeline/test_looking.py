@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A chart of what Heat, Mistral and the records know."""
 
-from heat_plugins.objectstore import errors as store_errors
-from heat_plugins.runs import errors
+from heat_plugins import errors
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import looking
 from tests.unit.runs import base
@@ -147,7 +146,7 @@ class LookingTest(base.RunsTestCase):
 
     def test_an_object_store_that_refuses_is_noted(self):
         def history(*_):
-            raise store_errors.Denied('no role')
+            raise errors.Denied('no role')
 
         self.patch(self.runs, 'history', history)
         found = self.look()

@@ -4,8 +4,8 @@
 import io
 import json
 
+from heat_plugins import errors
 from heat_plugins.content import tarballs
-from heat_plugins.plans import errors
 from heat_plugins.validations import running
 from heat_plugins.validations import validation_operations
 from tests.unit.plans import fakes

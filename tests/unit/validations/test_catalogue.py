@@ -7,7 +7,7 @@ import tempfile
 
 import testtools
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import packages
 from heat_plugins.validations import playbooks

@@ -3,7 +3,7 @@
 
 import testtools
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.validations import inventory
 from tests.unit.validations import fakes
 

@@ -6,11 +6,10 @@ import time
 
 import testtools
 
+from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins import pool as pools
-from heat_plugins.objectstore import errors as store_errors
 from heat_plugins.objectstore import parcels
-from heat_plugins.plans import errors
 from heat_plugins.plans.content import annex as annexes
 from heat_plugins.plans.deploy import deploying
 from heat_plugins.plans.deploy import requirements
@@ -328,7 +327,7 @@ class StopTest(OperationsTest):
                 self.cloud.swift.fail(times=999, status=403)
 
         self.machine.while_waiting = refuse
-        self.assertRaises(store_errors.Denied, self.run_all)
+        self.assertRaises(errors.Denied, self.run_all)
         self.assertEqual([], self.machine.running)
 
     def test_they_go_on_while_the_object_store_is_out_of_order(self):
@@ -440,7 +439,7 @@ class ResultsTest(OperationsTest):
 
         self.cloud.swift.before = break_off
         ledger = self.validations.ledger
-        self.assertRaises(store_errors.Unavailable, ledger.tidy, kept=0)
+        self.assertRaises(errors.Unavailable, ledger.tidy, kept=0)
         self.assertNotEqual({}, self.objects())
         ledger.tidy(kept=0)
         self.assertEqual({}, self.objects())
@@ -449,7 +448,7 @@ class ResultsTest(OperationsTest):
         self.make()
 
         def refuse(kept=0):
-            raise store_errors.Unavailable('no', 503)
+            raise errors.Unavailable('no', 503)
 
         self.patch(self.validations.ledger, 'tidy', refuse)
         self.assertEqual('PASSED', self.run_all()['state'])

@@ -15,7 +15,7 @@ from unittest import mock
 
 import testtools
 
-from heat_plugins.plans import errors
+from heat_plugins import errors
 from heat_plugins.validations import inventory
 from heat_plugins.validations import jobs
 from heat_plugins.validations import processes
