@@ -5,6 +5,7 @@ from oslo_config import cfg
 from oslo_config import types
 
 from heat_plugins.configs import hooks
+from heat_plugins.signals import live
 from heat_plugins.signals import pace
 
 GROUP = 'heat_plugins'
@@ -157,6 +158,16 @@ OPTS = [
         default=90,
         min=1,
         help='So many days a finished run is kept.',
+    ),
+    cfg.IntOpt(
+        'run_log_limit',
+        default=live.LIMIT,
+        min=2 * live.SLOT,
+        max=(live.MOST - 1) * live.SLOT,
+        help='Bytes to keep of what a run prints while it goes on, on a '
+        'server with heat-config-supervisor. Of a longer output the '
+        'beginning and the end are kept. Whoever starts a run otherwise than '
+        'by a signal, such as by a command, has a setting of their own.',
     ),
     cfg.IntOpt(
         'mistral_error_budget',

@@ -45,10 +45,12 @@ def ledger_for(
 
 
 def kept() -> retention.Retention:
-    """Return how many finished runs the operator wants to keep."""
+    """Return what the operator wants to keep of finished runs."""
     options = cfg.CONF.heat_plugins
     return retention.Retention(
-        number=options.runs_kept, days=options.runs_kept_days
+        number=options.runs_kept,
+        days=options.runs_kept_days,
+        log_limit=options.run_log_limit,
     )
 
 

@@ -56,8 +56,15 @@ class Signer:
     key: str = dataclasses.field(repr=False)
     digest: str
 
-    def url(self, name: str, expires: int) -> str:
-        """Return a URL for a PUT of an object; see `tempurl.make`.
+    def url(
+        self,
+        name: str,
+        expires: int,
+        *,
+        method: str = 'PUT',
+        is_prefix: bool = False,
+    ) -> str:
+        """Return a URL for a request of an object; see `tempurl.make`.
 
         Swift and Ceph take it for a HEAD as well.
 
@@ -67,10 +74,11 @@ class Signer:
             self.storage_url,
             self.container,
             name,
-            method='PUT',
+            method=method,
             expires=min(expires, tempurl.MAX_EXPIRES),
             key=self.key,
             digest=self.digest,
+            is_prefix=is_prefix,
         )
 
     def probe_url(self) -> str:

@@ -40,9 +40,12 @@ def make(
     expires: int,
     key: str,
     digest: str,
+    is_prefix: bool = False,
 ) -> str:
     """Return a URL with which anybody may do `method` until `expires`.
 
+    :param is_prefix: whether it is for all objects whose names begin with
+        `name`; whoever uses it puts the rest of the name at the path's end.
     :raises ValueError: without both a container and an object; a signed
         request for a bare container crashes some of Ceph's gateways.
     """
@@ -50,12 +53,19 @@ def make(
         raise ValueError('A TempURL needs a container and an object')
     parts = parse.urlsplit(storage_url.rstrip('/'))
     path = f'{parse.unquote(parts.path)}/{container}/{name}'
-    query = parse.urlencode(
-        {
-            'temp_url_sig': sign(method, path, expires, key, digest),
-            'temp_url_expires': expires,
-        }
-    )
+    signed = f'prefix:{path}' if is_prefix else path
+    query: dict[str, str | int] = {
+        'temp_url_sig': sign(method, signed, expires, key, digest),
+        'temp_url_expires': expires,
+    }
+    if is_prefix:
+        query['temp_url_prefix'] = name
     return parse.urlunsplit(
-        (parts.scheme, parts.netloc, parse.quote(path), query, '')
+        (
+            parts.scheme,
+            parts.netloc,
+            parse.quote(path),
+            parse.urlencode(query),
+            '',
+        )
     )

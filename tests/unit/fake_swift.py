@@ -57,7 +57,7 @@ _VERBS = {
     'account': {'HEAD', 'POST', 'GET'},
     'container': {'HEAD', 'PUT', 'POST', 'DELETE', 'GET'},
     'object': {'HEAD', 'GET', 'DELETE', 'PUT'},
-    'signed': {'HEAD', 'PUT'},
+    'signed': {'HEAD', 'PUT', 'GET'},
 }
 _LISTING = {'format', 'prefix', 'limit', 'marker'}
 _META = re.compile(
@@ -225,6 +225,14 @@ class Cluster:
             if project_id is None or each.project_id == project_id
         ]
 
+    def get_signed(self, url):
+        """GET a TempURL as a server does; return status and content."""
+        response = self.serve(
+            None,
+            store_module.Request(method='GET', url=url, authenticated=False),
+        )
+        return response.status, response.body
+
     def put_signed(self, url, body=b'{}'):
         """PUT to a TempURL as a server does; return the HTTP status."""
         response = self.serve(
@@ -323,6 +331,7 @@ class Cluster:
                 {
                     'temp_url_sig',
                     'temp_url_expires',
+                    'temp_url_prefix',
                 },
             )
             return self._signed(request, container, name, query, body)
@@ -539,7 +548,10 @@ class Cluster:
             there.objects[name] = body
             there.times[name] = self.now()
             return _status(201)
-        return _status(200 if there.has(name, self.now()) else 404)
+        if not there.has(name, self.now()):
+            return _status(404)
+        is_get = request.method == 'GET'
+        return _status(200, there.objects[name] if is_get else b'')
 
     def _owner(self, request, container):
         for project_id in {*self.accounts, *self._owners()}:
@@ -567,9 +579,15 @@ class Cluster:
         if digest not in self.digests:
             return False
         path = parse.unquote(parse.urlsplit(request.url).path)
+        prefix = query.get('temp_url_prefix')
+        if prefix is not None:
+            _, _, name = self._split(request, None)[0][1:].partition('/')
+            if not name.startswith(prefix):
+                return False
+            path = f'prefix:{path.removesuffix(name)}{prefix}'
         paths = {path}
         if self.ceph:
-            paths.add(path.removeprefix('/swift'))
+            paths.add(path.replace('/swift', '', 1))
         methods = {request.method}
         if request.method == 'HEAD':
             methods |= {'PUT'} if self.ceph else {'PUT', 'GET', 'POST'}

@@ -15,6 +15,7 @@ from heat_plugins.configs import hooks
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
+from heat_plugins.runs.follow import logs
 from heat_plugins.runs.follow import settling
 from heat_plugins.runs.follow import waiting
 from heat_plugins.runs.records import record_names
@@ -66,6 +67,7 @@ class Ledger:
             who=who,
             sign=sign,
             known_hooks=known_hooks,
+            log_limit=self._keep.log_limit,
             clock=clock,
             sleep=sleep,
         )
@@ -104,6 +106,10 @@ class Ledger:
     def outputs(self, run: runs.Run) -> abc.Mapping[str, Any]:
         """Return the outputs of a run, long ones whole."""
         return self._records(run.stack_id).outputs(run)
+
+    def log(self, run: runs.Run) -> logs.Reader:
+        """Return what reads the output of a run while it goes on."""
+        return logs.Reader(self._records(run.stack_id), run.id)
 
     def waiter(
         self,

@@ -6,8 +6,10 @@
     runs/open/<deployment>/<action>/<run>       until all is cleaned up
     runs/records/<run>/<deployment>/<action>    what is known of it
     runs/outputs/<run>                          outputs too large for that
+    runs/logs/<run>/<slot>                      what it prints; see `live`
     signals/<deployment>/<run>                  what the server sends
     signals/<deployment>/<run>.progress         what it sends meanwhile
+    signals/<deployment>/<run>.control          there if it must stop
 
 So one listing of ``runs/open/`` and one of ``signals/`` say what has changed
 for all runs of a stack, and a record is only fetched when it is wanted. The
@@ -21,12 +23,14 @@ import secrets
 from urllib import parse
 
 from heat_plugins.signals import beginning
+from heat_plugins.signals import live
 from heat_plugins.signals import signal_names
 
 RUNS = 'runs/'
 OPEN = 'runs/open/'
 RECORDS = 'runs/records/'
 OUTPUTS = 'runs/outputs/'
+LOGS = 'runs/logs/'
 
 _RUN_ID = re.compile(r'[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}')
 _TIME = '%Y%m%dT%H%M%SZ'
@@ -89,6 +93,17 @@ def outputs_name(run_id: str) -> str:
     return f'{OUTPUTS}{run_id}'
 
 
+def log_folder(run_id: str) -> str:
+    """Return the prefix of what a run prints."""
+    return f'{LOGS}{run_id}/'
+
+
+def control_name(key: Key) -> str:
+    return live.control_name(
+        signal_names.signal(key.deployment_id, key.run_id)
+    )
+
+
 def progress_name(key: Key) -> str:
     return beginning.object_name(
         signal_names.signal(key.deployment_id, key.run_id)
@@ -121,7 +136,8 @@ def parse_record(name: str) -> Key | None:
 
 def signal_of_run(name: str) -> str | None:
     """Return the id of the run that a signal belongs to, if to one."""
-    last = beginning.signal_name(name).rpartition('/')[2]
+    signal = live.signal_name(beginning.signal_name(name))
+    last = signal.rpartition('/')[2]
     return last if is_run_id(last) else None
 
 

@@ -3,16 +3,19 @@
 
 from collections import abc
 import contextlib
+import itertools
 from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import masking
+from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import run as runs
 from heat_plugins.runs.records import record_names
 from heat_plugins.signals import arrivals
 from heat_plugins.signals import body
+from heat_plugins.signals import live
 from heat_plugins.signals import signal_names as signal_names
 
 # Outputs as an agent may send them, escaped once more.
@@ -147,11 +150,30 @@ class Records:
 
     def remove(self, key: record_names.Key) -> None:
         """Delete what is known of a run."""
+        log = [entry.name for entry in self.log(key.run_id)]
+        cleaning.delete(self.store, self.container, log)
         for name in (
+            record_names.control_name(key),
             record_names.outputs_name(key.run_id),
             record_names.record_name(key),
         ):
             self.store.delete_object(self.container, name)
+
+    def log(self, run_id: str) -> list[store_module.Entry]:
+        """List the parts of what a run has printed, by name."""
+        entries = self.store.iterate(
+            self.container, record_names.log_folder(run_id)
+        )
+        try:
+            return list(itertools.islice(entries, live.MOST))
+        except errors.NoObject:
+            return []
+
+    def request_stop(self, key: record_names.Key) -> None:
+        """Tell the server of a run to stop it."""
+        self.store.put_object(
+            self.container, record_names.control_name(key), b'{}'
+        )
 
     def keep_outputs(self, run_id: str, whole: bytes) -> None:
         self.store.put_object(

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many finished runs are kept, and for how long."""
+"""What is kept of finished runs, and for how long."""
 
 from collections import abc
 import dataclasses
 
 from heat_plugins.runs.records import record_names
+from heat_plugins.signals import live
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -13,10 +14,12 @@ class Retention:
 
     :ivar number: the most of an action on a deployment.
     :ivar days: the most days.
+    :ivar log_limit: the most bytes of what each has printed.
     """
 
     number: int = 20
     days: int = 90
+    log_limit: int = live.LIMIT
 
     def surplus(
         self,

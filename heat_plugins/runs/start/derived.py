@@ -2,6 +2,7 @@
 """The config that a server is handed for a run."""
 
 from collections import abc
+import dataclasses
 from typing import Any
 
 from heat_plugins.configs import actions
@@ -11,7 +12,18 @@ from heat_plugins.runs import orchestration
 from heat_plugins.runs.start import schema
 from heat_plugins.runs.start import targets
 from heat_plugins.signals import beginning
+from heat_plugins.signals import live
 from heat_plugins.signals import transport_names
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Urls:
+    """Where the server of a run sends, and asks; see `live`."""
+
+    signal: str = dataclasses.field(repr=False)
+    progress: str = dataclasses.field(repr=False)
+    log: str = dataclasses.field(repr=False)
+    control: str = dataclasses.field(repr=False)
 
 
 def draft(
@@ -19,9 +31,9 @@ def draft(
     action: targets.Action,
     values: abc.Mapping[str, Any],
     *,
-    signal_url: str,
-    progress_url: str,
+    urls: Urls,
     timeout: int,
+    log_limit: int,
 ) -> orchestration.Draft:
     """Return the config of a run, with the inputs that agents expect.
 
@@ -37,10 +49,13 @@ def draft(
         'deploy_stack_id': target.current.get('deploy_stack_id') or '',
         'deploy_resource_name': target.resource.name,
         'deploy_signal_transport': transport_names.TEMP_URL_POLL,
-        'deploy_signal_id': signal_url,
+        'deploy_signal_id': urls.signal,
         'deploy_signal_verb': 'PUT',
-        beginning.URL_INPUT: progress_url,
+        beginning.URL_INPUT: urls.progress,
         beginning.TIMEOUT_INPUT: str(timeout),
+        live.LOG_INPUT: urls.log,
+        live.LIMIT_INPUT: str(log_limit),
+        live.CONTROL_INPUT: urls.control,
     }
     inputs = handover.inputs(
         [

@@ -10,10 +10,13 @@ from typing import Any
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins.signals import beginning
+from heat_plugins.signals import live
 
 #: What Heat, its classes and we add to the inputs of a derived config.
-RESERVED = beginning.INPUTS | frozenset(
-    {
+RESERVED = (
+    beginning.INPUTS
+    | live.INPUTS
+    | {
         'deploy_server_id',
         'deploy_action',
         'deploy_signal_id',

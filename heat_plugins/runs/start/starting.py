@@ -21,6 +21,7 @@ from heat_plugins.runs.records import records
 from heat_plugins.runs.start import derived
 from heat_plugins.runs.start import schema
 from heat_plugins.runs.start import targets
+from heat_plugins.signals import live
 
 LOG = foreign.logger(__name__)
 
@@ -78,6 +79,7 @@ class Starter:
     :param sign: returns what signs the URLs of a container, and makes it
         if need be; None: with whatever key it has, such as the engine's.
     :param known_hooks: the hooks that servers are known to have.
+    :param log_limit: the bytes of what a run prints that are kept.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class Starter:
         who: str,
         sign: Sign | None = None,
         known_hooks: abc.Collection[str] = hooks.HOOKS,
+        log_limit: int = live.LIMIT,
         clock: abc.Callable[[], float] = time.time,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
@@ -96,6 +99,7 @@ class Starter:
         self._who = who
         self._sign = sign or self._any_key
         self._known_hooks = known_hooks
+        self._log_limit = log_limit
         self._clock = clock
         self._sleep = sleep
 
@@ -149,14 +153,13 @@ class Starter:
         run_claims.Claims(
             found, clock=time.monotonic, sleep=self._sleep
         ).claim(run)
-        expires = run.deadline + MARGIN
         draft = derived.draft(
             target,
             action,
             values,
-            signal_url=signer.url(run.signal, expires),
-            progress_url=signer.url(run.progress_signal, expires),
+            urls=_urls(run, signer),
             timeout=run.timeout,
+            log_limit=self._log_limit,
         )
         return self._hand_over(found, run, draft)
 
@@ -226,6 +229,18 @@ class Starter:
                 'it could be unmade: %(error)s',
                 {'run': run.id, 'error': exc},
             )
+
+
+def _urls(run: runs.Run, signer: keys.Signer) -> derived.Urls:
+    expires = run.deadline + MARGIN
+    folder = record_names.log_folder(run.id)
+    control = record_names.control_name(run.key)
+    return derived.Urls(
+        signal=signer.url(run.signal, expires),
+        progress=signer.url(run.progress_signal, expires),
+        log=signer.url(folder, expires, is_prefix=True),
+        control=signer.url(control, expires, method='GET'),
+    )
 
 
 def withdraw(heat: orchestration.Deploying, run: runs.Run) -> None:

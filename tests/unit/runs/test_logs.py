@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run prints is read complete and in order."""
+
+from urllib import parse
+
+from heat_plugins import errors
+from heat_plugins.runs.records import record_names
+from heat_plugins.signals import live
+from tests.unit.runs import base
+
+HEAD, RING = 2, 3
+
+
+def body(offset, content, head=HEAD, ring=RING):
+    return b'1 %d %d %d\n' % (offset, head, ring) + content
+
+
+class LogsCase(base.RunsTestCase):
+    def setUp(self):
+        super().setUp()
+        self.run_ = self.start()
+        self.url = self.inputs()['deploy_log_url']
+        self.reader = self.runs.log(self.run_)
+
+    def send(self, name, content):
+        """PUT below the prefix, as the server does."""
+        parts = parse.urlsplit(self.url)
+        url = parts._replace(path=parts.path + name).geturl()
+        return self.cluster.put_signed(url, content)
+
+    def sent(self, number, content):
+        """PUT the content of a slot, by its place in the whole output."""
+        offset = number * live.SLOT
+        name = live.slot_name(offset, HEAD, RING)
+        self.assertEqual(201, self.send(name, body(offset, content)))
+
+    def slot(self, number):
+        return bytes([65 + number]) * live.SLOT
+
+    def read(self):
+        return [(one.left_out, one.content) for one in self.reader.read()]
+
+    def content(self):
+        return b''.join(content for _, content in self.read())
+
+    def name(self, number):
+        offset = number * live.SLOT
+        slot = live.slot_name(offset, HEAD, RING)
+        return record_names.log_folder(self.run_.id) + slot
+
+    def test_nothing_is_there_before_the_server_sends(self):
+        self.assertEqual([], self.read())
+        self.assertFalse(self.reader.begun)
+
+    def test_a_server_that_has_begun_says_so_without_output(self):
+        self.sent(0, b'')
+        self.assertEqual([], self.read())
+        self.assertTrue(self.reader.begun)
+        self.assertFalse(self.reader.finished)
+
+    def test_what_grows_is_read_once(self):
+        self.sent(0, b'a\0\xff')
+        self.assertEqual(b'a\0\xff', self.content())
+        self.assertEqual([], self.read())
+        self.sent(0, b'a\0\xffmore')
+        self.assertEqual(b'more', self.content())
+
+    def test_it_ends_when_the_server_says_how_long_it_is(self):
+        self.sent(0, self.slot(0))
+        self.sent(1, b'end')
+        size = live.SLOT + 3
+        self.send('end', b'%d' % size)
+        self.assertEqual(self.slot(0) + b'end', self.content())
+        self.assertTrue(self.reader.finished)
+
+    def test_what_has_not_changed_is_not_fetched_again(self):
+        self.sent(0, self.slot(0))
+        self.content()
+        before = len(self.cluster.seen)
+        self.assertEqual([], self.read())
+        self.assertEqual(1, len(self.cluster.seen) - before)
+
+    def test_what_the_listing_does_not_show_is_waited_for(self):
+        for number in range(2):
+            self.sent(number, self.slot(number))
+        place = self.records.container, self.name(0)
+        self.cluster.lagging.add(place)
+        self.assertEqual([], self.read())
+        self.cluster.lagging.clear()
+        self.assertEqual(self.slot(0) + self.slot(1), self.content())
+
+    def test_an_old_version_of_a_part_is_waited_for(self):
+        self.sent(0, b'half')
+        self.sent(1, b'next')
+        self.assertEqual(b'half', self.content())
+        self.sent(0, b'half' + self.slot(0)[4:])
+        self.assertEqual(self.slot(0)[4:] + b'next', self.content())
+
+    def test_what_was_written_over_is_left_out_and_counted(self):
+        for number in range(8):
+            self.sent(number, self.slot(number))
+        self.sent(8, b'tail')
+        found = self.read()
+        self.assertEqual([(0, self.slot(0)), (0, self.slot(1))], found[:HEAD])
+        # Slots 6 to 8 are the last three; 2 to 5 are gone.
+        self.assertEqual((4 * live.SLOT, self.slot(6)), found[HEAD])
+        self.assertEqual((0, b'tail'), found[-1])
+
+    def test_a_part_that_lags_in_the_ring_is_not_left_out(self):
+        for number in range(5):
+            self.sent(number, self.slot(number))
+        place = self.records.container, self.name(3)
+        self.cluster.lagging.add(place)
+        self.assertEqual(3 * live.SLOT, len(self.content()))
+        self.cluster.lagging.clear()
+        self.assertEqual(self.slot(3) + self.slot(4), self.content())
+
+    def test_what_does_not_fit_is_passed_over(self):
+        for name, content in (
+            ('000000', b'no header'),
+            ('000001', body(0, b'elsewhere')),
+            ('000002', body(2 * live.SLOT + 1, b'')),
+            ('000003', body(3 * live.SLOT, b'', ring=0)),
+            ('000004', body(4 * live.SLOT, b'x' * (live.SLOT + 200))),
+            ('end', b'many'),
+            ('x/../y', b'1'),
+        ):
+            self.send(name, content)
+        self.assertEqual([], self.read())
+        self.assertFalse(self.reader.finished)
+
+    def test_a_hostile_offset_takes_no_time(self):
+        self.sent(0, self.slot(0))
+        self.sent(1, self.slot(1))
+        offset = 3 * 10**9 * live.SLOT
+        self.send('000002', body(offset, b'far', ring=1))
+        left_out = offset - 2 * live.SLOT
+        self.assertEqual((left_out, b'far'), self.read()[-1])
+
+    def test_after_a_fault_of_the_store_it_goes_on(self):
+        self.sent(0, self.slot(0))
+        self.sent(1, b'x')
+        self.cluster.fail(method='GET')
+        self.assertRaises(errors.Unavailable, self.read)
+        self.assertEqual(self.slot(0) + b'x', self.content())
+
+    def test_the_url_is_for_this_run_alone(self):
+        parts = parse.urlsplit(self.url)
+        folder = record_names.log_folder(self.run_.id)
+        other = record_names.LOGS + 'another/000000'
+        self.assertTrue(parse.unquote(parts.path).endswith(folder))
+        path = parse.unquote(parts.path).removesuffix(folder) + other
+        url = parts._replace(path=path).geturl()
+        self.assertEqual(401, self.cluster.put_signed(url))
+
+    def test_it_goes_with_the_run(self):
+        self.sent(0, b'x')
+        self.send('end', b'1')
+        self.answer()
+        self.show(self.run_)
+        self.runs.delete('shop', self.run_.id)
+        self.assertEqual([], self.objects('runs/logs/'))
