@@ -70,23 +70,45 @@ def load(conf: cfg.ConfigOpts) -> abc.Mapping[str, type[Any]]:
         )
         LOG.debug('Where the loading failed', exc_info=reason)
     if offer.classes.keys() >= DEPLOYMENT_TYPES:
-        _begin_rescue()
+        _extend(_resume, 'heat-engine resumes no deployments of dead engines')
+        _extend(
+            _take_turns,
+            'Deployments that complete together hold up their stack',
+        )
     return offer.classes
 
 
-def _begin_rescue() -> None:
-    """Have engines resume deployments of dead ones; or warn, and go on."""
-    try:
-        # It needs Heat, and the names of the types.
-        from heat_plugins.engine import rescue
+def _extend(begin: abc.Callable[[], None], otherwise: str) -> None:
+    """Let heat-engine do what it has no place for; or warn, and go on.
 
-        rescue.begin_with_engines()
+    :param otherwise: what is so without it.
+    """
+    try:
+        begin()
     except Exception as exc:
         LOG.warning(
-            'heat-engine resumes no deployments of dead engines: '
-            '%(error)s: %(message)s',
-            {'error': type(exc).__name__, 'message': exc},
+            '%(otherwise)s: %(error)s: %(message)s',
+            {
+                'otherwise': otherwise,
+                'error': type(exc).__name__,
+                'message': exc,
+            },
         )
+
+
+# What these import needs Heat, and the names of the types.
+
+
+def _resume() -> None:
+    from heat_plugins.engine import rescue
+
+    rescue.begin_with_engines()
+
+
+def _take_turns() -> None:
+    from heat_plugins.engine import completions
+
+    completions.take_turns()
 
 
 def examine(conf: cfg.ConfigOpts) -> Offer:

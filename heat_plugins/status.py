@@ -76,6 +76,12 @@ class Checks(upgradecheck.UpgradeCommands):
         return engine.secret()
 
     @_told
+    def python(self) -> upgradecheck.Result:
+        from heat_plugins.checks import engine
+
+        return engine.python()
+
+    @_told
     def threads(self) -> upgradecheck.Result:
         from heat_plugins.checks import capacity
 
@@ -112,6 +118,7 @@ class Checks(upgradecheck.UpgradeCommands):
     _upgrade_checks = (
         ('Resource types', resource_types),
         ('TempURL secret', secret),
+        ('Python of heat-engine', python),
         ('Threads of heat-engine', threads),
         ('Transports of agents', ways),
         ('TempURLs', temp_urls),

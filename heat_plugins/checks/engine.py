@@ -2,11 +2,14 @@
 """What heat-engine loads, and the secret that it signs TempURLs with."""
 
 from collections import abc
+import platform
+import sys
 
 from heat.common import exception
 from heat.engine import clients
 from heat.engine import environment
 from heat.engine import resources
+from heat.engine import service
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
@@ -14,12 +17,17 @@ from heat_plugins import registry
 from heat_plugins.checks import report
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import heat_swift
+from heat_plugins.engine import completions
 from heat_plugins.engine import hub
 
 CLIENTS = (heat_swift.CLIENT_NAME, heat_mistral.CLIENT_NAME)
 
 #: The fewest characters of a secret that nobody guesses.
 SECRET_LENGTH = 16
+
+#: The Python versions, from the first to before the last, whose parser may
+#: fail in one thread while another one parses: CPython's gh-106905.
+FRAGILE = ((3, 11), (3, 12, 2))
 
 
 def resource_types() -> upgradecheck.Result:
@@ -125,4 +133,30 @@ def secret() -> upgradecheck.Result:
         found.warn(f'{name} has only {len(value)} characters; {remedy}')
     else:
         found.good(f'TempURL keys are derived from {name}.')
+    return found.result()
+
+
+def python() -> upgradecheck.Result:
+    """Check whether stacks may fail at random with this Python."""
+    found = report.Report()
+    # Heat 24 has green threads, which share one of Python's.
+    is_native = hasattr(service, 'ThreadGroup')
+    first, fixed = FRAGILE
+    version = platform.python_version()
+    if not is_native or not first <= sys.version_info < fixed:
+        found.good(f'Python {version} parses in several threads at a time.')
+        return found.result()
+    told = (
+        f'On Python {version}, stacks of many resources may fail at random '
+        'with "SystemError: AST constructor recursion depth mismatch" '
+        '(CPython gh-106905)'
+    )
+    remedy = 'run heat-engine on Python 3.12.2 or later.'
+    if completions.guards_literals():
+        found.good(
+            f'{told}. heat-plugins lets one thread parse at a time where Heat '
+            f'does so most; to be safe, {remedy}'
+        )
+    else:
+        found.warn(f'{told}; {remedy}')
     return found.result()

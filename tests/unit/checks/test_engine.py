@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is told to serve our resource types."""
+"""Who is told to serve our resource types, on which Python."""
+
+import sys
 
 from heat.engine import clients
 from heat.engine import environment
 from heat.engine import resources
+from heat.engine import service
+from heat.engine import sync_point
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 import testtools
@@ -100,3 +104,34 @@ class ResourceTypesTest(testtools.TestCase):
             cfg.CONF.clear_override, 'temp_url_secret', 'heat_plugins'
         )
         self.assertEqual(Code.SUCCESS, engine.secret().code)
+
+
+class PythonTest(testtools.TestCase):
+    def check(self, *version):
+        self.patch(sys, 'version_info', version)
+        return engine.python()
+
+    def test_a_parser_that_may_fail_in_threads_is_told(self):
+        for version in ((3, 11, 0), (3, 11, 14), (3, 12, 1)):
+            found = self.check(*version)
+            self.assertEqual(Code.SUCCESS, found.code)
+            self.assertIn('gh-106905', found.details)
+            self.assertIn('Python 3.12.2 or later', found.details)
+
+    def test_it_is_a_warning_where_heat_cannot_be_guarded(self):
+        self.patch(sync_point, '_str_unpack_tuple', None)
+        del sync_point._str_unpack_tuple
+        found = self.check(3, 11, 0)
+        self.assertEqual(Code.WARNING, found.code)
+        self.assertIn('gh-106905', found.details)
+
+    def test_one_that_was_mended_is_well(self):
+        for version in ((3, 12, 2), (3, 13, 0), (3, 14, 1)):
+            found = self.check(*version)
+            self.assertEqual(Code.SUCCESS, found.code)
+            self.assertNotIn('gh-106905', found.details)
+
+    def test_so_is_one_without_native_threads(self):
+        self.patch(service, 'ThreadGroup', None)
+        del service.ThreadGroup
+        self.assertNotIn('gh-106905', self.check(3, 11, 0).details)

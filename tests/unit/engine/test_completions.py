@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Complete deployments of a stack go into Heat's core one after another."""
+
+import inspect
+import threading
+import types
+from unittest import mock
+
+from heat.engine import check_resource
+from heat.engine import sync_point
+import testtools
+
+from heat_plugins.engine import completions
+
+DEPLOYMENT = 'OS::Heat::SoftwareDeployment'
+
+
+class TurnsTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.inside = []
+        self.most = 0
+        self.go_on = threading.Event()
+        self.addCleanup(self.go_on.set)
+        self.propagate = completions._in_turn(self.core)
+
+    def core(self, checker, context, resource_id, *args, **kwargs):
+        """Stand for Heat's core, where each stays until told otherwise."""
+        self.inside.append(resource_id)
+        self.most = max(self.most, len(self.inside))
+        self.go_on.wait(30)
+        self.inside.remove(resource_id)
+        return args, kwargs
+
+    def begin(self, number, kind=DEPLOYMENT, stack='s1'):
+        thread = threading.Thread(
+            target=self.propagate,
+            args=(
+                None,
+                None,
+                number,
+                'traversal',
+                True,
+                types.SimpleNamespace(type=lambda: kind),
+                types.SimpleNamespace(id=stack),
+            ),
+            kwargs={'is_skip': False},
+            daemon=True,
+        )
+        thread.start()
+        return thread
+
+    def come_in(self, count):
+        """Wait until so many are inside."""
+        for _ in range(3000):
+            if len(self.inside) == count:
+                return
+            self.go_on.wait(0.01)
+        self.fail(f'{len(self.inside)} came in, and not {count}')
+
+    def end(self, *threads):
+        self.go_on.set()
+        for thread in threads:
+            thread.join(30)
+            self.assertFalse(thread.is_alive())
+
+    def test_those_of_one_stack_go_one_after_another(self):
+        with mock.patch.object(completions, '_LEASE', 60):
+            threads = [self.begin(number) for number in range(5)]
+            self.come_in(1)
+            self.end(*threads)
+        self.assertEqual(1, self.most)
+
+    def test_those_of_other_stacks_do_not_wait_for_them(self):
+        with mock.patch.object(completions, '_LEASE', 60):
+            threads = [self.begin(1, stack='s1'), self.begin(2, stack='s2')]
+            self.come_in(2)
+            self.end(*threads)
+
+    def test_heats_own_resources_take_no_turns(self):
+        with mock.patch.object(completions, '_LEASE', 60):
+            threads = [
+                self.begin(number, kind='OS::Heat::Value')
+                for number in range(3)
+            ]
+            self.come_in(3)
+            self.end(*threads)
+
+    def test_stacks_are_forgotten(self):
+        self.end(self.begin(1, stack='forgotten'))
+        self.assertNotIn('forgotten', completions._turns)
+
+
+class LiteralsTest(testtools.TestCase):
+    def test_each_is_evaluated_once(self):
+        evaluated = []
+
+        def evaluate(text):
+            evaluated.append(text)
+            return (text,)
+
+        remembered = completions._remembering(evaluate)
+        for _ in range(3):
+            for text in 'ab':
+                self.assertEqual((text,), remembered(text))
+        self.assertEqual(['a', 'b'], evaluated)
+
+    def test_what_cannot_be_evaluated_fails_each_time(self):
+        remembered = completions._remembering(sync_point._str_unpack_tuple)
+        for _ in range(2):
+            self.assertRaises(ValueError, remembered, 'tuple:(x)')
+
+    def test_one_is_evaluated_at_a_time(self):
+        inside, most = [], []
+        barrier = threading.Barrier(5)
+
+        def evaluate(text):
+            inside.append(text)
+            most.append(len(inside))
+            inside.remove(text)
+            return ()
+
+        remembered = completions._remembering(evaluate)
+
+        def ask(number):
+            barrier.wait(30)
+            for each in range(200):
+                remembered(f'{number}.{each}')
+
+        threads = [
+            threading.Thread(target=ask, args=(number,)) for number in range(5)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        self.assertEqual(1000, len(most))
+        self.assertEqual(1, max(most))
+
+
+class HeatTest(testtools.TestCase):
+    """What is wrapped is there in Heat, and does the same."""
+
+    def setUp(self):
+        super().setUp()
+        checker = check_resource.CheckResource
+        for owner, name in (
+            (checker, '_initiate_propagate_resource'),
+            (sync_point, '_str_unpack_tuple'),
+        ):
+            self.addCleanup(setattr, owner, name, getattr(owner, name))
+
+    def test_a_sync_point_is_read_as_before(self):
+        completions.take_turns()
+        data = {(7, True): {'a': (1, 'x')}, (12, False): None}
+        stored = sync_point.serialize_input_data(data)
+        self.assertEqual(data, sync_point.deserialize_input_data(stored))
+        self.assertEqual(
+            data, sync_point.deserialize_input_data(stored), 'from memory'
+        )
+
+    def test_functions_are_wrapped_once(self):
+        completions.take_turns()
+        before = (
+            check_resource.CheckResource._initiate_propagate_resource,
+            sync_point._str_unpack_tuple,
+        )
+        completions.take_turns()
+        self.assertEqual(
+            before,
+            (
+                check_resource.CheckResource._initiate_propagate_resource,
+                sync_point._str_unpack_tuple,
+            ),
+        )
+
+    def test_heats_method_takes_what_is_passed_on(self):
+        given = list(
+            inspect.signature(
+                check_resource.CheckResource._initiate_propagate_resource
+            ).parameters
+        )
+        self.assertEqual(
+            [
+                'self',
+                'cnxt',
+                'resource_id',
+                'current_traversal',
+                'is_update',
+                'rsrc',
+                'stack',
+            ],
+            given[:7],
+        )
