@@ -7,9 +7,7 @@ import threading
 import time
 from typing import TypeVar
 
-import tenacity
-
-from heat_plugins import errors
+from heat_plugins import retrying
 
 _Thing = TypeVar('_Thing')
 _Result = TypeVar('_Result')
@@ -19,8 +17,6 @@ Progress = abc.Callable[[int, int], None]
 
 #: More of them gain nothing from one proxy, and keep others waiting.
 _WORKERS = 8
-
-_ATTEMPTS = 4
 
 
 class Pool:
@@ -82,9 +78,4 @@ class Pool:
         self, function: abc.Callable[[_Thing], _Result], thing: _Thing
     ) -> _Result:
         """Call a function again while the object store is out of order."""
-        return tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(errors.Unavailable),
-            stop=tenacity.stop_after_attempt(_ATTEMPTS),
-            wait=tenacity.wait_exponential(self._wait),
-            reraise=True,
-        )(function, thing)
+        return retrying.insist(function, thing, wait=self._wait)

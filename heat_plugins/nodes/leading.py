@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from heat_plugins import errors
+from heat_plugins import retrying
 from heat_plugins.nodes import node_operations
 
 Report = dict[str, Any]
@@ -135,7 +136,15 @@ class Leader:
         report = self._core.begin(verb, nodes, timeout=timeout, **options)
         try:
             while report['success'] is None:
-                report = self._step(report)
+                pause = report['next_look']
+                report = retrying.insist(
+                    self._core.step,
+                    report['convoy'],
+                    attempts=_PATIENCE,
+                    wait=pause,
+                    most=pause,
+                    sleep=self._sleep,
+                )
                 show(report)
                 self._sleep(report['next_look'])
         except KeyboardInterrupt:
@@ -146,14 +155,6 @@ class Leader:
                 stop(self._core.abort, uuids, self._sleep)
             raise
         return report
-
-    def _step(self, report: Report) -> Report:
-        for _ in range(_PATIENCE - 1):
-            try:
-                return self._core.step(report['convoy'])
-            except errors.Unavailable:
-                self._sleep(report['next_look'])
-        return self._core.step(report['convoy'])
 
 
 def stop(

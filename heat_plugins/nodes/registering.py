@@ -8,20 +8,17 @@ that one. All of it can be done again, and finishes what was broken off.
 from collections import abc
 import dataclasses
 import enum
-from typing import TypeVar
-
-import tenacity
+import functools
 
 from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins import pool as pools
+from heat_plugins import retrying
 from heat_plugins.nodes import changes
 from heat_plugins.nodes import matching
 from heat_plugins.nodes import moves
 from heat_plugins.nodes import node
 from heat_plugins.nodes import node_protocols
-
-_Result = TypeVar('_Result')
 
 _ATTEMPTS = 6
 
@@ -89,7 +86,13 @@ class Registrar:
     ) -> None:
         self._baremetal = baremetal
         self._pool = pool or pools.Pool()
-        self._wait = wait
+        # A node may be locked, or Ironic out of order.
+        self._insist = functools.partial(
+            retrying.insist,
+            on=(errors.Locked, errors.Unavailable),
+            attempts=_ATTEMPTS,
+            wait=wait,
+        )
 
     def register(
         self,
@@ -206,17 +209,6 @@ class Registrar:
                 result, action=Action.FAILED, reason=str(exc)
             )
         return result
-
-    def _insist(self, call: abc.Callable[[], _Result]) -> _Result:
-        """Call again while a node is locked, or Ironic out of order."""
-        return tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(
-                (errors.Locked, errors.Unavailable)
-            ),
-            stop=tenacity.stop_after_attempt(_ATTEMPTS),
-            wait=tenacity.wait_random_exponential(self._wait),
-            reraise=True,
-        )(call)
 
 
 def _in_use(found: node.Node) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins import pool
+from heat_plugins import retrying
 from heat_plugins.clients import mistral_executions
 from heat_plugins.content import sources
 from heat_plugins.content import tarballs
@@ -294,10 +294,9 @@ class Remote(local_way.Local):
             yield place
         finally:
             try:
-                pool.Pool().insist(
-                    lambda name: self.store.delete_object(
-                        place['container'], name
-                    ),
+                retrying.insist(
+                    self.store.delete_object,
+                    place['container'],
                     place['object'],
                 )
             except errors.ServiceError as exc:

@@ -14,14 +14,14 @@ from collections import abc
 import contextlib
 import dataclasses
 import datetime
+import functools
 import time
 from typing import Any, Final
 import uuid
 
-import tenacity
-
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import retrying
 from heat_plugins.plans import plan_protocols
 
 LOG = foreign.logger(__name__)
@@ -76,6 +76,9 @@ class Locks:
         self._registry = registry
         self._clock = clock
         self._sleep = sleep
+        self._insist = functools.partial(
+            retrying.insist, attempts=_ATTEMPTS, wait=1, sleep=sleep
+        )
 
     @contextlib.contextmanager
     def lock(self, name: str) -> abc.Iterator[None]:
@@ -166,17 +169,6 @@ class Locks:
             self._insist(self._registry.delete, first.name)
         for record in more:
             self._insist(self._registry.delete, record.name)
-
-    def _insist(
-        self, function: abc.Callable[[str], object], name: str
-    ) -> object:
-        return tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(errors.Unavailable),
-            stop=tenacity.stop_after_attempt(_ATTEMPTS),
-            wait=tenacity.wait_fixed(1),
-            sleep=self._sleep,
-            reraise=True,
-        )(function, name)
 
 
 def created(

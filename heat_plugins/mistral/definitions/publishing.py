@@ -10,11 +10,10 @@ import contextlib
 import dataclasses
 from typing import Any
 
-import tenacity
-
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import retrying
 from heat_plugins.mistral import workflow_service as service_module
 from heat_plugins.mistral.definitions import definition_records
 from heat_plugins.mistral.definitions import using
@@ -276,13 +275,9 @@ class Deployer:
 
     def persist(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call a method of the service, also when it fails in passing."""
-        retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(errors.Unavailable),
-            wait=tenacity.wait_exponential(multiplier=0.25, max=4),
-            stop=tenacity.stop_after_delay(self._patience),
-            reraise=True,
+        return retrying.insist(
+            function, *args, seconds=self._patience, wait=0.25, most=4
         )
-        return retrying(function, *args)
 
 
 def _values(record: definition_records.Record) -> tuple[str, ...]:
