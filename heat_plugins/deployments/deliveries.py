@@ -124,6 +124,61 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Server:
+    """A server, as it was known when an action began.
+
+    :ivar has_queue: whether it is told of configs through Zaqar.
+    :ivar refusal: why it takes nothing from the deployment's stack, or None.
+    :ivar find_name: returns what people call it.
+    """
+
+    id: str
+    has_queue: bool
+    refusal: str | None
+    find_name: abc.Callable[[], str] = dataclasses.field(
+        repr=False, compare=False
+    )
+
+    @property
+    def name(self) -> str:
+        """What people call it: its resource, else its id."""
+        return self.find_name()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What a template says of all actions of a deployment.
+
+    :ivar actions: those that it lists; a component has its own.
+    :ivar transport: as it names it; see `transport_names.NAMES`.
+    :ivar timeout: seconds that one may take; None where the stack's counts.
+    :ivar delivery_timeout: seconds until the server must have reported; None
+        if it need not.
+    """
+
+    server_id: str
+    actions: abc.Collection[str]
+    transport: str
+    timeout: int | None
+    delivery_timeout: int | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Order:
+    """An action that a server is to run."""
+
+    action: str
+    source: Source
+    server: Server
+    terms: Terms
+
+    @property
+    def tool(self) -> str | None:
+        """The name of the hook that runs it."""
+        return self.source.tool(self.action)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Delivery:
     """A config for a server, ready to be written.
 
@@ -143,3 +198,29 @@ class Delivery:
     signalling: Signalling
     reading_project: str | None
     before: Row | None
+
+    @property
+    def mask(self) -> masking.Mask:
+        """What masks the hidden parts of its inputs."""
+        return hidden_inputs.mask(self.draft.inputs, self.draft.options)
+
+    @property
+    def is_signalled(self) -> bool:
+        """Whether a signal ends the action."""
+        return self.signalling.transport != transport_names.NO_SIGNAL
+
+
+def reading_project(
+    server: Server, transport: str, users_project: str | None
+) -> str | None:
+    """Return the project whose users may read a row, if any.
+
+    Every stack user in that project could read the URL with which this server
+    answers. Only Zaqar needs it: Heat takes the server's queue and the
+    signal's queue in that project.
+
+    :param users_project: that of the stack's users.
+    """
+    if server.has_queue or transport == transport_names.ZAQAR_SIGNAL:
+        return users_project
+    return None

@@ -5,6 +5,9 @@ from collections.abc import Mapping
 import datetime
 from typing import Any, Protocol
 
+from heat_plugins.deployments import deliveries
+from heat_plugins.runs import orchestration
+
 
 class Context(Protocol):
     """A `heat.common.context.RequestContext`.
@@ -47,6 +50,8 @@ class Stack(Protocol):
     tenant_id: str
     thread_group_mgr: Any
     user_creds_id: str | None
+
+    def path_in_stack(self) -> list[tuple[str | None, str]]: ...
 
     def root_stack_id(self) -> str: ...
 
@@ -104,7 +109,13 @@ class User(Resource, Protocol):
 
     def keystone(self) -> Any: ...
 
-    def _get_ec2_signed_url(self) -> str | None: ...
+    def _delete_keypair(self) -> None: ...
+
+    def _delete_user(self) -> None: ...
+
+    def _get_ec2_signed_url(
+        self, *, never_expire: bool = False
+    ) -> str | None: ...
 
     def _get_heat_signal_credentials(self) -> Mapping[str, Any]: ...
 
@@ -116,16 +127,38 @@ class User(Resource, Protocol):
 class Deployment(User, Protocol):
     """One of our deployments that is in the database.
 
-    It has what others than its own parts use of it.
+    :ivar id: its number there.
+    :ivar replaces: the number of the resource in whose place it is created.
     """
 
+    CONFIG: str
+    DELIVERY_TIMEOUT: str
+    DEPLOY_ACTIONS: str
+    INPUT_VALUES: str
     SERVER: str
     SIGNAL_TRANSPORT: str
     SIGNAL_URL_LIFETIME: str
     TIMEOUT: str
-    _label: str
+    id: int
+    replaces: int | None
     resource_id: str
 
-    def _reading_project(self, server: Any) -> str | None: ...
+    @property
+    def label(self) -> str: ...
 
-    def _server(self) -> Any: ...
+    def derived(
+        self,
+        action: str,
+        source: deliveries.Source,
+        signalling: deliveries.Signalling,
+    ) -> orchestration.Draft: ...
+
+    def keep_id(self) -> None: ...
+
+    def take_id(self) -> None: ...
+
+    def source(self) -> deliveries.Source: ...
+
+    def tell(self, action: str, reason: str) -> None: ...
+
+    def type(self) -> str: ...

@@ -24,17 +24,20 @@ WHO = 'a signal'
 
 
 def ledger_for(
-    deployment: heat_types.Deployment, hub: hubs.Hub
+    deployment: heat_types.Deployment,
+    hub: hubs.Hub,
+    reading_project: str | None,
 ) -> ledger.Ledger:
     """Return what knows the runs of a deployment's root stack.
 
     :param hub: of that stack.
+    :param reading_project: see `deliveries.reading_project`.
     """
     return ledger.Ledger(
         own_heat.Heat(
             deployment.rpc_client(),
             deployment.context,
-            deployment._reading_project(deployment._server()),
+            reading_project,
         ),
         hub.store,
         who=WHO,

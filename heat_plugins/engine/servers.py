@@ -1,17 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Heat's database knows of a server: the resources that stand for it."""
+"""What Heat's database knows of a server: the resources that stand for it.
+
+And whose deployments it takes, as their metadata says. Heat itself lets every
+stack of a project deploy to every server of it. What the key
+`deployment_policy` says is kept to where our classes deliver something to a
+server, and nowhere else; the page on threats tells what is left.
+"""
 
 from collections.abc import Mapping
 import contextlib
 import dataclasses
-from typing import Any
+from typing import Any, Final
 
+from heat.common import exception
 from heat.db import api as db_api
 from heat.db import models
 from oslo_db import exception as db_exception
 import sqlalchemy
 
+from heat_plugins import foreign
+from heat_plugins.deployments import deliveries
 from heat_plugins.engine import heat_types
+from heat_plugins.engine import rows
+
+LOG = foreign.logger(__name__)
+
+#: The key in a server's metadata.
+POLICY: Final = 'deployment_policy'
+
+#: Every stack of the project may deploy to the server, as without a policy.
+ANY: Final = 'ANY'
+
+#: Only the stack that has the server, with all that is nested in its root.
+SAME_STACK: Final = 'SAME_STACK'
 
 # Where Heat keeps the id of the Zaqar queue that a server reads.
 _QUEUE = 'metadata_queue_id'
@@ -49,6 +70,77 @@ class Server:
     @property
     def has_queue(self) -> bool:
         return any(each.has_queue for each in self.resources)
+
+
+class Servers:
+    """Servers as the deployments of one stack see them.
+
+    :param deployment: any of them.
+    :param root_stack_id: of the stack at the root of its own.
+    """
+
+    def __init__(
+        self, deployment: heat_types.Resource, root_stack_id: str
+    ) -> None:
+        self._deployment = deployment
+        self._root_stack_id = root_stack_id
+
+    def find(self, server_id: str) -> deliveries.Server:
+        context = self._deployment.context
+        found = find(context, server_id)
+        return deliveries.Server(
+            id=found.id,
+            has_queue=found.has_queue,
+            refusal=_refusal(found, self._root_stack_id),
+            find_name=lambda: path(context, found, self._root_stack_id),
+        )
+
+    def name(self, server_id: str) -> str:
+        """Return what people call a server."""
+        return self.find(server_id).name
+
+    def is_there(self, server_id: str) -> bool:
+        try:
+            with rows.unquoted():
+                return self.is_reachable(server_id)
+        except Exception as exc:
+            # Nova is out of order; that says nothing about the server.
+            LOG.warning(
+                '%(deployment)s: Nova does not tell whether server '
+                '%(server)s is there, which counts as yes: %(error)s',
+                {
+                    'deployment': self._deployment,
+                    'server': server_id,
+                    'error': exc,
+                },
+            )
+            return True
+
+    def is_reachable(self, server_id: str) -> bool:
+        """Say whether a server is there to be given a config.
+
+        Heat gives configs to the resource whose physical id is the server's.
+        An OS::Heat::DeployedServer has its own uuid as that, and nobody else
+        knows it; for others Nova is asked, if there is one.
+
+        :raises Exception: Nova's, and the database's.
+        """
+        server = db_api.resource_get_by_physical_resource_id(
+            self._deployment.context, server_id
+        )
+        if server is not None:
+            if server.action == 'DELETE':
+                return False
+            if server.uuid == server_id:
+                return True
+        nova = self._deployment.client_plugin('nova')
+        if not nova.does_endpoint_exist('compute', 'nova'):
+            return server is not None
+        try:
+            nova.get_server(server_id)
+        except exception.EntityNotFound:
+            return False
+        return True
 
 
 def find(context: heat_types.Context, server_id: str) -> Server:
@@ -129,3 +221,27 @@ def _above(context: heat_types.Context, stack_id: str) -> list[str]:
             if row and row.owner_id:
                 names.insert(0, row.parent_resource_name)
     return names
+
+
+def _refusal(server: Server, root_stack_id: str) -> str | None:
+    """Say why a server takes no deployment; None if it does.
+
+    Where several resources stand for the server, each of them has a say.
+
+    :param root_stack_id: of the stack that the deployment is in.
+    """
+    for each in server.resources:
+        policy = each.metadata.get(POLICY, ANY)
+        where = f'resource {each.name} of stack {each.stack_name}'
+        if policy not in (ANY, SAME_STACK):
+            return (
+                f'The metadata of {where} has another {POLICY} than {ANY} and '
+                f'{SAME_STACK}; until that is mended, nothing is deployed to '
+                f'server {server.id}'
+            )
+        if policy == SAME_STACK and each.root_stack_id != root_stack_id:
+            return (
+                f'Server {server.id} takes deployments of its own stack only: '
+                f'{POLICY} is {SAME_STACK} in the metadata of {where}'
+            )
+    return None

@@ -2,95 +2,196 @@
 """What our deployment classes do that Heat's do not.
 
 `DeploymentMixin` goes before one of Heat's two deployment classes. It keeps
-their properties, attributes and inputs, and replaces how an action is handed
-to the server (``deployment_handover``), how its beginning and its end are
-noticed (``deployment_beginning``, ``deployment_waiting``,
-``deployment_answers``), how it is taken back, and how all goes in the end
-(``deployment_deletion``). ``deployment_keys`` answers a changed key, and
-``deployment_triggers`` starts other actions.
+their properties, attributes and inputs. How an action is delivered, awaited,
+withdrawn and undone is the room ``deployments``; `deployment_parts` gives
+this resource the parts of that.
 """
 
+from collections import abc
 import contextlib
+from typing import Any
+import uuid
 
 from heat.common import exception
 from heat.common.i18n import _
 from heat.engine import attributes
+from heat.engine import resource
 from heat.objects import resource as resource_objects
 from heat.objects import software_config as config_objects
-from heat.rpc import api as rpc_api
 
 from heat_plugins import errors
+from heat_plugins import foreign
+from heat_plugins.deployments import deliveries
+from heat_plugins.deployments import drafts
+from heat_plugins.deployments import failures
+from heat_plugins.deployments import removals
+from heat_plugins.deployments import signallers
+from heat_plugins.deployments import waiters
+from heat_plugins.engine import callers
+from heat_plugins.engine import deployment_parts
+from heat_plugins.engine import in_process
+from heat_plugins.engine import own_heat
 from heat_plugins.engine import rows
-from heat_plugins.resources import deployment_answers
-from heat_plugins.resources import deployment_beginning
-from heat_plugins.resources import deployment_deletion
-from heat_plugins.resources import deployment_handover
-from heat_plugins.resources import deployment_keys
-from heat_plugins.resources import deployment_records
+from heat_plugins.engine import sweeping
+from heat_plugins.engine import transports
+from heat_plugins.engine import triggering
 from heat_plugins.resources import deployment_schema
-from heat_plugins.resources import deployment_sweep
-from heat_plugins.resources import deployment_triggers
-from heat_plugins.resources import deployment_waiting
 from heat_plugins.resources import eventful
 from heat_plugins.resources import heats_loop
-from heat_plugins.resources import transports
+from heat_plugins.resources import signal_events
+from heat_plugins.runs import orchestration
+from heat_plugins.runs.start import trigger_signals
 from heat_plugins.signals import transport_names
 
+LOG = foreign.logger(__name__)
 
-class DeploymentMixin(
-    deployment_triggers.Triggers,
-    deployment_answers.Answers,
-    deployment_handover.HandOver,
-    deployment_waiting.Waiting,
-    deployment_keys.Keys,
-    deployment_beginning.Beginning,
-    deployment_deletion.Deleting,
-    deployment_records.Records,
-    eventful.Eventful,
-    heats_loop.Blocking,
-):
-    """The behaviour of our deployment classes; see the module."""
 
-    # The template that it is checked for, and the version of the row that was
-    # read for that.
-    _checked_for = None
+class DeploymentMixin(eventful.Eventful, heats_loop.Blocking):
+    """The behaviour of our deployment classes; see the module.
+
+    :ivar signaller: who sends the signal, if a group hands it on.
+    """
+
+    signaller: signallers.Signaller | None = None
 
     # An update mends what a check has found fault with.
     always_replace_on_check_failed = False
 
     SIGNAL_TRANSPORTS = transport_names.NAMES
     TIMEOUT = deployment_schema.TIMEOUT
+    DELIVERY_TIMEOUT = deployment_schema.DELIVERY_TIMEOUT
     SIGNAL_URL_LIFETIME = deployment_schema.SIGNAL_URL_LIFETIME
 
-    def validate(self):
+    # What is to be withdrawn from the server unless it ends.
+    _task: waiters.Waiter | removals.Removal | None = None
+
+    # How the action is signalled whose config Heat's class derives.
+    _signalling = deliveries.NOTHING
+
+    # The template that it is checked for, and the version of the row that was
+    # read for that.
+    _checked_for: tuple[Any, Any] | None = None
+
+    @property
+    def _parts(self) -> deployment_parts.Parts:
+        return deployment_parts.Parts(self, self._loop)
+
+    # What the parts need of it
+
+    @property
+    def label(self) -> str:
+        """What the log calls it, to be found by any of its names and ids."""
+        return (
+            f'Deployment {self.resource_id} ({self.name} of stack '
+            f'{self.stack.name}, {self.stack.id})'
+        )
+
+    def take_id(self) -> None:
+        """Get an id, if it has none; it is stored by `keep_id`."""
+        if self.resource_id is None:
+            self.resource_id: str | None = str(uuid.uuid4())
+
+    def keep_id(self) -> None:
+        """Store its id, before Heat has a row of that.
+
+        Heat's resource_id_set goes on if the database fails, and then nobody
+        would know whose row it is.
+        """
+        resource_objects.Resource.update_by_id(
+            self.context, self.id, {'physical_resource_id': self.resource_id}
+        )
+
+    def tell(self, action: str, reason: str) -> None:
+        """Write an event of an action that is in progress."""
+        self._add_event(action, self.IN_PROGRESS, reason)
+
+    def rpc_client(self) -> in_process.Client:
+        """Return what answers as Heat's RPC client, mostly by itself."""
+        return in_process.Client(super().rpc_client)
+
+    def source(self) -> deliveries.Source:
+        """Return the config that the template names."""
+        return deployment_parts.source(self._load_config())
+
+    def derived(
+        self,
+        action: str,
+        source: deliveries.Source,
+        signalling: deliveries.Signalling,
+    ) -> orchestration.Draft:
+        """Return what Heat's class derives from a config."""
+        with self._signalled(signalling):
+            return deployment_parts.draft(
+                self._build_derived_config_params(action, source.heats)
+            )
+
+    @contextlib.contextmanager
+    def _signalled(
+        self, signalling: deliveries.Signalling
+    ) -> abc.Iterator[None]:
+        self._signalling = signalling
+        try:
+            yield
+        finally:
+            self._signalling = deliveries.NOTHING
+
+    # Heat's class asks these when it builds the inputs of a config.
+
+    def _signal_transport_cfn(self) -> bool:
+        return self._signalling.transport == transport_names.CFN_SIGNAL
+
+    def _signal_transport_heat(self) -> bool:
+        return self._signalling.transport == transport_names.HEAT_SIGNAL
+
+    def _signal_transport_none(self) -> bool:
+        return self._signalling.transport == transport_names.NO_SIGNAL
+
+    def _signal_transport_zaqar(self) -> bool:
+        return self._signalling.transport == transport_names.ZAQAR_SIGNAL
+
+    def _signal_transport_temp_url(self) -> bool:
+        return self._signalling.transport == transport_names.TEMP_URL_POLL
+
+    def _get_swift_signal_url(
+        self, multiple_signals: bool = False
+    ) -> str | None:
+        return self._signalling.url
+
+    def _delete_swift_signal_url(self) -> None:
+        """Leave the object store to the removal, which may take longer."""
+
+    # Validation and attributes
+
+    def validate(self) -> None:
         """Validate as Heat does, and refuse what this cloud cannot have."""
         super().validate()
         transports.check(self)
 
-    def get_attribute(self, key, *path):
+    def get_attribute(self, key: str, *path: Any) -> Any:
         """Return an output of the last action, or what Heat adds to those.
 
         :raises exception.InvalidTemplateAttribute: there is no such one.
         """
-        row = self._row()
-        outputs = (row.output_values if row else None) or {}
+        row = self._parts.history.row()
+        outputs = row.outputs if row else {}
         if key in outputs:
             return attributes.select_from_attribute(outputs[key], path)
         if key in self.ATTRIBUTES or key in self._declared_names(row):
             return None
         if key == deployment_schema.TRANSPORT_ATTR:
-            return self._last_transport(row)
+            return row.inputs.get(drafts.TRANSPORT) if row else None
         if key == deployment_schema.RUNS_ATTR:
-            return attributes.select_from_attribute(self._last_runs(), path)
+            latest = self._parts.triggering().latest()
+            return attributes.select_from_attribute(latest, path)
         if key == deployment_schema.TRIGGER_URL:
-            return self._trigger_url()
+            return self.data().get(triggering.URL_KEY)
         raise exception.InvalidTemplateAttribute(resource=self.name, key=key)
 
-    def _resolve_attribute(self, name):
+    def _resolve_attribute(self, name: str) -> Any:
         # For who asks the API; templates come by `get_attribute`.
         return self.get_attribute(name)
 
-    def store_attributes(self):
+    def store_attributes(self) -> None:
         """Keep what was resolved, unless another action has begun since.
 
         Heat forgets what it keeps when an action begins. Whoever showed the
@@ -105,30 +206,174 @@ class DeploymentMixin(
         if (found.action, found.status) == self.state:
             super().store_attributes()
 
-    def _last_transport(self, row):
-        """Return how the last action was to be signalled."""
-        if row is None:
-            return None
-        inputs = row.config.config[rpc_api.SOFTWARE_CONFIG_INPUTS]
-        values = {each['name']: each.get('value') for each in inputs}
-        return values.get(self.DEPLOY_SIGNAL_TRANSPORT)
-
-    def _declared_names(self, row):
+    def _declared_names(self, row: deliveries.Row | None) -> set[str]:
         """Return the names of the outputs that the config declares."""
         config = row.config if row else None
         if self.properties[self.CONFIG]:
             with contextlib.suppress(exception.NotFound):
-                config = config_objects.SoftwareConfig.get_by_id(
-                    self.context, self.properties[self.CONFIG]
+                config = own_heat.config(
+                    config_objects.SoftwareConfig.get_by_id(
+                        self.context, self.properties[self.CONFIG]
+                    )
                 )
-        if config is None:
-            return set()
-        return {
-            each['name']
-            for each in deployment_records.declared_outputs(config)
-        }
+        return {each['name'] for each in config.outputs} if config else set()
 
-    def handle_check(self):
+    # Actions
+
+    def _handle_action(
+        self, action: str, config: Any = None, prev_derived_config: Any = None
+    ) -> waiters.Waiter | None:
+        """Deliver an action; return what waits for it, if anything does."""
+        return self._begin(action, self.source())
+
+    def _begin(
+        self, action: str, source: deliveries.Source
+    ) -> waiters.Waiter | None:
+        waiter = self._parts.lifecycle().waiter(action, source)
+        if waiter is None:
+            return None
+        self._task = waiter
+        if waiter.begin():
+            self._task = waiter = None
+        return waiter
+
+    def handle_create(self) -> waiters.Waiter | None:
+        """Begin CREATE, once the template has what it asks for."""
+        self._offer_trigger_url()
+        return self._handle_action(self.CREATE)
+
+    def handle_update(
+        self,
+        json_snippet: Any,
+        tmpl_diff: Any,
+        prop_diff: abc.Mapping[str, Any],
+    ) -> waiters.Waiter | None:
+        """Begin UPDATE, unless a changed input asks for a replacement.
+
+        :raises resource.UpdateReplace: it does.
+        """
+        self.properties = json_snippet.properties(
+            self.properties_schema, self.context
+        )
+        source = self.source()
+        # What it takes to be signalled is not made before it is needed.
+        with self._signalled(deliveries.NOTHING):
+            inputs = self._build_derived_inputs(self.UPDATE, source.heats)
+        if drafts.asks_replacement(
+            source,
+            self.UPDATE,
+            [each.as_dict() for each in inputs],
+            self._parts.history.inputs(),
+        ):
+            raise resource.UpdateReplace(self.name)
+        self._offer_trigger_url()
+        if prop_diff.keys() <= set(deployment_schema.CONSENTS):
+            row = self._parts.history.row()
+            if row is not None and row.status == self.COMPLETE:
+                # That has nothing to do with the server.
+                return None
+        return self._begin(self.UPDATE, source)
+
+    def _offer_trigger_url(self) -> None:
+        triggering.offer_url(
+            self, self.properties[deployment_schema.TRIGGER_URL]
+        )
+
+    def _check(self, task: waiters.Waiter | removals.Removal | None) -> bool:
+        """Say whether what was begun has ended."""
+        if task is not None:
+            if not task.check():
+                if task.pause is not None:
+                    raise resource.PollDelay(task.pause)
+                return False
+            self._task = None
+        return True
+
+    check_create_complete = check_update_complete = _check
+    check_suspend_complete = check_resume_complete = _check
+    check_delete_complete = _check
+
+    def handle_delete(self) -> removals.Removal:
+        """Begin with the DELETE action, if there is one to run."""
+        source = None
+        with self.rpc_client().ignore_error_by_name('NotFound'):
+            source = self.source()
+        self._task = removal = self._parts.removal(source, self._delete_all)
+        removal.begin()
+        return removal
+
+    def _delete_all(self) -> None:
+        """Delete all that it has made in Heat and Keystone."""
+        self._parts.history.delete()
+        self._delete_signals()
+        self._delete_user()
+        self.data_delete(triggering.URL_KEY)
+
+    def action_handler_task(
+        self, action: str, args: Any = None, action_prefix: Any = None
+    ) -> abc.Iterator[Any]:
+        """Run an action; if it ends before its signal, withdraw it.
+
+        Heat tells a resource of a cancellation only once it has begun to
+        look whether the action is complete.
+        """
+        try:
+            with rows.unquoted():
+                yield from super().action_handler_task(
+                    action, args=args, action_prefix=action_prefix
+                )
+        finally:
+            try:
+                self._handle_cancel()
+            except Exception:
+                LOG.exception(
+                    '%s could not be taken back from its server', self.label
+                )
+
+    @rows.unquoted()
+    def _handle_cancel(self) -> None:
+        # Heat calls it, too, and logs how it fails.
+        task, self._task = self._task, None
+        if task is not None:
+            task.withdraw()
+
+    @rows.unquoted()
+    def handle_signal(self, details: object) -> str | None:
+        """Start a run if a signal asks for one; else it is a result.
+
+        Heat answers whoever sends a signal before it looks at it, so that
+        an event says what became of it.
+        """
+        row = self._parts.history.row()
+        declared = row.config.outputs if row else ()
+        signaller = self.signaller or callers.of(self.stack)
+        wanted = trigger_signals.read(details, declared)
+        if wanted is not None:
+            try:
+                signallers.check_may_trigger(
+                    signaller,
+                    is_permitted=deployment_schema.permits_servers(self),
+                )
+                return self._parts.triggering().start(wanted, row)
+            except Exception as exc:
+                raise signal_events.not_triggered(self, exc) from exc
+        is_resting = row is None or not row.in_progress
+        if trigger_signals.cannot_be_result(details, declared) or (
+            is_resting and trigger_signals.looks_like_one(details)
+        ):
+            reason = _(
+                'it is not exactly {"trigger": "<action>", "input_values": '
+                '{…}}, or the config has an output called "trigger"'
+            )
+            raise signal_events.not_triggered(self, errors.Refused(reason))
+        try:
+            return self._parts.answers(signaller).take(details, row)
+        except failures.Error as exc:
+            raise signal_events.refused(self, str(exc)) from exc
+
+    # What becomes of it
+
+    def handle_check(self) -> None:
         """Hold that the deployment and its server are there.
 
         :raises exception.Error: one of them is not.
@@ -136,7 +381,7 @@ class DeploymentMixin(
         if self.resource_id is None:
             # No action has concerned it so far.
             return
-        row = self._row()
+        row = self._parts.history.row()
         if row is None:
             raise exception.Error(
                 _(
@@ -145,18 +390,19 @@ class DeploymentMixin(
                 )
                 % self.resource_id
             )
-        if not self._server_reachable():
+        if not self._parts.servers.is_reachable(self.properties[self.SERVER]):
             raise exception.Error(
                 _('There is no server with id %s') % row.server_id
             )
 
-    def handle_adopt(self, resource_data=None):
+    def handle_adopt(self, resource_data: Any = None) -> None:
         """Take over a deployment that was abandoned.
 
         :raises exception.Error: it is not there, or not complete.
         """
         super().handle_adopt(resource_data)
-        row = self._row()
+        history = self._parts.history
+        row = history.row()
         if row is None:
             raise exception.Error(
                 _('There is no deployment with id %s to adopt')
@@ -170,15 +416,15 @@ class DeploymentMixin(
                 )
                 % {'id': self.resource_id, 'status': row.status}
             )
-        self._note_configs([row.config_id])
+        history.note_configs([row.config.id])
         # Its last signal lay in the container of the abandoned stack.
-        sweep = deployment_sweep.Sweep(self)
+        sweep = sweeping.Sweep(self, ends_runs=False)
         try:
             sweep.run()
         except errors.ServiceError as exc:
-            self._leave_behind(self.ADOPT, sweep, exc)
+            removals.leave_behind(self, self.ADOPT, sweep, exc)
 
-    def needs_replace_failed(self):
+    def needs_replace_failed(self) -> bool:
         """Say whether a failed deployment has to be made anew.
 
         One that was created before is repeated in place: a replacement would
@@ -186,7 +432,7 @@ class DeploymentMixin(
         """
         if self.action == self.ADOPT:
             # It may be there and only not be complete.
-            return self._row() is None
+            return self._parts.history.row() is None
         return self.action not in (
             self.UPDATE,
             self.SUSPEND,
@@ -194,43 +440,40 @@ class DeploymentMixin(
             self.CHECK,
         )
 
-    def take_back(self):
+    def take_back(self) -> None:
         """Take from its server what is in progress, and nobody waits for."""
-        row = self._row()
-        if row is not None:
-            self._take_back(row)
+        self._parts.history.take_back()
 
-    def give_way(self):
+    def give_way(self) -> None:
         """Leave the server to another one, that is made in this one's place.
 
         What has come from this one by now does not count any more. If it is
         in progress its engine has died, and nobody waits for its signal.
         """
-        if self.action in (self.CREATE, self.DELETE):
-            # What it may have done is the other one's as soon as that runs
-            # its own CREATE there; this one goes after that.
-            self.data_set(deployment_records.GIVEN_WAY_KEY, self.action)
-        row = self._row()
-        if row is not None and row.status != self.FAILED:
-            self._withdraw_row(row)
+        has_run = self.action in (self.CREATE, self.DELETE)
+        self._parts.history.give_way(self.action if has_run else None)
 
     @rows.unquoted()
-    def update_convergence(self, template_id, *args, **kwargs):
+    def update_convergence(
+        self, template_id: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         """Check this one for another traversal of its stack."""
         self._checked_for = template_id, self._atomic_key
         return super().update_convergence(template_id, *args, **kwargs)
 
-    def state_set(self, action, status, *args, **kwargs):
+    def state_set(
+        self, action: str, status: str, *args: Any, **kwargs: Any
+    ) -> Any:
         """Note what is being done, or how it has ended.
 
         :raises exception.UpdateInProgress: another check of this one does
             it, or has done so.
         """
         if (action, status) == (self.UPDATE, self.IN_PROGRESS):
-            self._hold_that_it_is_due()
+            self._reject_stale_update()
         return super().state_set(action, status, *args, **kwargs)
 
-    def _hold_that_it_is_due(self):
+    def _reject_stale_update(self) -> None:
         """Raise if an update is not what is to be done any more.
 
         A check that meets another one at work tries again a moment later,
@@ -258,7 +501,9 @@ class DeploymentMixin(
             raise exception.UpdateInProgress(resource_name=self.name)
 
     @rows.unquoted()
-    def make_replacement(self, new_tmpl_id, *args, **kwargs):
+    def make_replacement(
+        self, new_tmpl_id: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         """Make what takes the place of this one, which goes on no more.
 
         :raises exception.UpdateInProgress: another one has by now.
@@ -278,7 +523,7 @@ class DeploymentMixin(
             self.take_back()
         return replacement
 
-    def _needs_update(self, *args, **kwargs):
+    def _needs_update(self, *args: Any, **kwargs: Any) -> bool:
         # Heat takes a failed resource for complete if nothing has changed.
         changed = super()._needs_update(*args, **kwargs)
-        return changed or self.status == self.FAILED
+        return bool(changed or self.status == self.FAILED)

@@ -6,9 +6,11 @@ from heat.common.i18n import _
 from heat.engine import rsrc_defn
 
 from heat_plugins import errors
+from heat_plugins.deployments import signallers
+from heat_plugins.engine import callers
+from heat_plugins.engine import transports
+from heat_plugins.resources import deployment_schema
 from heat_plugins.resources import signal_events
-from heat_plugins.resources import signallers
-from heat_plugins.resources import transports
 from heat_plugins.runs.start import trigger_signals
 
 # What Heat does first in the stack of the members, and what it does last.
@@ -16,7 +18,7 @@ _FIRST = 'before_all_members'
 _LAST = 'after_all_members'
 
 
-class GroupMixin(signallers.Signalled):
+class GroupMixin:
     """Goes before one of Heat's deployment groups."""
 
     def validate(self):
@@ -79,14 +81,18 @@ class GroupMixin(signallers.Signalled):
                     _('a group takes no other signals than triggers')
                 ),
             )
+        signaller = callers.of(self.stack)
         try:
-            self._check_may_trigger()
+            signallers.check_may_trigger(
+                signaller,
+                is_permitted=deployment_schema.permits_servers(self),
+            )
         except errors.Refused as exc:
             raise signal_events.not_triggered(self, exc) from exc
         nested = self.nested()
         members = [] if nested is None else self._members(nested)
         for member in members:
-            member.signaller = self._signaller()
+            member.signaller = signaller
         failed = [one.name for one in members if not _triggered(one, details)]
         begun = _('%(action)s has begun on %(number)d of %(all)d members') % {
             'action': wanted.action,

@@ -13,6 +13,8 @@ from heat.engine.resources.openstack.heat import software_deployment as base
 from oslo_config import cfg
 
 from heat_plugins import config
+from heat_plugins.deployments import signallers
+from heat_plugins.engine import heat_types
 from heat_plugins.objectstore import tempurl
 from heat_plugins.signals import transport_names
 
@@ -25,10 +27,15 @@ TRANSPORT_ATTR = 'signal_transport'
 RUNS_ATTR = 'runs'
 #: A property that asks for it, and an attribute.
 TRIGGER_URL = 'trigger_url'
-TRIGGER_BY_SERVERS = 'trigger_by_servers'
+TRIGGER_BY_SERVERS = signallers.BY_SERVERS
 #: The properties with which a template lets others than users of the project
 #: start actions.
 CONSENTS = (TRIGGER_URL, TRIGGER_BY_SERVERS)
+
+
+def permits_servers(deployment: heat_types.Resource) -> bool:
+    """Say whether a template lets servers start actions."""
+    return any(deployment.properties[name] for name in CONSENTS)
 
 
 def properties_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:

@@ -20,10 +20,10 @@ from heat.objects import service as service_objects
 from heat.rpc import worker_client
 from oslo_config import cfg
 
+from heat_plugins.deployments import histories
 from heat_plugins.engine import locks
 from heat_plugins.engine import rescue
 from heat_plugins.engine import rows
-from heat_plugins.resources import deployment_records
 from tests.unit import heat_fixture
 from tests.unit.resources import deployments
 
@@ -415,7 +415,7 @@ class FailTest(deployments.DeploymentTestCase):
         self.assertEqual([], self.in_metadata(again))
         # Nor does it undo on the server what the other one does there.
         data = again['deployment'].data()
-        self.assertIn(deployment_records.GIVEN_WAY_KEY, data)
+        self.assertIn(histories.GIVEN_WAY_KEY, data)
 
     def test_if_nothing_can_be_replaced(self):
         again = self.fails('IN_PROGRESS')

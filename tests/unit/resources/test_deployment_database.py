@@ -15,6 +15,8 @@ from oslo_db import exception as db_exception
 
 from heat_plugins.engine import in_process
 from heat_plugins.engine import rows
+from heat_plugins.engine import servers
+from heat_plugins.engine import triggering
 from tests.unit.resources import deployments
 
 SECRET = 'hunter2'
@@ -113,8 +115,7 @@ class QuoteTest(deployments.DeploymentTestCase):
 
     def test_as_a_signal_is_to_start_a_run(self):
         stack = self.created()
-        cls = deployments.OURS['OS::Heat::SoftwareDeployment']
-        failing = self.breaks(cls, '_start')
+        failing = self.breaks(triggering.Triggering, 'start')
         error = self.assertRaises(
             exception.ResourceFailure,
             stack['deployment'].signal,
@@ -215,8 +216,7 @@ class QuoteTest(deployments.DeploymentTestCase):
         stack = self.created(
             deployments.template(actions=deployments.ALL_ACTIONS)
         )
-        cls = deployments.OURS['OS::Heat::SoftwareDeployment']
-        failing = self.breaks(cls, '_server_reachable')
+        failing = self.breaks(servers.Servers, 'is_reachable')
         self.finish(self.heat.start(stack['deployment'].delete))
         failing.assert_called()
         self.assertIn('Nova does not tell', self.logged.output)

@@ -295,7 +295,7 @@ class NoAnswerTest(deployments.DeploymentTestCase):
 
     def assert_goes(self, stack, why, seconds=600):
         """Delete a deployment; return the warnings in its events."""
-        with self.assertLogs('heat_plugins.resources', 'WARNING') as logs:
+        with self.assertLogs('heat_plugins.deployments', 'WARNING') as logs:
             task = self.heat.start(stack['deployment'].delete)
             self.finish(task, seconds)
         self.assertEqual(1, len(self.handed))
@@ -641,10 +641,10 @@ class CleanUpTest(deployments.DeploymentTestCase):
         stack = self.created()
         deleted = []
         cls = deployments.OURS['OS::Heat::SoftwareDeployment']
-        real = cls._delete_resource
+        real = cls._delete_all
         self.patch(
             cls,
-            '_delete_resource',
+            '_delete_all',
             lambda resource: deleted.append(1) or real(resource),
         )
         self.swift.fail(8, 503)
@@ -663,7 +663,7 @@ class CleanUpTest(deployments.DeploymentTestCase):
     def test_a_refusal_leaves_the_container_with_a_warning(self):
         stack = self.created()
         self.swift.denied.add(deployments.PROJECT)
-        with self.assertLogs('heat_plugins.resources', 'WARNING') as logs:
+        with self.assertLogs('heat_plugins.deployments', 'WARNING') as logs:
             task = self.heat.start(stack['deployment'].delete)
             self.finish(task)
         self.assertIn('may be left behind', logs.output[-1])

@@ -8,9 +8,9 @@ from heat.objects import resource as resource_objects
 from heat.objects import software_config as config_objects
 from oslo_db import exception as db_exception
 
+from heat_plugins.deployments import histories
 from heat_plugins.engine import in_process
 from heat_plugins.engine import rows
-from heat_plugins.resources import deployment_records
 from tests.unit.resources import deployments
 
 NEVER_NULL = (
@@ -543,7 +543,7 @@ class DatabaseTest(deployments.DeploymentTestCase):
 
     def test_former_configs_that_cannot_be_deleted_now_go_later(self):
         stack = self.created()
-        real = deployment_records.Records._note_configs
+        real = histories.History.note_configs
         calls = []
 
         def note(deployment, config_ids):
@@ -552,7 +552,7 @@ class DatabaseTest(deployments.DeploymentTestCase):
                 raise db_exception.DBConnectionError
             return real(deployment, config_ids)
 
-        self.patch(deployment_records.Records, '_note_configs', note)
+        self.patch(histories.History, 'note_configs', note)
         self.update(stack, deployments.template(name='other'))
         self.assertEqual(2, len(self.handed))
         (after,) = self.deployment_rows()

@@ -8,10 +8,11 @@ from heat.common import exception
 from heat.engine.clients.os.keystone import fake_keystoneclient
 
 from heat_plugins import errors
+from heat_plugins.deployments import failures
 from heat_plugins.engine import rows
 from heat_plugins.engine import run_watching
+from heat_plugins.engine import transports
 from heat_plugins.objectstore import keys
-from heat_plugins.resources import transports
 from tests.unit.resources import deployments
 
 BACKUP = {'trigger': 'BACKUP'}
@@ -594,7 +595,7 @@ class EndTest(TriggerTestCase):
         keys.KeyKeeper.forget_abilities()
         self.swift.tempurl = False
         poll = transports._TempURLPoll(deployment, True)
-        self.assertRaises(transports.Unusable, poll.prepare, 'config')
+        self.assertRaises(failures.Unusable, poll.prepare, 'config')
         self.assertFalse(self.holds_container(stack))
         self.assertEqual(1, len(self.given(stack)))
         self.assertEqual('waiting', self.runs(stack)[0]['state'])

@@ -9,6 +9,7 @@ from heat.engine import scheduler
 from heat.objects import stack as stack_objects
 from oslo_db import exception as db_exception
 
+from heat_plugins.engine import deployment_rows
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
 from heat_plugins.signals import body
@@ -367,16 +368,16 @@ class DatabaseTest(deployments.DeploymentTestCase):
         stack, task = self.waiting()
         resource = stack['deployment']
         resource.signal({'answer': '42'})
-        real = resource._row
+        real = deployment_rows.Rows.read
         times = [1, 2]
 
-        def fail():
+        def fail(*arguments):
             if times:
                 times.pop()
                 raise db_exception.DBConnectionError
-            return real()
+            return real(*arguments)
 
-        self.patch(resource, '_row', fail)
+        self.patch(deployment_rows.Rows, 'read', fail)
         self.finish(task, 30)
         self.assertEqual('COMPLETE', stack.status)
         self.assertEqual([], times)

@@ -9,7 +9,8 @@ from heat.common import exception
 from heat.common import messaging
 from oslo_config import cfg
 
-from heat_plugins.resources import signallers
+from heat_plugins.deployments import signallers
+from heat_plugins.engine import callers
 from heat_plugins.signals import beginning
 from tests.unit import heat_fixture
 from tests.unit.resources import deployments
@@ -140,9 +141,9 @@ class TriggerTest(SignallerTestCase):
         nobody = heat_context.get_admin_context()
         for context in (stored, nobody, None):
             self.assertEqual(
-                signallers.UNKNOWN, signallers.of(_Loaded(stack, context))
+                signallers.UNKNOWN, callers.of(_Loaded(stack, context))
             )
-        self.patch(signallers, 'of', lambda stack: signallers.UNKNOWN)
+        self.patch(callers, 'of', lambda stack: signallers.UNKNOWN)
         said = self.send_as(stack, self.heat.context, BACKUP)
         self.assertIn('cannot tell whose credentials', said)
         self.assertIn('"trigger_by_servers"', said)

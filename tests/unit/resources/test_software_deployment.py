@@ -7,7 +7,7 @@ from heat.common import exception
 from heat.engine.resources.openstack.heat import software_deployment as base
 from heat.engine.resources.openstack.heat import structured_config
 
-from heat_plugins.resources import deployment_records
+from heat_plugins.deployments import histories
 from tests.unit.resources import deployments
 
 HEATS = {
@@ -330,7 +330,7 @@ class UpdateTest(deployments.DeploymentTestCase):
         resource.state_set('CREATE', 'FAILED', 'Engine has died')
         self.replaced_by_one_that_is_lost(resource)
         self.assertEqual([], self.deployment_rows())
-        self.assertIn(deployment_records.GIVEN_WAY_KEY, resource.data())
+        self.assertIn(histories.GIVEN_WAY_KEY, resource.data())
 
     def test_what_an_engine_works_on_is_left_if_it_cannot_be_replaced(self):
         stack, task = self.waiting()
@@ -338,7 +338,7 @@ class UpdateTest(deployments.DeploymentTestCase):
         resource = self.heat.load(stack)['deployment']
         self.replaced_by_one_that_is_lost(resource)
         self.assertEqual(1, len(self.deployment_rows()))
-        self.assertNotIn(deployment_records.GIVEN_WAY_KEY, resource.data())
+        self.assertNotIn(histories.GIVEN_WAY_KEY, resource.data())
 
     def test_what_failed_to_be_updated_keeps_its_outputs(self):
         # Another type may take its place, and a rollback bring it back.
@@ -348,7 +348,7 @@ class UpdateTest(deployments.DeploymentTestCase):
             resource.make_replacement(None, None, None)
         (row,) = self.deployment_rows()
         self.assertEqual('COMPLETE', row.status)
-        self.assertNotIn(deployment_records.GIVEN_WAY_KEY, resource.data())
+        self.assertNotIn(histories.GIVEN_WAY_KEY, resource.data())
 
     def test_what_failed_to_be_created_is_replaced(self):
         stack, _ = self.fails(

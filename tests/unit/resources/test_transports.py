@@ -13,8 +13,9 @@ from oslo_config import cfg
 
 from heat_plugins import config
 from heat_plugins.deployments import deliveries
+from heat_plugins.deployments import failures
 from heat_plugins.engine import rows
-from heat_plugins.resources import transports
+from heat_plugins.engine import transports
 from tests.unit import fake_swift
 from tests.unit import heat_fixture
 from tests.unit.resources import deployments
@@ -241,7 +242,7 @@ class AutoTest(Case):
         for name, cls in dict(transports._TRANSPORTS).items():
 
             def prepare(transport, config_id):
-                raise transports.Unusable(f'no {transport.name} here')
+                raise failures.Unusable(f'no {transport.name} here')
 
             if name not in ('NO_SIGNAL', 'TEMP_URL_POLL'):
                 self.patch(cls, 'prepare', prepare)
@@ -290,7 +291,7 @@ class AutoTest(Case):
         for name, cls in dict(transports._TRANSPORTS).items():
 
             def prepare(transport, config_id):
-                raise transports.Unusable(f'no {transport.name} here')
+                raise failures.Unusable(f'no {transport.name} here')
 
             if name != 'NO_SIGNAL':
                 self.patch(cls, 'prepare', prepare)
@@ -345,7 +346,7 @@ class AutoTest(Case):
         )
         task = self.heat.begin(stack, 'CREATE')
         self.assertFalse(self.step(task, 9), stack.status_reason)
-        self.assertIsNone(stack['deployment']._row())
+        self.assertIsNone(stack['deployment']._parts.history.row())
         return stack, task
 
     def patch_keystone_away(self):

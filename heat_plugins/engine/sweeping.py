@@ -4,48 +4,62 @@
 import contextlib
 
 from heat_plugins import errors
+from heat_plugins import foreign
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
 from heat_plugins.engine import run_ledgers
+from heat_plugins.engine import transports
 from heat_plugins.objectstore import cleaning
-from heat_plugins.resources import transports
-from heat_plugins.runs.records import record_names as run_names
+from heat_plugins.runs.records import record_names
 from heat_plugins.signals import signal_names
+
+LOG = foreign.logger(__name__)
 
 
 class Sweep:
     """Cleans up the object store behind a deployment that goes.
 
     :param deployment: the resource.
+    :param ends_runs: whether to end its runs where it holds no URL itself.
 
     It can be run again after it was interrupted or has failed.
     """
 
-    def __init__(self, deployment: heat_types.Deployment) -> None:
+    def __init__(
+        self, deployment: heat_types.Deployment, *, ends_runs: bool = True
+    ) -> None:
         self._deployment = deployment
         container = deployment.data().get(rows.CONTAINER_KEY) or ''
         # Who hands in a stack for adoption may name any.
         is_ours = container.startswith(signal_names.container(''))
         self.container = container if is_ours else None
+        self._ends_runs = (
+            ends_runs
+            and self.container is None
+            and deployment.resource_id is not None
+        )
 
     def run(self) -> None:
         """Delete the deployment's signals; the last one's container, too.
 
         :raises errors.ServiceError: the object store did not do it.
         """
-        self._run_for_heats()
+        hub = transports.hub_for(self._deployment)
+        if self._ends_runs and not hub.is_shut:
+            # Where it is shut, asking costs a token to hear the same again.
+            self._end_runs(hub)
+        self._ends_runs = False
+        self._run_for_heats(hub)
         container = self.container
         if container is None:
             return
-        deployment = self._deployment
-        hub = transports.hub_for(deployment)
-        hub.call(deployment.stack, lambda: self._run(hub, container))
+        hub.call(self._deployment.stack, lambda: self._run(hub, container))
         self.container = None
 
     def _run(self, hub: hubs.Hub, container: str) -> None:
         deployment = self._deployment
-        runs_open = run_names.open_folder(deployment.resource_id)
+        runs_open = record_names.open_folder(deployment.resource_id)
         has_runs = True
         if deployment.data().get(rows.CONTAINER_KEY) is not None:
             hub.watcher.forget(deployment.resource_id)
@@ -59,12 +73,7 @@ class Sweep:
             deployment.data_delete(rows.CONTAINER_KEY)
         if self._in_use(container):
             if has_runs:
-                run_ledgers.withdraw(
-                    deployment,
-                    hub.store,
-                    container,
-                    of=deployment.resource_id,
-                )
+                self._withdraw_own_runs(hub, container)
             return
         run_ledgers.withdraw(deployment, hub.store, container)
         hub.drop_container(container)
@@ -80,7 +89,48 @@ class Sweep:
             container,
         )
 
-    def _run_for_heats(self) -> None:
+    def _withdraw_own_runs(self, hub: hubs.Hub, container: str) -> None:
+        run_ledgers.withdraw(
+            self._deployment,
+            hub.store,
+            container,
+            of=self._deployment.resource_id,
+        )
+
+    def _end_runs(self, hub: hubs.Hub) -> None:
+        """Take from the server what goes on; with the last one, forget all.
+
+        A deployment that holds a URL does so as it cleans up after that.
+        """
+        try:
+            hub.call(self._deployment.stack, lambda: self._end_runs_in(hub))
+        except errors.ServiceError as exc:
+            # Most likely there is no object store, and so no runs.
+            LOG.info(
+                '%(deployment)s: runs of it may be left behind in container '
+                '%(container)s: %(error)s',
+                {
+                    'deployment': self._deployment.label,
+                    'container': hub.container,
+                    'error': exc,
+                },
+            )
+
+    def _end_runs_in(self, hub: hubs.Hub) -> None:
+        deployment = self._deployment
+        is_last = not (
+            rows.has_deployments(deployment.context, hub.root_stack_id)
+            or self._in_use(hub.container)
+        )
+        mine = record_names.open_folder(deployment.resource_id)
+        has_runs = hub.below(hub.container, mine)
+        if is_last:
+            run_ledgers.withdraw(deployment, hub.store, hub.container)
+            hub.drop_container(hub.container)
+        elif has_runs:
+            self._withdraw_own_runs(hub, hub.container)
+
+    def _run_for_heats(self, hub: hubs.Hub) -> None:
         """Clean up what Heat's own class has left of a signal.
 
         It kept one object for each deployment, in a container for each stack.
@@ -89,7 +139,6 @@ class Sweep:
         name = deployment.data().get('swift_signal_object_name')
         if not name:
             return
-        hub = transports.hub_for(deployment)
 
         def clean_up() -> None:
             container = deployment.stack.id

@@ -21,7 +21,9 @@ from oslo_config import cfg
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins.deployments import choosing
 from heat_plugins.deployments import deliveries
+from heat_plugins.deployments import failures
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
@@ -34,14 +36,6 @@ LOG = foreign.logger(__name__)
 config.register_opts(cfg.CONF)
 
 
-class Unusable(Exception):
-    """A transport cannot be used here; the message says why."""
-
-
-class NoAnswer(exception.Error):
-    """No answer could come back from a server, so it is handed nothing."""
-
-
 def choose(
     deployment: heat_types.Deployment, config_id: str
 ) -> deliveries.Signalling:
@@ -49,41 +43,21 @@ def choose(
 
     :param deployment: the resource, with an id in the database.
     :param config_id: the id that the derived config is going to have.
-    :raises NoAnswer: the transport cannot be used, or under AUTO none.
+    :raises failures.NoAnswer: the transport cannot be used, or under AUTO
+        none.
     :raises errors.Unavailable: the same, but one of them may be usable later.
     """
-    name = transport_names.canonical(
-        deployment.properties[deployment.SIGNAL_TRANSPORT]
-    )
-    tried: list[str] = []
-    kind: type[Exception] = NoAnswer
-    for candidate in (
-        transport_names.AUTOMATIC if name == transport_names.AUTO else (name,)
-    ):
-        try:
-            transport = _TRANSPORTS[candidate](
-                deployment, name == transport_names.AUTO
-            )
-            chosen = dataclasses.replace(
-                transport.prepare(config_id), timeout=transport.time_limit()
-            )
-        except Unusable as exc:
-            if isinstance(exc.__cause__, errors.Unavailable):
-                kind = errors.Unavailable
-            tried.append(f'{candidate}: {exc}')
-        else:
-            if tried:
-                LOG.info(
-                    '%(deployment)s is to be signalled by %(chosen)s, as it '
-                    'cannot be otherwise. %(tried)s',
-                    {
-                        'deployment': deployment._label,
-                        'chosen': chosen.transport,
-                        'tried': '. '.join(tried),
-                    },
-                )
-            return chosen
-    raise kind(_('The signal transport cannot be used. %s') % '. '.join(tried))
+    wanted = deployment.properties[deployment.SIGNAL_TRANSPORT]
+
+    def prepare(name: str) -> deliveries.Signalling:
+        transport = _TRANSPORTS[name](
+            deployment, wanted == transport_names.AUTO
+        )
+        return dataclasses.replace(
+            transport.prepare(config_id), timeout=transport.time_limit()
+        )
+
+    return choosing.choose(wanted, prepare, deployment.label)
 
 
 def check(deployment: heat_types.Deployment) -> None:
@@ -165,7 +139,7 @@ class _Transport:
     def prepare(self, config_id: str) -> deliveries.Signalling:
         """Make what one action needs to be signalled.
 
-        :raises Unusable: that is not possible here.
+        :raises failures.Unusable: that is not possible here.
         """
         self.make()
         return deliveries.Signalling(transport=self.name)
@@ -202,7 +176,7 @@ class _CfnSignal(_Transport):
     def make(self) -> None:
         with _unusable_if_fails():
             if not self.deployment._get_ec2_signed_url():
-                raise Unusable(
+                raise failures.Unusable(
                     _("no key pair can be made; heat-engine's log says why")
                 )
 
@@ -230,7 +204,7 @@ class _ZaqarSignal(_Transport):
     def prepare(self, config_id: str) -> deliveries.Signalling:
         with _unusable_if_fails():
             if lacking := self.lacking(self.deployment):
-                raise Unusable(lacking)
+                raise failures.Unusable(lacking)
             _give_password(self.deployment)
             self.deployment._get_zaqar_signal_queue_id()
         return deliveries.Signalling(transport=self.name, watched=False)
@@ -245,7 +219,7 @@ class _TempURLPoll(_Transport):
         refusal = hub.refusal if self.is_one_of_many else None
         if refusal is not None:
             # It costs a token and a request to hear the same again.
-            raise Unusable(str(refusal)) from refusal
+            raise failures.Unusable(str(refusal)) from refusal
         data = self.deployment.data()
         is_new = data.get(rows.CONTAINER_KEY) != hub.container
         if is_new:
@@ -258,7 +232,7 @@ class _TempURLPoll(_Transport):
         except errors.ServiceError as exc:
             if is_new:
                 self._give_up(hub, exc)
-            raise Unusable(str(exc)) from exc
+            raise failures.Unusable(str(exc)) from exc
         name = signal_names.signal(self.deployment.resource_id, config_id)
         report_name = beginning.object_name(name)
         expires = int(time.time()) + self._lifetime()
@@ -291,12 +265,12 @@ class _TempURLPoll(_Transport):
             LOG.info(
                 '%(deployment)s: what was made for it in the object store '
                 'is cleaned up when it goes: %(error)s',
-                {'deployment': self.deployment._label, 'error': exc},
+                {'deployment': self.deployment.label, 'error': exc},
             )
 
     def _forget(self, hub: hubs.Hub) -> None:
         deployment = self.deployment
-        # Before asking for others; see `deployment_sweep`.
+        # Before asking for others; see `sweeping`.
         deployment.data_delete(rows.CONTAINER_KEY)
         if not rows.container_in_use(
             deployment.context, hub.root_stack_id, hub.container
@@ -344,7 +318,7 @@ def _unusable_if_fails() -> abc.Iterator[None]:
     """Turn what a service answers into a reason for AUTO to go on."""
     try:
         yield
-    except Unusable:
+    except failures.Unusable:
         raise
     except Exception as exc:
         # What it says is not ours: it may name URLs and what they carry.
@@ -353,8 +327,8 @@ def _unusable_if_fails() -> abc.Iterator[None]:
             reason = f'{reason} (HTTP {status})'
         LOG.debug('A signal transport cannot be used', exc_info=True)
         if _may_pass(exc):
-            raise Unusable(reason) from errors.Unavailable(reason)
-        raise Unusable(reason) from exc
+            raise failures.Unusable(reason) from errors.Unavailable(reason)
+        raise failures.Unusable(reason) from exc
 
 
 def _may_pass(exc: Exception) -> bool:

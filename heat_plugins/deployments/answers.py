@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a deployment takes results and reports that come through Heat's APIs."""
+
+from collections import abc
+
+from heat_plugins import errors
+from heat_plugins import foreign
+from heat_plugins.deployments import deliveries
+from heat_plugins.deployments import drafts
+from heat_plugins.deployments import failures
+from heat_plugins.deployments import histories
+from heat_plugins.deployments import outside
+from heat_plugins.deployments import signallers
+from heat_plugins.deployments import waiters
+from heat_plugins.signals import beginning
+from heat_plugins.signals import body
+from heat_plugins.signals import transport_names
+from heat_plugins.signals import watcher
+
+LOG = foreign.logger(__name__)
+
+
+class Answers:
+    """Takes one signal to a deployment.
+
+    :param user_id: of the user that Heat has made for the deployment.
+    :param server_name: returns what people call a server, by its id.
+    """
+
+    def __init__(
+        self,
+        resource: outside.Resource,
+        *,
+        rows: outside.Rows,
+        signaller: signallers.Signaller,
+        user_id: str | None,
+        server_name: abc.Callable[[str], str],
+    ) -> None:
+        self._resource = resource
+        self._rows = rows
+        self._signaller = signaller
+        self._user_id = user_id
+        self._server_name = server_name
+
+    def take(self, details: object, row: deliveries.Row | None) -> str | None:
+        """Take a signal; return what the event of it says.
+
+        :raises failures.Error: it is of another than the row's server.
+        """
+        if row is None or not row.in_progress:
+            # Nobody waits for it, or not any more.
+            return None
+        if not beginning.is_for(details, row.config.id):
+            LOG.info(
+                '%(deployment)s has gone on to %(action)s, and a signal of '
+                'what came before is dropped',
+                {'deployment': self._resource.label, 'action': row.action},
+            )
+            return None
+        self._check_may_answer(row, details)
+        ticket = watcher.Ticket(
+            deployment_id=row.id, config_id=row.config.id, object_name=None
+        )
+        if beginning.is_report(details):
+            if not self._rows.begin([ticket]):
+                return None
+            return waiters.started(
+                row.action, self._server_name(row.server_id)
+            )
+        try:
+            outcome = body.outcome(
+                body.as_map(details), row.config.outputs, row.mask
+            )
+        except errors.BadSignal as exc:
+            outcome = body.failure(str(exc))
+        if not self._rows.settle({ticket: outcome}):
+            return None
+        verb = 'succeeded' if outcome.status == body.COMPLETE else 'failed'
+        return f'deployment {row.id} {verb}'
+
+    def _check_may_answer(self, row: deliveries.Row, details: object) -> None:
+        """Refuse a result, or a report, of another than the row's server."""
+        if self._signaller.is_of_project:
+            # Users may answer for a server that cannot.
+            return
+        transport = row.inputs.get(drafts.TRANSPORT)
+        if self._signaller.is_of_server and (
+            self._signaller.user_id != self._user_id
+            or transport not in transport_names.BY_SIGNAL
+        ):
+            raise failures.Error(
+                'it was sent with other credentials than those given to '
+                f'server {self._server_name(row.server_id)} for this action'
+            )
+        naming = self._resource.data().get(histories.NAMING_KEY)
+        if beginning.names_config(details):
+            if naming != row.server_id:
+                self._resource.data_set(histories.NAMING_KEY, row.server_id)
+        elif naming == row.server_id:
+            raise failures.Error(
+                f'the agent of server {self._server_name(row.server_id)} '
+                f'names the config that it answers ({beginning.CONFIG_ID}), '
+                'and this result names none'
+            )

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a deployment has made: its row, and the configs derived for it.
+
+Those of the last action are the server's; what came before is deleted as
+soon as can be, and remembered until then.
+"""
+
+from collections import abc
+import json
+from typing import Any
+
+from heat_plugins import foreign
+from heat_plugins.deployments import deliveries
+from heat_plugins.deployments import outside
+
+LOG = foreign.logger(__name__)
+
+# The keys in a resource's data.
+
+#: The configs that its actions have made: the last one, and those before it
+#: that could not be deleted so far.
+CONFIGS_KEY = 'heat_plugins_configs'
+
+#: The inputs of an action that was withdrawn.
+INPUTS_KEY = 'heat_plugins_inputs'
+
+#: An action after CREATE was withdrawn: the row is gone, and what CREATE did
+#: is still to be undone.
+UNDO_KEY = 'heat_plugins_undo'
+
+#: Another one is to do anew what this one has failed to do.
+GIVEN_WAY_KEY = 'heat_plugins_given_way'
+
+#: The server that it was given the CREATE of, in the place of another one.
+TAKEN_OVER_KEY = 'heat_plugins_taken_over'
+
+#: The server whose agent has named the config that it answers, in a signal
+#: through Heat's APIs.
+NAMING_KEY = 'heat_plugins_naming'
+
+
+class History:
+    """What one deployment has made; see the module."""
+
+    def __init__(self, resource: outside.Resource, rows: outside.Rows) -> None:
+        self._resource = resource
+        self._rows = rows
+
+    def row(self) -> deliveries.Row | None:
+        """Return the deployment as Heat stores it; None if it does not."""
+        deployment_id = self._resource.resource_id
+        if deployment_id is None:
+            return None
+        return self._rows.read([deployment_id]).get(deployment_id)
+
+    def configs(self, row: deliveries.Row | None) -> list[str]:
+        """Return the ids of configs that were made and may still exist."""
+        made = self._resource.data().get(CONFIGS_KEY, '').split()
+        if row is not None and row.config.id not in made:
+            made.append(row.config.id)
+        return made
+
+    def note_configs(self, config_ids: abc.Sequence[str]) -> None:
+        """Remember configs that were made, or are going to be."""
+        if config_ids:
+            self._resource.data_set(CONFIGS_KEY, ' '.join(config_ids))
+        else:
+            self._resource.data_delete(CONFIGS_KEY)
+
+    def delete_configs(self, config_ids: abc.Collection[str]) -> list[str]:
+        """Delete configs that no server has; return those that remain."""
+        remaining = self._rows.delete_configs(config_ids)
+        for config_id, error in remaining.items():
+            LOG.warning(
+                '%(deployment)s: config %(config)s is deleted later: '
+                '%(error)s',
+                {
+                    'deployment': self._resource.label,
+                    'config': config_id,
+                    'error': error,
+                },
+            )
+        return list(remaining)
+
+    def inputs(self) -> abc.Mapping[str, Any]:
+        """Return the inputs that the last action had, by name."""
+        row = self.row()
+        if row is not None:
+            return row.inputs
+        kept: dict[str, Any] = json.loads(
+            self._resource.data().get(INPUTS_KEY, '{}')
+        )
+        return kept
+
+    def _keep_inputs(self, row: deliveries.Row) -> None:
+        """Remember what the next update has to compare, without the row."""
+        kept = {
+            each['name']: each.get('value')
+            for each in row.config.inputs
+            if each.get('replace_on_change')
+        }
+        if kept:
+            # They may be secrets.
+            self._resource.data_set(INPUTS_KEY, json.dumps(kept), redact=True)
+
+    def take_back(self) -> None:
+        """Take from its server what is in progress, and nobody waits for."""
+        row = self.row()
+        if row is not None and row.in_progress:
+            self.withdraw(row)
+
+    def give_way(self, action: str | None) -> None:
+        """Leave the server to another one, that is made in this one's place.
+
+        What has come from this one until then does not count any more. If it
+        is in progress its engine has died, and nobody waits for its signal.
+
+        :param action: that this one may have run, and the other one repeats
+            as soon as it runs its own CREATE there; this one goes after that.
+        """
+        if action is not None:
+            self._resource.data_set(GIVEN_WAY_KEY, action)
+        row = self.row()
+        if row is not None and row.status != deliveries.FAILED:
+            self.withdraw(row)
+
+    def withdraw(self, row: deliveries.Row) -> None:
+        """Delete a row whose action counts no more, and what goes with it.
+
+        With the row the config goes from the server's metadata: an agent that
+        has not fetched it never runs it. The row comes back, with the same
+        id, at the next action.
+        """
+        LOG.info(
+            '%(deployment)s: %(action)s is taken back from server %(server)s',
+            {
+                'deployment': self._resource.label,
+                'action': row.action,
+                'server': row.server_id,
+            },
+        )
+        # Its server may have fetched it, and have done some of it.
+        self._resource.data_set(UNDO_KEY, row.action)
+        self._keep_inputs(row)
+        self._rows.withdraw([row.id])
+        self.note_configs(self.delete_configs(self.configs(row)))
+        # Unanswered, perhaps as a new image has an agent that names none.
+        self._resource.data_delete(NAMING_KEY)
+
+    def delete(self) -> None:
+        """Delete the row and all configs.
+
+        :raises Exception: whatever keeps a config from going.
+        """
+        row = self.row()
+        if row is not None:
+            self._rows.withdraw([row.id])
+        for error in self._rows.delete_configs(self.configs(row)).values():
+            raise error
+        self.note_configs(())

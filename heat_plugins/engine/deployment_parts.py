@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The collaborators of one deployment, as its Heat resource is given them."""
+
+from collections import abc
+import contextlib
+from typing import Any
+
+from heat.rpc import api as rpc_api
+from oslo_config import cfg
+
+from heat_plugins import config
+from heat_plugins import errors
+from heat_plugins.deployments import answers
+from heat_plugins.deployments import deliveries
+from heat_plugins.deployments import drafts
+from heat_plugins.deployments import histories
+from heat_plugins.deployments import lifecycle
+from heat_plugins.deployments import outside
+from heat_plugins.deployments import removals
+from heat_plugins.deployments import signallers
+from heat_plugins.engine import deployment_rows
+from heat_plugins.engine import heat_types
+from heat_plugins.engine import hidden_parameters
+from heat_plugins.engine import hub as hubs
+from heat_plugins.engine import rows
+from heat_plugins.engine import servers
+from heat_plugins.engine import sweeping
+from heat_plugins.engine import transports
+from heat_plugins.engine import triggering
+from heat_plugins.runs import orchestration
+from heat_plugins.signals import transport_names
+
+config.register_opts(cfg.CONF)
+
+
+class Stack:
+    """The stack of a deployment, as `outside.Stack` has it."""
+
+    def __init__(self, hub: hubs.Hub, stack: heat_types.Stack) -> None:
+        self._hub = hub
+        self._stack = stack
+
+    def is_cancelled(self, since: float) -> bool:
+        return self._hub.cancellation.of(self._stack, since)
+
+    def renew_access(self) -> None:
+        # If none can be had the trouble goes on, up to the budget.
+        with contextlib.suppress(errors.Denied):
+            self._hub.adopt(self._stack)
+
+
+class Template:
+    """A deployment's template, as `outside.Template` has it."""
+
+    def __init__(self, deployment: heat_types.Deployment) -> None:
+        self._deployment = deployment
+        self.input_values: abc.Mapping[str, Any] | None = (
+            deployment.properties[deployment.INPUT_VALUES]
+        )
+        self.users_project = deployment.stack.stack_user_project_id
+
+    def choose(self, config_id: str) -> deliveries.Signalling:
+        return transports.choose(self._deployment, config_id)
+
+    def derive(
+        self,
+        action: str,
+        source: deliveries.Source,
+        signalling: deliveries.Signalling,
+    ) -> orchestration.Draft:
+        return drafts.for_agents(
+            self._deployment.derived(action, source, signalling),
+            action,
+            signalling,
+            hidden_parameters.values(self._deployment.stack),
+        )
+
+
+class Parts:
+    """Makes the collaborators of one deployment.
+
+    They hold the resource and no state, apart from what waits; so they are
+    made as they are needed, and the resource holds none of them.
+
+    :param loop: Heat's, around the checks of what begins.
+    """
+
+    def __init__(
+        self, deployment: heat_types.Deployment, loop: outside.Loop
+    ) -> None:
+        self._deployment = deployment
+        self._loop = loop
+        self.rows = deployment_rows.Rows(
+            deployment.rpc_client(), deployment.context
+        )
+        self.history = histories.History(deployment, self.rows)
+        self.servers = servers.Servers(
+            deployment, transports.root_stack_id(deployment)
+        )
+
+    @property
+    def terms(self) -> deliveries.Terms:
+        """What the template says of all actions."""
+        deployment = self._deployment
+        properties = deployment.properties
+        return deliveries.Terms(
+            server_id=properties[deployment.SERVER],
+            actions=properties[deployment.DEPLOY_ACTIONS],
+            transport=transport_names.canonical(
+                properties[deployment.SIGNAL_TRANSPORT]
+            ),
+            timeout=properties[deployment.TIMEOUT],
+            delivery_timeout=properties[deployment.DELIVERY_TIMEOUT],
+        )
+
+    @property
+    def engine(self) -> outside.Engine:
+        """What it shares with the other deployments of its stack."""
+        hub = transports.hub_for(self._deployment)
+        return outside.Engine(
+            rows=self.rows,
+            signals=hub,
+            watcher=hub.watcher,
+            stack=Stack(hub, self._deployment.stack),
+            loop=self._loop,
+            settings=settings(),
+        )
+
+    def lifecycle(self) -> lifecycle.Lifecycle:
+        """Return what decides which actions its server is given."""
+        return lifecycle.Lifecycle(
+            self._deployment,
+            terms=self.terms,
+            servers=self.servers,
+            template=Template(self._deployment),
+            engine=self.engine,
+        )
+
+    def removal(
+        self,
+        source: deliveries.Source | None,
+        delete: abc.Callable[[], None],
+    ) -> removals.Removal:
+        """Return what lets it go.
+
+        :param source: None if the template's config is gone.
+        :param delete: deletes all that was made in Heat and Keystone.
+        """
+        deployment = self._deployment
+        server_id = self.terms.server_id
+        return removals.Removal(
+            self.lifecycle().undoing(source, self._taken_over),
+            resource=deployment,
+            server_name=lambda: self.servers.name(server_id),
+            is_server_there=lambda: self.servers.is_there(server_id),
+            delete=delete,
+            sweep=lambda: sweeping.Sweep(deployment),
+            settings=settings(),
+        )
+
+    def _taken_over(self) -> abc.Collection[str]:
+        deployment = self._deployment
+        return rows.data_of_later(
+            deployment.context,
+            deployment.stack.id,
+            deployment.name,
+            deployment.id,
+            histories.TAKEN_OVER_KEY,
+        )
+
+    def answers(self, signaller: signallers.Signaller) -> answers.Answers:
+        """Return what takes a result or a report that comes as a signal."""
+        return answers.Answers(
+            self._deployment,
+            rows=self.rows,
+            signaller=signaller,
+            user_id=self._deployment._get_user_id(),
+            server_name=self.servers.name,
+        )
+
+    def triggering(self) -> triggering.Triggering:
+        """Return what starts runs."""
+        return triggering.Triggering(
+            self._deployment,
+            terms=self.terms,
+            servers=self.servers,
+            template=Template(self._deployment),
+        )
+
+
+def settings() -> outside.Settings:
+    """Return what the operator has set."""
+    options = cfg.CONF.heat_plugins
+    return outside.Settings(
+        known_hooks=options.known_hooks,
+        body_limit=options.signal_body_limit,
+        budget=options.swift_error_budget,
+    )
+
+
+def source(heats: abc.Mapping[str, Any]) -> deliveries.Source:
+    """Return a config that Heat's own class has loaded."""
+    return deliveries.Source(
+        group=heats.get(rpc_api.SOFTWARE_CONFIG_GROUP),
+        config=heats.get(rpc_api.SOFTWARE_CONFIG_CONFIG),
+        outputs=[
+            each.as_dict() for each in heats[rpc_api.SOFTWARE_CONFIG_OUTPUTS]
+        ],
+        heats=heats,
+    )
+
+
+def draft(params: abc.Mapping[str, Any]) -> orchestration.Draft:
+    """Return a config that Heat's own class has derived."""
+    return orchestration.Draft(
+        name=params[rpc_api.SOFTWARE_CONFIG_NAME],
+        group=params[rpc_api.SOFTWARE_CONFIG_GROUP],
+        config=params[rpc_api.SOFTWARE_CONFIG_CONFIG],
+        inputs=params[rpc_api.SOFTWARE_CONFIG_INPUTS],
+        outputs=params[rpc_api.SOFTWARE_CONFIG_OUTPUTS],
+        options=params[rpc_api.SOFTWARE_CONFIG_OPTIONS] or {},
+    )

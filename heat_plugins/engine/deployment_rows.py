@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Derived configs and deployments, written to Heat's database.
+
+Servers are told by Heat's service, in this process (``in_process``).
+"""
+
+from collections import abc
+import contextlib
+from typing import Any
+
+from heat.common import exception
+from heat.common.i18n import _
+from heat.objects import software_config as config_objects
+from heat.objects import software_deployment as deployment_objects
+from heat.rpc import api as rpc_api
+from oslo_db import exception as db_exception
+
+from heat_plugins.deployments import deliveries
+from heat_plugins.deployments import outside
+from heat_plugins.engine import heat_types
+from heat_plugins.engine import own_heat
+from heat_plugins.engine import rows
+from heat_plugins.signals import body
+from heat_plugins.signals import watcher
+
+_PASSING = (db_exception.DBConnectionError, db_exception.DBDeadlock)
+
+
+class Rows:
+    """Heat's database, as `outside.Rows` has it.
+
+    :param rpc: an `in_process.Client`.
+    :param context: with credentials for the project.
+    """
+
+    def __init__(self, rpc: Any, context: heat_types.Context) -> None:
+        self._rpc = rpc
+        self._context = context
+
+    @contextlib.contextmanager
+    def guarded(self, *, everything: bool = False) -> abc.Iterator[None]:
+        try:
+            yield
+        except db_exception.DBError as exc:
+            if not (everything or isinstance(exc, _PASSING)):
+                raise
+            # What led to it quotes what was to be written.
+            raise outside.Unanswered(str(rows.unavailable(exc))) from None
+
+    def read(
+        self, ids: abc.Collection[str]
+    ) -> abc.Mapping[str, deliveries.Row]:
+        found = {}
+        for each in ids:
+            with contextlib.suppress(exception.NotFound):
+                found[each] = _row(
+                    deployment_objects.SoftwareDeployment.get_by_id(
+                        self._context, each
+                    )
+                )
+        return found
+
+    def deliver(self, made: abc.Sequence[deliveries.Delivery]) -> None:
+        if any(each.before is None for each in made):
+            self._rpc.check_room_for_config(self._context)
+        for each in made:
+            self._create_config(each)
+            if each.before is None:
+                self._create(each)
+            else:
+                self._update(each, each.before)
+
+    def _create_config(self, made: deliveries.Delivery) -> None:
+        draft = made.draft
+        config_objects.SoftwareConfig.create(
+            self._context,
+            {
+                'id': made.config_id,
+                'group': draft.group,
+                'name': draft.name,
+                'config': {
+                    rpc_api.SOFTWARE_CONFIG_INPUTS: list(draft.inputs),
+                    rpc_api.SOFTWARE_CONFIG_OUTPUTS: list(draft.outputs),
+                    rpc_api.SOFTWARE_CONFIG_OPTIONS: dict(draft.options),
+                    rpc_api.SOFTWARE_CONFIG_CONFIG: draft.config,
+                },
+                'tenant': self._context.project_id,
+            },
+        )
+
+    def _create(self, made: deliveries.Delivery) -> None:
+        self._rpc.create_software_deployment(
+            self._context,
+            deployment_id=made.deployment_id,
+            server_id=made.server_id,
+            stack_user_project_id=made.reading_project,
+            **_state(made),
+        )
+
+    def _update(
+        self, made: deliveries.Delivery, before: deliveries.Row
+    ) -> None:
+        left: dict[str, object] = {}
+        # Heat's own update would leave these as they were.
+        if before.reading_project != made.reading_project:
+            # Heat's own class made it, or another transport was used.
+            left['stack_user_project_id'] = made.reading_project
+        if before.input_values and not made.input_values:
+            left['input_values'] = None
+        if left:
+            rows.change(self._context, made.deployment_id, **left)
+        self._rpc.update_software_deployment(
+            self._context,
+            deployment_id=made.deployment_id,
+            # An empty map would leave those of the former action.
+            output_values=dict.fromkeys(body.STANDARD_OUTPUTS),
+            **_state(made),
+        )
+
+    def poll_queue(self, deployment_id: str) -> None:
+        self._rpc.show_software_deployment(self._context, deployment_id)
+
+    def change_outputs(
+        self, deployment_id: str, outputs: abc.Mapping[str, Any]
+    ) -> None:
+        rows.change(self._context, deployment_id, output_values=dict(outputs))
+
+    def settle(
+        self, outcomes: abc.Mapping[watcher.Ticket, body.Outcome]
+    ) -> abc.Collection[watcher.Ticket]:
+        return [
+            ticket
+            for ticket, outcome in outcomes.items()
+            if rows.settle(
+                self._context, ticket.deployment_id, ticket.config_id, outcome
+            )
+        ]
+
+    def begin(
+        self, tickets: abc.Collection[watcher.Ticket]
+    ) -> abc.Collection[watcher.Ticket]:
+        return [
+            ticket
+            for ticket in tickets
+            if rows.begin(
+                self._context, ticket.deployment_id, ticket.config_id
+            )
+        ]
+
+    def withdraw(self, ids: abc.Collection[str]) -> None:
+        for each in ids:
+            with self._rpc.ignore_error_by_name('NotFound'):
+                self._rpc.delete_software_deployment(self._context, each)
+
+    def delete_configs(
+        self, ids: abc.Collection[str]
+    ) -> abc.Mapping[str, Exception]:
+        remaining = {}
+        for each in ids:
+            try:
+                with self._rpc.ignore_error_by_name('NotFound'):
+                    self._rpc.delete_software_config(self._context, each)
+            except Exception as exc:
+                remaining[each] = exc
+        return remaining
+
+
+def _row(found: deployment_objects.SoftwareDeployment) -> deliveries.Row:
+    return deliveries.Row(
+        id=found.id,
+        server_id=found.server_id,
+        config=own_heat.config(found.config),
+        action=found.action,
+        status=found.status,
+        reason=found.status_reason,
+        outputs=found.output_values or {},
+        input_values=found.input_values or {},
+        reading_project=found.stack_user_project_id,
+    )
+
+
+def _state(made: deliveries.Delivery) -> dict[str, Any]:
+    """Return the state of an action that begins, as Heat's own class does."""
+    status, reason = deliveries.COMPLETE, _('Not waiting for outputs signal')
+    if made.is_signalled:
+        status, reason = deliveries.IN_PROGRESS, _('Deploy data available')
+    return {
+        'config_id': made.config_id,
+        'action': made.action,
+        'input_values': made.input_values,
+        'status': status,
+        'status_reason': reason,
+    }

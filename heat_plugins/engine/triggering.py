@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a signal starts a run of a deployment's action, and what shows it."""
+
+from typing import Any
+
+from heat.common import exception
+from heat.common.i18n import _
+from heat.objects import software_config as config_objects
+
+from heat_plugins import errors
+from heat_plugins import foreign
+from heat_plugins.deployments import deliveries
+from heat_plugins.deployments import outside
+from heat_plugins.engine import heat_types
+from heat_plugins.engine import hub as hubs
+from heat_plugins.engine import own_heat
+from heat_plugins.engine import rows
+from heat_plugins.engine import run_ledgers
+from heat_plugins.engine import run_watching
+from heat_plugins.engine import transports
+from heat_plugins.runs import orchestration
+from heat_plugins.runs import run as runs
+from heat_plugins.runs import summary
+from heat_plugins.runs.records import ledger
+from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import targets
+from heat_plugins.runs.start import trigger_signals
+
+LOG = foreign.logger(__name__)
+
+#: The key in a resource's data for the URL that a template has asked for.
+URL_KEY = 'heat_plugins_trigger_url'
+
+#: So many runs are in the attribute.
+SHOWN = 10
+
+
+class Triggering:
+    """Starts runs of one deployment.
+
+    :param deployment: the resource.
+    """
+
+    def __init__(
+        self,
+        deployment: heat_types.Deployment,
+        *,
+        terms: deliveries.Terms,
+        servers: outside.Servers,
+        template: outside.Template,
+    ) -> None:
+        self._deployment = deployment
+        self._terms = terms
+        self._servers = servers
+        self._template = template
+
+    def start(
+        self, wanted: trigger_signals.Trigger, row: deliveries.Row | None
+    ) -> str:
+        """Start a run; return what the event of the signal says.
+
+        :param row: what the server was given last, if anything.
+        :raises errors.Error: it cannot be started.
+        """
+        deployment = self._deployment
+        if deployment.status == 'IN_PROGRESS':
+            raise errors.Refused(
+                f'the deployment is {deployment.action}_{deployment.status}; '
+                'send it again when that has ended'
+            )
+        if deployment.resource_id is None:
+            raise errors.Refused(
+                'its server has been given nothing so far; a component needs '
+                'an entry for CREATE, if only an empty one'
+            )
+        server = self._servers.find(self._terms.server_id)
+        if not self._servers.is_there(server.id):
+            raise errors.Refused(f'server {server.name} is not there any more')
+        if server.refusal:
+            raise errors.Refused(server.refusal)
+        target = self._target(row, server, wanted.action)
+        order = starting.Order(action=wanted.action, inputs=wanted.inputs)
+        # Before the object store is asked for anything.
+        starting.check(target, order)
+        run = self._start_in_container(target, order, server)
+        LOG.info(
+            '%(deployment)s: run %(run)s of %(action)s has begun, by a signal',
+            {
+                'deployment': deployment.label,
+                'run': run.id,
+                'action': run.action,
+            },
+        )
+        return f'run {run.id} of {run.action} has begun'
+
+    def _start_in_container(
+        self,
+        target: targets.Target,
+        order: starting.Order,
+        server: deliveries.Server,
+    ) -> runs.Run:
+        deployment = self._deployment
+        hub = transports.hub_for(deployment)
+        is_new = deployment.data().get(rows.CONTAINER_KEY) != hub.container
+        if is_new:
+            # The server gets a URL to it, whatever transport the stack uses;
+            # until then it must not go with another deployment.
+            deployment.data_set(rows.CONTAINER_KEY, hub.container)
+        try:
+            run = hub.call(
+                deployment.stack,
+                lambda: self._ledger(hub, server).start(target, order),
+            )
+        except errors.AlreadyRunning:
+            # That one has a URL to the container, too.
+            raise
+        except Exception:
+            if is_new:
+                deployment.data_delete(rows.CONTAINER_KEY)
+            raise
+        run_watching.follow(self._ledger(hub, server), run.stack_id)
+        return run
+
+    def _ledger(
+        self, hub: hubs.Hub, server: deliveries.Server
+    ) -> ledger.Ledger:
+        return run_ledgers.ledger_for(
+            self._deployment,
+            hub,
+            deliveries.reading_project(
+                server, self._terms.transport, self._template.users_project
+            ),
+        )
+
+    def _target(
+        self,
+        row: deliveries.Row | None,
+        server: deliveries.Server,
+        action: str,
+    ) -> targets.Target:
+        """Return this deployment as what a run is started on."""
+        deployment = self._deployment
+        above = deployment.stack.path_in_stack()
+        path = [name for name, _stack in above if name] + [deployment.name]
+        heat = own_heat.Heat(deployment.rpc_client(), deployment.context)
+        if row is not None and row.server_id != server.id:
+            server = self._servers.find(row.server_id)
+        config = self._given(row, action)
+        return targets.Target(
+            root=heat.stack(transports.root_stack_id(deployment)),
+            path='.'.join(path),
+            resource=orchestration.Resource(
+                name=deployment.name,
+                type=deployment.type(),
+                physical_id=deployment.resource_id,
+                status=f'{deployment.action}_{deployment.status}',
+                stack_id=deployment.stack.id,
+            ),
+            deployment=orchestration.Deployment(
+                id=deployment.resource_id,
+                server_id=server.id,
+                config_id=config.id,
+                action=deployment.action,
+                status=deployment.status,
+                reason=None,
+            ),
+            config=config,
+            declared=targets.declared_inputs(self._source(), config),
+            server_name=None if server.name == server.id else server.name,
+            guarded=True,
+            timeout=self._terms.timeout,
+            delivery_timeout=self._terms.delivery_timeout,
+        )
+
+    def _given(
+        self, row: deliveries.Row | None, action: str
+    ) -> orchestration.Config:
+        """Return what the server was given last, or would be given now.
+
+        The latter is where an action was taken back from it.
+        """
+        if row is not None:
+            return row.config
+        # What it takes to be signalled is not made: a run has its own.
+        draft = self._template.derive(
+            action, self._deployment.source(), deliveries.NOTHING
+        )
+        return orchestration.Config(
+            id='',
+            name=draft.name,
+            group=draft.group,
+            config=draft.config,
+            inputs=draft.inputs,
+            outputs=draft.outputs,
+            options=draft.options,
+        )
+
+    def _source(self) -> orchestration.Config | None:
+        """Return the template's config; None if it names none."""
+        config_id = self._deployment.properties[self._deployment.CONFIG]
+        if not config_id:
+            return None
+        return own_heat.config(
+            config_objects.SoftwareConfig.get_by_id(
+                self._deployment.context, config_id
+            )
+        )
+
+    def latest(self) -> list[dict[str, Any]] | None:
+        """Return what has become of the last runs, the newest first.
+
+        None if the object store does not tell.
+        """
+        deployment = self._deployment
+        if deployment.resource_id is None:
+            return []
+        hub = transports.hub_for(deployment)
+        server = self._servers.find(self._terms.server_id)
+        try:
+            found = hub.call(
+                deployment.stack,
+                lambda: self._ledger(hub, server).latest(
+                    hub.root_stack_id, deployment.resource_id, SHOWN
+                ),
+            )
+        except errors.Error as exc:
+            # No stack is to fail of this.
+            LOG.info(
+                '%(deployment)s: its runs cannot be shown: %(error)s',
+                {'deployment': deployment.label, 'error': exc},
+            )
+            return None
+        return [summary.of(run) for run in found]
+
+
+def offer_url(deployment: heat_types.Deployment, is_wanted: bool) -> None:
+    """Make the URL to send triggers to, or take it back.
+
+    It is signed with a key of the deployment's user. CFN_SIGNAL uses the same
+    one, and gets another for the action that is to come.
+
+    :raises exception.Error: no key pair can be made.
+    """
+    is_there = deployment.data().get(URL_KEY) is not None
+    if is_wanted and not is_there:
+        url = deployment._get_ec2_signed_url(never_expire=True)
+        if not url:
+            raise exception.Error(
+                _(
+                    'No key pair can be made for "trigger_url"; '
+                    "heat-engine's log says why. Heat needs its stack "
+                    'domain for it (stack_user_domain_id in heat.conf)'
+                )
+            )
+        deployment.data_set(URL_KEY, url, redact=True)
+    elif is_there and not is_wanted:
+        deployment._delete_keypair()
+        if deployment.password is None:
+            # Neither HEAT_SIGNAL nor ZAQAR_SIGNAL has use for it.
+            deployment._delete_user()
+        deployment.data_delete(URL_KEY)
