@@ -44,12 +44,11 @@ class ActionsTest(testtools.TestCase):
 
     def answer(self, answer):
         """Let Mistral say how the execution around an action stands."""
-        self.patch(sessions, 'session', lambda security: None)
-        self.patch(sessions, 'options', lambda security: {})
+        self.patch(sessions, 'cloud', lambda security: None)
         self.patch(
             mistral_executions,
             'Executions',
-            lambda session: Executions(answer),
+            lambda cloud: Executions(answer),
         )
 
     def test_each_takes_what_the_operation_of_its_name_takes(self):
