@@ -48,5 +48,7 @@ class DocumentedTest(deployments.DeploymentTestCase):
         self.assert_nothing_left()
 
     def test_it_fails_as_it_says(self):
-        _, reason = self.fails(self.template(), {'problem': 'nobody to greet'})
+        _, reason = self.fails(
+            self.template(), {'problem': 'no name to greet'}
+        )
         self.assertIn('error output "problem" has a value', reason)
