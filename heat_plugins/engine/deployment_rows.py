@@ -8,6 +8,7 @@ from collections import abc
 import contextlib
 from typing import Any
 
+from heat.common import context as heat_context
 from heat.common import exception
 from heat.common.i18n import _
 from heat.objects import software_config as config_objects
@@ -20,8 +21,19 @@ from heat_plugins.deployments import outside
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import own_heat
 from heat_plugins.engine import rows
+from heat_plugins.objectstore import sharing
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
+
+# For all stacks: what arrives while others are settled is settled together.
+_settlements: sharing.Batches[watcher.Ticket, body.Outcome]
+_settlements = sharing.Batches(
+    lambda outcomes: rows.settle(
+        # Heat's database asks nobody who they are.
+        heat_context.get_admin_context(),
+        outcomes,
+    )
+)
 
 _PASSING = (db_exception.DBConnectionError, db_exception.DBDeadlock)
 
@@ -128,13 +140,7 @@ class Rows:
     def settle(
         self, outcomes: abc.Mapping[watcher.Ticket, body.Outcome]
     ) -> abc.Collection[watcher.Ticket]:
-        return [
-            ticket
-            for ticket, outcome in outcomes.items()
-            if rows.settle(
-                self._context, ticket.deployment_id, ticket.config_id, outcome
-            )
-        ]
+        return _settlements.share(outcomes)
 
     def begin(
         self, tickets: abc.Collection[watcher.Ticket]

@@ -103,6 +103,13 @@ def hub_for(stack: heat_types.Stack, root_stack_id: str) -> 'Hub':
     return hub
 
 
+def tidy(stack: heat_types.Stack, root_stack_id: str) -> None:
+    """Tidy up the hub of a stack's root stack, if there is one."""
+    hub = _hubs.get((stack.context.project_id, root_stack_id))
+    if hub is not None:
+        hub.tidy()
+
+
 def _forget_idle() -> None:
     idle = [key for key, hub in _hubs.items() if not len(hub.watcher)]
     for key in idle[: max(0, len(idle) - _IDLE_HUBS)]:
@@ -169,16 +176,21 @@ class Hub(account.Account):
     def discard(self, name: str) -> None:
         """Delete a signal that was taken, before long.
 
-        Those that are taken at about the same time are deleted together, and
-        only one of those who wait has to wait for that too.
+        Those that are taken at about the same time are deleted together,
+        when no others follow them: the object store then has nothing better
+        to do.
         """
         self._bin.add(name)
-        # Who has taken the last one has not left yet.
-        self._empty_bin(is_last=len(self.watcher) <= 1)
 
     def leave(self, ticket: watcher.Ticket) -> None:
-        """Stop looking for a signal; see `watcher.Watcher.leave`."""
+        """Stop polling for a signal; see `watcher.Watcher.leave`."""
         self.watcher.leave(ticket)
+
+    def tidy(self) -> None:
+        """Delete the signals that were taken, if nobody waits any longer.
+
+        Somebody calls it once it has nothing more urgent to do.
+        """
         if not len(self.watcher):
             self._empty_bin(is_last=True)
 

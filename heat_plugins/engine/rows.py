@@ -154,16 +154,33 @@ def _select(
 
 def settle(
     context: heat_types.Context,
-    deployment_id: str,
-    config_id: str,
-    outcome: body.Outcome,
-) -> bool:
-    """Write how a deployment ended, if nobody has before.
+    outcomes: abc.Mapping[watcher.Ticket, body.Outcome],
+) -> set[watcher.Ticket]:
+    """Write how deployments ended, of each if nobody has before.
 
-    :returns: whether this is the outcome that counts.
+    All in one transaction.
+
+    :returns: those whose outcome counts.
     """
+    # Two engines that settle the same ones get in each other's way else.
+    tickets = sorted(outcomes, key=lambda each: each.deployment_id)
+    met = _write(
+        context,
+        *(
+            _settlement(each.deployment_id, each.config_id, outcomes[each])
+            for each in tickets
+        ),
+    )
+    return {
+        ticket for ticket, count in zip(tickets, met, strict=True) if count
+    }
+
+
+def _settlement(
+    deployment_id: str, config_id: str, outcome: body.Outcome
+) -> sqlalchemy.Update:
     deployment = models.SoftwareDeployment
-    statement = (
+    return (
         sqlalchemy.update(deployment)
         .where(
             deployment.id == deployment_id,
@@ -177,7 +194,6 @@ def settle(
             updated_at=timeutils.utcnow(),
         )
     )
-    return bool(_write(context, statement) == 1)
 
 
 def begin(
@@ -198,7 +214,7 @@ def begin(
         )
         .values(status_reason=BEGUN)
     )
-    return bool(_write(context, statement) == 1)
+    return bool(_write(context, statement) == [1])
 
 
 def change(
@@ -224,16 +240,21 @@ def change(
     retry_on_deadlock=True,
     retry_on_disconnect=True,
 )
-def _write(context: heat_types.Context, statement: sqlalchemy.Update) -> int:
-    """Run a statement as a transaction; return how many rows it has met.
+def _write(
+    context: heat_types.Context, *statements: sqlalchemy.Update
+) -> list[int]:
+    """Run statements as a transaction; return how many rows each has met.
 
     A node of a Galera cluster refuses what another one has just changed.
     Nobody may come again with an answer that was lost so: hence the attempts.
     """
-    statement = statement.execution_options(synchronize_session=False)
+    options = {'synchronize_session': False}
     try:
         with db_api.context_manager.writer.using(context) as session:
-            return int(session.execute(statement).rowcount)
+            return [
+                session.execute(each, execution_options=options).rowcount
+                for each in statements
+            ]
     except (db_exception.DBConnectionError, db_exception.DBDeadlock) as exc:
         # What makes the attempts logs the last one, with what it quotes.
         raise type(exc)() from None

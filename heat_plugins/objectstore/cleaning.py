@@ -15,9 +15,11 @@ _DROP_ATTEMPTS = 3
 # Objects that one attempt deletes.
 _DROPPED = 10000
 
-# How many objects, or for how many seconds, to let lie before they go.
-_BATCH = 50
-_SECONDS = 1
+# How many objects to let lie before they go, for how many seconds after the
+# last one that follows others, and for how many at most.
+_BATCH = 500
+_SECONDS = 2
+_SECONDS_MAX = 30
 
 
 def everything(
@@ -103,11 +105,15 @@ class Bin:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._names: list[str] = []
-        self._emptied_at = 0.0
+        # When the first and the last of them were put in.
+        self._first_at = self._last_at = 0.0
 
     def add(self, name: str) -> None:
         """Put an object in."""
         with self._lock:
+            self._last_at = time.monotonic()
+            if not self._names:
+                self._first_at = self._last_at
             self._names.append(name)
 
     def take(self, *, is_last: bool) -> list[str]:
@@ -120,10 +126,10 @@ class Bin:
             is_due = (
                 is_last
                 or len(self._names) >= _BATCH
-                or now - self._emptied_at >= _SECONDS
+                or now - self._last_at >= _SECONDS
+                or now - self._first_at >= _SECONDS_MAX
             )
-            if not self._names or not is_due:
+            if not is_due:
                 return []
             taken, self._names = self._names, []
-            self._emptied_at = now
             return taken

@@ -9,6 +9,8 @@ from typing import Generic, TypeVar
 from heat_plugins import errors
 
 T = TypeVar('T')
+Key = TypeVar('Key', bound=abc.Hashable)
+Item = TypeVar('Item')
 
 
 class Attempt(Generic[T]):
@@ -93,6 +95,40 @@ class Rounds(Generic[T]):
         with self._lock:
             if self._next is future:
                 self._next = None
+
+
+class Batches(Generic[Key, Item]):
+    """Does something for many items together, whoever hands them in.
+
+    Who hands in something while a batch is done shares the next one.
+
+    :param do: takes items by their keys, and returns the keys of some.
+    """
+
+    def __init__(
+        self, do: abc.Callable[[dict[Key, Item]], abc.Collection[Key]]
+    ) -> None:
+        self._do = do
+        self._lock = threading.Lock()
+        self._items: dict[Key, Item] = {}
+        self._rounds: Rounds[abc.Collection[Key]] = Rounds()
+
+    def share(self, items: abc.Mapping[Key, Item]) -> set[Key]:
+        """Hand in items, and wait until they are done.
+
+        :returns: those of their keys that `do` has returned.
+        :raises Exception: what `do` has raised, for all of a batch.
+        :raises errors.Unavailable: see `Rounds.share`.
+        """
+        with self._lock:
+            self._items.update(items)
+        done = self._rounds.share(self._do_all)
+        return {key for key in items if key in done}
+
+    def _do_all(self) -> abc.Collection[Key]:
+        with self._lock:
+            items, self._items = self._items, {}
+        return self._do(items)
 
 
 def _told(exc: BaseException) -> Exception:

@@ -29,6 +29,7 @@ from heat_plugins.deployments import signallers
 from heat_plugins.deployments import waiters
 from heat_plugins.engine import callers
 from heat_plugins.engine import deployment_parts
+from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import in_process
 from heat_plugins.engine import own_heat
 from heat_plugins.engine import rows
@@ -471,7 +472,10 @@ class DeploymentMixin(eventful.Eventful, heats_loop.Blocking):
         """
         if (action, status) == (self.UPDATE, self.IN_PROGRESS):
             self._reject_stale_update()
-        return super().state_set(action, status, *args, **kwargs)
+        result = super().state_set(action, status, *args, **kwargs)
+        if status != self.IN_PROGRESS:
+            hubs.tidy(self.stack, transports.root_stack_id(self))
+        return result
 
     def _reject_stale_update(self) -> None:
         """Raise if an update is not what is to be done any more.

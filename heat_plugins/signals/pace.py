@@ -93,14 +93,15 @@ class Pace:
             slowly is polled less often.
         :param troubled: whether the last one failed.
         """
-        now = self._clock()
-        slow = self._limits.after(now - self._quiet_since)
-        if troubled or not self._is_likely(now):
+        slow = self._limits.after(self._clock() - self._quiet_since)
+        if troubled or not self.is_likely:
             return slow
         return min(max(self._limits.fast, LEAST, _SHARE * cost), slow)
 
-    def _is_likely(self, now: float) -> bool:
-        """Say whether a signal is likely to arrive soon."""
+    @property
+    def is_likely(self) -> bool:
+        """Whether a signal is likely to arrive soon."""
+        now = self._clock()
         return (
             now - self._arrived_at < _ARRIVAL
             or now - self._delivered_at < self._expected()

@@ -11,6 +11,7 @@ from heat_plugins.runs.follow import settling
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.records import unreadable
+from heat_plugins.signals import pace as paces
 
 #: Called with a run when something about it has changed.
 Watch = abc.Callable[[runs.Run], None]
@@ -30,14 +31,14 @@ _BUDGET = 300.0
 class Pace:
     """How often to look, in seconds.
 
-    Agents ask for their configs every 30 s, so a quicker look than the
-    default finds nothing sooner.
-
-    :ivar first: between the first two looks, and after each news.
+    :ivar fast: while a result is likely; see `signals.pace`. A look is two
+        listings.
+    :ivar first: between the first two looks otherwise, and after each news.
     :ivar most: to which that grows.
     :ivar nap: how long a step sleeps at most.
     """
 
+    fast: float = 2 * paces.LEAST
     first: float = 1.0
     most: float = 5.0
     nap: float = 1.0
@@ -74,6 +75,9 @@ class Waiter:
         self._clock = clock
         self._sleep = sleep
         self._pace = pace or Pace()
+        self._likely = paces.Pace(paces.Limits(), clock)
+        # When each run was added.
+        self._since: dict[str, float] = {}
         self._pause = self._pace.first
         self._next_look = clock()
         self._next_deep = clock()
@@ -86,6 +90,8 @@ class Waiter:
 
     def add(self, run: runs.Run) -> None:
         self._runs[run.id] = run
+        self._since[run.id] = self._clock()
+        self._likely.deliver()
         self._pause = self._pace.first
 
     @property
@@ -105,12 +111,19 @@ class Waiter:
         now = self._clock()
         if now >= self._next_look:
             self._try_to_look(now)
-            self._next_look = self._clock() + self._pause
-            self._pause = min(self._pause * _GROWTH, self._pace.most)
+            self._next_look = self._clock() + self._next_pause()
         self._tick()
         if self.pending:
             rest = self._next_look - self._clock()
             self._sleep(max(0.05, min(self._pace.nap, rest)))
+
+    def _next_pause(self) -> float:
+        """Return the seconds until the next look."""
+        pause = self._pause
+        self._pause = min(pause * _GROWTH, self._pace.most)
+        if self._likely.is_likely and self._trouble is None:
+            return min(self._pace.fast, pause)
+        return pause
 
     def _try_to_look(self, now: float) -> None:
         try:
@@ -142,6 +155,7 @@ class Waiter:
     def _adopt(self, opened: abc.Iterable[record_names.Key]) -> None:
         """Take in what others have begun, and forget what has ended."""
         self._runs = {run.id: run for run in self.pending}
+        self._since = {each: self._since[each] for each in self._runs}
         for key in opened:
             run = None
             if key.run_id not in self._runs:
@@ -198,5 +212,6 @@ class Waiter:
         before = self._runs[run.id]
         self._runs[run.id] = run
         if run != before:
+            self._likely.arrive(self._since[run.id] if run.ended else None)
             self._pause = self._pace.first
             self._watch(run)

@@ -9,9 +9,11 @@ import fixtures
 from heat.common import exception
 from heat.db import api as db_api
 from oslo_db import exception as db_exception
+import sqlalchemy
 
 from heat_plugins.engine import rows
 from heat_plugins.signals import body
+from heat_plugins.signals import watcher
 from tests.unit.resources import deployments
 
 # Not in the line that raises it, which is logged.
@@ -26,13 +28,20 @@ class RowsTest(deployments.DeploymentTestCase):
         self.stack, self.task = self.waiting()
         (self.row,) = self.deployment_rows()
 
-    def settle(self, config_id=None):
-        return rows.settle(
-            self.heat.context,
-            self.row.id,
-            config_id or self.row.config_id,
-            DONE,
+    def ticket(self, **values):
+        return watcher.Ticket(
+            **{
+                'deployment_id': self.row.id,
+                'config_id': self.row.config_id,
+                'object_name': None,
+                **values,
+            }
         )
+
+    def settle(self, **values):
+        """Settle what a ticket is for; say whether that counts."""
+        ticket = self.ticket(**values)
+        return ticket in rows.settle(self.heat.context, {ticket: DONE})
 
     def test_many_are_read_at_once_and_those_that_are_gone_left_out(self):
         ids = {f'{number}' for number in range(1200)} | {self.row.id}
@@ -48,6 +57,28 @@ class RowsTest(deployments.DeploymentTestCase):
             self.assertEqual({}, rows.read(self.heat.context, ()))
         self.assertEqual([], statements)
 
+    def test_many_are_settled_in_one_transaction(self):
+        ticket = self.ticket()
+        others = [
+            self.ticket(deployment_id='gone'),
+            self.ticket(config_id='former'),
+        ]
+        outcomes = dict.fromkeys([*others, ticket], DONE)
+        commits = []
+
+        def note(connection):
+            commits.append(connection)
+
+        engine = db_api.get_engine()
+        sqlalchemy.event.listen(engine, 'commit', note)
+        self.addCleanup(sqlalchemy.event.remove, engine, 'commit', note)
+        found = rows.settle(self.heat.context, outcomes)
+        self.assertEqual({ticket}, found)
+        self.assertEqual(1, len(commits))
+        (row,) = self.deployment_rows()
+        self.assertEqual('COMPLETE', row.status)
+        self.assertEqual(set(), rows.settle(self.heat.context, outcomes))
+
     def test_one_is_settled_once(self):
         self.assertTrue(self.settle())
         self.assertFalse(self.settle())
@@ -61,7 +92,7 @@ class RowsTest(deployments.DeploymentTestCase):
         self.assertFalse(found[row.id].in_progress)
 
     def test_one_of_another_action_is_not(self):
-        self.assertFalse(self.settle('another config'))
+        self.assertFalse(self.settle(config_id='another config'))
         (row,) = self.deployment_rows()
         self.assertEqual('IN_PROGRESS', row.status)
 

@@ -13,6 +13,7 @@ from heat_plugins.engine import deployment_rows
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
 from heat_plugins.signals import body
+from heat_plugins.signals import watcher
 from heat_plugins.timeline import kinds
 from tests.unit.resources import deployments
 
@@ -315,10 +316,13 @@ class OtherWaysTest(deployments.DeploymentTestCase):
             body.outcome({'answer': number}, row.config.config['outputs'])
             for number in (1, 2)
         ]
+        ticket = watcher.Ticket(
+            deployment_id=row.id, config_id=row.config_id, object_name=None
+        )
         self.assertEqual(
-            [True, False],
+            [{ticket}, set()],
             [
-                rows.settle(stack.context, row.id, row.config_id, outcome)
+                rows.settle(stack.context, {ticket: outcome})
                 for outcome in outcomes
             ],
         )
@@ -793,7 +797,7 @@ class CostTest(deployments.DeploymentTestCase):
         self.now += 5
         self.assertTrue(tasks[0].step())
         self.assertTrue(tasks[1].step())
-        self.assertEqual(1, len(self.objects(stack)))
+        self.assertEqual(2, len(self.objects(stack)))
         tasks[2].cancel()
         self.assertEqual([], self.objects(stack))
 

@@ -47,9 +47,28 @@ class WaitTest(base.RunsTestCase):
         self.cluster.seen.clear()
         self.heat.asked.clear()
         self.wait()
+        # Two for each look, of which two a second in the first half minute.
         listings = [s for s in self.cluster.seen if 'prefix' in s.query]
-        self.assertLess(len(listings), 60)
+        self.assertLess(len(listings), 120 + 2 * 14 + 8)
         self.assertLess(len(self.heat.asked), 30)
+
+    def test_a_result_is_seen_at_once_while_it_is_likely(self):
+        answered = self.now + 20.1
+        self.plan = [(answered, self.answer)]
+        self.wait()
+        self.assertLessEqual(self.now - answered, 1.1)
+
+    def test_slow_servers_are_not_looked_at_fast_again(self):
+        self.plan = [(self.now + 100, self.answer)]
+        self.wait()
+        self.now += 100
+        self.waiter.add(self.start(timeout=600))
+        self.cluster.seen.clear()
+        begun = self.now
+        self.plan = [(self.now + 60, self.answer)]
+        self.wait()
+        listings = [s for s in self.cluster.seen if 'prefix' in s.query]
+        self.assertLess(len(listings), self.now - begun)
 
     def test_fifty_are_watched_as_one(self):
         for number in range(2, 51):
@@ -70,7 +89,7 @@ class WaitTest(base.RunsTestCase):
         # After a while all have had their turn.
         gone = max(self.waiter.pending, key=lambda run: run.started_at)
         self.heat.delete_deployment(gone.row_id)
-        for _ in range(100):
+        for _ in range(200):
             self.waiter.step()
         self.assertEqual(49, len(self.waiter.pending))
 

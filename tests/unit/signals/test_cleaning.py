@@ -100,25 +100,33 @@ class BinTest(testtools.TestCase):
         clock = types.SimpleNamespace(monotonic=lambda: self.now)
         self.patch(cleaning, 'time', clock)
         self.bin = cleaning.Bin()
-        self.bin.add('before')
-        self.assertEqual(['before'], self.bin.take(is_last=False))
 
-    def test_it_is_emptied_once_a_second(self):
-        self.bin.add('a')
-        self.bin.add('b')
+    def test_it_is_emptied_when_nothing_has_come_for_two_seconds(self):
+        for name in 'abc':
+            self.bin.add(name)
+            self.now += 1.5
+            self.assertEqual([], self.bin.take(is_last=False))
+        self.now += 0.5
+        self.assertEqual(['a', 'b', 'c'], self.bin.take(is_last=False))
+        self.now += 2
         self.assertEqual([], self.bin.take(is_last=False))
-        self.now += 1
-        self.assertEqual(['a', 'b'], self.bin.take(is_last=False))
-        self.now += 1
-        self.assertEqual([], self.bin.take(is_last=False))
+
+    def test_or_when_there_is_no_end_of_what_comes(self):
+        taken = []
+        for second in range(100):
+            self.bin.add(f'{second}')
+            self.now += 1
+            taken.append(len(self.bin.take(is_last=False)))
+        self.assertEqual(3, len([count for count in taken if count]))
+        self.assertEqual(30, max(taken))
 
     def test_or_when_nobody_is_to_come_later(self):
         self.bin.add('a')
         self.assertEqual(['a'], self.bin.take(is_last=True))
 
     def test_or_when_it_is_full(self):
-        for number in range(49):
+        for number in range(499):
             self.bin.add(f'{number}')
         self.assertEqual([], self.bin.take(is_last=False))
-        self.bin.add('49')
-        self.assertEqual(50, len(self.bin.take(is_last=False)))
+        self.bin.add('499')
+        self.assertEqual(500, len(self.bin.take(is_last=False)))

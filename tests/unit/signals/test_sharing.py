@@ -112,3 +112,42 @@ class RoundsTest(testtools.TestCase):
     def test_an_error_is_for_its_round_alone(self):
         self.assertRaises(ZeroDivisionError, self.rounds.share, lambda: 1 / 0)
         self.assertEqual(1, self.rounds.share(lambda: 1))
+
+
+class BatchesTest(testtools.TestCase):
+    def test_what_comes_while_a_batch_is_done_is_done_together(self):
+        batches, begun = [], threading.Event()
+        go_on = threading.Event()
+        self.addCleanup(go_on.set)
+
+        def do(items):
+            batches.append(items)
+            begun.set()
+            self.assertTrue(go_on.wait(30))
+            return [key for key, item in items.items() if item]
+
+        shared = sharing.Batches(do)
+        with futures.ThreadPoolExecutor(6) as pool:
+            first = pool.submit(shared.share, {'first': True})
+            self.assertTrue(begun.wait(30))
+            rest = [
+                pool.submit(shared.share, {number: number % 2})
+                for number in range(5)
+            ]
+            while len(shared._items) < 5:
+                pass
+            go_on.set()
+            self.assertEqual({'first'}, first.result(30))
+            self.assertEqual(
+                [set(), {1}, set(), {3}, set()],
+                [each.result(30) for each in rest],
+            )
+        self.assertEqual([1, 5], [len(each) for each in batches])
+
+    def test_all_of_a_batch_are_told_of_an_error(self):
+        def do(items):
+            raise ZeroDivisionError
+
+        shared = sharing.Batches(do)
+        self.assertRaises(ZeroDivisionError, shared.share, {'a': 1})
+        self.assertEqual({}, shared._items)
