@@ -18,7 +18,6 @@ from oslo_upgradecheck import upgradecheck
 
 from heat_plugins import errors
 from heat_plugins.checks import report
-from heat_plugins.clients import keystone
 from heat_plugins.clients import swift
 from heat_plugins.engine import hub
 from heat_plugins.objectstore import keys
@@ -35,11 +34,9 @@ _BODY = b'{"from": "heat-plugins-status"}'
 def transport(session: ks_session.Session) -> swift.KeystoneTransport:
     """Return the way to the object store that heat-engine takes."""
     return swift.KeystoneTransport(
-        keystone.Cloud(
-            session,
-            heat_config.get_client_option('swift', 'endpoint_type'),
-            cfg.CONF.region_name_for_services,
-        ),
+        session,
+        interface=heat_config.get_client_option('swift', 'endpoint_type'),
+        region_name=cfg.CONF.region_name_for_services,
         tls=heat_config.get_ssl_options('swift'),
     )
 
@@ -85,7 +82,7 @@ def _check_clock(
     way: store_module.Transport,
     store: store_module.ObjectStore,
 ) -> None:
-    """Compare our clock with the store's: URLs expire by the latter."""
+    """Compare our clock with the store's: URLs run out by the latter."""
     answer = way.send(
         store_module.Request(
             method='GET', url=f'{store.cluster_url}/info', authenticated=False
@@ -106,7 +103,7 @@ def _check_clock(
     if ahead > max(margin, CLOCK_TOLERANCE):
         found.fail(
             f'The clock of the object store is {ahead} s ahead, more than '
-            'temp_url_margin: URLs expire before their actions do; ' + remedy
+            'temp_url_margin: URLs run out before their actions do; ' + remedy
         )
     elif abs(ahead) > CLOCK_TOLERANCE:
         found.warn(

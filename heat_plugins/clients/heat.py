@@ -6,9 +6,10 @@ import contextlib
 from typing import Any
 from urllib import parse
 
+from keystoneauth1 import session as ks_session
+
 from heat_plugins import bounds
 from heat_plugins import errors
-from heat_plugins.clients import keystone
 from heat_plugins.clients import rest
 from heat_plugins.runs import orchestration
 from heat_plugins.timeline import events
@@ -16,15 +17,31 @@ from heat_plugins.timeline import events
 # More than Heat allows; it takes its own limit then.
 _NESTED_DEPTH = 50
 
-# Events in one answer.
+# Events, or stacks, in one answer.
 _PAGE = 500
 
 
 class Heat:
-    """Heat, as `orchestration.Orchestration` and `looking.Heat` have it."""
+    """Heat, as `orchestration.Orchestration` and `looking.Heat` have it.
 
-    def __init__(self, cloud: keystone.Cloud) -> None:
-        self._rest = rest.Rest(rest.HEAT, cloud)
+    :param session: a session with an auth plugin.
+    :param interface: which of the catalogue's endpoints to use.
+    :param region_name: the region; None for the only one.
+    """
+
+    def __init__(
+        self,
+        session: ks_session.Session,
+        *,
+        interface: str = 'public',
+        region_name: str | None = None,
+    ) -> None:
+        self._rest = rest.Rest(
+            rest.HEAT,
+            session,
+            interface=interface,
+            region_name=region_name,
+        )
 
     def stack(self, name_or_id: str) -> orchestration.Stack:
         # Its outputs may take long to work out, and nobody wants them here.
@@ -42,6 +59,19 @@ class Heat:
         path = f'/stacks?limit={bounds.CANDIDATES}'
         found = self._get(path, 'stacks', '')['stacks']
         return [str(one['stack_name']) for one in found]
+
+    def stack_ids(self, tag: str | None = None) -> list[str]:
+        query = {'limit': str(_PAGE), 'sort_keys': 'name'}
+        if tag is not None:
+            query['tags'] = tag
+        found: list[str] = []
+        while True:
+            path = f'/stacks?{parse.urlencode(query)}'
+            page = self._get(path, 'stacks', '')['stacks']
+            found += [str(one['id']) for one in page]
+            if len(page) < _PAGE:
+                return found
+            query['marker'] = found[-1]
 
     def template(self, stack: orchestration.Stack) -> abc.Mapping[str, Any]:
         path = f'/stacks/{_quoted(stack.name)}/{stack.id}/template'

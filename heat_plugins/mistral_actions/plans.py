@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Actions on deployment plans: ``plan.*``.
 
-The quick ones answer a call of Mistral's API for an action. The long
-ones, which create, update and delete a plan, have workflows of the same
-names, and so has ``plan.deploy``.
+The quick ones answer a call of Mistral's API for an action. For the long
+ones, which are to create, update and delete a plan, there are workflows of
+the same names, and ``plan.deploy``.
 
 A result of more than 64 KiB comes as a reference: a map of ``container``,
 ``object`` and ``bytes``, for a text of JSON in the object store. What goes
@@ -32,16 +32,21 @@ CONF = cfg.CONF
 
 def store(context: Any) -> store_module.ObjectStore:
     """Return the object store, with the credentials of a context."""
-    return swift.connect(sessions.cloud(context.security))
+    session = sessions.session(context.security)
+    options = sessions.options(context.security)
+    return store_module.ObjectStore(
+        swift.KeystoneTransport(session, **options)
+    )
 
 
 def core(
     context: Any, objects: store_module.ObjectStore
 ) -> plan_operations.Operations:
     """Return the core, with the credentials of a context."""
-    cloud = sessions.cloud(context.security)
-    stacks = heat_stacks.HeatStacks(cloud)
-    registry = mistral_registry.Registry(cloud)
+    session = sessions.session(context.security)
+    options = sessions.options(context.security)
+    stacks = heat_stacks.HeatStacks(session, **options)
+    registry = mistral_registry.Registry(session, **options)
     plans = plan_service.Plans(objects, registry, stacks, limits=limits())
     return plan_operations.Operations(plans, objects, stacks)
 

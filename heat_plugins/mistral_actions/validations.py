@@ -2,8 +2,9 @@
 """Actions on validations: ``validations.*``.
 
 ``validations.run`` lasts as long as its playbooks do; workflows of that name,
-and ``validations.run_group``, wait for their end. When the execution
-ends before its playbooks, be it cancelled or deleted, they end too.
+and ``validations.run_group``, are there for whoever wants to wait. When the
+execution that it is part of ends before, be it cancelled or deleted, so do
+the playbooks.
 
 What goes wrong is a map of ``code`` and ``message``.
 """
@@ -19,8 +20,8 @@ from heat_plugins.clients import heat_servers
 from heat_plugins.clients import heat_stacks
 from heat_plugins.clients import mistral_executions
 from heat_plugins.clients import mistral_registry
-from heat_plugins.clients import swift
 from heat_plugins.mistral_actions import making
+from heat_plugins.mistral_actions import plans
 from heat_plugins.mistral_actions import sessions
 from heat_plugins.plans import plan_service
 from heat_plugins.validations import validation_operations
@@ -30,15 +31,16 @@ CONF = cfg.CONF
 
 def core(context: Any) -> validation_operations.Operations:
     """Return the core, with the credentials of a context."""
-    cloud = sessions.cloud(context.security)
-    objects = swift.connect(cloud)
-    stacks = heat_stacks.HeatStacks(cloud)
-    registry = mistral_registry.Registry(cloud)
+    session = sessions.session(context.security)
+    options = sessions.options(context.security)
+    objects = plans.store(context)
+    stacks = heat_stacks.HeatStacks(session, **options)
+    registry = mistral_registry.Registry(session, **options)
     return validation_operations.Operations(
         plan_service.Plans(objects, registry, stacks),
         objects,
         stacks,
-        heat_servers.HeatServers(cloud),
+        heat_servers.HeatServers(session, **options),
     )
 
 
@@ -64,7 +66,8 @@ def _abandoned(context: Any) -> abc.Callable[[], bool]:
     if execution_id is None:
         return lambda: False
     executions = mistral_executions.Executions(
-        sessions.cloud(context.security)
+        sessions.session(context.security),
+        **sessions.options(context.security),
     )
 
     def ended() -> bool:

@@ -26,11 +26,11 @@ ATTEMPTS = 3
 #: Seconds that a node may take, all its attempts together.
 TIMEOUT = 3600
 
-# Seconds until the next poll, at least and at most: a part of the longest
-# way until now.
+# Seconds until the next look, at least and at most: a part of the longest
+# way so far.
 _PART, _SOONEST, _LATEST = 10, 2, 30
 
-# Ironic's words for what a user has aborted.
+# Ironic's words for what somebody has stopped.
 _ABORTED = 'aborted by request'
 
 
@@ -116,7 +116,7 @@ class Escort:
     def step(self, convoy: Convoy) -> Convoy:
         """Judge the nodes that are on their way, and send others.
 
-        :raises errors.Unavailable: Ironic cannot be reached; retry.
+        :raises errors.Unavailable: Ironic cannot be asked; try again.
         """
         move = moves.BY_VERB[convoy.verb]
         states = {one.uuid: one for one in self._baremetal.states()}
@@ -190,7 +190,7 @@ class Escort:
         move: moves.Move,
     ) -> Member:
         if member.phase is Phase.WAITING:
-            # Another caller has sent it, or this one before a restart.
+            # Somebody has sent it, perhaps we before we were restarted.
             return self._begun(member, convoy)
         if self._clock() < member.until:
             return member

@@ -19,8 +19,8 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import yaml_reading
 from heat_plugins.clients import heat
-from heat_plugins.clients import keystone
 from heat_plugins.clients import swift
+from heat_plugins.objectstore import store as store_module
 from heat_plugins.osc import progress
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service as services
@@ -32,7 +32,7 @@ Shown = tuple[abc.Sequence[str], abc.Iterable[Any]]
 # Shows a value with what makes a text safe.
 _Shows = abc.Callable[[Any, abc.Callable[[Any], str]], Any]
 
-#: Exit codes other than 0 (success), 1 (an error) and 2 (wrong command line).
+#: Exit codes beside 0 (success), 1 (an error) and 2 (a wrong command line).
 FAILED = 3
 TIMED_OUT = 4
 CANCELLED = 5
@@ -66,10 +66,10 @@ def service(manager: Any, **more: Any) -> services.Runs:
 
     :param manager: the command's client manager.
     """
-    reached = cloud(manager)
+    transport = swift.KeystoneTransport(manager.session, **_options(manager))
     return services.Runs(
-        heat.Heat(reached),
-        swift.connect(reached),
+        orchestration(manager),
+        store_module.ObjectStore(transport),
         who=_who(manager),
         **more,
     )
@@ -77,14 +77,14 @@ def service(manager: Any, **more: Any) -> services.Runs:
 
 def orchestration(manager: Any) -> heat.Heat:
     """Return the way to Heat, with the session of a command."""
-    return heat.Heat(cloud(manager))
+    return heat.Heat(manager.session, **_options(manager))
 
 
-def cloud(manager: Any) -> keystone.Cloud:
-    """Return the way to services, with the session of a command."""
-    return keystone.Cloud(
-        manager.session, manager.interface or 'public', manager.region_name
-    )
+def _options(manager: Any) -> dict[str, Any]:
+    return {
+        'interface': manager.interface or 'public',
+        'region_name': manager.region_name,
+    }
 
 
 def _who(manager: Any) -> str:

@@ -117,7 +117,7 @@ class Claims:
             return False
 
     def release(self, claim: Claim) -> None:
-        """Release a name, unless it now belongs to another caller."""
+        """Give a name back, unless somebody else has it by now."""
         if self.has(claim):
             self._registry.delete(claim.name)
 

@@ -28,16 +28,16 @@ class Change(trigger_steps.Steps):
         resource: mistral_calls.Caller,
         wanted: cron_triggers.Order,
         before: cron_triggers.Order | None = None,
-        recreate: bool = False,
+        anew: bool = False,
     ) -> None:
         """Begin.
 
         :param wanted: what the template says now.
-        :param recreate: replace it even if nothing has changed.
+        :param anew: make it again even if nothing has changed.
         """
         super().__init__(resource, before)
         self._wanted = wanted
-        self._recreate = recreate
+        self._anew = anew
         self._stage: _Stage | None = self._begin
         # Of `_make`, for `_restore`.
         self._error: errors.ServiceError | cron_triggers.Refused
@@ -78,8 +78,8 @@ class Change(trigger_steps.Steps):
             live,
             schedule.now(),
             lost=lost,
-            ran_out=live is None and self.has_expired(),
-            recreate=self._recreate,
+            ran_out=live is None and self.has_run_out(),
+            anew=self._anew,
         )
         if isinstance(plan, trigger_plan.Wait):
             raise heat_resource.PollDelay(plan.seconds)

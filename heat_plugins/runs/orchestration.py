@@ -126,6 +126,12 @@ class Orchestration(Deploying, Protocol):
     def stack_names(self) -> list[str]:
         """Return names of stacks of this project, perhaps not all."""
 
+    def stack_ids(self, tag: str | None = None) -> list[str]:
+        """Return the ids of the root stacks of this project.
+
+        :param tag: only those that bear it.
+        """
+
     def template(self, stack: Stack) -> abc.Mapping[str, Any]:
         """Return the template of a stack."""
 

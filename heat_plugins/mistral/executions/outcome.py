@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outcome of an execution: its results, or why there are none."""
+"""What came of an execution: its results, or why there are none."""
 
 from collections.abc import Iterable, Mapping
 import re

@@ -273,7 +273,7 @@ class SetParameters(_ChangeParameters):
 
 
 class UnsetParameters(_ChangeParameters):
-    """Unset parameters of a plan; list those that are still set."""
+    """Take back what was set in a plan; list what is set still."""
 
     example = 'overcloud ComputeCount'
 

@@ -45,7 +45,7 @@ class Tries:
         self._tried += 1
         if self._tried > self._limit:
             raise errors.Invalid(
-                f'The values must match more than {self._limit} patterns; '
+                f'More than {self._limit} patterns are to be tried at once; '
                 'set fewer parameters at a time'
             )
         _, found = confinement.run(

@@ -13,6 +13,7 @@ from collections import abc
 import contextlib
 import dataclasses
 import time
+from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import foreign
@@ -41,7 +42,8 @@ _FRESH = 2.0
 # Ages of objects are told in whole seconds.
 _ROUNDING = 1.0
 
-_STATES = {body.COMPLETE: runs.State.COMPLETE, body.FAILED: runs.State.FAILED}
+#: The state of a run, by how its result reads.
+STATES = {body.COMPLETE: runs.State.COMPLETE, body.FAILED: runs.State.FAILED}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -241,16 +243,12 @@ class Settler:
         at = self._clock()
         try:
             found = self._records.fetch(run.signal, BODY_LIMIT)
-            at -= found.age
-            outcome = body.outcome(
-                body.parse(found.content),
-                run.declared,
-                self._mask(run),
-                secrets=masking.texts(run.inputs),
-            )
         except errors.BadSignal as exc:
-            outcome = body.failure(str(exc))
-        return _Answer(outcome=outcome, at=at)
+            return _Answer(outcome=body.failure(str(exc)), at=at)
+        answer = outcome(
+            found.content, run.declared, self._mask(run), run.inputs
+        )
+        return _Answer(outcome=answer, at=at - found.age)
 
     def _mask(self, run: runs.Run) -> masking.Mask:
         """Return what masks the hidden inputs of a run."""
@@ -276,7 +274,7 @@ class Settler:
         outcome = answer.outcome
         return self._end(
             run,
-            _STATES[outcome.status],
+            STATES[outcome.status],
             outcome.reason,
             outcome,
             at=max(answer.at, run.started_at),
@@ -323,7 +321,7 @@ class Settler:
             answer = self._answer(run)
         except errors.NoObject:
             return self._records.read(run.key) or run
-        if run.state in _STATES.values() or run.late is not None:
+        if run.state in STATES.values() or run.late is not None:
             # It was taken, and could not be deleted at the time; or the
             # server has sent it twice.
             self._records.discard(run.signal)
@@ -332,7 +330,7 @@ class Settler:
             run,
             late=runs.Late(
                 at=int(answer.at),
-                status=_STATES[answer.outcome.status].value,
+                status=STATES[answer.outcome.status].value,
                 reason=answer.outcome.reason,
                 outputs=runs.keep(answer.outcome).outputs,
             ),
@@ -388,6 +386,29 @@ class Settler:
                 gone = True
             self._stacks[stack_id] = now, gone
         return gone
+
+
+def outcome(
+    content: bytes,
+    declared: abc.Sequence[abc.Mapping[str, Any]],
+    mask: masking.Mask,
+    inputs: abc.Mapping[str, Any],
+) -> body.Outcome:
+    """Return what a server has answered to a run.
+
+    :param declared: the outputs that the config declares.
+    :param mask: masks the hidden inputs.
+    :param inputs: what the run was given beyond the stack's own values.
+    """
+    try:
+        return body.outcome(
+            body.parse(content),
+            declared,
+            mask,
+            secrets=masking.texts(inputs),
+        )
+    except errors.BadSignal as exc:
+        return body.failure(str(exc))
 
 
 def _overdue(run: runs.Run) -> str:

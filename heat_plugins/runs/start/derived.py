@@ -18,12 +18,15 @@ from heat_plugins.signals import transport_names
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Urls:
-    """Where the server of a run sends, and asks; see `live`."""
+    """Where the server of a run sends, and asks; see `live`.
+
+    :ivar log: empty if nobody reads what it prints meanwhile.
+    """
 
     signal: str = dataclasses.field(repr=False)
     progress: str = dataclasses.field(repr=False)
-    log: str = dataclasses.field(repr=False)
     control: str = dataclasses.field(repr=False)
+    log: str = dataclasses.field(default='', repr=False)
 
 
 def draft(
@@ -33,7 +36,7 @@ def draft(
     *,
     urls: Urls,
     timeout: int,
-    log_limit: int,
+    log_limit: int = 0,
 ) -> orchestration.Draft:
     """Return the config of a run, with the inputs that agents expect.
 
@@ -53,10 +56,11 @@ def draft(
         'deploy_signal_verb': 'PUT',
         beginning.URL_INPUT: urls.progress,
         beginning.TIMEOUT_INPUT: str(timeout),
-        live.LOG_INPUT: urls.log,
-        live.LIMIT_INPUT: str(log_limit),
         live.CONTROL_INPUT: urls.control,
     }
+    if urls.log:
+        added[live.LOG_INPUT] = urls.log
+        added[live.LIMIT_INPUT] = str(log_limit)
     inputs = handover.inputs(
         [
             *(one for one in own if one['name'] not in added),

@@ -245,14 +245,38 @@ def _urls(run: runs.Run, signer: keys.Signer) -> derived.Urls:
 
 def withdraw(heat: orchestration.Deploying, run: runs.Run) -> None:
     """Take a run from its server, and delete what was made in Heat."""
-    row_id, config_id = run.row_id, run.config_id
+    take_back(
+        heat,
+        run_id=run.id,
+        server_id=run.server_id,
+        row_id=run.row_id,
+        config_id=run.config_id,
+    )
+
+
+def take_back(
+    heat: orchestration.Deploying,
+    *,
+    run_id: str,
+    server_id: str,
+    row_id: str | None,
+    config_id: str | None,
+) -> None:
+    """Delete what was made in Heat for a run.
+
+    :param row_id: the deployment; if it is not known, what bears the mark of
+        the run goes.
+    """
+    rows = {row_id: config_id}
     if row_id is None:
-        for row in _marked(heat, run.server_id, run.id):
-            row_id, config_id = row.id, row.config_id
-    if row_id is not None:
-        heat.delete_deployment(row_id)
-    if config_id is not None:
-        heat.delete_config(config_id)
+        rows = {
+            row.id: row.config_id for row in marked(heat, server_id, run_id)
+        }
+    for row in rows:
+        if row is not None:
+            heat.delete_deployment(row)
+    for config in {config_id, *rows.values()} - {None}:
+        heat.delete_config(str(config))
 
 
 def withdraw_marked(
@@ -271,14 +295,15 @@ def withdraw_marked(
     with contextlib.suppress(errors.NotFound):
         server_ids = {heat.deployment(key.deployment_id).server_id}
     for each in server_ids:
-        for row in _marked(heat, each, key.run_id):
+        for row in marked(heat, each, key.run_id):
             heat.delete_deployment(row.id)
             heat.delete_config(row.config_id)
 
 
-def _marked(
+def marked(
     heat: orchestration.Deploying, server_id: str, run_id: str
 ) -> list[orchestration.Deployment]:
+    """Return the deployments of a server that were made for a run."""
     mark = runs.mark(run_id)
     return [row for row in heat.deployments(server_id) if row.reason == mark]
 

@@ -85,6 +85,7 @@ class Target:
         does not say.
     :ivar delivery_timeout: seconds until its server must have reported;
         None if it need not.
+    :ivar source_id: the template's config; None if it cannot be told.
     """
 
     root: orchestration.Stack
@@ -100,6 +101,7 @@ class Target:
     guarded: bool = False
     timeout: int | None = None
     delivery_timeout: int | None = None
+    source_id: str | None = None
 
     @property
     def current(self) -> dict[str, Any]:
@@ -286,23 +288,43 @@ class Finder:
                 f'Resource {found[0].path} of stack {stack.name} is no '
                 f'server: its type is {server.type}. {_offer_servers(places)}'
             )
-        return Target(
-            root=root,
-            path=prefix + found[0].path,
-            resource=server,
-            deployment=orchestration.Deployment(
-                id=server.physical_id,
-                server_id=server.physical_id,
-                config_id=config.id,
-                action=None,
-                status=None,
-                reason=None,
-            ),
-            config=config,
-            declared=config.inputs,
-            server_name=prefix + found[0].path,
-            standalone=True,
-        )
+        return _standalone(root, prefix, found[0], config)
+
+    def matching(
+        self,
+        stack: orchestration.Stack,
+        is_wanted: abc.Callable[[Place], bool],
+    ) -> list[Target]:
+        """Return the deployments of a root stack that are wanted.
+
+        :param is_wanted: asked about each resource; with one that is wanted,
+            those inside of it are.
+        """
+        places = self.places(stack)
+        wanted = [
+            place
+            for place in _below(places, list(filter(is_wanted, places)))
+            if place.resource.type in _KINDS and place.resource.physical_id
+        ]
+        return self._targets(stack, '', wanted, server_names(places))
+
+    def servers(
+        self,
+        stack: orchestration.Stack,
+        config: orchestration.Config,
+        is_wanted: abc.Callable[[Place], bool],
+    ) -> list[Target]:
+        """Return the servers of a root stack that are wanted, as targets.
+
+        :param config: see `server`.
+        :param is_wanted: see `matching`.
+        """
+        places = self.places(stack)
+        return [
+            _standalone(stack, '', place, config)
+            for place in _below(places, list(filter(is_wanted, places)))
+            if place.resource.type in _SERVERS and place.resource.physical_id
+        ]
 
     def _is_server(self, resource: orchestration.Resource) -> bool:
         if resource.type in _SERVERS:
@@ -362,6 +384,7 @@ class Finder:
                     config=config,
                     declared=declared_inputs(source, config),
                     server_name=servers.get(deployment.server_id),
+                    source_id=source_id or None,
                     timeout=named.seconds_of(
                         place.resource, 'timeout', _given_timeout(config)
                     ),
@@ -371,6 +394,32 @@ class Finder:
                 )
             )
         return found
+
+
+def _standalone(
+    root: orchestration.Stack,
+    prefix: str,
+    place: Place,
+    config: orchestration.Config,
+) -> Target:
+    server_id, path = place.resource.physical_id, prefix + place.path
+    return Target(
+        root=root,
+        path=path,
+        resource=place.resource,
+        deployment=orchestration.Deployment(
+            id=server_id,
+            server_id=server_id,
+            config_id=config.id,
+            action=None,
+            status=None,
+            reason=None,
+        ),
+        config=config,
+        declared=config.inputs,
+        server_name=path,
+        standalone=True,
+    )
 
 
 def declared_inputs(

@@ -24,6 +24,13 @@ class Sources:
         value = self._value(resource, 'config')
         return value if isinstance(value, str) and value else None
 
+    def metadata_of(self, resource: orchestration.Resource) -> dict[str, str]:
+        """Return the metadata that the template gives a server."""
+        value = self._value(resource, 'metadata')
+        if not isinstance(value, dict):
+            return {}
+        return {str(name): str(one) for name, one in value.items()}
+
     def seconds_of(
         self,
         resource: orchestration.Resource,

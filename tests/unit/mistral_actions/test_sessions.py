@@ -94,11 +94,9 @@ class SessionsTest(testtools.TestCase):
 
     def url(self, security):
         """Return the URL at which an action looks for Heat."""
-        cloud = sessions.cloud(security)
-        return cloud.session.get_endpoint(
-            service_type='orchestration',
-            interface=cloud.interface,
-            region_name=cloud.region_name,
+        options = sessions.options(security)
+        return sessions.session(security).get_endpoint(
+            service_type='orchestration', **options
         )
 
     def test_a_users_token_is_used_with_its_catalogue_and_nothing_asked(self):
@@ -125,7 +123,7 @@ class SessionsTest(testtools.TestCase):
             service_catalog=token(expires=when)['token'], **more
         )
 
-    def test_mistral_vouches_for_a_token_that_has_expired(self):
+    def test_mistral_vouches_for_a_token_that_has_run_out(self):
         session = sessions.session(self.expired())
         headers = session.get_auth_headers()
         self.assertEqual('a-token-of-ann', headers['X-Auth-Token'])
@@ -184,9 +182,8 @@ class SessionsTest(testtools.TestCase):
         ]
         conf.register_opts(theirs, group='openstack_actions')
         self.patch(sessions, 'CONF', conf)
-        found = sessions.cloud(self.of_user())
-        self.assertEqual('admin', found.interface)
-        self.assertIsNone(found.region_name)
+        found = sessions.options(self.of_user())
+        self.assertEqual({'interface': 'admin', 'region_name': None}, found)
 
     def test_certificates_are_checked_unless_somebody_said_not_to(self):
         for security in (self.of_user(insecure=True), self.of_trigger()):

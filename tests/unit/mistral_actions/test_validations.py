@@ -44,11 +44,12 @@ class ActionsTest(testtools.TestCase):
 
     def answer(self, answer):
         """Let Mistral say how the execution around an action stands."""
-        self.patch(sessions, 'cloud', lambda security: None)
+        self.patch(sessions, 'session', lambda security: None)
+        self.patch(sessions, 'options', lambda security: {})
         self.patch(
             mistral_executions,
             'Executions',
-            lambda cloud: Executions(answer),
+            lambda session: Executions(answer),
         )
 
     def test_each_takes_what_the_operation_of_its_name_takes(self):

@@ -43,6 +43,8 @@ class Heat:
         self.rows = {}
         self.happened = []
         self.attributes = {}
+        #: Stack id to its tags.
+        self.tags = {}
         #: Method name to what it raises, until it is taken away.
         self.failing = {}
         self.asked = []
@@ -168,6 +170,14 @@ class Heat:
     def stack_names(self):
         self._ask('stack_names', '')
         return [one.name for one in self.stacks.values() if not one.parent]
+
+    def stack_ids(self, tag=None):
+        self._ask('stack_ids', tag)
+        return [
+            one.id
+            for one in sorted(self.stacks.values(), key=lambda one: one.name)
+            if not one.parent and tag in (None, *self.tags.get(one.id, ()))
+        ]
 
     def template(self, stack):
         self._ask('template', stack.id)

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations: one action on many servers, over stacks.
+
+An operation is a record in the object store, not a process. ``operation`` is
+what is known of one, ``limits`` what it may do at a time. ``deciding`` says
+what comes next; it is a pure function. ``layout`` and ``book`` keep the
+record, ``lease`` lets one process at a time advance it, and ``advancing``
+does so. ``handling`` gives a server its part and takes it back. ``choosing``
+finds the targets, ``fleets`` is the door for the faces, ``overview`` is what
+may be shown, and ``page`` draws it.
+"""

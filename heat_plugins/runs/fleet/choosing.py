@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which targets an operation has, which it leaves out, and why."""
+
+from collections import abc
+import dataclasses
+import fnmatch
+import hashlib
+import json
+
+from heat_plugins import bounds
+from heat_plugins import errors
+from heat_plugins import pool as pools
+from heat_plugins.configs import actions
+from heat_plugins.runs import orchestration
+from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import targets
+from heat_plugins.runs.start import template_sources
+
+#: The most targets of an operation.
+MOST = 10_000
+
+# Characters that make a name a pattern.
+_WILD = frozenset('*?[')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which targets somebody wants.
+
+    :ivar stacks: names or ids; without one, and without a tag, all stacks of
+        the project.
+    :ivar tags: stacks that bear any of them.
+    :ivar resources: paths, or patterns of such: ``*``, ``?`` and ``[…]``; a
+        resource that holds others stands for those.
+    :ivar metadata: what a server's metadata must have, all of it.
+    """
+
+    stacks: abc.Sequence[str] = ()
+    tags: abc.Sequence[str] = ()
+    resources: abc.Sequence[str] = ()
+    metadata: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def shown(self) -> str:
+        """Return it for people."""
+        parts = [f'stack {one}' for one in self.stacks]
+        parts += [f'stack tag {one}' for one in self.tags]
+        parts += [f'resource {one}' for one in self.resources]
+        parts += [
+            f'server metadata {name}={value}'
+            for name, value in self.metadata.items()
+        ]
+        return ', '.join(parts)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LeftOut:
+    """A deployment that was looked at and is no target."""
+
+    stack: str
+    resource: str
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """The targets, in their order.
+
+    :ivar variants: for each target, what tells the configs apart that run.
+    """
+
+    targets: abc.Sequence[targets.Target]
+    left_out: abc.Sequence[LeftOut]
+    variants: abc.Sequence[str]
+    told: str = ''
+
+    def members(self) -> list[operations.Member]:
+        return [
+            operations.Member(
+                stack_id=one.root.id,
+                stack_name=one.root.name,
+                resource=one.path,
+                deployment_id=one.deployment.id,
+                server_id=one.deployment.server_id,
+                server_name=one.server_name,
+                source_id=one.source_id,
+                timeout=one.timeout,
+                delivery_timeout=one.delivery_timeout,
+            )
+            for one in self.targets
+        ]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Part:
+    """What one stack has."""
+
+    targets: list[targets.Target]
+    left_out: list[LeftOut]
+    offered: set[str]
+
+
+class Chooser:
+    """Finds the targets of operations."""
+
+    def __init__(
+        self, heat: orchestration.Orchestration, pool: pools.Pool
+    ) -> None:
+        self._heat = heat
+        self._pool = pool
+        self._finder = targets.Finder(heat)
+
+    def choose(
+        self,
+        wanted: Wanted,
+        order: starting.Order,
+        config: orchestration.Config | None = None,
+    ) -> Chosen:
+        """Return the targets.
+
+        :param config: a config of somebody's own; then the targets are
+            servers.
+        :raises errors.NotFound: there is no such stack, or no target.
+        :raises errors.Refused: nothing is named, there are too many, or the
+            inputs do not fit.
+        """
+        stacks = self._stacks(wanted)
+        parts = self._pool.each(
+            lambda stack: self._part(stack, wanted, order.action, config),
+            stacks,
+        )
+        found = [one for part in parts for one in part.targets]
+        left_out = [one for part in parts for one in part.left_out]
+        if not found:
+            self._refuse(wanted, order.action, parts)
+        if len(found) > MOST:
+            raise errors.Refused(
+                f'{len(found)} targets are more than an operation may have '
+                f'({MOST}); name fewer stacks'
+            )
+        for one in found:
+            try:
+                starting.check(one, order)
+            except errors.Refused as exc:
+                raise errors.Refused(
+                    f'{one.root.name} {one.path}: {exc}'
+                ) from exc
+        return Chosen(
+            targets=found,
+            left_out=left_out,
+            variants=[_variant(one, order.action) for one in found],
+            told=wanted.shown(),
+        )
+
+    def _stacks(self, wanted: Wanted) -> list[orchestration.Stack]:
+        names = list(wanted.stacks)
+        if wanted != Wanted() and not wanted.stacks and not wanted.tags:
+            names += self._heat.stack_ids()
+        for tag in wanted.tags:
+            tagged = self._heat.stack_ids(tag)
+            if not tagged:
+                raise errors.NotFound(f'No stack bears the tag {tag}')
+            names += tagged
+        if not names:
+            raise errors.Refused(
+                'Nothing says which targets: name stacks, tags, resources or '
+                "servers' metadata"
+            )
+        found = self._pool.each(self._finder.root, names)
+        return list({one.id: one for one in found if not one.gone}.values())
+
+    def _part(
+        self,
+        stack: orchestration.Stack,
+        wanted: Wanted,
+        action: str,
+        config: orchestration.Config | None,
+    ) -> _Part:
+        part = _Part(targets=[], left_out=[], offered=set())
+
+        def is_wanted(place: targets.Place) -> bool:
+            return not wanted.resources or any(
+                _matches(place, one) for one in wanted.resources
+            )
+
+        if config is not None:
+            found = self._finder.servers(stack, config, is_wanted)
+        else:
+            found = self._finder.matching(stack, is_wanted)
+        has_metadata = self._has_metadata(stack, wanted.metadata)
+        for one in found:
+            reason = None
+            if not has_metadata(one.deployment.server_id):
+                reason = 'its server has other metadata'
+            elif config is None:
+                reason = _refusal(one, action)
+                part.offered.update(
+                    each.name for each in one.actions() if not each.lifecycle
+                )
+            if reason is None:
+                part.targets.append(one)
+            else:
+                part.left_out.append(
+                    LeftOut(stack=stack.name, resource=one.path, reason=reason)
+                )
+        return part
+
+    def _has_metadata(
+        self, stack: orchestration.Stack, wanted: abc.Mapping[str, str]
+    ) -> abc.Callable[[str], bool]:
+        """Return what says whether a server has the metadata."""
+        if not wanted:
+            return lambda server_id: True
+        named = template_sources.Sources(self._heat)
+        servers = {
+            place.resource.physical_id: place.resource
+            for place in self._finder.places(stack)
+        }
+
+        def has(server_id: str) -> bool:
+            resource = servers.get(server_id)
+            if resource is None:
+                return False
+            there = named.metadata_of(resource)
+            if any(name not in there for name in wanted):
+                there = {**self._nova_metadata(resource), **there}
+            return all(there.get(n) == value for n, value in wanted.items())
+
+        return has
+
+    def _nova_metadata(
+        self, resource: orchestration.Resource
+    ) -> dict[str, str]:
+        if resource.type != 'OS::Nova::Server':
+            return {}
+        shown = self._heat.attribute(resource, 'show')
+        found = shown.get('metadata') if isinstance(shown, dict) else None
+        if not isinstance(found, dict):
+            return {}
+        return {str(name): str(value) for name, value in found.items()}
+
+    @staticmethod
+    def _refuse(
+        wanted: Wanted, action: str, parts: abc.Iterable[_Part]
+    ) -> None:
+        parts = list(parts)
+        offered = sorted(set().union(*(part.offered for part in parts)))
+        left_out = [one for part in parts for one in part.left_out]
+        if offered and action not in offered:
+            raise errors.NotFound(
+                f'No deployment of {wanted.shown()} has an action '
+                f'{bounds.shortened(action)}; there are: '
+                f'{bounds.listed(offered)}'
+                + bounds.did_you_mean(action, offered)
+            )
+        told = (
+            f': {left_out[0].stack} {left_out[0].resource}: '
+            f'{left_out[0].reason}'
+            if left_out
+            else ''
+        )
+        raise errors.NotFound(f'There is no target for {action}{told}')
+
+
+def _matches(place: targets.Place, wanted: str) -> bool:
+    if _WILD.isdisjoint(wanted):
+        return wanted in (place.path, place.resource.physical_id)
+    return fnmatch.fnmatchcase(place.path, wanted)
+
+
+def _refusal(one: targets.Target, action: str) -> str | None:
+    """Say why a deployment does not have an action; None if it does."""
+    own = [each.name for each in one.actions() if not each.lifecycle]
+    if action in own:
+        return None
+    if action in actions.LIFECYCLE:
+        return f'{action} is run by Heat'
+    offered = bounds.listed(own) or 'none'
+    return f'it has no action {bounds.shortened(action)} (it has: {offered})'
+
+
+def _variant(one: targets.Target, action: str) -> str:
+    """Return what is the same for targets that run the same."""
+    config = one.config.config
+    entries = config.get('configs') if isinstance(config, dict) else None
+    if isinstance(entries, list):
+        config = [
+            entry
+            for entry in entries
+            if isinstance(entry, dict) and action in entry.get('actions', ())
+        ][:1]
+    text = json.dumps([one.config.group, config], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

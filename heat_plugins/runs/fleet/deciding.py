@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an operation does next: a pure decision over what is known of it.
+
+Who advances an operation asks `advance`, records the operation that it
+returns, and only then acts. So the record always knows of what may have been
+started:
+
+- at most C runs go on at a time (``max_concurrent``);
+- at most E + C failures begin (``max_errors``): after one more than E no run
+  starts, and at most C - 1 others were going on by then;
+- a member has at most one run for each attempt.
+"""
+
+from collections import abc
+import dataclasses
+
+from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.start import starting
+
+_Operation = operations.Operation
+_Phase = operations.Phase
+_State = operations.State
+_Stop = operations.Stop
+
+_WITHDRAWN = (_Stop.CANCELLED, _Stop.DEADLINE)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Step:
+    """What to do next.
+
+    :ivar operation: as it is to be recorded before anything is done.
+    :ivar start: the members to start a run on; they are marked as starting.
+    :ivar expire: the members whose run has had its time, with the reason.
+        Settle them, and decide again.
+    :ivar withdraw: the members to take their run from. Settle them as
+        cancelled, and decide again.
+    :ivar wake_at: when there is something to decide although nothing has
+        happened; None for never.
+    """
+
+    operation: _Operation
+    start: tuple[int, ...] = ()
+    expire: abc.Mapping[int, str] = dataclasses.field(default_factory=dict)
+    withdraw: tuple[int, ...] = ()
+    wake_at: float | None = None
+
+
+def advance(found: _Operation, now: float) -> Step:
+    """Decide what an operation does next."""
+    if found.ended:
+        return Step(operation=found)
+    found = _stopped(found, now)
+    live, control = found.live, found.control
+    if live and control.stopped in _WITHDRAWN:
+        return Step(operation=_standing(found), withdraw=tuple(live))
+    if expire := _overdue(found, live, now):
+        return Step(operation=_standing(found), expire=expire)
+    if not live and (control.stopped or not found.pending):
+        return Step(operation=_ended(found, now))
+    start = _next(found, now)
+    found = found.attempted({n: _begun(found, n, now) for n in start})
+    return Step(
+        operation=_standing(found), start=start, wake_at=_wake_at(found)
+    )
+
+
+def retry(found: _Operation, now: float, who: str) -> _Operation:
+    """Return an operation that runs again where it did not succeed.
+
+    :param found: one that has ended.
+    :raises ValueError: it has not ended, or there is nothing to run again.
+    """
+    if not found.ended:
+        raise ValueError(f'it is {found.control.phase.value}')
+    again = [
+        n
+        for n, one in enumerate(found.attempts)
+        if one.state is not _State.COMPLETE and not one.gone
+    ]
+    if not again:
+        raise ValueError('it has succeeded on all of its targets')
+    number = found.control.round + 1
+    return found.attempted(
+        {
+            n: {
+                'state': None,
+                'round': number,
+                'reason': '',
+                'started_at': None,
+                'reported_at': None,
+                'ended_at': None,
+                'row_id': None,
+                'config_id': None,
+                'outputs': {},
+                'cut': {},
+            }
+            for n in again
+        }
+    ).changed(
+        phase=_Phase.RUNNING,
+        reason=f'Retried by {who}',
+        round=number,
+        began_at=int(now),
+        ended_at=None,
+        stopped=None,
+        stopped_by=None,
+        paused_by=None,
+    )
+
+
+def needs_approval(found: _Operation) -> bool:
+    """Say whether the canaries have succeeded and somebody must resume it."""
+    limits, control = found.order.limits, found.control
+    return (
+        limits.approve_after_canary
+        and limits.canary > 0
+        and not control.approved
+        and bool(found.pending)
+        and all(
+            found.attempts[n].state is _State.COMPLETE
+            for n in _canaries(found)
+        )
+    )
+
+
+def _canaries(found: _Operation) -> list[int]:
+    there = [n for n, one in enumerate(found.attempts) if not one.gone]
+    return there[: found.order.limits.canary]
+
+
+def _stopped(found: _Operation, now: float) -> _Operation:
+    """Return an operation that has stopped if there is a reason to."""
+    if found.control.stopped:
+        return found
+    limits, failures = found.order.limits, found.failures
+    deadline = limits.deadline
+    if deadline is not None and now >= found.control.began_at + deadline:
+        return found.changed(stopped=_Stop.DEADLINE)
+    if not set(failures).isdisjoint(_canaries(found)):
+        return found.changed(stopped=_Stop.CANARY)
+    if len(failures) > limits.errors(len(found.attempts)):
+        return found.changed(stopped=_Stop.ERRORS)
+    return found
+
+
+def _overdue(
+    found: _Operation, live: abc.Iterable[int], now: float
+) -> dict[int, str]:
+    overdue = {}
+    for n in live:
+        one = found.attempts[n]
+        begun = one.started_at or 0
+        timeout = found.timeout(n, starting.DEFAULT_TIMEOUT)
+        delivery = found.delivery_timeout(n)
+        if now >= begun + timeout:
+            overdue[n] = f'There was no result within {timeout} s'
+        elif delivery and not one.reported_at and now >= begun + delivery:
+            overdue[n] = (
+                f'The server did not report within {delivery} s that it '
+                'started'
+            )
+    return overdue
+
+
+def _next(found: _Operation, now: float) -> tuple[int, ...]:
+    """Return the members to start a run on."""
+    control, limits = found.control, found.order.limits
+    if control.stopped or control.paused_by or needs_approval(found):
+        return ()
+    live = found.live
+    if limits.pause and (live or now < _pause_ends(found)):
+        return ()
+    pending = found.pending
+    canaries = set(_canaries(found)) & {*pending, *live}
+    if canaries:
+        pending = [n for n in pending if n in canaries]
+    room = limits.concurrent(len(found.attempts)) - len(live)
+    return tuple(pending[: max(0, room)])
+
+
+def _pause_ends(found: _Operation) -> float:
+    """Return when the next batch may start."""
+    ends = [
+        one.ended_at
+        for one in found.attempts
+        if one.ended_at is not None
+        and one.round == found.control.round
+        and not one.gone
+    ]
+    return max(ends) + found.order.limits.pause if ends else 0
+
+
+def _begun(found: _Operation, member: int, now: float) -> dict[str, object]:
+    return {
+        'number': found.attempts[member].number + 1,
+        'round': found.control.round,
+        'state': _State.STARTING,
+        'reason': '',
+        'started_at': int(now),
+    }
+
+
+def _wake_at(found: _Operation) -> float | None:
+    """Return when a time limit or a pause of an operation is over."""
+    limits, control = found.order.limits, found.control
+    times: list[float] = []
+    if limits.deadline is not None and not control.stopped:
+        times.append(control.began_at + limits.deadline)
+    live = found.live
+    for n in live:
+        one = found.attempts[n]
+        begun = one.started_at or 0
+        times.append(begun + found.timeout(n, starting.DEFAULT_TIMEOUT))
+        delivery = found.delivery_timeout(n)
+        if delivery and not one.reported_at:
+            times.append(begun + delivery)
+    held = control.stopped or control.paused_by or needs_approval(found)
+    if limits.pause and not live and found.pending and not held:
+        times.append(_pause_ends(found))
+    return min(times, default=None)
+
+
+def _standing(found: _Operation) -> _Operation:
+    """Return an operation with the phase that it is in."""
+    control = found.control
+    if control.stopped:
+        return found.changed(phase=_Phase.STOPPING, reason=_why(found))
+    if control.paused_by:
+        reason = f'Paused by {control.paused_by}'
+        return found.changed(phase=_Phase.PAUSED, reason=reason)
+    if needs_approval(found):
+        reason = 'The canaries have succeeded; resume it to start the others'
+        return found.changed(phase=_Phase.APPROVAL, reason=reason)
+    if control.phase is _Phase.RUNNING:
+        return found
+    return found.changed(phase=_Phase.RUNNING, reason='')
+
+
+def _why(found: _Operation) -> str:
+    """Say why nothing else starts."""
+    control, limits = found.control, found.order.limits
+    if control.stopped is _Stop.CANCELLED:
+        return f'Cancelled by {control.stopped_by}'
+    if control.stopped is _Stop.DEADLINE:
+        return f'It has not ended within {limits.deadline} s'
+    if control.stopped is _Stop.CANARY:
+        return 'A canary has failed'
+    return f'More failures than max-errors allows ({limits.max_errors})'
+
+
+def _ended(found: _Operation, now: float) -> _Operation:
+    """Return an operation that has come to its end."""
+    total = sum(not one.gone for one in found.attempts)
+    failed, pending = len(found.failures), len(found.pending)
+    told = [_why(found)] if found.control.stopped else []
+    if failed:
+        told.append(f'{failed} of {total} failed')
+    if pending:
+        told.append(f'{pending} not started')
+    return found.changed(
+        phase=_end(found),
+        reason='; '.join(told) or f'All {total} succeeded',
+        ended_at=int(now),
+    )
+
+
+def _end(found: _Operation) -> _Phase:
+    """Return how an operation ended: as the worst of its runs did."""
+    stopped = found.control.stopped
+    if stopped is _Stop.CANCELLED:
+        return _Phase.CANCELLED
+    if stopped is _Stop.DEADLINE or found.count(_State.TIMED_OUT):
+        return _Phase.TIMED_OUT
+    if found.count(_State.FAILED):
+        return _Phase.FAILED
+    succeeded = found.count(_State.COMPLETE)
+    return _Phase.COMPLETE if succeeded else _Phase.CANCELLED

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What somebody may ask of an operation that goes on."""
+
+from collections import abc
+import json
+from typing import Any
+
+from heat_plugins.runs import orchestration
+from heat_plugins.runs.fleet import deciding
+from heat_plugins.runs.fleet import operation as operations
+
+PAUSE, RESUME, CANCEL, RETRY = 'pause', 'resume', 'cancel', 'retry'
+
+#: Requests that an operation remembers, as a listing may show them again.
+KEPT = 20
+
+#: The group of the config by which engines find an operation that goes on.
+GROUP = 'heat-plugins-operation'
+
+
+def refusal(found: operations.Operation, what: str) -> str | None:
+    """Return why a request makes no sense now; None if it does."""
+    control = found.control
+    if what == RETRY:
+        if not found.ended:
+            return f'it is {control.phase.value}; wait for it or cancel it'
+        if all(
+            one.gone or one.state is operations.State.COMPLETE
+            for one in found.attempts
+        ):
+            return 'it has succeeded on all of its targets'
+        return None
+    if found.ended:
+        return f'it has ended: {control.phase.value}'
+    if what == RESUME and not (
+        control.paused_by or deciding.needs_approval(found)
+    ):
+        return f'it is {control.phase.value}, and nobody has paused it'
+    return None
+
+
+def follow(
+    found: operations.Operation, wanted: abc.Mapping[str, Any], now: float
+) -> operations.Operation:
+    """Return an operation that does what somebody asks for.
+
+    What makes no sense any more changes nothing.
+    """
+    what, who = wanted.get('do'), str(wanted.get('who') or 'somebody')
+    if not isinstance(what, str) or refusal(found, what):
+        return found
+    if what == PAUSE:
+        return found.changed(paused_by=who)
+    if what == RESUME:
+        approved = found.control.approved or deciding.needs_approval(found)
+        return found.changed(paused_by=None, approved=approved)
+    if what == CANCEL and found.control.stopped_by is None:
+        return found.changed(stopped=operations.Stop.CANCELLED, stopped_by=who)
+    if what == RETRY:
+        return deciding.retry(found, now, who)
+    return found
+
+
+def register(heat: orchestration.Deploying, order: operations.Order) -> str:
+    """Let engines know of an operation; return the config that says so."""
+    stacks = list(dict.fromkeys(one.stack_id for one in order.members))
+    return heat.create_config(
+        orchestration.Draft(
+            name=order.id,
+            group=GROUP,
+            config=json.dumps({'operation': order.id, 'stacks': stacks}),
+            inputs=[],
+            outputs=[],
+            options={},
+        )
+    )

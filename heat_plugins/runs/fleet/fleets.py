@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The door to operations, for commands, workflows and engines alike."""
+
+from collections import abc
+import contextlib
+import dataclasses
+from typing import Any
+
+from heat_plugins import errors
+from heat_plugins.runs import orchestration
+from heat_plugins.runs.fleet import advancing
+from heat_plugins.runs.fleet import choosing
+from heat_plugins.runs.fleet import fleet_requests
+from heat_plugins.runs.fleet import layout
+from heat_plugins.runs.fleet import limits as limit_values
+from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.fleet import overview
+from heat_plugins.runs.records import record_names
+from heat_plugins.runs.records import retention
+from heat_plugins.runs.start import starting
+from heat_plugins.signals import body
+
+#: How many finished operations of an action are kept.
+KEPT = retention.Retention(number=100)
+
+# The most bytes of outputs.
+_LIMIT = 16 * 1024 * 1024
+
+# Seconds to wait until who leads an operation has followed a request.
+_PATIENCE = 15.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Filter:
+    """Which operations are wanted; None stands for any.
+
+    :ivar stack: the name of a stack that it has targets in.
+    :ivar since: those that ended before it are not wanted, in seconds since
+        the epoch.
+    :ivar limit: the most, the newest.
+    """
+
+    state: str | None = None
+    action: str | None = None
+    stack: str | None = None
+    since: float | None = None
+    limit: int | None = None
+
+    def matches(self, head: abc.Mapping[str, Any]) -> bool:
+        return (
+            self.state in (None, head['state'])
+            and self.action in (None, head['action'])
+            and (self.stack is None or self.stack in head['stacks'])
+            and (
+                self.since is None
+                or head['ended_at'] is None
+                or head['ended_at'] >= self.since
+            )
+        )
+
+
+class Fleets:
+    """The operations of a project.
+
+    :param keep: how many that have ended are kept.
+    """
+
+    def __init__(
+        self,
+        heat: orchestration.Deploying,
+        tools: advancing.Tools,
+        keep: retention.Retention = KEPT,
+    ) -> None:
+        self._heat = heat
+        self._tools = tools
+        self._book = tools.book
+        self._keep = keep
+
+    def create(
+        self,
+        chosen: choosing.Chosen,
+        limits: limit_values.Limits,
+        order: starting.Order,
+        config: orchestration.Config | None = None,
+    ) -> advancing.Advancer:
+        """Record an operation; return what leads it.
+
+        Nothing has started; `advancing.Advancer.step` starts it.
+        """
+        now = self._tools.clock()
+        found = operations.Order(
+            id=record_names.new_run_id(now),
+            action=order.action,
+            limits=limits,
+            members=tuple(chosen.members()),
+            created_at=int(now),
+            created_by=self._tools.who,
+            targets=chosen.told,
+            inputs=dict(order.inputs),
+            config=None if config is None else dataclasses.asdict(config),
+        )
+        advancer = advancing.Advancer(self._tools, found, found=chosen.targets)
+        registered = fleet_requests.register(self._heat, found)
+        try:
+            advancer.begin(registered)
+        except BaseException:
+            with contextlib.suppress(errors.Error):
+                self._heat.delete_config(registered)
+            raise
+        with contextlib.suppress(errors.Error):
+            self.forget_surplus()
+        return advancer
+
+    def history(self, wanted: Filter) -> list[dict[str, Any]]:
+        """Return the heads of operations, the newest first."""
+        ids = self._book.ids()[::-1]
+        found: list[dict[str, Any]] = []
+        # A part at a time: most callers want the newest.
+        for start in range(0, len(ids), 100):
+            heads = self._book.heads(ids[start : start + 100])
+            found += [one for one in heads if one and wanted.matches(one)]
+            if wanted.limit is not None and len(found) >= wanted.limit:
+                break
+        return found[: wanted.limit]
+
+    def show(self, operation_id: str) -> operations.Operation:
+        """Return an operation as it is recorded.
+
+        :param operation_id: the id, or the beginning or the end of it.
+        :raises errors.NotFound: there is none, or more than one.
+        """
+        order = self._book.order(self._book.find(operation_id))
+        epoch = self._book.epoch(order.id)
+        return self._book.operation(order, epoch)[0]
+
+    def advancer(self, operation_id: str) -> advancing.Advancer:
+        """Return what advances an operation if nobody else does."""
+        order = self._book.order(self._book.find(operation_id))
+        return advancing.Advancer(self._tools, order)
+
+    def request(self, operation_id: str, what: str) -> advancing.Advancer:
+        """Pause, resume, cancel or retry an operation.
+
+        :returns: what advances it; it has followed the request, or who leads
+            the operation will.
+        :raises errors.Refused: it makes no sense now.
+        """
+        before = self.show(operation_id)
+        if refusal := fleet_requests.refusal(before, what):
+            raise errors.Refused(
+                f'Cannot {what} operation {before.id}: {refusal}'
+            )
+        self._book.request(
+            before.id, self._tools.clock(), do=what, who=self._tools.who
+        )
+        advancer = advancing.Advancer(self._tools, before.order)
+        until = self._tools.monotonic() + _PATIENCE
+        handled = set(before.control.handled)
+        while self._tools.monotonic() < until:
+            found = advancer.step()
+            if set(found.control.handled) - handled:
+                break
+            self._tools.sleep(advancing.POLL)
+        return advancer
+
+    def outputs(
+        self, found: operations.Operation, member: int
+    ) -> abc.Mapping[str, Any]:
+        """Return the outputs of a target, long ones whole."""
+        attempt = found.attempts[member]
+        if not attempt.cut:
+            return attempt.outputs
+        name = layout.outputs(found.id, member, attempt.number)
+        try:
+            content = self._book.store.get_object(
+                self._book.container, name, _LIMIT
+            )
+            return body.parse(content)
+        except (errors.NoObject, errors.BadSignal):
+            return attempt.outputs
+
+    def delete(self, operation_id: str, *, force: bool = False) -> str:
+        """Forget an operation that has ended; return its id.
+
+        :param force: also one whose record cannot be read.
+        :raises errors.Refused: it has not ended.
+        """
+        found = self._book.find(operation_id)
+        try:
+            operation = self.show(found)
+        except errors.Error:
+            if not force:
+                raise
+        else:
+            if not operation.ended:
+                raise errors.Refused(
+                    f'Operation {found} is {operation.control.phase.value}; '
+                    'cancel it first'
+                )
+        self._book.delete(found)
+        return found
+
+    def forget_surplus(self) -> None:
+        """Delete the operations that are more than retention allows."""
+        ids = self._book.ids()
+        if len(ids) <= self._keep.number:
+            return
+        heads = [one for one in self._book.heads(ids) if one]
+        ended = ('complete', 'failed', 'timed-out', 'cancelled')
+        for key in self._keep.surplus(
+            [
+                record_names.Key(
+                    run_id=one['id'], deployment_id='', action=one['action']
+                )
+                for one in heads
+            ],
+            {one['id'] for one in heads if one['state'] not in ended},
+            self._tools.clock(),
+        ):
+            self._book.delete(key.run_id)
+
+    def overview(self, found: operations.Operation) -> dict[str, Any]:
+        """Return all that may be shown of an operation."""
+        return overview.of(found, self._tools.clock())

@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One member of an operation: what it is given, and what it answers."""
+
+from collections import abc
+import contextlib
+import dataclasses
+import threading
+from typing import Any
+
+from heat_plugins import errors
+from heat_plugins import masking
+from heat_plugins.configs import hidden_inputs
+from heat_plugins.objectstore import keys
+from heat_plugins.objectstore import store as store_module
+from heat_plugins.runs import orchestration
+from heat_plugins.runs import run as runs
+from heat_plugins.runs.fleet import layout
+from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.follow import settling
+from heat_plugins.runs.start import derived
+from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import targets
+from heat_plugins.signals import beginning
+from heat_plugins.signals import body
+from heat_plugins.signals import live
+
+_States = operations.State
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Given:
+    """What it takes to read the answer of a server."""
+
+    declared: abc.Sequence[abc.Mapping[str, Any]]
+    mask: masking.Mask
+
+
+class Handler:
+    """Gives members of an operation their part; safe for threads.
+
+    :param check: raises if another process may lead the operation by now.
+    :param found: targets as they were chosen a moment ago, by deployment.
+    """
+
+    def __init__(
+        self,
+        heat: orchestration.Deploying,
+        store: store_module.ObjectStore,
+        container: str,
+        *,
+        check: abc.Callable[[], None],
+        clock: abc.Callable[[], float],
+        found: abc.Iterable[targets.Target] = (),
+    ) -> None:
+        self._heat = heat
+        self._store = store
+        self._container = container
+        self._check = check
+        self._clock = clock
+        self._found = {one.deployment.id: one for one in found}
+        self._sources: dict[str, orchestration.Config | None] = {}
+        self._lock = threading.Lock()
+        # By run: what it was given, and the config that was made for it.
+        self._given: dict[str, _Given] = {}
+        self._configs: dict[str, str] = {}
+
+    def start(
+        self,
+        found: operations.Operation,
+        member: int,
+        signer: keys.Signer,
+    ) -> dict[str, Any]:
+        """Give a member its run; return what changes of its attempt.
+
+        Called again after Heat has not answered, it gives the server the
+        same config: an agent runs none twice.
+
+        :raises errors.Error: Heat does not take it, or its inputs do not
+            fit any more.
+        """
+        order, one = found.order, found.order.members[member]
+        run_id = found.run_id(member)
+        if (config_id := self._configs.get(run_id)) is None:
+            draft = self._draft(found, member, signer)
+            config_id = self._heat.create_config(draft)
+            self._configs[run_id] = config_id
+        self._check()
+        row_id = self._heat.create_deployment(
+            config_id=config_id,
+            server_id=one.server_id,
+            action=order.action,
+            reason=runs.mark(run_id),
+        )
+        return {
+            'state': _States.WAITING,
+            'started_at': int(self._clock()),
+            'row_id': row_id,
+            'config_id': config_id,
+        }
+
+    def adopt(
+        self, found: operations.Operation, member: int
+    ) -> dict[str, Any] | None:
+        """Find what another process has given a member; None for nothing."""
+        one = found.order.members[member]
+        self._check()
+        rows = starting.marked(self._heat, one.server_id, found.run_id(member))
+        if not rows:
+            return None
+        # What was given twice is found again as it is taken back.
+        row_id = rows[0].id if len(rows) == 1 else None
+        return {
+            'state': _States.WAITING,
+            'row_id': row_id,
+            'config_id': rows[0].config_id,
+        }
+
+    def settle(
+        self, found: operations.Operation, member: int
+    ) -> dict[str, Any] | None:
+        """Read the answer of a server, and take the run from it.
+
+        :returns: what changes of the attempt; None if there is no answer.
+        """
+        attempt = found.attempts[member]
+        name = layout.result(found.id, member, attempt.number)
+        try:
+            outcome, age = self._outcome(found, member, name)
+        except errors.NoObject:
+            return None
+        at = max(int(self._clock() - age), attempt.started_at or 0)
+        timeout = found.timeout(member, starting.DEFAULT_TIMEOUT)
+        if at > (attempt.started_at or 0) + timeout + 1:
+            return self.end(
+                found,
+                member,
+                _States.TIMED_OUT,
+                f'The result came after {timeout} s',
+            )
+        kept = runs.keep(outcome)
+        if kept.whole is not None:
+            self._store.put_object(
+                self._container,
+                layout.outputs(found.id, member, attempt.number),
+                kept.whole,
+            )
+        return self.end(
+            found,
+            member,
+            settling.STATES[outcome.status],
+            outcome.reason,
+            ended_at=at,
+            outputs=kept.outputs,
+            cut=kept.cut,
+        )
+
+    def end(
+        self,
+        found: operations.Operation,
+        member: int,
+        state: operations.State,
+        reason: str,
+        **more: Any,
+    ) -> dict[str, Any]:
+        """Take a run from its server; return what changes of its attempt."""
+        attempt = found.attempts[member]
+        run_id = found.run_id(member)
+        self._check()
+        starting.take_back(
+            self._heat,
+            run_id=run_id,
+            server_id=found.order.members[member].server_id,
+            row_id=attempt.row_id,
+            config_id=attempt.config_id or self._configs.get(run_id),
+        )
+        self._given.pop(run_id, None)
+        self._configs.pop(run_id, None)
+        return {
+            'ended_at': int(self._clock()),
+            **more,
+            'state': state,
+            'reason': reason,
+            'row_id': None,
+            'config_id': None,
+        }
+
+    def stop(self, found: operations.Operation, member: int) -> None:
+        """Tell a server that has begun to stop, if it can be told."""
+        attempt = found.attempts[member]
+        if attempt.state is _States.RUNNING:
+            name = layout.result(found.id, member, attempt.number)
+            self._store.put_object(
+                self._container, live.control_name(name), b'{}'
+            )
+
+    def explained(self, found: operations.Operation, member: int) -> str:
+        """Say what is known of a run without a result."""
+        attempt = found.attempts[member]
+        return beginning.explained(
+            started=attempt.reported_at is not None,
+            config_id=attempt.config_id,
+        )
+
+    def _draft(
+        self, found: operations.Operation, member: int, signer: keys.Signer
+    ) -> orchestration.Draft:
+        order, one = found.order, found.order.members[member]
+        target = self._target(order, one)
+        action, values = starting.check(
+            target, starting.Order(action=order.action, inputs=order.inputs)
+        )
+        timeout = found.timeout(member, starting.DEFAULT_TIMEOUT)
+        expires = int(self._clock()) + timeout + starting.MARGIN
+        name = layout.result(order.id, member, found.attempts[member].number)
+        draft = derived.draft(
+            target,
+            action,
+            values,
+            urls=derived.Urls(
+                signal=signer.url(name, expires),
+                progress=signer.url(beginning.object_name(name), expires),
+                control=signer.url(
+                    live.control_name(name), expires, method='GET'
+                ),
+            ),
+            timeout=timeout,
+        )
+        self._given[found.run_id(member)] = _Given(
+            declared=draft.outputs,
+            mask=hidden_inputs.mask(draft.inputs, draft.options),
+        )
+        return draft
+
+    def _target(
+        self, order: operations.Order, one: operations.Member
+    ) -> targets.Target:
+        found = self._found.pop(one.deployment_id, None)
+        if found is not None:
+            return found
+        if order.config is not None:
+            config = orchestration.Config(**order.config)
+            deployment = orchestration.Deployment(
+                id=one.server_id,
+                server_id=one.server_id,
+                config_id=config.id,
+                action=None,
+                status=None,
+                reason=None,
+            )
+            declared = config.inputs
+        else:
+            deployment = self._heat.deployment(one.deployment_id)
+            config = self._heat.config(deployment.config_id)
+            source = self._source(one.source_id)
+            declared = targets.declared_inputs(source, config)
+        return targets.Target(
+            root=orchestration.Stack(
+                id=one.stack_id, name=one.stack_name, status='', parent=None
+            ),
+            path=one.resource,
+            resource=orchestration.Resource(
+                name=one.resource.rpartition('.')[2],
+                type='',
+                physical_id=one.deployment_id,
+                status='',
+                stack_id=one.stack_id,
+            ),
+            deployment=deployment,
+            config=config,
+            declared=declared,
+            server_name=one.server_name,
+            standalone=order.config is not None,
+        )
+
+    def _source(self, source_id: str | None) -> orchestration.Config | None:
+        if source_id is None:
+            return None
+        with self._lock:
+            if source_id not in self._sources:
+                self._sources[source_id] = None
+                with contextlib.suppress(errors.NotFound):
+                    self._sources[source_id] = self._heat.config(source_id)
+            return self._sources[source_id]
+
+    def _outcome(
+        self, found: operations.Operation, member: int, name: str
+    ) -> tuple[body.Outcome, float]:
+        try:
+            fetched = self._store.fetch(
+                self._container, name, settling.BODY_LIMIT
+            )
+        except errors.BadSignal as exc:
+            return body.failure(str(exc)), 0.0
+        given = self._known(found, member)
+        return settling.outcome(
+            fetched.content, given.declared, given.mask, found.order.inputs
+        ), fetched.age
+
+    def _known(self, found: operations.Operation, member: int) -> _Given:
+        """Return what another process may have given a member."""
+        given = self._given.get(found.run_id(member))
+        if given is not None:
+            return given
+        config_id = found.attempts[member].config_id
+        try:
+            if config_id is None:
+                adopted = self.adopt(found, member) or {}
+                config_id = adopted['config_id']
+            config = self._heat.config(str(config_id))
+        except (KeyError, errors.NotFound):
+            return self._as_the_stack_has_it(found, member)
+        return _Given(
+            declared=config.outputs,
+            mask=hidden_inputs.mask(config.inputs, config.options),
+        )
+
+    def _as_the_stack_has_it(
+        self, found: operations.Operation, member: int
+    ) -> _Given:
+        """Return what a member may have been given, by the stack's config.
+
+        Without its own config nobody knows the values that were hidden.
+        """
+        everything = masking.Mask(everything=True)
+        try:
+            target = self._target(found.order, found.order.members[member])
+        except errors.NotFound:
+            return _Given(declared=(), mask=everything)
+        config = target.config
+        hides = hidden_inputs.names(config.options)
+        return _Given(
+            declared=config.outputs,
+            mask=everything if hides else masking.Mask(),
+        )

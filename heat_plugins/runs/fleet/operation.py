@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of one operation.
+
+Times are seconds since the epoch.
+"""
+
+from collections import abc
+import dataclasses
+import enum
+from typing import Any
+
+from heat_plugins.runs import run as runs
+from heat_plugins.runs.fleet import limits as limit_values
+
+State = runs.State
+
+
+class Phase(enum.Enum):
+    """How an operation stands."""
+
+    RUNNING = 'running'
+    #: Somebody has paused it; what runs goes on, nothing else starts.
+    PAUSED = 'paused'
+    #: The canaries have succeeded; somebody must resume it.
+    APPROVAL = 'waiting-for-approval'
+    #: Nothing else starts, and some runs have not ended.
+    STOPPING = 'stopping'
+    COMPLETE = 'complete'
+    FAILED = 'failed'
+    TIMED_OUT = 'timed-out'
+    CANCELLED = 'cancelled'
+
+    @property
+    def ended(self) -> bool:
+        return self in _ENDED
+
+
+_ENDED = (Phase.COMPLETE, Phase.FAILED, Phase.TIMED_OUT, Phase.CANCELLED)
+
+
+class Stop(enum.Enum):
+    """Why nothing else of an operation starts."""
+
+    ERRORS = 'errors'
+    CANARY = 'canary'
+    DEADLINE = 'deadline'
+    CANCELLED = 'cancelled'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Member:
+    """A target of an operation.
+
+    :ivar stack_id: the root stack.
+    :ivar resource: the path of the deployment in it, or of the server.
+    :ivar deployment_id: the deployment whose config is run; that of a server
+        for a config of somebody's own.
+    :ivar source_id: the template's config, which has the types of the
+        inputs; None if it cannot be told.
+    """
+
+    stack_id: str
+    stack_name: str
+    resource: str
+    deployment_id: str
+    server_id: str
+    server_name: str | None = None
+    source_id: str | None = None
+    timeout: int | None = None
+    delivery_timeout: int | None = None
+
+    @property
+    def label(self) -> str:
+        """The name that people know it by: resource names, and no ID."""
+        return f'{self.stack_name} {self.resource}'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """The last attempt on a member.
+
+    :ivar number: how many attempts have begun.
+    :ivar state: None if this round has none so far.
+    :ivar round: the round that it belongs to.
+    :ivar gone: whether the member left the operation with its stack.
+    :ivar outputs: by name; of long ones the end.
+    :ivar cut: how long those are.
+    """
+
+    number: int = 0
+    round: int = 0
+    state: State | None = None
+    reason: str = ''
+    gone: bool = False
+    started_at: int | None = None
+    reported_at: int | None = None
+    ended_at: int | None = None
+    row_id: str | None = None
+    config_id: str | None = None
+    outputs: abc.Mapping[str, Any] = dataclasses.field(
+        default_factory=dict, repr=False
+    )
+    cut: abc.Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def is_live(self) -> bool:
+        return self.state is not None and not self.state.ended
+
+    @property
+    def has_failed(self) -> bool:
+        return self.state in (State.FAILED, State.TIMED_OUT)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Order:
+    """What somebody has ordered; it never changes.
+
+    :ivar inputs: what differs from the stacks' own values. They may be
+        secrets: never to be shown.
+    :ivar config: a config of somebody's own, in JSON's types; None for an
+        action of the stacks' deployments.
+    :ivar targets: how the members were chosen, for people.
+    """
+
+    id: str
+    action: str
+    limits: limit_values.Limits
+    members: abc.Sequence[Member]
+    created_at: int
+    created_by: str
+    targets: str = ''
+    inputs: abc.Mapping[str, Any] = dataclasses.field(
+        default_factory=dict, repr=False
+    )
+    config: abc.Mapping[str, Any] | None = dataclasses.field(
+        default=None, repr=False
+    )
+
+    @property
+    def stacks(self) -> list[str]:
+        """The names of the root stacks."""
+        return list(dict.fromkeys(one.stack_name for one in self.members))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Control:
+    """What holds for all members.
+
+    :ivar round: 0, and one more for each retry.
+    :ivar began_at: when the round began.
+    :ivar paused_by: who has paused it; None if it is not paused.
+    :ivar approved: whether somebody has resumed it after the canaries.
+    :ivar stopped: why nothing else starts.
+    :ivar stopped_by: who has cancelled it.
+    :ivar handled: the names of the last requests that it has followed.
+    :ivar registered: the config in Heat by which engines find it.
+    """
+
+    began_at: int
+    phase: Phase = Phase.RUNNING
+    reason: str = ''
+    round: int = 0
+    ended_at: int | None = None
+    paused_by: str | None = None
+    approved: bool = False
+    stopped: Stop | None = None
+    stopped_by: str | None = None
+    handled: abc.Sequence[str] = ()
+    registered: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Operation:
+    """An order, and what has come of it."""
+
+    order: Order
+    control: Control
+    attempts: tuple[Attempt, ...]
+
+    @classmethod
+    def new(cls, order: Order) -> 'Operation':
+        return cls(
+            order=order,
+            control=Control(began_at=order.created_at),
+            attempts=(Attempt(),) * len(order.members),
+        )
+
+    @property
+    def id(self) -> str:
+        return self.order.id
+
+    @property
+    def ended(self) -> bool:
+        return self.control.phase.ended
+
+    @property
+    def live(self) -> list[int]:
+        """The members on which something runs."""
+        return [n for n, one in enumerate(self.attempts) if one.is_live]
+
+    @property
+    def pending(self) -> list[int]:
+        """The members that this round has not begun with."""
+        return [n for n, one in enumerate(self.attempts) if one.state is None]
+
+    @property
+    def failures(self) -> list[int]:
+        return [n for n, one in enumerate(self.attempts) if one.has_failed]
+
+    def count(self, state: State | None) -> int:
+        return sum(one.state is state for one in self.attempts)
+
+    def run_id(self, member: int) -> str:
+        """Return what the last attempt on a member is called."""
+        return f'{self.id}.{member}.{self.attempts[member].number}'
+
+    def timeout(self, member: int, default: int) -> int:
+        """Return how many seconds a run may take."""
+        ordered = self.order.limits.timeout
+        return ordered or self.order.members[member].timeout or default
+
+    def delivery_timeout(self, member: int) -> int | None:
+        ordered = self.order.limits.delivery_timeout
+        return ordered or self.order.members[member].delivery_timeout
+
+    def changed(self, **values: Any) -> 'Operation':
+        """Return it with another control."""
+        return dataclasses.replace(
+            self, control=dataclasses.replace(self.control, **values)
+        )
+
+    def attempted(
+        self, found: abc.Mapping[int, abc.Mapping[str, Any]]
+    ) -> 'Operation':
+        """Return it with other attempts.
+
+        :param found: what changes of them, by member.
+        """
+        if not found:
+            return self
+        attempts = list(self.attempts)
+        for member, values in found.items():
+            attempts[member] = dataclasses.replace(attempts[member], **values)
+        return dataclasses.replace(self, attempts=tuple(attempts))

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers that do as they are told, and processes that die.
+
+One thread and one clock. Whoever advances an operation asks the fakes of
+Heat and of the object store; a `World` counts their requests, and lets a
+process be killed at any of them. Its servers fetch what Heat has for them,
+run each config once as agents do, and answer to the URL that they were given.
+"""
+
+import json
+import random
+
+from heat_plugins import errors
+from heat_plugins import pool as pools
+from heat_plugins.objectstore import keys
+from heat_plugins.runs.fleet import advancing
+from heat_plugins.runs.fleet import book as books
+from heat_plugins.runs.fleet import limits as limit_values
+from heat_plugins.runs.fleet import operation as operations
+from tests.unit import fake_swift
+from tests.unit.runs import fake_heat
+
+CONTAINER = 'heat-plugins-operations-project-1'
+
+
+class Killed(BaseException):
+    """The process was killed."""
+
+
+class World:
+    """A cloud with servers, over simulated time.
+
+    :param outcomes: what comes of each run, in the order of the servers: the
+        exit status, or None for silence.
+    :param seconds: how long a run takes at most.
+    """
+
+    def __init__(self, members, *, seed=0, stacks=2, fail=(), silent=()):
+        keys.KeyKeeper.forget_abilities()
+        self.random = random.Random(seed)
+        self.now = 1_800_000_000.0
+        self.cluster = fake_swift.Cluster(clock=lambda: 0)
+        self.cluster.now = lambda: self.now - 500_000
+        self.cluster.before = self._before
+        self.heat = fake_heat.Heat()
+        self.heat_ask = self.heat._ask
+        self.heat._ask = self._ask
+        self.stacks = [self.heat.add_stack(f's{n}') for n in range(stacks)]
+        self.members = []
+        for n in range(members):
+            stack = self.stacks[n % stacks]
+            row = self.heat.add_deployment(
+                stack, name=f'db{n}', server=f'server-{n}'
+            )
+            source = self.heat.templates[stack.id]['resources'][f'db{n}']
+            self.members.append(
+                operations.Member(
+                    stack_id=stack.id,
+                    stack_name=stack.name,
+                    resource=f'db{n}',
+                    deployment_id=row.id,
+                    server_id=f'server-{n}',
+                    server_name=f'server{n}',
+                )
+            )
+            assert source
+        self.original = set(self.heat.rows)
+        self.configs = set(self.heat.configs)
+        self.fail, self.silent = set(fail), set(silent)
+        #: What may go wrong, and how often per thousand requests.
+        self.outage = 0
+        self.kill_at = None
+        self.requests = 0
+        self.asking = ''
+        self.stepping = None
+        self.lag = 0.0
+        self.appear = {}
+        #: By server: the configs that it has begun with.
+        self.begun = {}
+        #: By run: how often a server has run it.
+        self.executed = {}
+        self.failures_begun = 0
+        self.most_at_once = 0
+        self.answers = []
+
+    # Processes
+
+    def tools(self, who='ann'):
+        store = self.cluster.store()
+        return advancing.Tools(
+            heat=self.heat,
+            book=books.Book(store, pools.Pool(workers=1, wait=0)),
+            sign=lambda container: keys.KeyKeeper(
+                store, secret=None, digests=('sha256',), overlap=None
+            ).ensure(container),
+            who=who,
+            clock=lambda: self.now,
+            monotonic=lambda: self.now,
+            sleep=self.sleep,
+        )
+
+    def order(self, **limits):
+        return operations.Order(
+            id='20270115T080000Z-00c0ffee',
+            action='BACKUP',
+            limits=limit_values.Limits(**limits),
+            members=tuple(self.members),
+            created_at=int(self.now),
+            created_by='ann',
+        )
+
+    def advancer(self, order, who='ann'):
+        return advancing.Advancer(self.tools(who), order)
+
+    # Time and servers
+
+    def sleep(self, seconds):
+        """Let time go by, and servers do their work."""
+        self.now += seconds
+        for place, at in list(self.appear.items()):
+            if self.now >= at:
+                del self.appear[place]
+                self.cluster.lagging.discard(place)
+        self._fetch()
+        due = [one for one in self.answers if one[0] <= self.now]
+        self.answers = [one for one in self.answers if one[0] > self.now]
+        for _, url, body in due:
+            # A server is not bothered by what ails our requests.
+            outage, self.outage = self.outage, 0
+            self.cluster.put_signed(url, json.dumps(body).encode())
+            self.outage = outage
+
+    def _fetch(self):
+        """Let each server begin with what it is given."""
+        for row in list(self.heat.rows.values()):
+            if row.id in self.original:
+                continue
+            server = self.begun.setdefault(row.server_id, set())
+            if row.config_id in server or self.random.random() < 0.5:
+                continue
+            server.add(row.config_id)
+            run = row.reason.removeprefix('heat-plugins run ')
+            self.executed[run] = self.executed.get(run, 0) + 1
+            self._answer(row)
+
+    def _answer(self, row):
+        number = int(row.server_id.removeprefix('server-'))
+        config = self.heat.configs[row.config_id]
+        inputs = {one['name']: one['value'] for one in config.inputs}
+        self.failures_begun += number in self.fail | self.silent
+        if number in self.silent:
+            return
+        status = int(number in self.fail)
+        at = self.now + self.random.uniform(0, 20)
+        body = {'deploy_status_code': status, 'deploy_stdout': f'n{number}'}
+        self.answers.append((at, inputs['deploy_signal_id'], body))
+
+    @property
+    def given(self):
+        """The rows that Heat has for runs."""
+        return [
+            one
+            for key, one in self.heat.rows.items()
+            if key not in self.original
+        ]
+
+    # What goes wrong
+
+    def _before(self, request):
+        if 'temp_url_sig' in request.url:
+            self._hide(request)
+            return
+        self.asking = request.method
+        self._count(errors.Unavailable)
+        if request.method == 'PUT':
+            self._hide(request)
+
+    def _hide(self, request):
+        """Let a listing not show an object for a while."""
+        if not self.lag or '/operations/' not in request.url:
+            return
+        if self.random.random() < 0.3:
+            name = request.url.partition(f'{CONTAINER}/')[2]
+            place = CONTAINER, name.partition('?')[0]
+            self.cluster.lagging.add(place)
+            self.appear[place] = self.now + self.random.uniform(0, self.lag)
+
+    def _ask(self, method, what):
+        self.asking = method
+        self._count(errors.Unavailable)
+        self.heat_ask(method, what)
+        self.most_at_once = max(
+            self.most_at_once,
+            len(self.given) + (method == 'create_deployment'),
+        )
+
+    def _count(self, kind):
+        self.requests += 1
+        if self.kill_at is not None and self.requests >= self.kill_at:
+            raise Killed
+        if self.random.random() * 1000 < self.outage:
+            raise kind('out of order')
+
+
+def run(world, advancers, most=100_000):
+    """Advance an operation with some processes in turn, to its end."""
+    for turn in range(most):
+        one = world.stepping = advancers[turn % len(advancers)]
+        try:
+            found = one.step()
+        except errors.Unavailable:
+            world.sleep(1)
+            continue
+        if found.ended and not one.is_leading:
+            return found
+        if not one.is_busy:
+            world.sleep(1)
+    raise AssertionError('it does not end')

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+import testtools
+
+from heat_plugins.runs.fleet import deciding
+from heat_plugins.runs.fleet import fleet_requests
+from heat_plugins.runs.fleet import limits as limit_values
+from heat_plugins.runs.fleet import operation as operations
+
+NOW = 1_800_000_000
+_Phase = operations.Phase
+_State = operations.State
+
+
+def operation(members=6, **limits):
+    return operations.Operation.new(
+        operations.Order(
+            id='20270115T080000Z-00c0ffee',
+            action='BACKUP',
+            limits=limit_values.Limits.read(limits),
+            members=tuple(
+                operations.Member(
+                    stack_id='s',
+                    stack_name='shop',
+                    resource=f'db{n}',
+                    deployment_id=f'd{n}',
+                    server_id=f'v{n}',
+                )
+                for n in range(members)
+            ),
+            created_at=NOW,
+            created_by='ann',
+        )
+    )
+
+
+def ended(found, *members, state=_State.COMPLETE, at=NOW):
+    return found.attempted(
+        {n: {'state': state, 'ended_at': at} for n in members}
+    )
+
+
+class DecidingTestCase(testtools.TestCase):
+    def advance(self, found, start=(), at=0):
+        step = deciding.advance(found, NOW + at)
+        self.assertEqual(tuple(start), step.start)
+        return step.operation
+
+    def follow(self, found, what):
+        wanted = {'do': what, 'who': 'bob'}
+        return fleet_requests.follow(found, wanted, NOW)
+
+    def test_a_run_starts_as_another_one_ends(self):
+        found = self.advance(operation(max_concurrent=2), (0, 1))
+        found = self.advance(ended(found, 1), (2,))
+        self.assertEqual([0, 2], found.live)
+
+    def test_a_percentage_is_one_run_at_least(self):
+        self.advance(operation(max_concurrent='10%'), (0,))
+        self.advance(operation(20, max_concurrent='10%'), (0, 1))
+
+    def test_nothing_starts_after_too_many_failures(self):
+        found = self.advance(operation(max_concurrent=2, max_errors=1), (0, 1))
+        found = self.advance(ended(found, 0, state=_State.FAILED), (2,))
+        found = self.advance(ended(found, 1, state=_State.TIMED_OUT))
+        self.assertIs(_Phase.STOPPING, found.control.phase)
+        found = self.advance(ended(found, 2))
+        self.assertIs(_Phase.TIMED_OUT, found.control.phase)
+        self.assertEqual(
+            'More failures than max-errors allows (1); 2 of 6 failed; 3 not '
+            'started',
+            found.control.reason,
+        )
+
+    def test_canaries_come_first_and_all_must_succeed(self):
+        found = operation(max_concurrent=4, canary=2, max_errors=5)
+        found = self.advance(found, (0, 1))
+        found = self.advance(ended(found, 0))
+        self.advance(ended(found, 1), (2, 3, 4, 5))
+        found = self.advance(ended(found, 1, state=_State.FAILED))
+        self.assertIs(_Phase.FAILED, found.control.phase)
+        self.assertIn('A canary has failed', found.control.reason)
+
+    def test_somebody_approves_after_the_canaries(self):
+        found = operation(canary=1, approve_after_canary=True)
+        found = ended(self.advance(found, (0,)), 0)
+        found = self.advance(found)
+        self.assertIs(_Phase.APPROVAL, found.control.phase)
+        found = self.advance(self.follow(found, 'resume'), (1, 2, 3, 4, 5))
+        self.assertIs(_Phase.RUNNING, found.control.phase)
+
+    def test_a_pause_is_between_two_batches(self):
+        found = self.advance(operation(max_concurrent=2, pause=30), (0, 1))
+        found = self.advance(ended(found, 0, at=NOW + 5), at=5)
+        found = ended(found, 1, at=NOW + 10)
+        self.assertEqual(NOW + 40, deciding.advance(found, NOW + 39).wake_at)
+        found = self.advance(found, at=39)
+        self.advance(found, (2, 3), at=40)
+
+    def test_what_runs_goes_on_while_it_is_paused(self):
+        found = self.advance(operation(max_concurrent=2), (0, 1))
+        found = ended(self.follow(found, 'pause'), 0)
+        found = self.advance(found)
+        self.assertIs(_Phase.PAUSED, found.control.phase)
+        self.assertEqual('Paused by bob', found.control.reason)
+        self.advance(self.follow(found, 'resume'), (2,))
+
+    def test_a_cancelled_operation_takes_its_runs_back(self):
+        found = self.advance(operation(max_concurrent=2), (0, 1))
+        step = deciding.advance(self.follow(found, 'cancel'), NOW)
+        self.assertEqual((0, 1), step.withdraw)
+        found = ended(step.operation, 0, 1, state=_State.CANCELLED)
+        found = self.advance(found)
+        self.assertIs(_Phase.CANCELLED, found.control.phase)
+        self.assertEqual(
+            'Cancelled by bob; 4 not started', found.control.reason
+        )
+
+    def test_the_deadline_is_for_the_whole(self):
+        found = self.advance(operation(max_concurrent=1, deadline=60), (0,))
+        step = deciding.advance(found, NOW + 60)
+        self.assertEqual((0,), step.withdraw)
+        found = ended(step.operation, 0, state=_State.CANCELLED)
+        found = self.advance(found, at=61)
+        self.assertIs(_Phase.TIMED_OUT, found.control.phase)
+
+    def test_each_run_has_a_time_limit(self):
+        found = self.advance(
+            operation(1, timeout=60, delivery_timeout=20), (0,)
+        )
+        self.assertEqual(NOW + 20, deciding.advance(found, NOW).wake_at)
+        self.assertIn(
+            'did not report', deciding.advance(found, NOW + 20).expire[0]
+        )
+        found = found.attempted({0: {'reported_at': NOW + 3}})
+        self.assertEqual({}, deciding.advance(found, NOW + 20).expire)
+        self.assertIn(
+            'no result within 60 s',
+            deciding.advance(found, NOW + 60).expire[0],
+        )
+
+    def test_a_retry_runs_what_did_not_succeed_alone(self):
+        found = self.advance(operation(3, max_concurrent=2), (0, 1))
+        found = ended(found, 0)
+        found = self.advance(ended(found, 1, state=_State.FAILED))
+        self.assertIs(_Phase.FAILED, found.control.phase)
+        found = self.follow(found, 'retry')
+        found = self.advance(found, (1, 2))
+        self.assertEqual([1, 2, 1], [one.number for one in found.attempts])
+        found = self.advance(ended(found, 1, 2))
+        self.assertIs(_Phase.COMPLETE, found.control.phase)
+        self.assertEqual('All 3 succeeded', found.control.reason)
+
+    def test_what_is_gone_does_not_count(self):
+        found = self.advance(operation(2), (0, 1))
+        gone = {'state': _State.CANCELLED, 'gone': True, 'ended_at': NOW}
+        found = self.advance(ended(found, 1).attempted({0: gone}))
+        self.assertIs(_Phase.COMPLETE, found.control.phase)
+        self.assertEqual('All 1 succeeded', found.control.reason)
+
+    def test_a_request_that_makes_no_sense_changes_nothing(self):
+        found = self.advance(operation(2), (0, 1))
+        for what in ('resume', 'retry', 'shout', None):
+            self.assertEqual(found, self.follow(found, what))
+
+
+class LimitsTestCase(testtools.TestCase):
+    def test_what_was_written_can_be_read(self):
+        limits = limit_values.Limits(
+            max_concurrent=limit_values.Share.parse('20%'), canary=2
+        )
+        self.assertEqual(limits, limit_values.Limits.read(limits.shown()))
+
+    def test_what_is_no_limit_is_refused(self):
+        for values in (
+            {'max_concurrent': 'many'},
+            {'max_errors': '101%'},
+            {'canary': -1},
+            {'pause': 'long'},
+            {'timeout': 0},
+            {'approve_after_canary': 'yes'},
+        ):
+            self.assertRaises(ValueError, limit_values.Limits.read, values)
