@@ -165,8 +165,7 @@ class Cloud:
 
         It takes one or two seconds; ``session`` is the quick way.
         """
-        program = self._instance.home.bin / 'openstack'
-        return _run([program, *arguments], self.env(user)).stdout
+        return _run(['openstack', *arguments], self.env(user)).stdout
 
     def session(self, user: str = 'demo') -> 'Session':
         """The services' REST APIs as one of the users, logged in once."""

@@ -23,6 +23,8 @@ sys.path.insert(0, str(ROOT / 'contrib/minicloud'))
 import minicloud_client  # noqa: E402
 from minicloud_lib import rest  # noqa: E402
 
+from tests.functional import warm_openstack  # noqa: E402
+
 Template = dict[str, Any]
 
 _numbers = itertools.count(1)
@@ -47,6 +49,17 @@ def _shown(answer: rest.Answer) -> rest.Answer:
     if not answer.ok:
         raise NotShown(answer)
     return answer
+
+
+class Cloud(minicloud_client.Cloud):
+    """A cloud whose environment has the command openstack that is warm."""
+
+    def env(self, user: str = 'demo') -> dict[str, str]:
+        found = super().env(user)
+        folder = os.environ.get(warm_openstack.FOLDER)
+        if folder:
+            found['PATH'] = f'{folder}{os.pathsep}{found["PATH"]}'
+        return found
 
 
 def cloud_name(name: str) -> str:

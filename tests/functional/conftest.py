@@ -10,6 +10,8 @@ gateway in the place of Swift.
 """
 
 from collections.abc import Callable, Generator, Iterator
+import contextlib
+import itertools
 import os
 import signal
 from typing import Any
@@ -20,6 +22,7 @@ from tests.functional import base
 from tests.functional import failure_logs
 from tests.functional import flows
 from tests.functional import mistral_proxy
+from tests.functional import warm_openstack
 
 OURS = (
     'OS::Heat::SoftwareComponent',
@@ -69,15 +72,51 @@ enable_stack_adopt = true
 
 [heat_plugins]
 swift_error_budget = 30
-mistral_error_budget = 60
+mistral_error_budget = 30
 signal_direct_look_interval = 10
 """
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Start what serves the command openstack, once for all workers."""
+    if not hasattr(session.config, 'workerinput'):
+        stack = contextlib.ExitStack()
+        stack.enter_context(warm_openstack.serving())
+        session.config.add_cleanup(stack.close)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Begin each worker's share with some of the modules that take long.
+
+    pytest-xdist deals the tests out in their order; what a worker would come
+    to last, with nothing left for the others, is not to take minutes.
+    """
+    workers = int(getattr(config, 'workerinput', {}).get('workercount', 1))
+    parts = {True: [], False: []}
+    for item in items:
+        parts[item.get_closest_marker('long') is not None].append(item)
+    modules = [
+        list(part)
+        for _, part in itertools.groupby(parts[True], lambda item: item.path)
+    ]
+    others = iter(parts[False])
+    dealt: list[pytest.Item] = []
+    for number in range(workers):
+        share = (len(items) - len(dealt)) // (workers - number)
+        first = list(itertools.chain(*modules[number::workers]))
+        dealt += first
+        dealt += itertools.islice(others, max(0, share - len(first)))
+    items[:] = [*dealt, *others]
 
 
 def clouds(
     request: pytest.FixtureRequest, name: str, **options: Any
 ) -> Iterator[base.minicloud_client.Cloud]:
-    found = base.minicloud_client.Cloud(base.cloud_name(name))
+    found = base.Cloud(base.cloud_name(name))
     found.down(purge=True)
     failed_before = request.session.testsfailed
     found.up(profile='rgw' if STORE == 'rgw' else PROFILE, **options)

@@ -206,6 +206,7 @@ def test_killed_swift_holds_up_create_wait_and_delete(cloud, stacks):
 
 
 @pytest.mark.quick
+@pytest.mark.long
 def test_outage_beyond_the_budget_ends_them_with_its_name(
     cloud, stacks, swift
 ):

@@ -12,6 +12,7 @@ from tests.functional import servers
 LAG = 60
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_listing_that_lags_a_minute_loses_nothing_and_leaves_nothing(
     cloud, stacks

@@ -208,7 +208,8 @@ def reasons_of(stack):
     }
 
 
-# What is waited for is the budget of errors, a minute.
+# What is waited for is the budget of errors.
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_others_lose_nothing_if_mistral_stays_away(
     tidy, made, stacks, mistral

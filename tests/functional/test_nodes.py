@@ -12,10 +12,13 @@ from tests.functional import baremetal
 from tests.functional import base
 from tests.functional import conftest
 
-pytestmark = pytest.mark.skipif(
-    conftest.PROFILE != 'small',
-    reason='Ironic is an addition to the profile small',
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        conftest.PROFILE != 'small',
+        reason='Ironic is an addition to the profile small',
+    ),
+]
 
 MANY = 100
 

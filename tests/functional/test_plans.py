@@ -254,6 +254,7 @@ def test_plans_without_mistral_are_kept_in_swift(user: User) -> None:
     user.store.delete_container(container)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_plan_from_the_field_works(
     user: User, plans: plan_service.Plans

@@ -274,6 +274,7 @@ def test_the_url_is_dead_once_the_template_asks_no_more(
     assert post(url, {'trigger': 'BACKUP'}) >= 400
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_five_servers_run_it_at_once_and_one_fails(
     cloud: base.minicloud_client.Cloud, stacks: Any

@@ -47,6 +47,7 @@ def own_cloud(
     yield from conftest.clouds(request, 'tutorial')
 
 
+@pytest.mark.long
 @pytest.mark.timeout(480)
 def test_every_command_of_the_page_works(
     own_cloud: base.minicloud_client.Cloud, tmp_path: pathlib.Path

@@ -7,6 +7,8 @@ from tests.functional import base
 from tests.functional import conftest
 from tests.functional import servers
 
+pytestmark = pytest.mark.long
+
 #: A new engine tells the one before dead after seconds.
 CONF = """\
 [DEFAULT]
