@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """heat-engine finds our classes, and starts whatever is wrong with them."""
 
+import functools
 import importlib.metadata
 import shutil
 import tempfile
@@ -32,6 +33,10 @@ class LoadingTest(testtools.TestCase):
         if cls.installed:
             cls.environment.install()
         cls.default_dir = cls.environment.prefix / 'lib' / 'heat'
+        # An engine takes seconds, too; tests may look at the same one.
+        cls.engine = staticmethod(
+            functools.cache(cls.environment.start_engine)
+        )
 
     def assert_ours(self, names, engine):
         """Check that these types are ours, and no others."""
@@ -57,7 +62,7 @@ class InstalledTest(LoadingTest):
         heat_conf.write_text('[DEFAULT]\nplugin_dirs = /srv/heat\n')
         line = self.environment.plugin_dirs_line(heat_conf)
         self.assertTrue(line.startswith('plugin_dirs = /srv/heat,'), line)
-        engine = self.environment.start_engine(line)
+        engine = self.engine(line)
         self.assert_ours(OURS, engine)
         self.assertEqual([], self.warnings(engine))
         self.assertIn('heat_plugins_swift', engine['clients'])
@@ -66,9 +71,7 @@ class InstalledTest(LoadingTest):
     def test_a_directory_that_heat_searches_by_default_is_enough(self):
         # Heat has no option for its prefix: so the default, with another
         # one, is written out here.
-        engine = self.environment.start_engine(
-            f'plugin_dirs = /usr/lib/heat,{self.default_dir}'
-        )
+        engine = self.engine(f'plugin_dirs = /usr/lib/heat,{self.default_dir}')
         self.assert_ours(OURS, engine)
         self.assertEqual([], self.warnings(engine))
 
@@ -76,21 +79,19 @@ class InstalledTest(LoadingTest):
         plugin_dir = (
             self.environment.site_packages / 'heat_plugins' / 'plugin_dir'
         )
-        engine = self.environment.start_engine(
+        engine = self.engine(
             f'plugin_dirs = {self.default_dir},{plugin_dir},{plugin_dir}'
         )
         self.assert_ours(OURS, engine)
         self.assertEqual([], self.warnings(engine))
 
     def test_it_looks_for_dead_engines_where_an_engine_starts(self):
-        engine = self.environment.start_engine(
-            f'plugin_dirs = {self.default_dir}'
-        )
+        engine = self.engine(f'plugin_dirs = /usr/lib/heat,{self.default_dir}')
         loaded, child, parent, started = engine['looking']
         self.assertEqual((0, 1, 0, 1), (loaded, child, parent, started))
 
     def test_it_does_not_where_heats_own_types_are_used(self):
-        engine = self.environment.start_engine(
+        engine = self.engine(
             f'plugin_dirs = {self.default_dir}',
             '[heat_plugins]',
             'disabled_resource_types = OS::Heat::StructuredDeployments',
@@ -98,7 +99,7 @@ class InstalledTest(LoadingTest):
         self.assertEqual([0] * 4, engine['looking'])
 
     def test_a_disabled_type_is_heats_own(self):
-        engine = self.environment.start_engine(
+        engine = self.engine(
             f'plugin_dirs = {self.default_dir}',
             '[heat_plugins]',
             'disabled_resource_types = OS::Heat::StructuredDeployments',
