@@ -9,6 +9,7 @@ from heat_plugins import masking
 from heat_plugins.configs import actions
 from heat_plugins.configs import handover
 from heat_plugins.configs import hidden_inputs
+from heat_plugins.configs import hooks
 from heat_plugins.objectstore import keys
 from heat_plugins.runs import orchestration
 from heat_plugins.signals import transport_names
@@ -150,7 +151,7 @@ class Terms:
     """What a template says of all actions of a deployment.
 
     :ivar actions: those that it lists; a component has its own.
-    :ivar transport: as it names it; see `transport_names.NAMES`.
+    :ivar transport: the canonical name; see `transport_names`.
     :ivar timeout: seconds that one may take; None where the stack's counts.
     :ivar delivery_timeout: seconds until the server must have reported; None
         if it need not.
@@ -176,6 +177,19 @@ class Order:
     def tool(self) -> str | None:
         """The name of the hook that runs it."""
         return self.source.tool(self.action)
+
+    def unknown_hook(self, known: abc.Collection[str]) -> str | None:
+        """Return the hook that runs it, if servers may lack that."""
+        tool = self.tool or ''
+        return None if hooks.is_known(tool, known) else tool
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether a server may run it a second time."""
+        return (
+            self.terms.transport == transport_names.AUTO
+            or hooks.name_of(self.tool or '') in hooks.REPEATABLE
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 from heat_plugins import foreign
 from heat_plugins.deployments import deliveries
+from heat_plugins.deployments import failures
 from heat_plugins.deployments import outside
 
 LOG = foreign.logger(__name__)
@@ -52,6 +53,38 @@ class History:
         if deployment_id is None:
             return None
         return self._rows.read([deployment_id]).get(deployment_id)
+
+    def check(self) -> deliveries.Row | None:
+        """Return the row; None if no action has concerned the server so far.
+
+        :raises failures.Error: it is gone.
+        """
+        row = self.row()
+        if row is None and self._resource.resource_id is not None:
+            raise failures.Error(
+                'There is no deployment with id '
+                f'{self._resource.resource_id} any more; an update of the '
+                'stack makes it again'
+            )
+        return row
+
+    def adopt(self) -> None:
+        """Take over what another stack has made.
+
+        :raises failures.Error: it is not there, or not complete.
+        """
+        row = self.row()
+        if row is None:
+            raise failures.Error(
+                'There is no deployment with id '
+                f'{self._resource.resource_id} to adopt'
+            )
+        if row.status != deliveries.COMPLETE:
+            raise failures.Error(
+                f'Deployment {row.id} is {row.status}, and only a COMPLETE '
+                'one can be adopted'
+            )
+        self.note_configs([row.config.id])
 
     def configs(self, row: deliveries.Row | None) -> list[str]:
         """Return the ids of configs that were made and may still exist."""

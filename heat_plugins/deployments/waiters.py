@@ -18,9 +18,7 @@ from heat_plugins.deployments import histories
 from heat_plugins.deployments import outside
 from heat_plugins.deployments import receptions
 from heat_plugins.objectstore import keys
-from heat_plugins.signals import beginning
 from heat_plugins.signals import body
-from heat_plugins.signals import transport_names
 from heat_plugins.signals import watcher
 from heat_plugins.timeline import kinds
 
@@ -138,7 +136,7 @@ class Waiter:
                 'transport': signalling.transport,
             },
         )
-        tool = self._unknown_hook()
+        tool = self._unknown_hook
         if tool is not None:
             text = hooks.warning(tool, self._settings.known_hooks)
             LOG.warning('%s: %s', self._resource.label, text)
@@ -147,18 +145,10 @@ class Waiter:
     def _tell(self, reason: str) -> None:
         self._resource.tell(self._order.action, reason)
 
+    @property
     def _unknown_hook(self) -> str | None:
-        """Return the hook that runs it, if servers may lack that."""
-        tool = self._order.tool or ''
-        known = hooks.is_known(tool, self._settings.known_hooks)
-        return None if known else tool
-
-    def _about_hook(self) -> str:
-        """Return what to add to the reason of one that never started."""
-        tool = self._unknown_hook()
-        if tool is None:
-            return ''
-        return f'; heat-agents have no hook "{foreign.line(tool, 40)}"'
+        """The hook that runs it, if servers may lack that."""
+        return self._order.unknown_hook(self._settings.known_hooks)
 
     # Waiting
 
@@ -206,10 +196,7 @@ class Waiter:
             return True
         if self._stack.is_cancelled(self._since):
             self.withdraw()
-            raise failures.Error(
-                f'{self._order.action} was cancelled before server '
-                f'{self._order.server.name} answered'
-            )
+            raise failures.cancelled(self._order)
         return self._check_deadline()
 
     def _check_end(self, until: float | None) -> bool:
@@ -301,14 +288,7 @@ class Waiter:
         if has_begun:
             self._note_begun(reception.ticket)
             return False
-        limit = self._order.terms.delivery_timeout
-        raise failures.Error(
-            f'Server {self._order.server.name} has not reported within '
-            f'{limit} s (property "delivery_timeout") that it has begun '
-            f'{self._order.action}; it is off or unreachable, or its '
-            'image has no heat-config-supervisor'
-            f'{self._about_hook()}'
-        )
+        raise failures.not_reported(self._order, self._unknown_hook)
 
     def _note_begun(self, ticket: watcher.Ticket) -> None:
         self._has_begun = True
@@ -336,7 +316,7 @@ class Waiter:
         outcome = self._take_signal(reception)
         if outcome is not None and _is_complete(outcome):
             return True
-        repeats = self._may_repeat()
+        repeats = self._order.is_repeatable and self._repetitions < _DELIVERIES
         then = (
             'Delivering it again, with a new URL'
             if repeats
@@ -351,16 +331,6 @@ class Waiter:
         LOG.warning('%s: %s', self._resource.label, reason)
         self._tell(reason)
         return repeats and self._repeat()
-
-    def _may_repeat(self) -> bool:
-        """Say whether the server may run the action a second time."""
-        if self._repetitions >= _DELIVERIES:
-            return False
-        return (
-            transport_names.canonical(self._order.terms.transport)
-            == transport_names.AUTO
-            or hooks.name_of(self._order.tool or '') in hooks.REPEATABLE
-        )
 
     def _repeat(self) -> bool:
         self._repetitions += 1
@@ -394,33 +364,24 @@ class Waiter:
             trouble = trouble or self._watcher.trouble
             self._stack.renew_access()
         if trouble is not None and self._settings.is_over_budget(trouble):
-            failure = failures.Error if reception else failures.NoAnswer
-            raise failure(
-                f'{self._order.action} could not be handed over, or its '
-                'signal not be looked for, in the last '
-                f'{int(trouble.seconds)} s: {trouble.error}'
+            raise failures.in_trouble(
+                self._order, trouble, is_delivered=reception is not None
             )
 
     def _check_deadline(self) -> bool:
         """Poll for the last time; fail if there is nothing by then."""
         if self._deadline is None or time.monotonic() < self._deadline:
             return False
-        limit = self._order.terms.timeout
         if self._reception is None:
             error = self.trouble.error if self.trouble else None
-            raise failures.NoAnswer(
-                f'{self._order.action} could not be handed to server '
-                f'{self._order.server.name} within {limit} s (property '
-                f'"timeout"): {error}'
-            )
+            raise failures.not_delivered(self._order, error)
         if self._has_ended(self._reception):
             return True
-        hook = '' if self._has_begun else self._about_hook()
-        known = beginning.explained(self._config_id, started=self._has_begun)
-        raise failures.Error(
-            f'Server {self._order.server.name} has not signalled '
-            f'{self._order.action} within {limit} s (property "timeout")'
-            f'{hook}. {known}'
+        raise failures.not_signalled(
+            self._order,
+            self._config_id,
+            None if self._has_begun else self._unknown_hook,
+            has_begun=self._has_begun,
         )
 
     def withdraw(self) -> None:

@@ -5,6 +5,7 @@ from collections import abc
 import contextlib
 from typing import Any
 
+from heat.objects import software_config as config_objects
 from heat.rpc import api as rpc_api
 from oslo_config import cfg
 
@@ -22,6 +23,7 @@ from heat_plugins.engine import deployment_rows
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import hidden_parameters
 from heat_plugins.engine import hub as hubs
+from heat_plugins.engine import own_heat
 from heat_plugins.engine import rows
 from heat_plugins.engine import servers
 from heat_plugins.engine import sweeping
@@ -126,6 +128,20 @@ class Parts:
             settings=settings(),
         )
 
+    def named_config(self) -> orchestration.Config | None:
+        """Return the template's config as it is stored; None if it has none.
+
+        :raises exception.NotFound: it is gone.
+        """
+        config_id = self._deployment.properties[self._deployment.CONFIG]
+        if not config_id:
+            return None
+        return own_heat.config(
+            config_objects.SoftwareConfig.get_by_id(
+                self._deployment.context, config_id
+            )
+        )
+
     def lifecycle(self) -> lifecycle.Lifecycle:
         """Return what decides which actions its server is given."""
         return lifecycle.Lifecycle(
@@ -185,6 +201,7 @@ class Parts:
             terms=self.terms,
             servers=self.servers,
             template=Template(self._deployment),
+            named_config=self.named_config,
         )
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a signal starts a run of a deployment's action, and what shows it."""
 
+from collections import abc
 from typing import Any
 
 from heat.common import exception
 from heat.common.i18n import _
-from heat.objects import software_config as config_objects
 
 from heat_plugins import errors
 from heat_plugins import foreign
@@ -48,11 +48,13 @@ class Triggering:
         terms: deliveries.Terms,
         servers: outside.Servers,
         template: outside.Template,
+        named_config: abc.Callable[[], orchestration.Config | None],
     ) -> None:
         self._deployment = deployment
         self._terms = terms
         self._servers = servers
         self._template = template
+        self._named_config = named_config
 
     def start(
         self, wanted: trigger_signals.Trigger, row: deliveries.Row | None
@@ -165,7 +167,7 @@ class Triggering:
                 reason=None,
             ),
             config=config,
-            declared=targets.declared_inputs(self._source(), config),
+            declared=targets.declared_inputs(self._named_config(), config),
             server_name=None if server.name == server.id else server.name,
             guarded=True,
             timeout=self._terms.timeout,
@@ -193,17 +195,6 @@ class Triggering:
             inputs=draft.inputs,
             outputs=draft.outputs,
             options=draft.options,
-        )
-
-    def _source(self) -> orchestration.Config | None:
-        """Return the template's config; None if it names none."""
-        config_id = self._deployment.properties[self._deployment.CONFIG]
-        if not config_id:
-            return None
-        return own_heat.config(
-            config_objects.SoftwareConfig.get_by_id(
-                self._deployment.context, config_id
-            )
         )
 
     def latest(self) -> list[dict[str, Any]] | None:

@@ -13,8 +13,8 @@ from heat.engine import properties
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.clients import mistral_errors
+from heat_plugins.mistral import calling
 from heat_plugins.mistral.definitions import adhoc
-from heat_plugins.resources import mistral_calls
 from heat_plugins.resources import mistral_named
 
 LOG = foreign.logger(__name__)
@@ -159,7 +159,7 @@ class Action(mistral_named.MistralNamed):
         return self.client().actions
 
     def precheck(
-        self, patience: mistral_calls.Patience, found: abc.Mapping[str, Any]
+        self, patience: calling.Patience, found: abc.Mapping[str, Any]
     ) -> None:
         """See whether the base is there: Mistral tells only as it runs."""
         base = adhoc.base_name(self._spec(found))
@@ -168,14 +168,14 @@ class Action(mistral_named.MistralNamed):
                 f'there is no action "{base}" in Mistral to stand on.'
             )
 
-    def see(self, patience: mistral_calls.Patience, name: str) -> Any:
+    def see(self, patience: calling.Patience, name: str) -> Any:
         return self.look(
             patience, 'cannot see the action', self._calls.get, name
         )
 
     def make(
         self,
-        patience: mistral_calls.Patience,
+        patience: calling.Patience,
         name: str,
         found: abc.Mapping[str, Any],
     ) -> Any:
@@ -190,7 +190,7 @@ class Action(mistral_named.MistralNamed):
 
     def change(
         self,
-        patience: mistral_calls.Patience,
+        patience: calling.Patience,
         name: str,
         found: abc.Mapping[str, Any],
     ) -> None:
@@ -202,7 +202,7 @@ class Action(mistral_named.MistralNamed):
             scope=found[self.SCOPE],
         )
 
-    def remove(self, patience: mistral_calls.Patience, name: str) -> None:
+    def remove(self, patience: calling.Patience, name: str) -> None:
         self.look(
             patience, 'cannot delete the action', self._calls.delete, name
         )

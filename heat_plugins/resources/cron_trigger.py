@@ -12,9 +12,9 @@ from heat.engine.resources.openstack.mistral import cron_trigger
 
 from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import schedule
+from heat_plugins.mistral.triggers import trigger_change
+from heat_plugins.mistral.triggers import trigger_steps
 from heat_plugins.resources import mistral_calls
-from heat_plugins.resources import trigger_change
-from heat_plugins.resources import trigger_steps
 
 _Base: TypeAlias = cron_trigger.CronTrigger
 

@@ -17,7 +17,6 @@ from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import resource
 from heat.objects import resource as resource_objects
-from heat.objects import software_config as config_objects
 
 from heat_plugins import errors
 from heat_plugins import foreign
@@ -31,10 +30,10 @@ from heat_plugins.engine import callers
 from heat_plugins.engine import deployment_parts
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import in_process
-from heat_plugins.engine import own_heat
 from heat_plugins.engine import rows
 from heat_plugins.engine import sweeping
 from heat_plugins.engine import transports
+from heat_plugins.engine import traversals
 from heat_plugins.engine import triggering
 from heat_plugins.resources import deployment_schema
 from heat_plugins.resources import eventful
@@ -45,6 +44,11 @@ from heat_plugins.runs.start import trigger_signals
 from heat_plugins.signals import transport_names
 
 LOG = foreign.logger(__name__)
+
+
+def _is_signalled(transport: str) -> abc.Callable[[Any], bool]:
+    """Return a method that says whether the action uses a transport."""
+    return lambda deployment: deployment._signalling.transport == transport
 
 
 class DeploymentMixin(eventful.Eventful, heats_loop.Blocking):
@@ -138,20 +142,11 @@ class DeploymentMixin(eventful.Eventful, heats_loop.Blocking):
 
     # Heat's class asks these when it builds the inputs of a config.
 
-    def _signal_transport_cfn(self) -> bool:
-        return self._signalling.transport == transport_names.CFN_SIGNAL
-
-    def _signal_transport_heat(self) -> bool:
-        return self._signalling.transport == transport_names.HEAT_SIGNAL
-
-    def _signal_transport_none(self) -> bool:
-        return self._signalling.transport == transport_names.NO_SIGNAL
-
-    def _signal_transport_zaqar(self) -> bool:
-        return self._signalling.transport == transport_names.ZAQAR_SIGNAL
-
-    def _signal_transport_temp_url(self) -> bool:
-        return self._signalling.transport == transport_names.TEMP_URL_POLL
+    _signal_transport_cfn = _is_signalled(transport_names.CFN_SIGNAL)
+    _signal_transport_heat = _is_signalled(transport_names.HEAT_SIGNAL)
+    _signal_transport_none = _is_signalled(transport_names.NO_SIGNAL)
+    _signal_transport_zaqar = _is_signalled(transport_names.ZAQAR_SIGNAL)
+    _signal_transport_temp_url = _is_signalled(transport_names.TEMP_URL_POLL)
 
     def _get_swift_signal_url(
         self, multiple_signals: bool = False
@@ -210,13 +205,8 @@ class DeploymentMixin(eventful.Eventful, heats_loop.Blocking):
     def _declared_names(self, row: deliveries.Row | None) -> set[str]:
         """Return the names of the outputs that the config declares."""
         config = row.config if row else None
-        if self.properties[self.CONFIG]:
-            with contextlib.suppress(exception.NotFound):
-                config = own_heat.config(
-                    config_objects.SoftwareConfig.get_by_id(
-                        self.context, self.properties[self.CONFIG]
-                    )
-                )
+        with contextlib.suppress(exception.NotFound):
+            config = self._parts.named_config() or config
         return {each['name'] for each in config.outputs} if config else set()
 
     # Actions
@@ -377,47 +367,20 @@ class DeploymentMixin(eventful.Eventful, heats_loop.Blocking):
     def handle_check(self) -> None:
         """Hold that the deployment and its server are there.
 
-        :raises exception.Error: one of them is not.
+        :raises failures.Error: one of them is not.
         """
-        if self.resource_id is None:
-            # No action has concerned it so far.
-            return
-        row = self._parts.history.row()
-        if row is None:
-            raise exception.Error(
-                _(
-                    'There is no deployment with id %s any more; an update '
-                    'of the stack makes it again'
-                )
-                % self.resource_id
-            )
-        if not self._parts.servers.is_reachable(self.properties[self.SERVER]):
-            raise exception.Error(
-                _('There is no server with id %s') % row.server_id
-            )
+        row = self._parts.history.check()
+        server_id = self.properties[self.SERVER]
+        if row and not self._parts.servers.is_reachable(server_id):
+            raise failures.Error(f'There is no server with id {row.server_id}')
 
     def handle_adopt(self, resource_data: Any = None) -> None:
         """Take over a deployment that was abandoned.
 
-        :raises exception.Error: it is not there, or not complete.
+        :raises failures.Error: it is not there, or not complete.
         """
         super().handle_adopt(resource_data)
-        history = self._parts.history
-        row = history.row()
-        if row is None:
-            raise exception.Error(
-                _('There is no deployment with id %s to adopt')
-                % self.resource_id
-            )
-        if row.status != self.COMPLETE:
-            raise exception.Error(
-                _(
-                    'Deployment %(id)s is %(status)s, and only a COMPLETE '
-                    'one can be adopted'
-                )
-                % {'id': self.resource_id, 'status': row.status}
-            )
-        history.note_configs([row.config.id])
+        self._parts.history.adopt()
         # Its last signal lay in the container of the abandoned stack.
         sweep = sweeping.Sweep(self, ends_runs=False)
         try:
@@ -471,38 +434,11 @@ class DeploymentMixin(eventful.Eventful, heats_loop.Blocking):
             it, or has done so.
         """
         if (action, status) == (self.UPDATE, self.IN_PROGRESS):
-            self._reject_stale_update()
+            traversals.reject_stale_update(self, self._checked_for)
         result = super().state_set(action, status, *args, **kwargs)
         if status != self.IN_PROGRESS:
             hubs.tidy(self.stack, transports.root_stack_id(self))
         return result
-
-    def _reject_stale_update(self) -> None:
-        """Raise if an update is not what is to be done any more.
-
-        A check that meets another one at work tries again a moment later,
-        and Heat lets it do what was to be done before. The server would be
-        given the same UPDATE twice; and the stack, complete after the first,
-        would fail of the template that the second still refers to, where the
-        database looks at that.
-        """
-        if self._checked_for is None:
-            return
-        template_id, version = self._checked_for
-        if self._atomic_key == version:
-            return
-        found = resource_objects.Resource.get_obj(
-            self.context, self.id, refresh=True
-        )
-        is_done = (
-            found.current_template_id == template_id
-            and found.status == self.COMPLETE
-        )
-        if is_done or (found.action, found.status) == (
-            self.CREATE,
-            self.FAILED,
-        ):
-            raise exception.UpdateInProgress(resource_name=self.name)
 
     @rows.unquoted()
     def make_replacement(

@@ -9,8 +9,8 @@ from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import properties
 
+from heat_plugins.mistral import calling
 from heat_plugins.mistral.executions import outcome
-from heat_plugins.resources import mistral_calls
 from heat_plugins.resources import mistral_named
 
 
@@ -58,14 +58,14 @@ class Environment(mistral_named.MistralNamed):
             'scope': found[self.SCOPE],
         }
 
-    def see(self, patience: mistral_calls.Patience, name: str) -> Any:
+    def see(self, patience: calling.Patience, name: str) -> Any:
         return self.look(
             patience, 'cannot see the environment', self._calls.get, name
         )
 
     def make(
         self,
-        patience: mistral_calls.Patience,
+        patience: calling.Patience,
         name: str,
         found: abc.Mapping[str, Any],
     ) -> Any:
@@ -78,7 +78,7 @@ class Environment(mistral_named.MistralNamed):
 
     def change(
         self,
-        patience: mistral_calls.Patience,
+        patience: calling.Patience,
         name: str,
         found: abc.Mapping[str, Any],
     ) -> None:
@@ -89,7 +89,7 @@ class Environment(mistral_named.MistralNamed):
             **self._body(name, found),
         )
 
-    def remove(self, patience: mistral_calls.Patience, name: str) -> None:
+    def remove(self, patience: calling.Patience, name: str) -> None:
         self.look(
             patience, 'cannot delete the environment', self._calls.delete, name
         )

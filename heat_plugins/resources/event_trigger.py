@@ -11,11 +11,12 @@ from heat.engine import properties
 from heat.engine import resource
 
 from heat_plugins import errors
+from heat_plugins.mistral import calling
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.mistral.triggers import cron_triggers
+from heat_plugins.mistral.triggers import trigger_change
 from heat_plugins.mistral.triggers import trigger_plan
 from heat_plugins.resources import mistral_calls
-from heat_plugins.resources import trigger_change
 
 # That Mistral was asked for it, and has not answered.
 _BEGUN = 'begun'
@@ -126,10 +127,10 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
 
     # What is done ---------------------------------------------------------
 
-    def handle_create(self) -> mistral_calls.Patience:
-        return mistral_calls.Patience()
+    def handle_create(self) -> calling.Patience:
+        return self.patience()
 
-    def check_create_complete(self, patience: mistral_calls.Patience) -> bool:
+    def check_create_complete(self, patience: calling.Patience) -> bool:
         return self._make(patience, self.properties)
 
     def handle_update(
@@ -137,12 +138,12 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
         json_snippet: Any,
         tmpl_diff: Any,
         prop_diff: abc.Mapping[str, Any],
-    ) -> tuple[mistral_calls.Patience, Any]:
+    ) -> tuple[calling.Patience, Any]:
         after = json_snippet.properties(self.properties_schema, self.context)
-        return mistral_calls.Patience(), after
+        return self.patience(), after
 
     def check_update_complete(
-        self, begun: tuple[mistral_calls.Patience, Any]
+        self, begun: tuple[calling.Patience, Any]
     ) -> bool:
         patience, after = begun
         if self._mine(patience) is None:
@@ -162,10 +163,10 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
         )
         return True
 
-    def handle_check(self) -> mistral_calls.Patience:
-        return mistral_calls.Patience()
+    def handle_check(self) -> calling.Patience:
+        return self.patience()
 
-    def check_check_complete(self, patience: mistral_calls.Patience) -> bool:
+    def check_check_complete(self, patience: calling.Patience) -> bool:
         if self._mine(patience) is None:
             raise errors.ServiceError(
                 'the event trigger is not in Mistral any more; an update of '
@@ -173,10 +174,10 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
             )
         return True
 
-    def handle_delete(self) -> mistral_calls.Patience:
-        return mistral_calls.Patience()
+    def handle_delete(self) -> calling.Patience:
+        return self.patience()
 
-    def check_delete_complete(self, patience: mistral_calls.Patience) -> bool:
+    def check_delete_complete(self, patience: calling.Patience) -> bool:
         identifier = self.resource_id
         if identifier is None and _BEGUN in self.data():
             identifier = self._begun(patience)
@@ -189,7 +190,7 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
             )
         return True
 
-    def _begun(self, patience: mistral_calls.Patience) -> str | None:
+    def _begun(self, patience: calling.Patience) -> str | None:
         """Return the id of what was made, and the answer was lost."""
         try:
             values = self._values(patience, self.properties)
@@ -201,7 +202,7 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
         return str(found.id)
 
     def _make(
-        self, patience: mistral_calls.Patience, found: abc.Mapping[str, Any]
+        self, patience: calling.Patience, found: abc.Mapping[str, Any]
     ) -> bool:
         values = self._values(patience, found)
         row = self._same(patience, found, values)
@@ -229,7 +230,7 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
         return True
 
     def _values(
-        self, patience: mistral_calls.Patience, found: abc.Mapping[str, Any]
+        self, patience: calling.Patience, found: abc.Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return what can be changed of a trigger, checked."""
         name, given, params = cron_triggers.called(found[self.WORKFLOW])
@@ -257,7 +258,7 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
     def _calls(self) -> Any:
         return self.client().event_triggers
 
-    def _mine(self, patience: mistral_calls.Patience) -> Any:
+    def _mine(self, patience: calling.Patience) -> Any:
         """Return the trigger, if it is there."""
         if self.resource_id is None:
             return None
@@ -270,7 +271,7 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
 
     def _same(
         self,
-        patience: mistral_calls.Patience,
+        patience: calling.Patience,
         found: abc.Mapping[str, Any],
         values: abc.Mapping[str, Any],
     ) -> Any:

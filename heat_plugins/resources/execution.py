@@ -10,7 +10,7 @@ from heat.engine import constraints
 from heat.engine import properties
 from heat.engine import resource
 
-from heat_plugins.resources import execution_steps
+from heat_plugins.mistral.executions import execution_steps
 from heat_plugins.resources import mistral_calls
 
 

@@ -2,8 +2,7 @@
 """Calls to Mistral from resources: errors that pass are ridden out."""
 
 from collections.abc import Callable
-import time
-from typing import Any, Protocol
+from typing import Any, NoReturn
 
 from heat.common import exception
 from heat.common.i18n import _
@@ -19,17 +18,14 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import mistral_errors
-from heat_plugins.engine import heat_types
+from heat_plugins.engine import cancellation
+from heat_plugins.mistral import calling
 from heat_plugins.resources import eventful
+from heat_plugins.resources import trust_probe
 
 LOG = foreign.logger(__name__)
 
 config.register_opts(cfg.CONF)
-
-# An error that is rather a defect is given some tries, and no minutes.
-_DOUBTFUL_BUDGET = 15
-
-_LONGEST_DELAY = 30
 
 #: Of the types that Heat has no class of its own for.
 NOT_HEATS = support.SupportStatus(
@@ -38,67 +34,9 @@ NOT_HEATS = support.SupportStatus(
 )
 
 
-class Patience:
-    """How long one action goes on while Mistral fails.
-
-    One call may fail on and on while another one, before it, is answered
-    well each time; so they are told apart by what is being done.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._since: dict[str, float] = {}
-
-    def calm(self, what: str = '') -> None:
-        """Note that Mistral has answered."""
-        self._since.pop(what, None)
-
-    def delay(self, error: errors.ServiceError, what: str = '') -> int | None:
-        """Return in how many seconds to try again; None: not again."""
-        if not isinstance(error, errors.Unavailable):
-            return None
-        now = self._clock()
-        failing = now - self._since.setdefault(what, now)
-        budget = cfg.CONF.heat_plugins.mistral_error_budget
-        if isinstance(error, errors.Doubtful):
-            budget = min(budget, _DOUBTFUL_BUDGET)
-        if failing >= budget:
-            return None
-        return backoff(failing)
-
-
-class Impatience(Patience):
-    """For a single try."""
-
-    def delay(self, error: errors.ServiceError, what: str = '') -> int | None:
-        return None
-
-
-def backoff(waited: float, longest: int = _LONGEST_DELAY) -> int:
-    """Return how many seconds to wait after so many seconds of waiting."""
-    return max(1, min(int(waited / 4), longest))
-
-
-class Caller(heat_types.Resource, Protocol):
-    """A resource that calls Mistral: what its steps use of it."""
-
-    def ask(
-        self,
-        patience: Patience,
-        what: str,
-        call: Callable[..., Any],
-        *arguments: Any,
-        **named: Any,
-    ) -> Any: ...
-
-    def look(
-        self,
-        patience: Patience,
-        what: str,
-        call: Callable[..., Any],
-        *arguments: Any,
-        **named: Any,
-    ) -> Any: ...
+def patience() -> calling.Patience:
+    """Return how long an action that begins goes on while Mistral fails."""
+    return calling.Patience(cfg.CONF.heat_plugins.mistral_error_budget)
 
 
 class MistralCalls(eventful.Eventful):
@@ -128,9 +66,30 @@ class MistralCalls(eventful.Eventful):
         ).resource_to_template(resource_type, template_type)
         return template
 
+    @property
+    def project_id(self) -> str:
+        """The project that it belongs to."""
+        return str(self.context.project_id)
+
+    def patience(self) -> calling.Patience:
+        """Return how long an action that begins goes on."""
+        return patience()
+
+    def pause(self, seconds: int) -> NoReturn:
+        """Leave the rest to a step some seconds later."""
+        raise resource.PollDelay(seconds)
+
+    def tell(self, text: str) -> None:
+        """Write an event."""
+        self._add_event(self.action, self.status, text)
+
+    def is_cancelled(self) -> bool:
+        """Say whether its stack's action was cancelled or is rolled back."""
+        return cancellation.is_cancelled(self.stack)
+
     def ask(
         self,
-        patience: Patience,
+        patience: calling.Patience,
         what: str,
         call: Callable[..., Any],
         *arguments: Any,
@@ -219,7 +178,7 @@ class MistralCalls(eventful.Eventful):
 
     def look(
         self,
-        patience: Patience,
+        patience: calling.Patience,
         what: str,
         call: Callable[..., Any],
         *arguments: Any,
@@ -235,6 +194,10 @@ class MistralCalls(eventful.Eventful):
 
 class TrustingCalls(MistralCalls):
     """Of a type for which Mistral gets a trust from Keystone."""
+
+    def trust_refusal(self) -> str | None:
+        """Return why Keystone gives no trust; None if it does."""
+        return trust_probe.refusal(self)
 
     def failure(
         self, what: str, error: Exception, judged: errors.ServiceError

@@ -10,6 +10,7 @@ from heat.engine import properties
 from heat.engine import resource
 
 from heat_plugins import errors
+from heat_plugins.mistral import calling
 from heat_plugins.resources import mistral_calls
 
 # The name that Mistral was asked for, before it has answered.
@@ -94,13 +95,13 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
 
     # What subclasses know ---------------------------------------------------
 
-    def see(self, patience: mistral_calls.Patience, name: str) -> Any:
+    def see(self, patience: calling.Patience, name: str) -> Any:
         """Return the one of that name, or None."""
         raise NotImplementedError
 
     def make(
         self,
-        patience: mistral_calls.Patience,
+        patience: calling.Patience,
         name: str,
         found: abc.Mapping[str, Any],
     ) -> Any:
@@ -109,14 +110,14 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
 
     def change(
         self,
-        patience: mistral_calls.Patience,
+        patience: calling.Patience,
         name: str,
         found: abc.Mapping[str, Any],
     ) -> None:
         """Change it."""
         raise NotImplementedError
 
-    def remove(self, patience: mistral_calls.Patience, name: str) -> None:
+    def remove(self, patience: calling.Patience, name: str) -> None:
         """Take it away."""
         raise NotImplementedError
 
@@ -125,20 +126,20 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
         raise NotImplementedError
 
     def precheck(
-        self, patience: mistral_calls.Patience, found: abc.Mapping[str, Any]
+        self, patience: calling.Patience, found: abc.Mapping[str, Any]
     ) -> None:
         """Check what can be before anything changes."""
 
     # What is done -----------------------------------------------------------
 
-    def handle_create(self) -> mistral_calls.Patience:
-        return mistral_calls.Patience()
+    def handle_create(self) -> calling.Patience:
+        return self.patience()
 
-    def check_create_complete(self, patience: mistral_calls.Patience) -> bool:
+    def check_create_complete(self, patience: calling.Patience) -> bool:
         return self._create(patience, self.properties)
 
     def _create(
-        self, patience: mistral_calls.Patience, found: abc.Mapping[str, Any]
+        self, patience: calling.Patience, found: abc.Mapping[str, Any]
     ) -> bool:
         name = self.wanted_name(found)
         self.precheck(patience, found)
@@ -169,12 +170,12 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
         json_snippet: Any,
         tmpl_diff: Any,
         prop_diff: abc.Mapping[str, Any],
-    ) -> tuple[mistral_calls.Patience, Any]:
+    ) -> tuple[calling.Patience, Any]:
         after = json_snippet.properties(self.properties_schema, self.context)
-        return mistral_calls.Patience(), after
+        return self.patience(), after
 
     def check_update_complete(
-        self, begun: tuple[mistral_calls.Patience, Any]
+        self, begun: tuple[calling.Patience, Any]
     ) -> bool:
         patience, after = begun
         if self._ours(patience) is None:
@@ -183,12 +184,10 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
         self.change(patience, self.resource_id, after)
         return True
 
-    def handle_delete(self) -> mistral_calls.Patience:
-        return mistral_calls.Patience()
+    def handle_delete(self) -> calling.Patience:
+        return self.patience()
 
-    def check_delete_complete(
-        self, patience: mistral_calls.Patience | None
-    ) -> bool:
+    def check_delete_complete(self, patience: calling.Patience | None) -> bool:
         if patience is None:
             return True
         name = self.data().get(_BEGUN)
@@ -200,7 +199,7 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
             self.remove(patience, self.resource_id)
         return True
 
-    def _ours(self, patience: mistral_calls.Patience) -> Any:
+    def _ours(self, patience: calling.Patience) -> Any:
         """Return it, if it is there and is the one that was made here."""
         if self.resource_id is None:
             return None
@@ -209,10 +208,10 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
             return None
         return row
 
-    def handle_check(self) -> mistral_calls.Patience:
-        return mistral_calls.Patience()
+    def handle_check(self) -> calling.Patience:
+        return self.patience()
 
-    def check_check_complete(self, patience: mistral_calls.Patience) -> bool:
+    def check_check_complete(self, patience: calling.Patience) -> bool:
         if self._ours(patience) is None:
             raise errors.ServiceError(
                 f'{self.KIND} "{self.resource_id}" is not in Mistral any '
@@ -225,7 +224,7 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
         if self.resource_id is None:
             return None
         try:
-            return self._ours(mistral_calls.Impatience())
+            return self._ours(calling.Patience(0))
         except errors.ServiceError as exc:
             mistral_calls.LOG.warning('%s: %s', self, exc)
             return None

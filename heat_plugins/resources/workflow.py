@@ -16,6 +16,7 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import mistral_workflows
+from heat_plugins.mistral import calling
 from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import definition_records
 from heat_plugins.mistral.definitions import publishing
@@ -228,13 +229,13 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
                 f'it again: {", ".join(missing)}'
             )
 
-    def handle_delete(self) -> mistral_calls.Patience:
+    def handle_delete(self) -> calling.Patience:
         """Write down that everything is to go."""
         if self.data().get(RECORD) or self.resource_id is not None:
             self._save(self._record().dropped())
-        return mistral_calls.Patience()
+        return mistral_calls.patience()
 
-    def check_delete_complete(self, patience: mistral_calls.Patience) -> bool:
+    def check_delete_complete(self, patience: calling.Patience) -> bool:
         """End executions, remove workflows, then the user for signals."""
         record = self._record()
         try:

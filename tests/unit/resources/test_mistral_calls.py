@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long a resource goes on while Mistral fails."""
 
-from oslo_config import cfg
-
 from heat_plugins import errors
 from heat_plugins.clients import heat_mistral
-from heat_plugins.resources import mistral_calls
+from heat_plugins.mistral import calling
 from tests.unit.resources import fake_mistral
 
 PASSING = errors.Unavailable('busy')
@@ -16,8 +14,7 @@ class PatienceTest(fake_mistral.MistralTestCase):
     def setUp(self):
         super().setUp()
         self.now = 0
-        self.patience = mistral_calls.Patience(lambda: self.now)
-        cfg.CONF.set_override('mistral_error_budget', 100, 'heat_plugins')
+        self.patience = calling.Patience(100, lambda: self.now)
 
     def after(self, seconds, error=PASSING, what='make'):
         self.now = seconds

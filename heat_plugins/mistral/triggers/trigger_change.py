@@ -5,16 +5,13 @@ from collections import abc
 import dataclasses
 from typing import Any, NoReturn, TypeAlias
 
-from heat.engine import resource as heat_resource
-
 from heat_plugins import errors
+from heat_plugins.mistral import calling
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import schedule
 from heat_plugins.mistral.triggers import trigger_plan
-from heat_plugins.resources import mistral_calls
-from heat_plugins.resources import trigger_steps
-from heat_plugins.resources import trust_probe
+from heat_plugins.mistral.triggers import trigger_steps
 
 #: Returns the next one, or None at the end.
 _Stage: TypeAlias = abc.Callable[[], Any]
@@ -25,7 +22,7 @@ class Change(trigger_steps.Steps):
 
     def __init__(
         self,
-        resource: mistral_calls.Caller,
+        resource: calling.TrustingCaller,
         wanted: cron_triggers.Order,
         before: cron_triggers.Order | None = None,
         anew: bool = False,
@@ -53,7 +50,7 @@ class Change(trigger_steps.Steps):
         if self.note is None or self.note.old is None:
             return
         if self._stage in (self._make, self._restore):
-            self.patience = mistral_calls.Impatience()
+            self.patience = calling.Patience(0)
             self.recover()
 
     @property
@@ -82,7 +79,7 @@ class Change(trigger_steps.Steps):
             anew=self._anew,
         )
         if isinstance(plan, trigger_plan.Wait):
-            raise heat_resource.PollDelay(plan.seconds)
+            self.resource.pause(plan.seconds)
         if isinstance(plan, cron_triggers.Order):
             return self._prepare(plan, live, lost)
         if live is not None:
@@ -130,7 +127,7 @@ class Change(trigger_steps.Steps):
         if not ours and self.by_name(order.name) is not None:
             raise cron_triggers.Refused(_taken(order.name))
         if live is not None:
-            refused = trust_probe.refusal(self.resource)
+            refused = self.resource.trust_refusal()
             if refused:
                 raise errors.ServiceError(refused)
         self.write(
@@ -185,7 +182,7 @@ class Change(trigger_steps.Steps):
             raise error
         if passing:
             # It has been waited for long enough.
-            self.patience = mistral_calls.Impatience()
+            self.patience = calling.Patience(0)
         try:
             self.put_back(note, note.old)
         except errors.ServiceError as exc:
@@ -199,11 +196,7 @@ class Change(trigger_steps.Steps):
         ) from error
 
     def _tell(self, text: str) -> None:
-        self.resource._add_event(
-            self.resource.action,
-            self.resource.status,
-            f'Cron trigger: {text}'[:255],
-        )
+        self.resource.tell(f'Cron trigger: {text}'[:255])
 
 
 def declared(workflow: object) -> Any:
@@ -212,7 +205,7 @@ def declared(workflow: object) -> Any:
     return outcome.mapping(interface).get('input')
 
 
-def _since(resource: mistral_calls.Caller) -> str:
+def _since(resource: calling.Caller) -> str:
     made = resource.created_time or schedule.now()
     return made.replace(tzinfo=None).isoformat()
 

@@ -12,15 +12,10 @@ import time
 from typing import Any
 import uuid
 
-from heat.engine import resource as heat_resource
-from oslo_db import exception as db_exception
-
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.engine import heat_types
-from heat_plugins.engine import rows
+from heat_plugins.mistral import calling
 from heat_plugins.mistral.executions import outcome
-from heat_plugins.resources import mistral_calls
 
 LOG = foreign.logger(__name__)
 
@@ -39,17 +34,17 @@ class RunFailed(Exception):
     """An execution did not succeed; says why."""
 
 
-def _runs(resource: mistral_calls.Caller) -> list[list[str]]:
+def _runs(resource: calling.Caller) -> list[list[str]]:
     runs: list[list[str]] = json.loads(resource.data().get(_RUNS, '[]'))
     return runs
 
 
-def has_run(resource: mistral_calls.Caller) -> bool:
+def has_run(resource: calling.Caller) -> bool:
     """Say whether any execution was ever begun."""
     return bool(_runs(resource))
 
 
-def last_action(resource: mistral_calls.Caller) -> str | None:
+def last_action(resource: calling.Caller) -> str | None:
     """Return for which action the last execution was begun, or None."""
     runs = _runs(resource)
     return runs[-1][1] if runs else None
@@ -60,7 +55,7 @@ class Run:
 
     def __init__(
         self,
-        resource: mistral_calls.Caller,
+        resource: calling.Caller,
         action: str,
         *,
         workflow: str,
@@ -73,7 +68,7 @@ class Run:
         """Begin to run a workflow for an action."""
         self._resource = resource
         self._action = action
-        self._patience = mistral_calls.Patience()
+        self._patience = resource.patience()
         self._body = {
             'workflow_name': workflow,
             'input': json.dumps(given),
@@ -102,7 +97,7 @@ class Run:
         """
         if not self._started:
             self._start()
-        if _is_cancelled(self._resource.stack):
+        if self._resource.is_cancelled():
             self.cancel()
             raise RunFailed(
                 f'the execution {self._id} is cancelled, as {self._action} '
@@ -112,7 +107,7 @@ class Run:
         # costs less.
         early = self._due - time.monotonic()
         if early > 0:
-            raise heat_resource.PollDelay(max(1, min(int(early), _STACK_LOOK)))
+            self._resource.pause(max(1, min(int(early), _STACK_LOOK)))
         row = self._resource.look(
             self._patience,
             'cannot see the execution',
@@ -132,11 +127,11 @@ class Run:
                 f'the execution {self._id} was still {row.state} after '
                 f'{self._timeout} s, and is cancelled.'
             )
-        delay = mistral_calls.backoff(waited)
+        delay = calling.backoff(waited)
         if self._timeout:
             delay = min(delay, max(1, int(self._timeout - waited)))
         self._due = time.monotonic() + delay - 0.5
-        raise heat_resource.PollDelay(min(delay, _STACK_LOOK))
+        self._resource.pause(min(delay, _STACK_LOOK))
 
     def _start(self) -> None:
         resource = self._resource
@@ -204,13 +199,11 @@ class Run:
 class Removal:
     """Runs what is to run at the end, then takes all executions away."""
 
-    def __init__(
-        self, resource: mistral_calls.Caller, run: Run | None
-    ) -> None:
+    def __init__(self, resource: calling.Caller, run: Run | None) -> None:
         """Begin; ``run`` is the last run, or None."""
         self._resource = resource
         self._run = run
-        self._patience = mistral_calls.Patience()
+        self._patience = resource.patience()
 
     def step(self) -> bool:
         """Go on; return whether all is done."""
@@ -240,24 +233,10 @@ class Removal:
             self._run.cancel()
 
 
-def _is_cancelled(stack: heat_types.Stack) -> bool:
-    """Say whether what a stack does was cancelled, or is rolled back.
-
-    Heat lets what is in progress go on then, and tells it nothing.
-    """
-    try:
-        found = rows.traversal(stack.context, stack.id)
-    except db_exception.DBError:
-        return False
-    if found is None or not found.id or found.id == stack.current_traversal:
-        return False
-    return found.status == stack.FAILED or found.action == stack.ROLLBACK
-
-
-def _cancel(resource: mistral_calls.Caller, identifier: str) -> None:
+def _cancel(resource: calling.Caller, identifier: str) -> None:
     """Cancel an execution if it has not ended; one try."""
     executions = resource.client().executions
-    patience = mistral_calls.Impatience()
+    patience = calling.Patience(0)
     try:
         row = resource.look(
             patience, 'cannot see the execution', executions.get, identifier
@@ -275,7 +254,7 @@ def _cancel(resource: mistral_calls.Caller, identifier: str) -> None:
 
 
 def _result(
-    resource: mistral_calls.Caller, patience: mistral_calls.Patience, row: Any
+    resource: calling.Caller, patience: calling.Patience, row: Any
 ) -> dict[str, Any]:
     tasks = resource.ask(
         patience,
@@ -292,10 +271,10 @@ def _result(
     }
 
 
-def look(resource: mistral_calls.Caller) -> dict[str, Any]:
+def look(resource: calling.Caller) -> dict[str, Any]:
     """Return the attributes; what cannot be seen is not among them."""
     stored: dict[str, Any] = json.loads(resource.data().get(_RESULT, '{}'))
-    patience = mistral_calls.Impatience()
+    patience = calling.Patience(0)
     try:
         row = resource.look(
             patience,
@@ -315,7 +294,7 @@ def look(resource: mistral_calls.Caller) -> dict[str, Any]:
 
 
 def _with_env(
-    params: abc.Mapping[str, Any], resource: mistral_calls.Caller, action: str
+    params: abc.Mapping[str, Any], resource: calling.Caller, action: str
 ) -> abc.Mapping[str, Any]:
     """Add to the environment what the workflow may want to know."""
     env = params.get('env', {})

@@ -13,9 +13,9 @@ from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins.mistral import calling
 from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import schedule
-from heat_plugins.resources import mistral_calls
 
 LOG = foreign.logger(__name__)
 
@@ -32,7 +32,7 @@ class Steps:
 
     def __init__(
         self,
-        resource: mistral_calls.Caller,
+        resource: calling.TrustingCaller,
         before: cron_triggers.Order | None = None,
     ) -> None:
         """Begin.
@@ -41,7 +41,7 @@ class Steps:
             says so: Heat's own class leaves none.
         """
         self.resource = resource
-        self.patience = mistral_calls.Patience()
+        self.patience = resource.patience()
         self.before = before
         self.record: cron_triggers.Record | None = None
         self.note: cron_triggers.Note | None = None
@@ -261,11 +261,11 @@ class Removal(Steps):
 
 
 def look(
-    resource: mistral_calls.Caller, before: cron_triggers.Order | None
+    resource: calling.TrustingCaller, before: cron_triggers.Order | None
 ) -> tuple[cron_triggers.Trigger | None, bool] | None:
     """Return the trigger and whether it ran out; None: cannot be told."""
     steps = Check(resource, before)
-    steps.patience = mistral_calls.Impatience()
+    steps.patience = calling.Patience(0)
     try:
         return steps.known(), steps.has_run_out()
     except errors.ServiceError as exc:
@@ -285,8 +285,8 @@ def upcoming(trigger: cron_triggers.Trigger) -> list[str]:
     return [schedule.show(time) for time in times[:wanted]]
 
 
-def _is_ours(resource: mistral_calls.Caller, row: Any) -> bool:
+def _is_ours(resource: calling.TrustingCaller, row: Any) -> bool:
     project = getattr(row, 'project_id', None)
-    return project in (None, resource.context.project_id) or (
+    return project in (None, resource.project_id) or (
         getattr(row, 'scope', 'private') == 'private'
     )

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who calls Mistral step by step, and how long that goes on while it fails."""
+
+from collections.abc import Callable, Mapping
+import datetime
+import time
+from typing import Any, NoReturn, Protocol
+
+from heat_plugins import errors
+
+# An error that is rather a defect is given some tries, and no minutes.
+_DOUBTFUL_BUDGET = 15
+
+_LONGEST_DELAY = 30
+
+
+class Patience:
+    """How long one action goes on while Mistral fails.
+
+    One call may fail on and on while another one, before it, is answered
+    well each time; so they are told apart by what is being done.
+
+    :param budget: seconds; 0 is for a single try.
+    """
+
+    def __init__(
+        self, budget: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._budget = budget
+        self._clock = clock
+        self._since: dict[str, float] = {}
+
+    def calm(self, what: str = '') -> None:
+        """Note that Mistral has answered."""
+        self._since.pop(what, None)
+
+    def delay(self, error: errors.ServiceError, what: str = '') -> int | None:
+        """Return in how many seconds to try again; None: not again."""
+        if not isinstance(error, errors.Unavailable):
+            return None
+        now = self._clock()
+        failing = now - self._since.setdefault(what, now)
+        budget = self._budget
+        if isinstance(error, errors.Doubtful):
+            budget = min(budget, _DOUBTFUL_BUDGET)
+        return backoff(failing) if failing < budget else None
+
+
+def backoff(waited: float, longest: int = _LONGEST_DELAY) -> int:
+    """Return how many seconds to wait after so many seconds of waiting."""
+    return max(1, min(int(waited / 4), longest))
+
+
+class Stack(Protocol):
+    """The stack of a resource."""
+
+    id: str
+    name: str
+
+
+class Caller(Protocol):
+    """A resource that calls Mistral: what its steps use of it.
+
+    :ivar resource_id: the physical one; None before it is known.
+    """
+
+    action: str
+    created_time: datetime.datetime | None
+    name: str
+    stack: Stack
+    updated_time: datetime.datetime | None
+
+    @property
+    def resource_id(self) -> str | None: ...
+
+    @property
+    def project_id(self) -> str: ...
+
+    def client(self) -> Any:
+        """Return python-mistralclient's client."""
+
+    def ask(
+        self,
+        patience: Patience,
+        what: str,
+        call: Callable[..., Any],
+        *arguments: Any,
+        **named: Any,
+    ) -> Any:
+        """Call Mistral; what may pass is tried again, by another step.
+
+        :raises errors.ServiceError: it does not pass.
+        """
+
+    def look(
+        self,
+        patience: Patience,
+        what: str,
+        call: Callable[..., Any],
+        *arguments: Any,
+        **named: Any,
+    ) -> Any:
+        """Do the same; None if Mistral has no such thing."""
+
+    def data(self) -> Mapping[str, str]: ...
+
+    def data_delete(self, key: str) -> object: ...
+
+    def data_set(
+        self, key: str, value: str, redact: bool = False
+    ) -> object: ...
+
+    def is_cancelled(self) -> bool:
+        """Say whether its stack's action was cancelled or is rolled back."""
+
+    def patience(self) -> Patience:
+        """Return how long an action that begins goes on."""
+
+    def pause(self, seconds: int) -> NoReturn:
+        """Leave the rest to a step some seconds later."""
+
+    def resource_id_set(self, resource_id: str | None) -> None: ...
+
+    def tell(self, text: str) -> None:
+        """Write an event."""
+
+
+class TrustingCaller(Caller, Protocol):
+    """One for which Mistral gets a trust from Keystone."""
+
+    def trust_refusal(self) -> str | None:
+        """Return why Keystone gives no trust; None if it does."""
