@@ -2,7 +2,7 @@
 """What our config types add to Heat's: a config is checked before its use."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from heat.common import exception
 from heat.engine import function
@@ -26,10 +26,16 @@ _LOGGED = {
 }
 
 
-class CheckedConfig:
+if TYPE_CHECKING:
+    _Resource: TypeAlias = resource.Resource
+else:
+    _Resource = object
+
+
+class CheckedConfig(_Resource):
     """Mixed into a config type of Heat, in front of it."""
 
-    def validate(self):
+    def validate(self) -> None:
         """Validate as Heat does, then check what the template says.
 
         :raises StackValidationFailed: naming everything that cannot work.
@@ -37,7 +43,7 @@ class CheckedConfig:
         super().validate()
         self.check_config()
 
-    def check_config(self):
+    def check_config(self) -> None:
         """Log what is doubtful in the template and refuse what is wrong.
 
         :raises StackValidationFailed: naming everything that cannot work.
@@ -73,7 +79,7 @@ class CheckedConfig:
                 message=bounds.listed(errors, between=' '),
             )
 
-    def described(self):
+    def described(self) -> dict[str, Any]:
         """Return the config as the template has it, for checking.
 
         Heat's resolved properties do not do: there, what another resource
@@ -87,7 +93,7 @@ class CheckedConfig:
             'outputs': found.get(self.OUTPUTS),
         }
 
-    def known_properties(self):
+    def known_properties(self) -> Any:
         """Return the properties, with UNKNOWN for what cannot be told."""
         return self._known(self.properties.data)
 
@@ -107,6 +113,6 @@ class CheckedConfig:
             known = ((k, self._known(v)) for k, v in value.items())
             return {k: v for k, v in known if v is not Ellipsis}
         if isinstance(value, Iterable) and not isinstance(value, str):
-            known = (self._known(v) for v in value)
-            return [v for v in known if v is not Ellipsis]
+            each = [self._known(v) for v in value]
+            return [v for v in each if v is not Ellipsis]
         return value

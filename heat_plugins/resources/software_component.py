@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """OS::Heat::SoftwareComponent."""
 
+from typing import Any
+
 from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine.resources.openstack.heat import software_component
@@ -48,7 +50,7 @@ class SoftwareComponent(
         ),
     }
 
-    def validate(self):
+    def validate(self) -> None:
         """Validate as Heat does, then check what the template says.
 
         Heat's own look for actions with two configs is passed over. It
@@ -60,7 +62,7 @@ class SoftwareComponent(
         super(software_component.SoftwareComponent, self).validate()
         self.check_config()
 
-    def described(self):
+    def described(self) -> dict[str, Any]:
         """Return the component as its row in Heat will have it."""
         found = self.known_properties()
         return {
@@ -70,7 +72,7 @@ class SoftwareComponent(
             'outputs': found.get(self.OUTPUTS),
         }
 
-    def _resolve_attribute(self, name):
+    def _resolve_attribute(self, name: str) -> Any:
         if name != self.ACTIONS_ATTR:
             return super()._resolve_attribute(name)
         configs = super()._resolve_attribute(self.CONFIGS_ATTR)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a workflow takes signals."""
 
+from collections import abc
+from typing import TYPE_CHECKING, Any, TypeAlias
+
 from heat.common import exception
 from oslo_utils import timeutils
 
@@ -13,15 +16,24 @@ from heat_plugins.mistral.executions import workflow_requests
 from heat_plugins.resources import workflow_schema as schema
 from heat_plugins.timeline import kinds
 
+if TYPE_CHECKING:
+    from heat.engine.resources.openstack.mistral import workflow
+
 LOG = foreign.logger(__name__)
 
 
-class Signals:
+if TYPE_CHECKING:
+    _Workflow: TypeAlias = workflow.Workflow
+else:
+    _Workflow = object
+
+
+class Signals(_Workflow):
     """Mixed into the resource type, in front of Heat's class."""
 
-    def handle_signal(self, details=None):
+    def handle_signal(self, details: Any = None) -> str:
         """Run a workflow, and leave an event that says what became of it."""
-        entry = {
+        entry: dict[str, Any] = {
             'time': timeutils.utcnow().strftime('%Y-%m-%dT%H:%M:%SZ'),
             'workflow': None,
             'execution_id': None,
@@ -47,7 +59,7 @@ class Signals:
         # Heat puts a word before it.
         return bounds.shortened(said, kinds.LIMIT - len('Signal: '))
 
-    def _run(self, body, entry):
+    def _run(self, body: Any, entry: dict[str, Any]) -> str:
         record = self._record()
         props = self.properties
         definition = self._definition(props)
@@ -82,7 +94,7 @@ class Signals:
             said += f'; ignored: {bounds.listed(run.ignored)}'
         return said
 
-    def _remember(self, entry):
+    def _remember(self, entry: abc.Mapping[str, Any]) -> None:
         try:
             self.data_set(log.key(), log.write(entry))
         except exception.NotFound:
