@@ -3,7 +3,7 @@
 
 from collections import abc
 import dataclasses
-from typing import Any
+from typing import Any, Protocol
 
 from heat_plugins import masking
 from heat_plugins.configs import actions
@@ -146,22 +146,31 @@ class Server:
         return self.find_name()
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Terms:
+class Terms(Protocol):
     """What a template says of all actions of a deployment.
 
-    :ivar actions: those that it lists; a component has its own.
-    :ivar transport: the canonical name; see `transport_names`.
-    :ivar timeout: seconds that one may take; None where the stack's counts.
-    :ivar delivery_timeout: seconds until the server must have reported; None
-        if it need not.
+    Each is asked for as late as can be: what a deployment that goes has no
+    use for may not be known any more.
     """
 
-    server_id: str
-    actions: abc.Collection[str]
-    transport: str
-    timeout: int | None
-    delivery_timeout: int | None
+    @property
+    def server_id(self) -> str: ...
+
+    @property
+    def actions(self) -> abc.Collection[str]:
+        """Those that it lists; a component has its own."""
+
+    @property
+    def transport(self) -> str:
+        """The canonical name; see `transport_names`."""
+
+    @property
+    def timeout(self) -> int | None:
+        """Seconds that one may take; None where the stack's time counts."""
+
+    @property
+    def delivery_timeout(self) -> int | None:
+        """Seconds until the server must have reported; None: never."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

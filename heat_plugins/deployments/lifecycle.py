@@ -52,7 +52,13 @@ class Lifecycle:
         if server.refusal is not None:
             if action != 'DELETE':
                 raise failures.Error(server.refusal)
-            self._tell_not_undone(server.refusal)
+            LOG.warning(
+                '%(deployment)s is deleted without running DELETE: %(why)s',
+                {
+                    'deployment': self._resource.label,
+                    'why': server.refusal,
+                },
+            )
             return None
         self._resource.take_id()
         return waiters.Waiter(

@@ -198,8 +198,10 @@ class Resource(Memory, Protocol):
 class Template(Protocol):
     """What a deployment's template has Heat make of it."""
 
-    input_values: abc.Mapping[str, Any] | None
     users_project: str | None
+
+    @property
+    def input_values(self) -> abc.Mapping[str, Any] | None: ...
 
     def choose(self, config_id: str) -> deliveries.Signalling:
         """Prepare the transport of an action.

@@ -51,15 +51,54 @@ class Stack:
             self._hub.adopt(self._stack)
 
 
+class Terms:
+    """A deployment's properties, as `deliveries.Terms` has them."""
+
+    def __init__(self, deployment: heat_types.Deployment) -> None:
+        self._deployment = deployment
+
+    def _property(self, name: str) -> Any:
+        return self._deployment.properties[name]
+
+    @property
+    def server_id(self) -> str:
+        server_id: str = self._property(self._deployment.SERVER)
+        return server_id
+
+    @property
+    def actions(self) -> abc.Collection[str]:
+        return tuple(self._property(self._deployment.DEPLOY_ACTIONS))
+
+    @property
+    def transport(self) -> str:
+        return transport_names.canonical(
+            self._property(self._deployment.SIGNAL_TRANSPORT)
+        )
+
+    @property
+    def timeout(self) -> int | None:
+        limit: int | None = self._property(self._deployment.TIMEOUT)
+        return limit
+
+    @property
+    def delivery_timeout(self) -> int | None:
+        limit: int | None = self._property(self._deployment.DELIVERY_TIMEOUT)
+        return limit
+
+
 class Template:
     """A deployment's template, as `outside.Template` has it."""
 
     def __init__(self, deployment: heat_types.Deployment) -> None:
         self._deployment = deployment
-        self.input_values: abc.Mapping[str, Any] | None = (
-            deployment.properties[deployment.INPUT_VALUES]
-        )
         self.users_project = deployment.stack.stack_user_project_id
+
+    @property
+    def input_values(self) -> abc.Mapping[str, Any] | None:
+        values: abc.Mapping[str, Any] | None = self._deployment.properties[
+            self._deployment.INPUT_VALUES
+        ]
+        return values
 
     def choose(self, config_id: str) -> deliveries.Signalling:
         return transports.choose(self._deployment, config_id)
@@ -96,23 +135,17 @@ class Parts:
             deployment.rpc_client(), deployment.context
         )
         self.history = histories.History(deployment, self.rows)
-        self.servers = servers.Servers(
-            deployment, transports.root_stack_id(deployment)
-        )
 
     @property
-    def terms(self) -> deliveries.Terms:
+    def terms(self) -> Terms:
         """What the template says of all actions."""
-        deployment = self._deployment
-        properties = deployment.properties
-        return deliveries.Terms(
-            server_id=properties[deployment.SERVER],
-            actions=properties[deployment.DEPLOY_ACTIONS],
-            transport=transport_names.canonical(
-                properties[deployment.SIGNAL_TRANSPORT]
-            ),
-            timeout=properties[deployment.TIMEOUT],
-            delivery_timeout=properties[deployment.DELIVERY_TIMEOUT],
+        return Terms(self._deployment)
+
+    @property
+    def servers(self) -> servers.Servers:
+        """The servers, as the deployment's stack sees them."""
+        return servers.Servers(
+            self._deployment, transports.root_stack_id(self._deployment)
         )
 
     @property
@@ -163,12 +196,12 @@ class Parts:
         :param delete: deletes all that was made in Heat and Keystone.
         """
         deployment = self._deployment
-        server_id = self.terms.server_id
+        terms, found = self.terms, self.servers
         return removals.Removal(
             self.lifecycle().undoing(source, self._taken_over),
             resource=deployment,
-            server_name=lambda: self.servers.name(server_id),
-            is_server_there=lambda: self.servers.is_there(server_id),
+            server_name=lambda: found.name(terms.server_id),
+            is_server_there=lambda: found.is_there(terms.server_id),
             delete=delete,
             sweep=lambda: sweeping.Sweep(deployment),
             settings=settings(),

@@ -6,6 +6,7 @@ import uuid
 
 from heat.common import exception
 from heat.db import api as db_api
+from heat.engine import properties
 from heat.engine import resource
 from heat.engine.clients.os import nova
 from keystoneauth1 import exceptions as ks_exceptions
@@ -636,6 +637,19 @@ class CleanUpTest(deployments.DeploymentTestCase):
         self.assertEqual(
             [f'GET /heat-plugins-{stack.id}'], self.swift.asked()[seen:]
         )
+
+    def test_what_cannot_be_resolved_any_more_keeps_nothing_from_going(self):
+        stack = self.created()
+        real = properties.Properties.__getitem__
+
+        def get(found, name):
+            if name in ('input_values', 'signal_transport', 'timeout'):
+                raise ValueError(f'{name} refers to what is gone')
+            return real(found, name)
+
+        self.patch(properties.Properties, '__getitem__', get)
+        self.delete(stack)
+        self.assert_nothing_left()
 
     def test_passing_errors_are_ridden_out(self):
         stack = self.created()
