@@ -24,6 +24,7 @@ from heat_plugins.objectstore import store as store_module
 from heat_plugins.osc import progress
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service as services
+from heat_plugins.runs.fleet import fleets as fleet_door
 from heat_plugins.timeline import events
 
 #: What a command shows: names of columns, and rows or a `One`.
@@ -68,6 +69,17 @@ def service(manager: Any, **more: Any) -> services.Runs:
     """
     transport = swift.KeystoneTransport(manager.session, **_options(manager))
     return services.Runs(
+        orchestration(manager),
+        store_module.ObjectStore(transport),
+        who=_who(manager),
+        **more,
+    )
+
+
+def fleets(manager: Any, **more: Any) -> fleet_door.Fleets:
+    """Return the way to operations, with the session of a command."""
+    transport = swift.KeystoneTransport(manager.session, **_options(manager))
+    return fleet_door.Fleets.with_own_key(
         orchestration(manager),
         store_module.ObjectStore(transport),
         who=_who(manager),

@@ -69,7 +69,12 @@ class Apply(common.Report):
         if parsed_args.config:
             config = service.config(parsed_args.config)
         else:
-            config = _from_file(parsed_args, order.inputs)
+            config = config_of(
+                common.read_text(parsed_args.config_file),
+                parsed_args.group,
+                order.inputs,
+                parsed_args.outputs,
+            )
         target = service.server(parsed_args.stack, parsed_args.server, config)
         follower = run_following.Follower(self, service, parsed_args.stack)
         run = service.start(target, order)
@@ -79,15 +84,17 @@ class Apply(common.Report):
         return columns.one(run)
 
 
-def _from_file(
-    parsed_args: argparse.Namespace, inputs: abc.Mapping[str, Any]
+def config_of(
+    text: str,
+    group: str,
+    inputs: abc.Mapping[str, Any],
+    outputs: abc.Iterable[str] = (),
 ) -> orchestration.Config:
     """Return a config as it would be in Heat; it takes any input."""
-    text = common.read_text(parsed_args.config_file)
     return orchestration.Config(
         id='',
         name=None,
-        group=parsed_args.group,
+        group=group,
         config=text,
         inputs=[
             {
@@ -98,8 +105,6 @@ def _from_file(
             }
             for name, value in inputs.items()
         ],
-        outputs=[
-            {'name': name, 'type': 'String'} for name in parsed_args.outputs
-        ],
+        outputs=[{'name': name, 'type': 'String'} for name in outputs],
         options={},
     )

@@ -154,7 +154,8 @@ class Chooser:
 
     def _stacks(self, wanted: Wanted) -> list[orchestration.Stack]:
         names = list(wanted.stacks)
-        if wanted != Wanted() and not wanted.stacks and not wanted.tags:
+        narrowed = wanted.resources or wanted.metadata
+        if narrowed and not (wanted.stacks or wanted.tags):
             names += self._heat.stack_ids()
         for tag in wanted.tags:
             tagged = self._heat.stack_ids(tag)

@@ -7,14 +7,17 @@ import dataclasses
 from typing import Any
 
 from heat_plugins import errors
+from heat_plugins import pool as pools
+from heat_plugins.objectstore import keys
+from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.fleet import advancing
+from heat_plugins.runs.fleet import book as books
 from heat_plugins.runs.fleet import choosing
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import layout
 from heat_plugins.runs.fleet import limits as limit_values
 from heat_plugins.runs.fleet import operation as operations
-from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import starting
@@ -75,6 +78,36 @@ class Fleets:
         self._tools = tools
         self._book = tools.book
         self._keep = keep
+
+    @classmethod
+    def with_own_key(
+        cls,
+        heat: orchestration.Deploying,
+        store: store_module.ObjectStore,
+        *,
+        who: str,
+        keep: retention.Retention = KEPT,
+    ) -> 'Fleets':
+        """Return the operations of a store's project.
+
+        The container has a key of its own: no stack goes with it.
+        """
+        keeper = keys.KeyKeeper(
+            store, secret=None, digests=starting.DIGESTS, overlap=None
+        )
+        tools = advancing.Tools(
+            heat=heat, book=books.Book(store), sign=keeper.ensure, who=who
+        )
+        return cls(heat, tools, keep)
+
+    @property
+    def pool(self) -> pools.Pool:
+        """For many requests at a time."""
+        return self._book.pool
+
+    def now(self) -> float:
+        """Return the time, in seconds since the epoch."""
+        return self._tools.clock()
 
     def create(
         self,
@@ -218,7 +251,3 @@ class Fleets:
             self._tools.clock(),
         ):
             self._book.delete(key.run_id)
-
-    def overview(self, found: operations.Operation) -> dict[str, Any]:
-        """Return all that may be shown of an operation."""
-        return overview.of(found, self._tools.clock())

@@ -35,7 +35,8 @@ DEFAULT_TIMEOUT = 3600
 #: Returns what signs the URLs of a container.
 Sign = abc.Callable[[str], keys.Signer]
 
-_DIGESTS = ('sha256', 'sha512', 'sha1')
+#: The digests to sign with, the most wanted first.
+DIGESTS = ('sha256', 'sha512', 'sha1')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -169,7 +170,7 @@ class Starter:
 
     def _any_key(self, container: str) -> keys.Signer:
         return keys.KeyKeeper(
-            self._store, secret=None, digests=_DIGESTS, overlap=None
+            self._store, secret=None, digests=DIGESTS, overlap=None
         ).ensure(container)
 
     def _hand_over(

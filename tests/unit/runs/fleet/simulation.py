@@ -52,7 +52,13 @@ class World:
             row = self.heat.add_deployment(
                 stack, name=f'db{n}', server=f'server-{n}'
             )
-            source = self.heat.templates[stack.id]['resources'][f'db{n}']
+            self.heat.add_resource(
+                stack,
+                f'server{n}',
+                'OS::Heat::DeployedServer',
+                f'server-{n}',
+                metadata={'role': 'db' if n % 2 else 'web'},
+            )
             self.members.append(
                 operations.Member(
                     stack_id=stack.id,
@@ -63,7 +69,6 @@ class World:
                     server_name=f'server{n}',
                 )
             )
-            assert source
         self.original = set(self.heat.rows)
         self.configs = set(self.heat.configs)
         self.fail, self.silent = set(fail), set(silent)
@@ -82,6 +87,8 @@ class World:
         self.failures_begun = 0
         self.most_at_once = 0
         self.answers = []
+        #: What servers print, in place of what tells them apart.
+        self.stdout = ''
 
     # Processes
 
@@ -152,7 +159,10 @@ class World:
             return
         status = int(number in self.fail)
         at = self.now + self.random.uniform(0, 20)
-        body = {'deploy_status_code': status, 'deploy_stdout': f'n{number}'}
+        body = {
+            'deploy_status_code': status,
+            'deploy_stdout': self.stdout or f'n{number}',
+        }
         self.answers.append((at, inputs['deploy_signal_id'], body))
 
     @property

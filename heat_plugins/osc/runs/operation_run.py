@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack software deployment operation run``."""
+
+import argparse
+from collections import abc
+import functools
+import shlex
+import sys
+from typing import Any
+
+from osc_lib import exceptions
+
+from heat_plugins import foreign
+from heat_plugins.osc import common
+from heat_plugins.osc.runs import apply
+from heat_plugins.osc.runs import operation_commands
+from heat_plugins.osc.runs import operation_following
+from heat_plugins.osc.runs import ordering
+from heat_plugins.runs import orchestration
+from heat_plugins.runs.fleet import choosing
+from heat_plugins.runs.fleet import limits as limit_values
+
+# More targets than these are confirmed, and some of them are shown first.
+_CONFIRMED, _SHOWN = 10, 40
+
+_APPLY = 'APPLY'
+
+_LISTED = ('stack', 'resource', 'server', 'is_target', 'variant', 'reason')
+
+
+class RunOperation(common.Report):
+    """Run an action, or a script of your own, on many servers over stacks.
+
+    The operation goes on without this command. Exit codes with --wait: 0
+    success, 3 failed, 4 timed out, 5 cancelled, 1 not started or another
+    error, 130 interrupted.
+    """
+
+    example = 'BACKUP --stack-tag production --max-concurrent 10 --wait'
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        vars(parser)['parse_args'] = functools.partial(
+            _parse, parser.parse_args
+        )
+        parser.add_argument(
+            'action',
+            metavar='<action>',
+            nargs='?',
+            help='The action, such as BACKUP. In its place, a script: '
+            '--config-file, or a command after "--", such as: -- uptime',
+        )
+        parser.add_argument(
+            '--config-file',
+            metavar='<file>',
+            help='Run a file, such as a script, on the servers',
+        )
+        parser.add_argument(
+            '--group',
+            metavar='<hook>',
+            default='script',
+            help='The hook for --config-file (default: script)',
+        )
+        _add_targets(parser)
+        _add_limits(parser)
+        ordering.add_options(parser)
+        operation_following.add_page(parser)
+        parser.add_argument(
+            '--dry-run',
+            action='store_true',
+            help='List the targets, what differs among them, and what is '
+            'left out and why; start nothing',
+        )
+        parser.add_argument(
+            '--yes',
+            action='store_true',
+            help=f'Do not ask, also for more than {_CONFIRMED} targets',
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
+        manager = self.app.client_manager
+        limits = _limits(parsed_args)
+        inputs = ordering.inputs(parsed_args)
+        config = _config(parsed_args, inputs)
+        order = ordering.order(parsed_args, parsed_args.action or _APPLY)
+        fleets = common.fleets(manager)
+        chooser = choosing.Chooser(common.orchestration(manager), fleets.pool)
+        self.progress.show('finding the targets')
+        chosen = chooser.choose(_wanted(parsed_args), order, config)
+        if parsed_args.dry_run:
+            return _dry(chosen)
+        self._confirm(parsed_args, chosen, order.action)
+        advancer = fleets.create(chosen, limits, order, config)
+        follower = operation_following.Follower(self, page=parsed_args.output)
+        if parsed_args.wait:
+            found = follower.follow(advancer)
+        else:
+            found = follower.start(advancer)
+        return operation_commands.shown(found, fleets.now())
+
+    def _confirm(
+        self,
+        parsed_args: argparse.Namespace,
+        chosen: choosing.Chosen,
+        action: str,
+    ) -> None:
+        number = len(chosen.targets)
+        if number <= _CONFIRMED or parsed_args.yes:
+            return
+        question = f'Run {action} on these {number} targets'
+        if not sys.stdin.isatty():
+            raise exceptions.CommandError(
+                f'{question}? There is no terminal to ask on: give --yes'
+            )
+        self.progress.stop()
+        for one in chosen.targets[:_SHOWN]:
+            _tell(f'  {one.root.name} {one.server_name or one.path}')
+        if number > _SHOWN:
+            _tell(f'  and {number - _SHOWN} more; --dry-run lists all')
+        variants = len(set(chosen.variants))
+        if variants > 1:
+            _tell(f'They run {variants} different configs for {action}')
+        for left in chosen.left_out[:_SHOWN]:
+            _tell(f'  left out: {left.stack} {left.resource}: {left.reason}')
+        sys.stderr.write(f'{question}? [y/N] ')
+        sys.stderr.flush()
+        if sys.stdin.readline().strip().lower() not in ('y', 'yes'):
+            raise exceptions.CommandError('Nothing was started')
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(foreign.line(line) + '\n')
+
+
+def _parse(
+    parse: abc.Callable[..., argparse.Namespace],
+    args: abc.Sequence[str] | None = None,
+    namespace: argparse.Namespace | None = None,
+) -> argparse.Namespace:
+    """Parse a command line; what follows ``--`` is a command for servers."""
+    words = sys.argv[1:] if args is None else list(args)
+    command = None
+    if '--' in words:
+        place = words.index('--')
+        words, command = words[:place], words[place + 1 :]
+    found = parse(words, namespace)
+    found.command = command
+    return found
+
+
+def _add_targets(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group('targets')
+    group.add_argument(
+        '--stack',
+        dest='stacks',
+        metavar='<stack>',
+        action='append',
+        default=[],
+        help='Name or ID of a stack (repeat option for several)',
+    )
+    group.add_argument(
+        '--stack-tag',
+        dest='tags',
+        metavar='<tag>',
+        action='append',
+        default=[],
+        help='All stacks that bear a tag (repeat option for several)',
+    )
+    group.add_argument(
+        '--resource',
+        dest='resources',
+        metavar='<path>',
+        action='append',
+        default=[],
+        help='Only a resource, or what is in it: path in nested stacks '
+        '(parent.child), or a pattern, such as "db*" (repeat option for '
+        'several)',
+    )
+    group.add_argument(
+        '--server-metadata',
+        dest='metadata',
+        metavar='<key>=<value>',
+        type=_pair,
+        action='append',
+        default=[],
+        help='Only servers whose metadata have this value (repeat option; '
+        'all of them must hold)',
+    )
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group('limits')
+    group.add_argument(
+        '--max-concurrent',
+        metavar='<number or percentage>',
+        type=_share,
+        default=limit_values.CONCURRENT,
+        help='Run on at most so many targets at a time, such as 10 or 25%% '
+        f'(default: {limit_values.CONCURRENT})',
+    )
+    group.add_argument(
+        '--max-errors',
+        metavar='<number or percentage>',
+        type=_share,
+        default=limit_values.Share(0),
+        help='Start nothing more after more failures than that (default: 0)',
+    )
+    group.add_argument(
+        '--canary',
+        metavar='<number>',
+        type=_count,
+        default=0,
+        help='Run on so many targets first; all of them must succeed',
+    )
+    group.add_argument(
+        '--approve-after-canary',
+        action='store_true',
+        help='Wait for "operation resume" after the canaries',
+    )
+    group.add_argument(
+        '--pause',
+        metavar='<seconds>',
+        type=_count,
+        default=0,
+        help='Wait so long between two batches of --max-concurrent targets; '
+        'without it, a run starts as soon as another one ends',
+    )
+    group.add_argument(
+        '--deadline',
+        metavar='<seconds>',
+        type=common.positive,
+        help='The most that the whole operation may take; then it ends, and '
+        'what goes on is taken back',
+    )
+
+
+def _share(text: str) -> limit_values.Share:
+    try:
+        return limit_values.Share.parse(text)
+    except ValueError as exc:
+        raise argparse.ArgumentTypeError(str(exc)) from exc
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError('must be a number, 0 or more')
+    return int(text)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition('=')
+    if not separator or not name:
+        raise argparse.ArgumentTypeError('expected <key>=<value>')
+    return name, value
+
+
+def _wanted(parsed_args: argparse.Namespace) -> choosing.Wanted:
+    return choosing.Wanted(
+        stacks=parsed_args.stacks,
+        tags=parsed_args.tags,
+        resources=parsed_args.resources,
+        metadata=dict(parsed_args.metadata),
+    )
+
+
+def _limits(parsed_args: argparse.Namespace) -> limit_values.Limits:
+    if parsed_args.approve_after_canary and not parsed_args.canary:
+        raise exceptions.CommandError('--approve-after-canary needs --canary')
+    return limit_values.Limits(
+        max_concurrent=parsed_args.max_concurrent,
+        max_errors=parsed_args.max_errors,
+        canary=parsed_args.canary,
+        approve_after_canary=parsed_args.approve_after_canary,
+        pause=parsed_args.pause,
+        timeout=parsed_args.timeout,
+        delivery_timeout=parsed_args.delivery_timeout,
+        deadline=parsed_args.deadline,
+    )
+
+
+def _config(
+    parsed_args: argparse.Namespace, inputs: abc.Mapping[str, Any]
+) -> orchestration.Config | None:
+    """Return the script to run; None for an action of the stacks."""
+    ways = (parsed_args.action, parsed_args.config_file, parsed_args.command)
+    if sum(bool(way) for way in ways) != 1:
+        raise exceptions.CommandError(
+            'Name an action, or give --config-file, or a command after "--"'
+        )
+    if parsed_args.config_file:
+        text = common.read_text(parsed_args.config_file)
+        return apply.config_of(text, parsed_args.group, inputs)
+    if parsed_args.command:
+        text = f'#!/bin/sh\nexec {shlex.join(parsed_args.command)}\n'
+        return apply.config_of(text, 'script', inputs)
+    return None
+
+
+def _dry(chosen: choosing.Chosen) -> common.Shown:
+    rows = [
+        {
+            'stack': one.root.name,
+            'resource': one.path,
+            'server': one.server_name or one.deployment.server_id,
+            'is_target': True,
+            'variant': variant,
+            'reason': '',
+        }
+        for one, variant in zip(chosen.targets, chosen.variants, strict=True)
+    ]
+    rows += [
+        {
+            'stack': one.stack,
+            'resource': one.resource,
+            'server': '',
+            'is_target': False,
+            'variant': '',
+            'reason': one.reason,
+        }
+        for one in chosen.left_out
+    ]
+    return _LISTED, common.Many(rows, _LISTED)

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An operation as a page of HTML that needs nothing else.
+
+It refreshes itself until the operation has ended. What is filtered and what
+is unfolded stays in the address, and so over a refresh. What servers sent is
+text in there and nothing else; inputs are not.
+"""
+
+import html
+import json
+
+from heat_plugins import foreign
+from heat_plugins.runs import summary
+from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.fleet import overview
+from heat_plugins.timeline import chart
+from heat_plugins.timeline import svg
+
+#: Seconds between two refreshes.
+REFRESH = 5
+
+# Characters of an output on the page; the end of it.
+_OUTPUT = 4096
+
+_PAGE = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
+style-src 'unsafe-inline'; script-src 'unsafe-inline'">
+{refresh}<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<h1>{title}</h1>
+<p class="about">{about}</p>
+<div class="track" role="img" aria-label="{told}">{track}</div>
+<p>{told}</p>
+{reason}
+<form role="search" onsubmit="return false">
+<label>Filter <input id="filter" type="search" autocomplete="off"
+placeholder="server, stack or reason"></label>
+<label>State <select id="state"><option value="">all</option>{states}</select>
+</label>
+<span id="count" role="status"></span>
+</form>
+<table>
+<thead><tr><th>Stack</th><th>Server</th><th>Resource</th><th>State</th>
+<th>Duration</th><th>Result</th></tr></thead>
+<tbody>
+{rows}
+</tbody>
+</table>
+<details id="chart"><summary>Bar chart</summary>
+{chart}
+</details>
+<footer>Drawn at {drawn}.</footer>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+_STYLE = """
+:root { --ink: #1f2328; --quiet: #59636e; --ground: #fff; --line: #d1d9e0;
+  --pending: #d1d9e0; --waiting: #a9b4c0; --running: #0969da;
+  --complete: #1a7f37; --failed: #cf222e; --timed-out: #9a6700;
+  --cancelled: #6e4db8; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3;
+  --quiet: #9198a1; --ground: #0d1117; --line: #2f3742; --pending: #2a313c;
+  --waiting: #59636e; --running: #58a6ff; --complete: #3fb950;
+  --failed: #ff7b72; --timed-out: #d29922; --cancelled: #b083f0; } }
+body { margin: 2rem auto; max-width: 1200px; padding: 0 1rem;
+  background: var(--ground); color: var(--ink);
+  font: 14px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.4rem; margin: 0; }
+.about, footer, #count { color: var(--quiet); }
+.track { display: flex; height: 14px; border-radius: 7px; overflow: hidden;
+  background: var(--pending); }
+.reason { border-left: 4px solid var(--failed); padding-left: .8rem; }
+form { display: flex; gap: 1.5rem; align-items: center; margin: 1rem 0;
+  flex-wrap: wrap; }
+input, select { font: inherit; padding: .2rem .5rem; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; vertical-align: top; padding: .35rem .6rem;
+  border-bottom: 1px solid var(--line); }
+td { overflow-wrap: anywhere; }
+td.state { white-space: nowrap; font-weight: 600; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0;
+  max-height: 24rem; overflow: auto; }
+details#chart { margin: 1.5rem 0; overflow-x: auto; }
+""" + ''.join(
+    f'.is-{name} {{ color: var(--{name}); }} '
+    f'.on-{name} {{ background: var(--{name}); }}\n'
+    for name in (
+        'waiting',
+        'running',
+        'complete',
+        'failed',
+        'timed-out',
+        'cancelled',
+    )
+)
+
+_SCRIPT = """
+const filter = document.getElementById('filter');
+const state = document.getElementById('state');
+const rows = [...document.querySelectorAll('tbody tr')];
+const folds = [...document.querySelectorAll('details[id]')];
+const kept = new URLSearchParams(location.hash.slice(1));
+filter.value = kept.get('filter') || '';
+state.value = kept.get('state') || '';
+for (const id of (kept.get('open') || '').split(' '))
+  if (id && document.getElementById(id))
+    document.getElementById(id).open = true;
+function keep() {
+  const wanted = new URLSearchParams();
+  if (filter.value) wanted.set('filter', filter.value);
+  if (state.value) wanted.set('state', state.value);
+  const open = folds.filter(one => one.open).map(one => one.id).join(' ');
+  if (open) wanted.set('open', open);
+  history.replaceState(null, '', '#' + wanted);
+}
+function show() {
+  const text = filter.value.toLowerCase();
+  let count = 0;
+  for (const row of rows) {
+    row.hidden = !(row.dataset.text.includes(text)
+      && (!state.value || row.dataset.state === state.value));
+    count += !row.hidden;
+  }
+  document.getElementById('count').textContent =
+    count + ' of ' + rows.length + ' servers';
+  keep();
+}
+filter.addEventListener('input', show);
+state.addEventListener('input', show);
+for (const one of folds) one.addEventListener('toggle', keep);
+show();
+"""
+
+
+def draw(found: operations.Operation, now: float) -> str:
+    """Return the page.
+
+    :param now: seconds since the epoch.
+    """
+    order, control = found.order, found.control
+    counts = overview.counts(found)
+    told = ', '.join(f'{count} {name}' for name, count in counts.items())
+    about = (
+        f'Operation {found.id}: {control.phase.value}, '
+        f'{overview.percent(found)}% of {len(order.members)} targets. '
+        f'Started by {order.created_by} at {summary.time(order.created_at)}; '
+        f'{order.targets}.'
+    )
+    ends = overview.estimated_end(found, now)
+    if ends is not None:
+        about += f' Likely to end at {summary.time(ends)}.'
+    refresh = f'<meta http-equiv="refresh" content="{REFRESH}">\n'
+    return _PAGE.format(
+        refresh='' if found.ended else refresh,
+        title=_text(f'{order.action} on {", ".join(order.stacks[:5])}'),
+        style=_STYLE,
+        about=_text(about),
+        told=_text(told),
+        track=_track(counts, len(order.members)),
+        reason=(
+            f'<p class="reason">{_text(control.reason)}</p>'
+            if control.reason
+            else ''
+        ),
+        states=''.join(f'<option>{_text(name)}</option>' for name in counts),
+        rows='\n'.join(
+            _row(found, member) for member in range(len(order.members))
+        ),
+        chart=svg.draw(_chart(found, now)),
+        drawn=_text(summary.time(int(now)) or ''),
+        script=_SCRIPT,
+    )
+
+
+def _text(said: str) -> str:
+    return html.escape(foreign.line(said))
+
+
+def _track(counts: dict[str, int], total: int) -> str:
+    return ''.join(
+        f'<div class="on-{name}" style="width: {100 * count / total:.2f}%">'
+        '</div>'
+        for name, count in counts.items()
+        if name != overview.PENDING
+    )
+
+
+def _row(found: operations.Operation, member: int) -> str:
+    shown = overview.target(found, member)
+    server = shown['server_name'] or shown['server']
+    searched = ' '.join(
+        (shown['stack'], server, shown['resource'], shown['reason'])
+    ).lower()
+    outputs = _outputs(shown['outputs'])
+    result = _text(shown['reason'])
+    if outputs:
+        result = (
+            f'<details id="t{member}"><summary>{result or "outputs"}'
+            f'</summary>{outputs}</details>'
+        )
+    state = shown['state']
+    return (
+        f'<tr data-state="{state}" data-text="{_text(searched)}">'
+        f'<td>{_text(shown["stack"])}</td><td>{_text(server)}</td>'
+        f'<td>{_text(shown["resource"])}</td>'
+        f'<td class="state is-{state}">{state}</td>'
+        f'<td>{_text(summary.spell(shown["duration"]))}</td>'
+        f'<td>{result}</td></tr>'
+    )
+
+
+def _outputs(outputs: dict[str, object]) -> str:
+    parts = []
+    for name, value in outputs.items():
+        if value in (None, ''):
+            continue
+        text = value if isinstance(value, str) else json.dumps(value)
+        shown = html.escape(foreign.block(text[-_OUTPUT:].rstrip()))
+        parts.append(f'<b>{_text(name)}</b><pre>{shown}</pre>')
+    return ''.join(parts)
+
+
+def _chart(found: operations.Operation, now: float) -> chart.Chart:
+    rows = []
+    for one, attempt in zip(found.order.members, found.attempts, strict=True):
+        bars: tuple[chart.Bar, ...] = ()
+        if attempt.state is not None and attempt.started_at is not None:
+            bars = (
+                chart.Bar(
+                    label=found.order.action,
+                    state=attempt.state,
+                    start=attempt.started_at,
+                    end=attempt.ended_at,
+                    working_since=attempt.reported_at,
+                    reason=attempt.reason,
+                ),
+            )
+        rows.append(
+            chart.Row(
+                kind=chart.Kind.RUN,
+                path=one.label,
+                name=f'{one.stack_name} {one.server_name or one.resource}',
+                bars=bars,
+            )
+        )
+    return chart.Chart(
+        stack=', '.join(found.order.stacks[:5]),
+        status=found.control.phase.value,
+        rows=tuple(rows),
+        now=now,
+    )

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+import json
+import types
+
+import fixtures
+
+from heat_plugins.osc import common
+from heat_plugins.osc.runs import operation_commands as commands
+from heat_plugins.osc.runs import operation_following
+from heat_plugins.osc.runs import operation_run
+from heat_plugins.runs.fleet import fleets
+from tests.unit.osc import base
+from tests.unit.runs.fleet import simulation
+
+Run = operation_run.RunOperation
+
+
+class OperationTestCase(base.CommandCase):
+    def setUp(self):
+        super().setUp()
+        self.use(simulation.World(4))
+
+    def use(self, world):
+        self.world = world
+        self.patch(
+            common,
+            'fleets',
+            lambda manager: fleets.Fleets(world.heat, world.tools()),
+        )
+        self.patch(common, 'orchestration', lambda manager: world.heat)
+        self.patch(
+            operation_following,
+            'time',
+            types.SimpleNamespace(
+                time=lambda: world.now,
+                monotonic=lambda: world.now,
+                sleep=world.sleep,
+            ),
+        )
+
+    def run_it(self, *arguments):
+        return self.json(Run, 'BACKUP', *arguments)
+
+    def test_it_runs_over_stacks(self):
+        code, shown = self.run_it('--stack', 's0', '--stack', 's1', '--wait')
+        self.assertEqual(0, code)
+        self.assertEqual('complete', shown['state'])
+        self.assertEqual({'complete': 4}, shown['counts'])
+        self.assertEqual(['s0', 's1'], shown['stacks'])
+        self.assertEqual(4, len(self.world.executed))
+        said = self.stderr.getvalue()
+        self.assertIn('BACKUP on 4 targets, at most 50 at a time', said)
+        self.assertIn('4 of 4 done: 4 complete', said)
+
+    def test_it_goes_on_without_the_command(self):
+        code, shown = self.run_it(
+            '--stack', 's0', '--stack', 's1', '--max-concurrent', '1'
+        )
+        self.assertEqual(0, code)
+        self.assertEqual({'pending': 3, 'waiting': 1}, shown['counts'])
+        self.assertIn('operation wait', self.stderr.getvalue())
+        code, shown = self.json(commands.WaitOperation, shown['id'][-8:])
+        self.assertEqual((0, 'complete'), (code, shown['state']))
+
+    def test_it_stops_at_failures_and_says_which(self):
+        self.use(simulation.World(4, fail=[2]))
+        code, shown = self.run_it(
+            '--resource', 'db*', '--max-concurrent', '1', '--wait'
+        )
+        self.assertEqual(common.FAILED, code)
+        (failure,) = shown['failures']
+        self.assertEqual('server2', failure['server_name'])
+        self.assertIn('s0 server2: failed', self.stderr.getvalue())
+        self.world.fail.clear()
+        code, shown = self.json(commands.RetryOperation, shown['id'], '--wait')
+        self.assertEqual((0, 'complete'), (code, shown['state']))
+        self.assertEqual(5, len(self.world.executed))
+
+    def test_targets_are_chosen_by_tag_and_metadata(self):
+        self.world.heat.tags[self.world.stacks[0].id] = ['production']
+        code, shown = self.json(
+            Run,
+            'BACKUP',
+            '--stack-tag',
+            'production',
+            '--server-metadata',
+            'role=web',
+            '--dry-run',
+        )
+        self.assertEqual(0, code)
+        self.assertEqual(
+            ['db0', 'db2'],
+            [one['resource'] for one in shown if one['is_target']],
+        )
+        refusal = self.refused(
+            Run, 'BACKUP', '--stack', 's0', '--server-metadata', 'role=none'
+        )
+        self.assertIn('its server has other metadata', refusal)
+
+    def test_a_command_runs_on_servers(self):
+        words = ('--stack', 's0', '--wait', '-f', 'json', '--', 'uptime', '-p')
+        code, output = self.run_command(Run, *words)
+        shown = json.loads(output)
+        self.assertEqual((0, 'APPLY'), (code, shown['action']))
+        self.assertEqual(2, shown['targets'])
+        self.assertEqual(2, len(self.world.executed))
+
+    def test_an_unknown_action_is_refused_with_the_known_ones(self):
+        refusal = self.refused(Run, 'BAKCUP', '--stack', 's0')
+        self.assertIn('did you mean "BACKUP"?', refusal)
+        self.assertIn('FAIL/OVER', refusal)
+
+    def test_nothing_named_is_refused(self):
+        self.assertIn('name stacks', self.refused(Run, 'BACKUP'))
+        self.assertIn('Name an action', self.refused(Run, '--stack', 's0'))
+
+    def test_many_targets_are_confirmed(self):
+        self.use(simulation.World(12))
+        self.assertIn(
+            'give --yes',
+            self.refused(Run, 'BACKUP', '--stack', 's0', '--stack', 's1'),
+        )
+        terminal = base.Terminal('n\n')
+        self.patch(operation_run.sys, 'stdin', terminal)
+        refusal = self.refused(Run, 'BACKUP', '--stack', 's0', '--stack', 's1')
+        self.assertEqual('Nothing was started', refusal)
+        self.assertIn('Run BACKUP on these 12', self.stderr.getvalue())
+        self.assertEqual([], self.world.given)
+        code, _ = self.run_it('--stack', 's0', '--stack', 's1', '--yes')
+        self.assertEqual(0, code)
+
+    def test_it_is_paused_resumed_and_cancelled(self):
+        _, shown = self.run_it(
+            '--stack', 's0', '--stack', 's1', '--max-concurrent', '1'
+        )
+        operation = shown['id']
+        _, shown = self.json(commands.PauseOperation, operation)
+        self.assertEqual('paused', shown['state'])
+        _, shown = self.json(commands.ResumeOperation, operation)
+        self.assertEqual('running', shown['state'])
+        self.assertIn(
+            'nobody has paused it',
+            self.refused(commands.ResumeOperation, operation),
+        )
+        _, shown = self.json(commands.CancelOperation, operation)
+        self.assertEqual('cancelled', shown['state'])
+        self.assertEqual([], self.world.given)
+        self.assertIn(
+            'has ended', self.refused(commands.PauseOperation, operation)
+        )
+
+    def test_operations_are_listed_and_deleted(self):
+        _, shown = self.run_it('--stack', 's0', '--wait')
+        _, listed = self.json(commands.ListOperations, '--stack', 's0')
+        self.assertEqual([shown['id']], [one['id'] for one in listed])
+        _, listed = self.json(commands.ListOperations, '--stack', 's1')
+        self.assertEqual([], listed)
+        self.json(commands.DeleteOperation, shown['id'])
+        container = self.world.cluster.container(simulation.CONTAINER)
+        self.assertEqual([], sorted(container.objects))
+        self.assertIn(
+            'no operation', self.refused(commands.ShowOperation, shown['id'])
+        )
+
+    def test_outputs_are_shown_and_written(self):
+        _, shown = self.run_it('--stack', 's0', '--wait')
+        folder = self.useFixture(fixtures.TempDir()).path
+        _, found = self.json(
+            commands.ShowOperationOutput, shown['id'], '--output-dir', folder
+        )
+        self.assertEqual(
+            ['n0', 'n2'], [one['outputs']['deploy_stdout'] for one in found]
+        )
+        with open(f'{folder}/s0/db2/deploy_stdout') as file:
+            self.assertEqual('n2', file.read())
+
+    def test_the_page_holds_no_secret_and_no_script_of_a_server(self):
+        folder = self.useFixture(fixtures.TempDir()).path
+        self.world.stdout = '<script>alert(1)</script>'
+        self.run_it(
+            '--stack',
+            's0',
+            '--wait',
+            '--input',
+            'password=sesame',
+            '--output',
+            f'{folder}/run.html',
+        )
+        with open(f'{folder}/run.html') as file:
+            page = file.read()
+        self.assertNotIn('sesame', page)
+        self.assertNotIn('<script>alert', page)
+        self.assertIn('&lt;script&gt;alert(1)', page)
+        self.assertNotIn('http-equiv="refresh"', page)
+        self.assertIn('<svg', page)
+
+    def test_it_is_told_how_to_come_back_after_an_interruption(self):
+        def sleep(seconds):
+            raise KeyboardInterrupt
+
+        self.patch(operation_following.time, 'sleep', sleep)
+        code, shown = self.run_it('--stack', 's0', '--wait')
+        self.assertEqual(common.INTERRUPTED, code)
+        self.assertIn(f'operation wait {shown["id"]}', self.stderr.getvalue())
+
+    def test_a_table_is_for_people(self):
+        self.use(simulation.World(4, fail=[0]))
+        _, shown = self.run_command(Run, 'BACKUP', '--stack', 's0', '--wait')
+        self.assertIn('server0: failed: the exit status', shown)
+        self.assertNotIn('server-0', shown)
