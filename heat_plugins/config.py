@@ -144,6 +144,21 @@ OPTS = [
         help='Seconds for which the object store may fail without a break '
         'before the deployments that wait for it fail too.',
     ),
+    cfg.StrOpt(
+        'group_members',
+        default='nested',
+        choices=[
+            (
+                'single',
+                'A group is one resource, which delivers to all servers, '
+                'where its signal transport is TEMP_URL_POLL or NO_SIGNAL, '
+                'or AUTO chooses TEMP_URL_POLL',
+            ),
+            ('nested', 'Each member is a resource of a nested stack'),
+        ],
+        help='What the members of new deployment groups are whose templates '
+        'do not say. Existing groups stay as they are.',
+    ),
     cfg.IntOpt(
         'runs_kept',
         default=20,

@@ -140,6 +140,37 @@ def _is_in_swift(cnxt: heat_types.Context, server_id: str) -> bool:
 _service = Service()
 
 
+def tell(
+    context: heat_types.Context, server_id: str, reading_project: str | None
+) -> None:
+    """Write to a server's metadata the configs of its deployments."""
+    _service._push_metadata_software_deployments(
+        context, server_id, reading_project
+    )
+
+
+def check_room(context: heat_types.Context, number: int) -> None:
+    """Hold that a project may have so many more configs and deployments.
+
+    :raises exception.RequestLimitExceeded: it may not.
+    """
+    if context.is_admin:
+        return
+    for option, count in (
+        (
+            'max_software_configs_per_tenant',
+            _service.count_software_config,
+        ),
+        (
+            'max_software_deployments_per_tenant',
+            _service.count_software_deployment,
+        ),
+    ):
+        limit = cfg.CONF[option]
+        if 0 <= limit < count(context) + number:
+            raise _full(option, limit)
+
+
 class Client:
     """Heat's RPC client, of which this process answers a part by itself.
 

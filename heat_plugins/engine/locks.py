@@ -99,8 +99,7 @@ def held(context: heat_context.RequestContext) -> list[Held]:
     is_on_server = sqlalchemy.and_(
         stack.status == 'FAILED',
         sqlalchemy.exists().where(
-            deployment.id == row.physical_resource_id,
-            deployment.status == 'IN_PROGRESS',
+            rows.is_of_resource(), deployment.status == 'IN_PROGRESS'
         ),
     )
     taken = sqlalchemy.and_(

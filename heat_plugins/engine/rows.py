@@ -10,7 +10,7 @@ for, so that two engines cannot both finish a signal.
 from collections import abc
 import contextlib
 import dataclasses
-from typing import Any
+from typing import Any, TypeVar
 
 from heat.common import exception
 from heat.db import api as db_api
@@ -24,6 +24,7 @@ from sqlalchemy import orm
 from heat_plugins import errors
 from heat_plugins.engine import heat_types
 from heat_plugins.signals import body
+from heat_plugins.signals import group_ids
 from heat_plugins.signals import watcher
 
 IN_PROGRESS = 'IN_PROGRESS'
@@ -33,6 +34,8 @@ BEGUN = 'The server is at it'
 
 #: The key in a resource's data that says which container its URLs lead to.
 CONTAINER_KEY = 'heat_plugins_signal_container'
+
+_Key = TypeVar('_Key')
 
 # Databases limit how many values one statement may name.
 _BATCH = 500
@@ -142,14 +145,18 @@ def _select(
     ids: abc.Collection[str],
 ) -> abc.Iterator[Any]:
     """Yield the rows with the ids; the first column is the one of those."""
-    wanted = sorted(ids)
     key = columns[0]
     with db_api.context_manager.reader.using(context) as session:
-        for start in range(0, len(wanted), _BATCH):
-            query = sqlalchemy.select(*columns).where(
-                key.in_(wanted[start : start + _BATCH])
-            )
+        for some in batches(ids):
+            query = sqlalchemy.select(*columns).where(key.in_(some))
             yield from session.execute(query)
+
+
+def batches(ids: abc.Collection[str]) -> abc.Iterator[list[str]]:
+    """Yield as many ids at a time as one statement may name."""
+    wanted = sorted(ids)
+    for start in range(0, len(wanted), _BATCH):
+        yield wanted[start : start + _BATCH]
 
 
 def settle(
@@ -234,6 +241,16 @@ def change(
     _write(context, statement)
 
 
+def change_each(
+    context: heat_types.Context, statements: abc.Mapping[_Key, Any]
+) -> set[_Key]:
+    """Run statements as one transaction; return which have met one row."""
+    met = _write(context, *statements.values())
+    return {
+        key for key, count in zip(statements, met, strict=True) if count == 1
+    }
+
+
 @oslo_db_api.wrap_db_retry(  # type: ignore[untyped-decorator]
     max_retries=3,
     retry_interval=0.5,
@@ -285,16 +302,25 @@ def has_deployments(context: heat_types.Context, root_stack_id: str) -> bool:
     """Say whether a root stack has deployments that servers were given."""
     query = (
         sqlalchemy.select(models.SoftwareDeployment.id)
-        .join(
-            models.Resource,
-            models.Resource.physical_resource_id
-            == models.SoftwareDeployment.id,
-        )
+        .join(models.Resource, is_of_resource())
         .where(models.Resource.root_stack_id == root_stack_id)
         .limit(1)
     )
     with db_api.context_manager.reader.using(context) as session:
         return session.execute(query).first() is not None
+
+
+def is_of_resource() -> sqlalchemy.ColumnElement[bool]:
+    """Return the condition that a deployment is a resource's.
+
+    The resource's own, or that of a member if it is a group.
+    """
+    number = models.SoftwareDeployment.id
+    physical_id = models.Resource.physical_resource_id
+    kept = sqlalchemy.func.substr(number, 1, group_ids.KEPT)
+    return sqlalchemy.or_(
+        physical_id == number, physical_id == kept + group_ids.TAIL
+    )
 
 
 def data_of_later(

@@ -7,7 +7,7 @@ stack of a project deploy to every server of it. What the key
 server, and nowhere else; the page on threats tells what is left.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 import contextlib
 import dataclasses
 from typing import Any, Final
@@ -46,6 +46,9 @@ class Resource:
     :ivar root_stack_id: of the stack that has the resource.
     :ivar metadata: of the resource.
     :ivar has_queue: whether its server is told of configs through Zaqar.
+    :ivar is_itself: whether the id is the resource's own, which nobody but
+        Heat knows: that of an OS::Heat::DeployedServer.
+    :ivar is_going: whether Heat deletes the server.
     """
 
     name: str
@@ -54,6 +57,8 @@ class Resource:
     root_stack_id: str
     metadata: Mapping[str, Any]
     has_queue: bool
+    is_itself: bool = False
+    is_going: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -91,7 +96,7 @@ class Servers:
         return deliveries.Server(
             id=found.id,
             has_queue=found.has_queue,
-            refusal=_refusal(found, self._root_stack_id),
+            refusal=refusal(found, self._root_stack_id),
             find_name=lambda: path(context, found, self._root_stack_id),
         )
 
@@ -149,6 +154,13 @@ def find(context: heat_types.Context, server_id: str) -> Server:
     Heat's table has no index for physical ids, so each call reads it whole:
     ask once, and keep the answer.
     """
+    return find_all(context, [server_id])[server_id]
+
+
+def find_all(
+    context: heat_types.Context, server_ids: Collection[str]
+) -> dict[str, Server]:
+    """Look for servers, by id; one that no stack has is without resources."""
     resource, stack, data = models.Resource, models.Stack, models.ResourceData
     has_queue = (
         sqlalchemy.select(data.id)
@@ -157,6 +169,9 @@ def find(context: heat_types.Context, server_id: str) -> Server:
     )
     query = (
         sqlalchemy.select(
+            resource.physical_resource_id,
+            resource.uuid,
+            resource.action,
             resource.name,
             resource.stack_id,
             stack.name.label('stack_name'),
@@ -165,26 +180,31 @@ def find(context: heat_types.Context, server_id: str) -> Server:
             has_queue.label('has_queue'),
         )
         .join(stack, stack.id == resource.stack_id)
-        .where(
-            resource.physical_resource_id == server_id,
-            stack.tenant == context.project_id,
-        )
+        .where(stack.tenant == context.project_id)
     )
+    found: dict[str, list[Resource]] = {each: [] for each in server_ids}
     with db_api.context_manager.reader.using(context) as session:
-        rows = session.execute(query).all()
-    return Server(
-        id=server_id,
-        resources=tuple(
-            Resource(
-                name=row.name,
-                stack_id=row.stack_id,
-                stack_name=row.stack_name,
-                root_stack_id=row.root_stack_id,
-                metadata=row.rsrc_metadata or {},
-                has_queue=row.has_queue,
-            )
-            for row in rows
-        ),
+        for some in rows.batches(found.keys()):
+            for row in session.execute(
+                query.where(resource.physical_resource_id.in_(some))
+            ):
+                found[row.physical_resource_id].append(_resource(row))
+    return {
+        server_id: Server(id=server_id, resources=tuple(resources))
+        for server_id, resources in found.items()
+    }
+
+
+def _resource(row: Any) -> Resource:
+    return Resource(
+        name=row.name,
+        stack_id=row.stack_id,
+        stack_name=row.stack_name,
+        root_stack_id=row.root_stack_id,
+        metadata=row.rsrc_metadata or {},
+        has_queue=row.has_queue,
+        is_itself=row.uuid == row.physical_resource_id,
+        is_going=row.action == 'DELETE',
     )
 
 
@@ -223,7 +243,7 @@ def _above(context: heat_types.Context, stack_id: str) -> list[str]:
     return names
 
 
-def _refusal(server: Server, root_stack_id: str) -> str | None:
+def refusal(server: Server, root_stack_id: str) -> str | None:
     """Say why a server takes no deployment; None if it does.
 
     Where several resources stand for the server, each of them has a say.

@@ -27,6 +27,7 @@ from heat_plugins.deployments import failures
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
+from heat_plugins.objectstore import keys
 from heat_plugins.signals import beginning
 from heat_plugins.signals import signal_names
 from heat_plugins.signals import transport_names
@@ -58,6 +59,36 @@ def choose(
         )
 
     return choosing.choose(wanted, prepare, deployment.label)
+
+
+def for_members(
+    group: heat_types.Deployment,
+) -> abc.Callable[[str, str], deliveries.Signalling]:
+    """Prepare the transport of one action of all members of a group.
+
+    :param group: one without nested stack, with an id in the database.
+    :returns: how a member is signalled, by the ids of its deployment and of
+        the config derived for it; that asks nobody for anything.
+    :raises failures.NoAnswer: neither TEMP_URL_POLL nor NO_SIGNAL can be used.
+    :raises errors.Unavailable: the same, but that may pass.
+    """
+    name = transport_names.canonical(group.properties[group.SIGNAL_TRANSPORT])
+    if name == transport_names.NO_SIGNAL:
+        return lambda deployment_id, config_id: deliveries.NOTHING
+    transport = _TempURLPoll(group, name == transport_names.AUTO)
+    try:
+        signer = transport.signer()
+    except failures.Unusable as exc:
+        if isinstance(exc.__cause__, errors.Unavailable):
+            raise errors.Unavailable(str(exc)) from exc
+        raise failures.NoAnswer(
+            _('The signal transport cannot be used. %(name)s: %(why)s')
+            % {'name': transport.name, 'why': exc}
+        ) from exc
+    timeout = transport.time_limit()
+    return lambda deployment_id, config_id: dataclasses.replace(
+        transport.sign(signer, deployment_id, config_id), timeout=timeout
+    )
 
 
 def check(deployment: heat_types.Deployment) -> None:
@@ -215,6 +246,13 @@ class _TempURLPoll(_Transport):
     service = ('object-store', 'swift')
 
     def prepare(self, config_id: str) -> deliveries.Signalling:
+        return self.sign(self.signer(), self.deployment.resource_id, config_id)
+
+    def signer(self) -> keys.Signer:
+        """Return what signs URLs of the stack's container.
+
+        :raises Unusable: there is none to be had.
+        """
         hub = hub_for(self.deployment)
         refusal = hub.refusal if self.is_one_of_many else None
         if refusal is not None:
@@ -226,14 +264,19 @@ class _TempURLPoll(_Transport):
             # Before the container is made, so that it is never nobody's.
             self.deployment.data_set(rows.CONTAINER_KEY, hub.container)
         try:
-            signer = hub.call(
+            return hub.call(
                 self.deployment.stack, lambda: hub.signer(certain=is_new)
             )
         except errors.ServiceError as exc:
             if is_new:
                 self._give_up(hub, exc)
             raise failures.Unusable(str(exc)) from exc
-        name = signal_names.signal(self.deployment.resource_id, config_id)
+
+    def sign(
+        self, signer: keys.Signer, deployment_id: str, config_id: str
+    ) -> deliveries.Signalling:
+        """Return the URLs for one action of a deployment; ask nobody."""
+        name = signal_names.signal(deployment_id, config_id)
         report_name = beginning.object_name(name)
         expires = int(time.time()) + self._lifetime()
         return deliveries.Signalling(

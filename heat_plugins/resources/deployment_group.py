@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What our deployment groups do that Heat's do not."""
 
+from typing import Any
+
 from heat.common import exception
 from heat.common.i18n import _
 from heat.engine import rsrc_defn
@@ -62,14 +64,18 @@ class GroupMixin:
             for each in (self.BATCH_CREATE, self.ROLLING_UPDATE)
         )
 
-    def get_resource_def(self, include_all=False):
+    def get_resource_def(self, include_all: bool = False) -> Any:
         """Return the properties of a member; those that are set.
 
         Heat hands on all of them, and in a template a number that is null
         is 0: no time at all, in the case of ``timeout``.
         """
         found = super().get_resource_def(include_all)
-        return {k: v for k, v in found.items() if v is not None}
+        return {
+            k: v
+            for k, v in found.items()
+            if v is not None and k not in deployment_schema.OF_GROUP
+        }
 
     def handle_signal(self, details):
         """Start a run on each member; each says what became of its own."""
@@ -89,8 +95,7 @@ class GroupMixin:
             )
         except errors.Refused as exc:
             raise signal_events.not_triggered(self, exc) from exc
-        nested = self.nested()
-        members = [] if nested is None else self._members(nested)
+        members = self.deployments()
         for member in members:
             member.signaller = signaller
         failed = [one.name for one in members if not _triggered(one, details)]
@@ -108,6 +113,11 @@ class GroupMixin:
                 % {'begun': begun, 'failed': ', '.join(sorted(failed))}
             ),
         )
+
+    def deployments(self):
+        """Return its members, on which a signal starts runs."""
+        nested = self.nested()
+        return [] if nested is None else self._members(nested)
 
     def _members(self, nested):
         skipped = self._name_skiplist()

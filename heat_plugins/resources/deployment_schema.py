@@ -28,6 +28,12 @@ RUNS_ATTR = 'runs'
 #: A property that asks for it, and an attribute.
 TRIGGER_URL = 'trigger_url'
 TRIGGER_BY_SERVERS = signallers.BY_SERVERS
+#: A property that says how a group has its members, and an attribute.
+MEMBERS = 'members'
+SINGLE, NESTED = 'single', 'nested'
+MAX_FAILURES = 'max_failures'
+#: What a group has, and its members have not.
+OF_GROUP = (MEMBERS, MAX_FAILURES)
 #: The properties with which a template lets others than users of the project
 #: start actions.
 CONSENTS = (TRIGGER_URL, TRIGGER_BY_SERVERS)
@@ -114,6 +120,46 @@ def properties_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
     return schema
 
 
+def group_properties_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties of one of Heat's groups with ours.
+
+    :param heats: the `properties_schema` of the class.
+    """
+    schema = properties_schema(heats)
+    schema[MEMBERS] = properties.Schema(
+        properties.Schema.STRING,
+        _(
+            'What the members are. single: this one resource delivers to all '
+            'servers, where the signal transport is TEMP_URL_POLL or '
+            'NO_SIGNAL, or AUTO chooses the former. nested: each member is a '
+            'resource of a nested stack. By default, what the operator has '
+            'set as group_members. A change replaces the group.'
+        ),
+        constraints=[constraints.AllowedValues([SINGLE, NESTED])],
+    )
+    schema[MAX_FAILURES] = properties.Schema(
+        properties.Schema.STRING,
+        _(
+            'How many members may fail before the group does: a number, or '
+            'a percentage such as 10%. Not for groups with a nested stack.'
+        ),
+        default='0',
+        constraints=[constraints.AllowedPattern('[0-9]{1,6}%?')],
+        update_allowed=True,
+    )
+    return schema
+
+
+def allowed_failures(text: str, number: int) -> int:
+    """Return how many of some members may fail.
+
+    :param text: the property `MAX_FAILURES`.
+    """
+    if text.endswith('%'):
+        return number * int(text[:-1]) // 100
+    return int(text)
+
+
 def attributes_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes of one of Heat's deployment classes with ours.
 
@@ -153,6 +199,15 @@ def group_attributes_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
     ours = attributes_schema({})
     return {
         **heats,
+        MEMBERS: attributes.Schema(
+            _(
+                'A map, by member: its server, the id of its deployment, its '
+                'last action with its status, the reason of that, and when '
+                'it was delivered and ended.'
+            ),
+            cache_mode=attributes.Schema.CACHE_NONE,
+            type=attributes.Schema.MAP,
+        ),
         **{
             name: attributes.Schema(
                 _('A map, by member: %s') % schema.description,

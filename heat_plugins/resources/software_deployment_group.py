@@ -3,12 +3,12 @@
 
 from heat.engine.resources.openstack.heat import software_deployment as base
 
-from heat_plugins.resources import deployment_group
 from heat_plugins.resources import deployment_schema
+from heat_plugins.resources import group_as_one
 
 
 class SoftwareDeploymentGroup(
-    deployment_group.GroupMixin, base.SoftwareDeploymentGroup
+    group_as_one.OneMixin, base.SoftwareDeploymentGroup
 ):
     """Runs a software config on a group of servers.
 
@@ -16,7 +16,7 @@ class SoftwareDeploymentGroup(
     group.
     """
 
-    properties_schema = deployment_schema.properties_schema(
+    properties_schema = deployment_schema.group_properties_schema(
         base.SoftwareDeploymentGroup.properties_schema
     )
 
@@ -25,9 +25,7 @@ class SoftwareDeploymentGroup(
     )
 
 
-class SoftwareDeployments(
-    deployment_group.GroupMixin, base.SoftwareDeployments
-):
+class SoftwareDeployments(group_as_one.OneMixin, base.SoftwareDeployments):
     """The former name of OS::Heat::SoftwareDeploymentGroup."""
 
     properties_schema = SoftwareDeploymentGroup.properties_schema

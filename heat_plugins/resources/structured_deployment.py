@@ -4,8 +4,8 @@
 from heat.engine.resources.openstack.heat import structured_config as base
 
 from heat_plugins.resources import deployment
-from heat_plugins.resources import deployment_group
 from heat_plugins.resources import deployment_schema
+from heat_plugins.resources import group_as_one
 
 
 class StructuredDeployment(
@@ -27,7 +27,7 @@ class StructuredDeployment(
 
 
 class StructuredDeploymentGroup(
-    deployment_group.GroupMixin, base.StructuredDeploymentGroup
+    group_as_one.OneMixin, base.StructuredDeploymentGroup
 ):
     """Runs a structured config on a group of servers.
 
@@ -35,7 +35,7 @@ class StructuredDeploymentGroup(
     the group.
     """
 
-    properties_schema = deployment_schema.properties_schema(
+    properties_schema = deployment_schema.group_properties_schema(
         base.StructuredDeploymentGroup.properties_schema
     )
 
@@ -44,9 +44,7 @@ class StructuredDeploymentGroup(
     )
 
 
-class StructuredDeployments(
-    deployment_group.GroupMixin, base.StructuredDeployments
-):
+class StructuredDeployments(group_as_one.OneMixin, base.StructuredDeployments):
     """The former name of OS::Heat::StructuredDeploymentGroup."""
 
     properties_schema = StructuredDeploymentGroup.properties_schema

@@ -5,6 +5,8 @@ One container for each root stack; in it one object for each deployment and
 derived config, so that the signal of one action cannot pass for another's.
 """
 
+from heat_plugins.signals import group_ids
+
 SIGNALS = 'signals/'
 
 
@@ -18,8 +20,8 @@ def container(root_stack_id: str) -> str:
 
 
 def folder(deployment_id: str) -> str:
-    """Return the prefix of all signals of a deployment."""
-    return f'{SIGNALS}{deployment_id}/'
+    """Return the prefix of all signals of a deployment, or of a group."""
+    return f'{SIGNALS}{group_ids.owner(deployment_id)}'
 
 
 def signal(deployment_id: str, config_id: str) -> str:

@@ -26,6 +26,8 @@ class Kind(enum.Enum):
 
     #: A server has reported that it runs what it was given.
     STARTED = 'Started'
+    #: How far the members of a group are.
+    PROGRESS = 'Progress'
     #: A signal to a deployment came to nothing.
     NOT_TRIGGERED = 'Not triggered'
     #: A result came from who must not send it.

@@ -90,18 +90,40 @@ class Ledger:
 
         :param limit: the most.
         """
+        found = self.latest_of(root_stack_id, [deployment_id], limit)
+        return found[deployment_id]
+
+    def latest_of(
+        self,
+        root_stack_id: str,
+        deployment_ids: abc.Collection[str],
+        limit: int,
+    ) -> dict[str, list[runs.Run]]:
+        """Return runs of deployments as they stand, the newest first.
+
+        :param limit: the most of each.
+        """
         found = self._records(root_stack_id)
-        every = found.keys()
-        listed = [key for key in every if key.deployment_id == deployment_id]
-        if not listed:
-            return []
+        listed: dict[str, list[record_names.Key]] = {
+            each: [] for each in deployment_ids
+        }
+        for key in found.keys():  # noqa: SIM118, no mapping
+            if key.deployment_id in listed:
+                listed[key.deployment_id].append(key)
+        if not any(listed.values()):
+            return {each: [] for each in listed}
         opened, arrivals = news(found)
         settler = self._settler(found)
-        looked_at = (
-            look(found, key, settler, arrivals, opened)
-            for key in listed[: -limit - 1 : -1]
-        )
-        return [run for run in looked_at if run is not None]
+        latest = {}
+        for deployment_id, its in listed.items():
+            looked_at = (
+                look(found, key, settler, arrivals, opened)
+                for key in its[: -limit - 1 : -1]
+            )
+            latest[deployment_id] = [
+                run for run in looked_at if run is not None
+            ]
+        return latest
 
     def outputs(self, run: runs.Run) -> abc.Mapping[str, Any]:
         """Return the outputs of a run, long ones whole."""

@@ -23,6 +23,7 @@ import secrets
 from urllib import parse
 
 from heat_plugins.signals import beginning
+from heat_plugins.signals import group_ids
 from heat_plugins.signals import live
 from heat_plugins.signals import signal_names
 
@@ -73,7 +74,8 @@ def started_at(run_id: str) -> int:
 
 
 def open_folder(deployment_id: str) -> str:
-    return f'{OPEN}{deployment_id}/'
+    """Return the prefix of the open runs of a deployment, or of a group."""
+    return f'{OPEN}{group_ids.owner(deployment_id)}'
 
 
 def open_prefix(deployment_id: str, action: str) -> str:

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an action on the members of a group deals with, and how it tells."""
+
+from collections import abc
+import dataclasses
+from typing import Protocol
+
+from heat_plugins import errors
+from heat_plugins.deployments import deliveries
+from heat_plugins.deployments import members
+from heat_plugins.objectstore import keys
+from heat_plugins.signals import body
+from heat_plugins.signals import watcher
+
+# So many of those that failed are named.
+_NAMED = 5
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """Why a member can be given nothing.
+
+    :ivar fails: whether that is a failure; a DELETE goes on without it.
+    """
+
+    task: members.Task
+    reason: str
+    fails: bool = True
+
+
+class Fleet(Protocol):
+    """The servers and rows of a group, and the signals of its stack.
+
+    Each may raise `errors.ServiceError`; `errors.Unavailable` if the database
+    does not answer, and what was to be written may be written all the same.
+    """
+
+    def derive(
+        self, tasks: abc.Sequence[members.Task]
+    ) -> abc.Sequence[deliveries.Delivery | Refusal]:
+        """Return what servers are given, with signed URLs; make nothing."""
+
+    def write(self, made: abc.Sequence[deliveries.Delivery]) -> None:
+        """Write configs and rows, all or none; delete unused configs."""
+
+    def tell(self, server_ids: abc.Collection[str]) -> None:
+        """Write to servers' metadata what the rows say."""
+
+    def read(
+        self, ids: abc.Collection[str]
+    ) -> abc.Mapping[str, deliveries.Row]:
+        """Read rows; those that are gone are left out."""
+
+    def fetch(
+        self, names: abc.Sequence[str]
+    ) -> abc.Sequence[bytes | errors.ServiceError]:
+        """Fetch signals, some at a time."""
+
+    def discard(self, names: abc.Sequence[str]) -> None:
+        """Delete signals that were taken, before long."""
+
+    def leave(self, tickets: abc.Iterable[watcher.Ticket]) -> None:
+        """Stop polling for signals."""
+
+    def settle(
+        self, outcomes: abc.Mapping[watcher.Ticket, body.Outcome]
+    ) -> abc.Collection[watcher.Ticket]:
+        """End what still waits for just that; return whose outcome counts."""
+
+    def begin(self, tickets: abc.Collection[watcher.Ticket]) -> None:
+        """Write that servers have started."""
+
+    def detach(self, reasons: abc.Mapping[str, str | None]) -> None:
+        """Take rows from their servers; fail those that come with a reason.
+
+        The servers must be told after that.
+        """
+
+    def key_holds(self, signer: keys.Signer) -> bool:
+        """Say whether URLs of a signer still work."""
+
+    def key_changed(self, action: str, number: int) -> bool:
+        """Tell people that URLs of so many servers no longer work.
+
+        :returns: whether the servers may run the action a second time.
+        """
+
+    def erase(self, ids: abc.Collection[str]) -> None:
+        """Delete rows that no server has, and the configs of none."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Pace:
+    """How fast an action goes from member to member.
+
+    :ivar batch: members at a time; None: all.
+    :ivar pause: seconds between two batches.
+    :ivar allowed: how many members may fail.
+    :ivar timeout: seconds for a member to answer; None: as the stack has.
+    :ivar delivery_timeout: seconds for it to report the start; None: it
+        need not.
+    :ivar budget: seconds for which the object store or the database may fail.
+    """
+
+    batch: int | None = None
+    pause: float = 0.0
+    allowed: int = 0
+    timeout: float | None = None
+    delivery_timeout: float | None = None
+    budget: float = 300.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far an action is, in members."""
+
+    action: str
+    all: int
+    complete: int
+    failed: int
+    waiting: int
+    started: int
+
+    def __str__(self) -> str:
+        parts = [f'{self.complete} of {self.all} members complete']
+        for number, what in (
+            (self.failed, 'failed'),
+            (self.waiting, 'waiting for their servers'),
+            (self.started, 'of these started'),
+        ):
+            if number:
+                parts.append(f'{number} {what}')
+        return f'{self.action}: {", ".join(parts)}'
+
+
+def failure(
+    failures: abc.Mapping[str, str], members_: int, waiting: int = 0
+) -> str:
+    """Say which members failed, and why the first did.
+
+    :param failures: reasons by key.
+    :param members_: how many there are.
+    :param waiting: how many have not answered.
+    """
+    if not failures:
+        return f'{waiting} of {members_} members have not answered'
+    first, reason = next(iter(failures.items()))
+    text = f'{len(failures)} of {members_} members failed. {first}: {reason}'
+    others = [key for key in failures if key != first]
+    if others:
+        more = len(others) - _NAMED
+        text += f'. Also: {", ".join(others[:_NAMED])}'
+        if more > 0:
+            text += f' and {more} more'
+    if waiting:
+        text += (
+            f'. {waiting} have not answered; the next update waits for them'
+        )
+    return text

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The members of a group that is one resource, and what each must run.
+
+A member has no record but its deployment's row. Its id begins with that of
+its group and ends in a hash of its key and its server, so that one query
+finds all rows of a group, and another server is another member. The ids of
+the configs derived for members begin like that too: one that no row names
+is a leftover.
+"""
+
+from collections import abc
+import dataclasses
+import hashlib
+import json
+import secrets
+
+from heat_plugins.deployments import deliveries
+from heat_plugins.runs import orchestration
+from heat_plugins.signals import beginning
+from heat_plugins.signals import group_ids
+
+CREATE, UPDATE, DELETE = 'CREATE', 'UPDATE', 'DELETE'
+SUSPEND, RESUME = 'SUSPEND', 'RESUME'
+
+# The inputs that tell whose derived config it is.
+_KEY_INPUT, _SERVER_INPUT = 'deploy_resource_name', 'deploy_server_id'
+
+# What differs from one delivery of the same to the next.
+_OF_ONE_DELIVERY = beginning.INPUTS | {
+    'deploy_signal_id',
+    'deploy_signal_verb',
+    'deploy_signal_transport',
+}
+
+
+def new_config_id(group_id: str) -> str:
+    """Return an id for a config of a member."""
+    return group_ids.below(group_id, secrets.token_hex(8))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Member:
+    """A member of a group.
+
+    :ivar key: its name, by which the property ``servers`` has the server.
+    """
+
+    group_id: str
+    key: str
+    server_id: str
+
+    @property
+    def id(self) -> str:
+        """The id of its deployment."""
+        text = json.dumps([self.key, self.server_id])
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        return group_ids.below(self.group_id, digest)
+
+    @classmethod
+    def of(cls, group_id: str, row: deliveries.Row) -> 'Member':
+        """Return the member that a row is of."""
+        inputs = row.inputs
+        return cls(
+            group_id=group_id,
+            key=str(inputs.get(_KEY_INPUT)),
+            server_id=str(inputs.get(_SERVER_INPUT)),
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Task:
+    """What a member must do.
+
+    :ivar before: its row; None if it has none.
+    :ivar delivers: whether its server must be given a config. Otherwise it
+        has it, and only the result is missing.
+    """
+
+    member: Member
+    action: str
+    before: deliveries.Row | None
+    delivers: bool = True
+
+
+#: Returns what a member would be given for an action.
+Draft = abc.Callable[[Member, str], orchestration.Draft]
+
+#: Says whether a member runs anything for an action.
+Runs = abc.Callable[[str], bool]
+
+
+def wanted(group_id: str, servers: abc.Mapping[str, str]) -> dict[str, Member]:
+    """Return the members that a template asks for, by id."""
+    found = [
+        Member(group_id=group_id, key=key, server_id=server_id)
+        for key, server_id in servers.items()
+    ]
+    return {member.id: member for member in found}
+
+
+def to_update(
+    members: abc.Mapping[str, Member],
+    rows: abc.Mapping[str, deliveries.Row],
+    runs: Runs,
+    draft: Draft,
+    known: abc.Container[str] = (),
+) -> list[Task]:
+    """Return what the wanted members must do to be up to date.
+
+    That serves CREATE too, where there are no rows, or those that a dead
+    engine has left.
+
+    :param known: the ids of those that were members before, and have no row
+        because their config does not run CREATE.
+    """
+    tasks = []
+    for member in members.values():
+        row = rows.get(member.id)
+        task: Task | None
+        if row is None:
+            action = UPDATE if member.id in known else CREATE
+            task = Task(member=member, action=action, before=None)
+        else:
+            task = _to_update(member, row, draft)
+        if task is not None and (not task.delivers or runs(task.action)):
+            tasks.append(task)
+    return tasks
+
+
+def _to_update(
+    member: Member, row: deliveries.Row, draft: Draft
+) -> Task | None:
+    """Return what a member that was given something must do, if anything."""
+    anew = row.action in (CREATE, DELETE)
+    if row.status == deliveries.FAILED:
+        return Task(
+            member=member, action=CREATE if anew else UPDATE, before=row
+        )
+    is_same = _is_given(row, draft(member, row.action))
+    if row.in_progress and is_same and row.action in (CREATE, UPDATE):
+        return Task(
+            member=member, action=row.action, before=row, delivers=False
+        )
+    if row.in_progress or row.action == DELETE:
+        return Task(
+            member=member, action=CREATE if anew else UPDATE, before=row
+        )
+    if is_same:
+        return None
+    return Task(member=member, action=UPDATE, before=row)
+
+
+def to_act(
+    members: abc.Mapping[str, Member],
+    rows: abc.Mapping[str, deliveries.Row],
+    action: str,
+    *,
+    repeats: bool,
+) -> list[Task]:
+    """Return what members must do for SUSPEND, RESUME or another action.
+
+    :param repeats: whether the action has failed before, and those that have
+        completed it need not repeat it.
+    """
+    tasks = []
+    for member in members.values():
+        row = rows.get(member.id)
+        if row is not None and row.action == action:
+            if row.in_progress:
+                tasks.append(
+                    Task(
+                        member=member,
+                        action=action,
+                        before=row,
+                        delivers=False,
+                    )
+                )
+                continue
+            if repeats and row.status == deliveries.COMPLETE:
+                continue
+        tasks.append(Task(member=member, action=action, before=row))
+    return tasks
+
+
+def to_undo(
+    group_id: str, rows: abc.Mapping[str, deliveries.Row]
+) -> list[Task]:
+    """Return the DELETE of each member that goes and must still run it."""
+    return [
+        Task(
+            member=Member.of(group_id, row),
+            action=DELETE,
+            before=row,
+            delivers=not (row.in_progress and row.action == DELETE),
+        )
+        for row in rows.values()
+        if (row.action, row.status) != (DELETE, deliveries.COMPLETE)
+    ]
+
+
+def replaced_input(
+    row: deliveries.Row, draft: orchestration.Draft
+) -> str | None:
+    """Return the name of a changed input that asks for a replacement.
+
+    None if there is none.
+    """
+    before = row.inputs
+    for each in draft.inputs:
+        name = each['name']
+        if (
+            each.get('replace_on_change')
+            and name in before
+            and before[name] != each.get('value')
+        ):
+            return str(name)
+    return None
+
+
+def _is_given(row: deliveries.Row, draft: orchestration.Draft) -> bool:
+    """Say whether a server was given what it would be given now."""
+    given = row.config
+    return (given.name, given.group, given.config, given.options or {}) == (
+        draft.name,
+        draft.group,
+        draft.config,
+        draft.options or {},
+    ) and (_lasting(given.inputs), list(given.outputs or ())) == (
+        _lasting(draft.inputs),
+        list(draft.outputs or ()),
+    )
+
+
+def _lasting(
+    inputs: abc.Iterable[abc.Mapping[str, object]],
+) -> list[abc.Mapping[str, object]]:
+    return [one for one in inputs if one['name'] not in _OF_ONE_DELIVERY]

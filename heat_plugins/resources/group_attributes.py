@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a group without nested stack shows of its members."""
+
+import contextlib
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from heat.common import exception
+from heat.common import timeutils
+from heat.common.i18n import _
+from heat.engine import attributes
+from heat.objects import software_config as config_objects
+
+from heat_plugins.configs import declared_names
+from heat_plugins.deployments import drafts
+from heat_plugins.engine import member_rows
+from heat_plugins.engine import servers
+from heat_plugins.resources import deployment_schema
+
+# What an attribute of the group is for a member.
+_SHOWN = {
+    'deploy_stdouts': 'deploy_stdout',
+    'deploy_stderrs': 'deploy_stderr',
+    'deploy_status_codes': 'deploy_status_code',
+}
+
+if TYPE_CHECKING:
+    _Base: TypeAlias = Any
+else:
+    _Base = object
+
+
+class Attributes(_Base):
+    """The part of a group that resolves its attributes."""
+
+    def get_attribute(self, key: Any, *path: Any) -> Any:
+        """Return a map of the members' values, by key.
+
+        :raises exception.InvalidTemplateAttribute: there is no such one.
+        """
+        if key == deployment_schema.MEMBERS:
+            return attributes.select_from_attribute(self._states(), path)
+        if not self._is_one():
+            return super().get_attribute(key, *path)
+        return attributes.select_from_attribute(self._values(key), path)
+
+    def _resolve_attribute(self, name: Any) -> Any:
+        # For who asks the API; templates come by `get_attribute`.
+        return self.get_attribute(name)
+
+    def states(self) -> Any:
+        """Return what is known of the members, by key.
+
+        Their keys and servers are those of the rows: outside of an action,
+        Heat does not resolve what the template refers to. None stands for a
+        member that has been given nothing.
+        """
+        stored = member_rows.MemberRows(self.context, self.resource_id)
+        # Of several of a key, one goes and the last one stays.
+        found = {state.member.key: state for state in stored.states()}
+        return {
+            key: found.get(key) for key in self.properties[self.SERVERS] or {}
+        }
+
+    def _values(self, key: Any) -> Any:
+        found = self.states()
+        if key == deployment_schema.TRIGGER_URL:
+            return dict.fromkeys(found)
+        if key == deployment_schema.RUNS_ATTR:
+            return self._runs_of(found)
+        if key == deployment_schema.TRANSPORT_ATTR:
+            return {
+                name: state and state.row.inputs.get(drafts.TRANSPORT)
+                for name, state in found.items()
+            }
+        output = _SHOWN.get(key, key)
+        if output not in declared_names.BUILT_IN_OUTPUTS and not any(
+            state and output in state.row.outputs for state in found.values()
+        ):
+            self._check_declared(output)
+        return {
+            name: state and state.row.outputs.get(output)
+            for name, state in found.items()
+        }
+
+    def _check_declared(self, output: Any) -> Any:
+        config = None
+        with contextlib.suppress(exception.NotFound):
+            config = config_objects.SoftwareConfig.get_by_id(
+                self.context, self.properties[self.CONFIG]
+            )
+        declared = config.config['outputs'] if config else ()
+        if not any(each['name'] == output for each in declared or ()):
+            raise exception.InvalidTemplateAttribute(
+                resource=self.name, key=output
+            )
+
+    def _states(self) -> Any:
+        """Return the state of each member."""
+        if not self._is_one():
+            return self._states_of_nested()
+        return {key: _shown(state) for key, state in self.states().items()}
+
+    def _states_of_nested(self) -> Any:
+        nested = self.nested()
+        members = [] if nested is None else self._members(nested)
+        return {
+            one.name: {
+                'server': one.properties['server'],
+                'deployment': one.resource_id,
+                'action': one.action,
+                'status': one.status,
+                'status_reason': one.status_reason,
+            }
+            for one in members
+        }
+
+    def check_members(self) -> Any:
+        """Hold that the members have rows, and their servers exist.
+
+        :raises exception.Error: it names those that have not.
+        """
+        found = self.states()
+        ids = {state.member.server_id for state in found.values() if state}
+        known = servers.find_all(self.context, ids)
+        runs_create = self.runs(self.source_of_members(), self.CREATE)
+        missing = [
+            key for key, state in found.items() if runs_create and not state
+        ]
+        gone = [
+            key
+            for key, state in found.items()
+            if state and not self.is_reachable(known[state.member.server_id])
+        ]
+        for keys, reason in (
+            (missing, _('These members have no deployment: %s')),
+            (gone, _('The servers of these members do not exist: %s')),
+        ):
+            if keys:
+                raise exception.Error(reason % ', '.join(keys))
+
+
+def _shown(state: Any) -> Any:
+    if state is None:
+        return dict.fromkeys(
+            (
+                'server',
+                'deployment',
+                'action',
+                'status',
+                'status_reason',
+                'delivered_at',
+                'ended_at',
+            )
+        )
+    row = state.row
+    return {
+        'server': state.member.server_id,
+        'deployment': row.id,
+        'action': row.action,
+        'status': row.status,
+        'status_reason': row.reason,
+        'delivered_at': timeutils.isotime(state.delivered_at),
+        'ended_at': (
+            None if row.in_progress else timeutils.isotime(state.changed_at)
+        ),
+    }

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The servers and rows of a group's members, for `deployments`."""
+
+from collections import abc
+from concurrent import futures
+import functools
+from typing import Any
+
+from heat.common.i18n import _
+from oslo_config import cfg
+
+from heat_plugins import config
+from heat_plugins import errors
+from heat_plugins import foreign
+from heat_plugins.configs import hooks
+from heat_plugins.deployments import deliveries
+from heat_plugins.deployments import drafts
+from heat_plugins.deployments import failures
+from heat_plugins.deployments import fleets
+from heat_plugins.deployments import members
+from heat_plugins.engine import hidden_parameters
+from heat_plugins.engine import in_process
+from heat_plugins.engine import member_rows
+from heat_plugins.engine import server_metadata
+from heat_plugins.engine import servers
+from heat_plugins.engine import transports
+from heat_plugins.objectstore import keys
+from heat_plugins.resources import group_members
+from heat_plugins.runs import orchestration
+from heat_plugins.signals import body
+from heat_plugins.signals import transport_names
+from heat_plugins.signals import watcher
+
+LOG = foreign.logger(__name__)
+
+config.register_opts(cfg.CONF)
+
+# Requests at a time.
+_WORKERS = 8
+
+
+class Fleet:
+    """What a group without nested stack deploys to; see `fleets.Fleet`."""
+
+    def __init__(self, group: Any) -> None:
+        self._group = group
+        self._context = group.context
+        self._rows = member_rows.MemberRows(group.context, group.resource_id)
+        self.hub = transports.hub_for(group)
+
+    # What members are given
+
+    @functools.cached_property
+    def _properties(self) -> dict[str, Any]:
+        return {
+            name: value
+            for name, value in self._group.get_resource_def().items()
+            if name != self._group.SERVERS
+        }
+
+    @functools.cached_property
+    def source(self) -> deliveries.Source:
+        """The config that the template names."""
+        found: deliveries.Source = self._group.source_of_members()
+        return found
+
+    @functools.cached_property
+    def _secrets(self) -> abc.Collection[str]:
+        return hidden_parameters.values(self._group.stack)
+
+    def draft(
+        self,
+        member: members.Member,
+        action: str,
+        signalling: deliveries.Signalling = deliveries.NOTHING,
+    ) -> orchestration.Draft:
+        """Return what a member would be given for an action."""
+        made = group_members.make(self._group, member, self._properties)
+        return drafts.for_agents(
+            made.derived(action, self.source, signalling),
+            action,
+            signalling,
+            self._secrets,
+        )
+
+    def derive(
+        self, tasks: abc.Sequence[members.Task]
+    ) -> list[deliveries.Delivery | fleets.Refusal]:
+        """Return what servers are given, with signed URLs."""
+        with self._rows.guarded():
+            found = servers.find_all(
+                self._context, {task.member.server_id for task in tasks}
+            )
+            try:
+                sign = transports.for_members(self._group)
+            except failures.NoAnswer as exc:
+                if any(task.action != members.DELETE for task in tasks):
+                    raise
+                return [self._refusal(task, str(exc)) for task in tasks]
+            in_process.check_room(
+                self._context, sum(task.before is None for task in tasks)
+            )
+            return [
+                self._derive(task, found[task.member.server_id], sign)
+                for task in tasks
+            ]
+
+    def _derive(
+        self,
+        task: members.Task,
+        server: servers.Server,
+        sign: abc.Callable[[str, str], deliveries.Signalling],
+    ) -> deliveries.Delivery | fleets.Refusal:
+        member = task.member
+        why = servers.refusal(server, self.hub.root_stack_id)
+        undoes = task.action == members.DELETE
+        if why is None and undoes and not self._group.is_reachable(server):
+            why = _('server %s no longer exists') % server.id
+        if why is not None:
+            return self._refusal(task, why)
+        if not task.delivers and task.before is not None:
+            config_id = task.before.config.id
+            draft = _given(task.before)
+        else:
+            config_id = members.new_config_id(member.group_id)
+            draft = None
+        signalling = sign(member.id, config_id)
+        if draft is None:
+            draft = self.draft(member, task.action, signalling)
+        return deliveries.Delivery(
+            deployment_id=member.id,
+            server_id=member.server_id,
+            config_id=config_id,
+            action=task.action,
+            draft=draft,
+            input_values=self._properties.get(self._group.INPUT_VALUES),
+            signalling=signalling,
+            reading_project=(
+                self._group.stack.stack_user_project_id
+                if server.has_queue
+                else None
+            ),
+            before=task.before,
+        )
+
+    @staticmethod
+    def _refusal(task: members.Task, why: str) -> fleets.Refusal:
+        return fleets.Refusal(
+            task=task, reason=why, fails=task.action != members.DELETE
+        )
+
+    # Rows
+
+    def all(self) -> dict[str, deliveries.Row]:
+        """Read all rows of the group."""
+        with self._rows.guarded():
+            return self._rows.all()
+
+    def read(
+        self, ids: abc.Collection[str]
+    ) -> abc.Mapping[str, deliveries.Row]:
+        with self._rows.guarded():
+            return self._rows.read(ids)
+
+    def write(self, made: abc.Sequence[deliveries.Delivery]) -> None:
+        with self._rows.guarded():
+            self._rows.write(made)
+
+    def tell(self, server_ids: abc.Collection[str]) -> None:
+        with self._rows.guarded():
+            server_metadata.tell(
+                self._context,
+                server_ids,
+                self._group.stack.stack_user_project_id,
+            )
+
+    def settle(
+        self, outcomes: abc.Mapping[watcher.Ticket, body.Outcome]
+    ) -> abc.Collection[watcher.Ticket]:
+        with self._rows.guarded():
+            return self._rows.settle(outcomes)
+
+    def begin(self, tickets: abc.Collection[watcher.Ticket]) -> None:
+        with self._rows.guarded():
+            self._rows.begin(tickets)
+
+    def detach(self, reasons: abc.Mapping[str, str | None]) -> None:
+        with self._rows.guarded():
+            self._rows.detach(reasons)
+
+    def erase(self, ids: abc.Collection[str]) -> None:
+        with self._rows.guarded():
+            self._rows.erase(ids)
+
+    # Signals
+
+    def fetch(
+        self, names: abc.Sequence[str]
+    ) -> list[bytes | errors.ServiceError]:
+        if len(names) == 1:
+            return [self._fetch(names[0])]
+        with futures.ThreadPoolExecutor(_WORKERS) as executor:
+            return list(executor.map(self._fetch, names))
+
+    def _fetch(self, name: str) -> bytes | errors.ServiceError:
+        try:
+            return self.hub.fetch(
+                name, cfg.CONF.heat_plugins.signal_body_limit
+            )
+        except errors.ServiceError as exc:
+            return exc
+
+    def discard(self, names: abc.Sequence[str]) -> None:
+        for name in names:
+            self.hub.discard(name)
+
+    def leave(self, tickets: abc.Iterable[watcher.Ticket]) -> None:
+        for ticket in tickets:
+            self.hub.leave(ticket)
+
+    def key_holds(self, signer: keys.Signer) -> bool:
+        return self.hub.key_holds(signer)
+
+    def key_changed(self, action: str, number: int) -> bool:
+        """Tell people, and say whether servers may run an action again."""
+        transport = self._group.properties[self._group.SIGNAL_TRANSPORT]
+        tool = self.source.tool(action)
+        repeats = (
+            transport_names.canonical(transport) == transport_names.AUTO
+            or hooks.name_of(tool or '') in hooks.REPEATABLE
+        )
+        self._group.tell(
+            action,
+            _(
+                "The account's TempURL key was changed; %(number)d servers "
+                'can no longer send the result of %(action)s. %(then)s'
+            )
+            % {
+                'number': number,
+                'action': action,
+                'then': (
+                    _('Delivering it again, with new URLs')
+                    if repeats
+                    else _(
+                        'Set the former key as X-Account-Meta-Temp-URL-Key-2, '
+                        'or cancel the action and repeat it'
+                    )
+                ),
+            },
+        )
+        return repeats
+
+
+def _given(row: deliveries.Row) -> orchestration.Draft:
+    return orchestration.Draft(
+        name=row.config.name or '',
+        group=row.config.group,
+        config=row.config.config,
+        inputs=row.config.inputs,
+        outputs=row.config.outputs,
+        options=row.config.options,
+    )

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ids of groups without nested stack, and of what belongs to them.
+
+The last part of a group's id is zeros. What belongs to the group, such as
+the deployments of its members, has ids that differ from it in that part
+alone: one query, or one listing, finds all of it.
+"""
+
+import uuid
+
+#: What the id of a group ends in: the last part of a UUID.
+TAIL = '0' * 12
+
+#: How many characters all ids of a group have in common.
+KEPT = 36 - len(TAIL)
+
+
+def new() -> str:
+    """Return an id for a new group."""
+    return str(uuid.uuid4())[:KEPT] + TAIL
+
+
+def is_one(physical_id: str | None) -> bool:
+    """Say whether a resource with this id is a group without nested stack."""
+    return (
+        physical_id is not None
+        and len(physical_id) == 36
+        and physical_id.endswith(f'-{TAIL}')
+    )
+
+
+def prefix(group_id: str) -> str:
+    """Return what the ids of all that belongs to a group begin with."""
+    return group_id[:KEPT]
+
+
+def below(group_id: str, digest: str) -> str:
+    """Return the id of something that belongs to a group.
+
+    :param digest: hexadecimal; its first twelve digits tell it from others.
+    """
+    return prefix(group_id) + digest[: len(TAIL)]
+
+
+def owner(deployment_id: str) -> str:
+    """Return the folder of a deployment, or of all members of a group."""
+    if is_one(deployment_id):
+        return prefix(deployment_id)
+    return f'{deployment_id}/'

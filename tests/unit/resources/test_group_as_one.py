@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups that are one resource: no nested stack, a row for each member."""
+
+from tests.unit.resources import deployments
+
+KIND = 'OS::Heat::SoftwareDeploymentGroup'
+
+
+def group(*keys, policy=None, config=None, resources=None, **properties):
+    """Return a template with a group that has these members."""
+    servers = {key: {'get_resource': f'server_{key}'} for key in keys}
+    more = {
+        f'server_{key}': {
+            'type': 'OS::Heat::DeployedServer',
+            'properties': {'software_config_transport': 'POLL_SERVER_HEAT'},
+        }
+        for key in keys
+    }
+    whole = deployments.template(
+        config=config,
+        resources={**more, **(resources or {})},
+        kind=KIND,
+        server=None,
+        servers=servers,
+        members='single',
+        **properties,
+    )
+    whole['resources']['deployment']['update_policy'] = policy or {}
+    return whole
+
+
+class GroupTestCase(deployments.DeploymentTestCase):
+    def given(self):
+        """Return the actions that were delivered, by member."""
+        found = {}
+        for config in self.handed:
+            inputs = deployments.inputs(config)
+            found.setdefault(inputs['deploy_resource_name'], []).append(
+                inputs['deploy_action']
+            )
+        return found
+
+    def reason(self, stack):
+        return self.heat.load(stack)['deployment'].status_reason
+
+
+class LifeTest(GroupTestCase):
+    def test_each_server_is_given_the_config_and_answers(self):
+        self.answer = lambda config: {
+            'answer': deployments.inputs(config)['deploy_resource_name'],
+            'deploy_stdout': 'out',
+        }
+        stack = self.created(group('a', 'b', 'c'))
+        self.assertEqual(
+            {'a': ['CREATE'], 'b': ['CREATE'], 'c': ['CREATE']}, self.given()
+        )
+        found = self.heat.load(stack)['deployment']
+        self.assertFalse(found.has_nested())
+        self.assertEqual(
+            {'a': 'a', 'b': 'b', 'c': 'c'}, found.FnGetAtt('answer')
+        )
+        self.assertEqual(
+            dict.fromkeys('abc', 'out'), found.FnGetAtt('deploy_stdouts')
+        )
+        self.assertEqual('a', found.FnGetAtt('answer', 'a'))
+        states = found.FnGetAtt('members')
+        self.assertEqual(
+            {'COMPLETE'}, {one['status'] for one in states.values()}
+        )
+
+    def test_nothing_is_left_of_it(self):
+        stack = self.created(group('a', 'b'))
+        self.assertEqual(2, len(self.deployment_rows()))
+        self.delete(stack)
+        self.assert_nothing_left()
+
+    def test_delete_runs_on_each_server(self):
+        stack = self.created(group('a', 'b', actions=deployments.ALL_ACTIONS))
+        self.delete(stack)
+        self.assertEqual(
+            {key: ['CREATE', 'DELETE'] for key in 'ab'}, self.given()
+        )
+        self.assert_nothing_left()
+
+
+class UpdateTest(GroupTestCase):
+    def test_an_update_reaches_each_server(self):
+        stack = self.created(group('a', 'b'))
+        self.update(stack, group('a', 'b', input_values={'who': 'moon'}))
+        self.assertEqual(
+            {key: ['CREATE', 'UPDATE'] for key in 'ab'}, self.given()
+        )
+        self.assertEqual(2, len(self.deployment_rows()))
+        self.assertEqual(3, len(self.config_ids()))
+
+    def test_an_update_of_nothing_runs_nothing(self):
+        stack = self.created(group('a'))
+        self.update(stack, group('a', timeout=60))
+        self.assertEqual({'a': ['CREATE']}, self.given())
+
+    def test_only_a_new_server_runs_create_and_one_that_goes_delete(self):
+        actions = deployments.ALL_ACTIONS
+        stack = self.created(group('a', 'b', actions=actions))
+        whole = group('a', 'b', 'c', actions=actions)
+        del whole['resources']['deployment']['properties']['servers']['b']
+        self.update(stack, whole)
+        self.assertEqual(
+            {'a': ['CREATE'], 'b': ['CREATE', 'DELETE'], 'c': ['CREATE']},
+            self.given(),
+        )
+        self.assertEqual(2, len(self.deployment_rows()))
+
+    def test_suspend_and_resume(self):
+        stack = self.created(group('a', actions=deployments.ALL_ACTIONS))
+        self.act(stack, 'SUSPEND')
+        self.act(stack, 'RESUME')
+        self.act(stack, 'CHECK')
+        self.assertEqual({'a': ['CREATE', 'SUSPEND', 'RESUME']}, self.given())
+        self.delete(stack)
+        self.assert_nothing_left()
+
+    def test_members_go_in_batches(self):
+        times = {}
+
+        def answer(config):
+            times[deployments.inputs(config)['deploy_resource_name']] = (
+                self.now
+            )
+            return {}
+
+        self.answer = answer
+        self.created(
+            group(
+                *'abcd',
+                policy={
+                    'batch_create': {'max_batch_size': 2, 'pause_time': 7}
+                },
+            )
+        )
+        self.assertEqual(times['a'], times['b'])
+        self.assertEqual(times['c'], times['d'])
+        self.assertGreaterEqual(times['c'], times['a'] + 7)
+
+
+class FailureTest(GroupTestCase):
+    def answers(self, *failing):
+        def answer(config):
+            key = deployments.inputs(config)['deploy_resource_name']
+            if key in failing:
+                return {'deploy_status_code': 1, 'deploy_stderr': 'boom'}
+            return {'answer': key}
+
+        self.answer = answer
+
+    def test_the_reason_names_a_member_its_output_and_the_others(self):
+        self.answers('b', 'c')
+        stack = self.heat.stack(group('a', 'b', 'c'))
+        task = self.heat.begin(stack, 'CREATE')
+        reason = self.failed(task, stack)
+        self.assertIn('2 of 3 members failed. ', reason)
+        self.assertIn('boom', reason)
+        self.assertIn('. Also: ', reason)
+        found = self.heat.load(stack)['deployment']
+        self.assertEqual(
+            {'a': 'COMPLETE', 'b': 'FAILED', 'c': 'FAILED'},
+            {
+                key: one['status']
+                for key, one in found.FnGetAtt('members').items()
+            },
+        )
+        self.assertEqual('a', found.FnGetAtt('answer', 'a'))
+
+    def test_the_next_update_repeats_the_failed_ones_alone(self):
+        self.answers('b')
+        stack, _ = self.fails(group('a', 'b'), self.answer)
+        self.answers()
+        self.update(stack, group('a', 'b'))
+        self.assertEqual(
+            {'a': ['CREATE'], 'b': ['CREATE', 'CREATE']}, self.given()
+        )
+
+    def test_so_many_may_fail(self):
+        self.answers('b')
+        stack = self.created(group('a', 'b', max_failures='50%'))
+        found = self.heat.load(stack)['deployment']
+        self.assertEqual('FAILED', found.FnGetAtt('members')['b']['status'])
+        self.assertTrue(
+            any(
+                '1 of 2 members failed' in one
+                for one in deployments.events(stack)
+            )
+        )
+
+    def test_a_member_has_its_time(self):
+        self.answer = None
+        stack = self.heat.stack(group('a', timeout=30))
+        task = self.heat.begin(stack, 'CREATE')
+        self.assertIn(
+            'it has not signalled CREATE within 30 s',
+            self.failed(task, stack),
+        )
+        self.assertEqual(
+            [],
+            self.heat.deployments_of(
+                self.heat.load(stack)['server_a'].resource_id
+            ),
+        )
+        self.answer = {}
+        stack.persist_state_and_release_lock('x')
+        self.update(stack, group('a', timeout=30))
+        self.assertEqual({'a': ['CREATE', 'CREATE']}, self.given())
+        self.delete(stack)
+        self.assert_nothing_left()
