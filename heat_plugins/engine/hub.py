@@ -386,6 +386,8 @@ class Hub(account.Account):
 
     def drop_container(self, container: str) -> None:
         """Delete a container and what is left in it; see `cleaning.drop`."""
+        # They go with it.
+        self._bin.take(is_last=True)
         try:
             cleaning.drop(self.store, container)
         finally:
