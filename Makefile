@@ -51,12 +51,14 @@ TIMES := $(MINICLOUD_HOME)/times.json
 
 # Each of these has a recipe under `do-<name>`, and keeps the time it took.
 TIMED := lint unit docs functional test test-all test-production test-pythons \
-    test-rgw test-heats test-heats-classes coverage soak bench demo demo-plan venv
+    test-rgw test-heats test-heats-classes coverage soak bench demo demo-plan venv \
+    pictures
 .PHONY: help install-production install-rgw $(TIMED) $(TIMED:%=do-%)
 
 help:
 	@python3 tests/timing.py list $(TIMES) Makefile
 
+pictures: ## draw the pages' pictures again; needs Debian's graphviz
 demo: ## watch a real Heat deploy software and run workflows
 demo-plan: ## watch templates become a plan that is deployed
 lint: ## ruff, mypy, import-linter, bandit and pip-audit
@@ -174,7 +176,11 @@ $(DOCS_STAMP): $(STAMP)
 # Read once, for both.
 DOCTREES := doc/build/doctrees
 
+do-pictures: $(STAMP)
+	$(PYTHON) doc/pictures/render.py
+
 do-docs: $(DOCS_STAMP)
+	$(PYTHON) doc/pictures/render.py --check
 	$(PYTHON) -m sphinx -W --keep-going -q -d $(DOCTREES) \
 	    doc/source doc/build/html
 	$(PYTHON) -m sphinx -b man -W --keep-going -q -d $(DOCTREES) \
