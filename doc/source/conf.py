@@ -11,16 +11,14 @@ copyright = 'heat-plugins contributors'
 extensions = [
     'cliff.sphinxext',
     'heat_plugins_reference',
-    'openstackdocstheme',
     'oslo_config.sphinxext',
 ]
 # Two dashes begin an option, also where help texts stand as prose.
 smartquotes_action = 'qe'
-html_theme = 'openstackdocs'
-# No version is named: the pages are about the tree that they lie in.
-openstackdocs_auto_version = False
-openstackdocs_auto_name = False
-openstackdocs_bug_project = ''
+html_theme = 'furo'
+html_title = 'heat-plugins'
+html_static_path = ['_static']
+html_css_files = ['tables.css']
 
 man_pages = [
     (
