@@ -33,11 +33,10 @@ from heat_plugins.engine import in_process
 from heat_plugins.engine import rows
 from heat_plugins.engine import sweeping
 from heat_plugins.engine import transports
-from heat_plugins.engine import traversals
 from heat_plugins.engine import triggering
 from heat_plugins.resources import deployment_schema
-from heat_plugins.resources import eventful
 from heat_plugins.resources import heats_loop
+from heat_plugins.resources import replacing
 from heat_plugins.resources import signal_events
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.start import trigger_signals
@@ -51,7 +50,7 @@ def _is_signalled(transport: str) -> abc.Callable[[Any], bool]:
     return lambda deployment: deployment._signalling.transport == transport
 
 
-class DeploymentMixin(eventful.Eventful, heats_loop.Blocking):
+class DeploymentMixin(replacing.Replaceable, heats_loop.Blocking):
     """The behaviour of our deployment classes; see the module.
 
     :ivar signaller: who sends the signal, if a group hands it on.
@@ -72,10 +71,6 @@ class DeploymentMixin(eventful.Eventful, heats_loop.Blocking):
 
     # How the action is signalled whose config Heat's class derives.
     _signalling = deliveries.NOTHING
-
-    # The template that it is checked for, and the version of the row that was
-    # read for that.
-    _checked_for: tuple[Any, Any] | None = None
 
     @property
     def _parts(self) -> deployment_parts.Parts:
@@ -417,53 +412,11 @@ class DeploymentMixin(eventful.Eventful, heats_loop.Blocking):
         has_run = self.action in (self.CREATE, self.DELETE)
         self._parts.history.give_way(self.action if has_run else None)
 
-    @rows.unquoted()
-    def update_convergence(
-        self, template_id: Any, *args: Any, **kwargs: Any
-    ) -> Any:
-        """Check this one for another traversal of its stack."""
-        self._checked_for = template_id, self._atomic_key
-        return super().update_convergence(template_id, *args, **kwargs)
-
     def state_set(
         self, action: str, status: str, *args: Any, **kwargs: Any
     ) -> Any:
-        """Note what is being done, or how it has ended.
-
-        :raises exception.UpdateInProgress: another check of this one does
-            it, or has done so.
-        """
-        if (action, status) == (self.UPDATE, self.IN_PROGRESS):
-            traversals.reject_stale_update(self, self._checked_for)
+        """Set the state; clean up what was taken once an action has ended."""
         result = super().state_set(action, status, *args, **kwargs)
         if status != self.IN_PROGRESS:
             hubs.tidy(self.stack, transports.root_stack_id(self))
         return result
-
-    @rows.unquoted()
-    def make_replacement(
-        self, new_tmpl_id: Any, *args: Any, **kwargs: Any
-    ) -> Any:
-        """Make what takes the place of this one, which goes on no more.
-
-        :raises exception.UpdateInProgress: another one has by now.
-        """
-        if not rows.may_be_replaced(self.context, self.id, new_tmpl_id):
-            # Two checks of it, or a message that was sent twice.
-            raise exception.UpdateInProgress(resource_name=self.name)
-        has_failed = self.state in (
-            (self.CREATE, self.FAILED),
-            (self.DELETE, self.FAILED),
-        )
-        if has_failed:
-            # First, as nobody comes here again if this engine dies.
-            self.give_way()
-        replacement = super().make_replacement(new_tmpl_id, *args, **kwargs)
-        if not has_failed:
-            self.take_back()
-        return replacement
-
-    def _needs_update(self, *args: Any, **kwargs: Any) -> bool:
-        # Heat takes a failed resource for complete if nothing has changed.
-        changed = super()._needs_update(*args, **kwargs)
-        return bool(changed or self.status == self.FAILED)

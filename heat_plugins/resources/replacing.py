@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a resource that a server works for is updated or replaced just once."""
+
+from typing import Any
+
+from heat.common import exception
+
+from heat_plugins.engine import rows
+from heat_plugins.engine import traversals
+from heat_plugins.resources import eventful
+
+
+class Replaceable(eventful.Eventful):
+    """A resource that leaves its server to what takes its place."""
+
+    # The template that it is checked for, and the version of the row that was
+    # read for that.
+    _checked_for: tuple[Any, Any] | None = None
+
+    def take_back(self) -> None:
+        """Take from its server what is in progress, and nobody waits for."""
+        raise NotImplementedError
+
+    def give_way(self) -> None:
+        """Leave the server to another one, that is made in its place."""
+        raise NotImplementedError
+
+    @rows.unquoted()
+    def update_convergence(
+        self, template_id: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Check this one for another traversal of its stack."""
+        self._checked_for = template_id, self._atomic_key
+        return super().update_convergence(template_id, *args, **kwargs)
+
+    def state_set(
+        self, action: str, status: str, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Note what is being done, or how it has ended.
+
+        :raises exception.UpdateInProgress: another check of this one does
+            it, or has done so.
+        """
+        if (action, status) == (self.UPDATE, self.IN_PROGRESS):
+            traversals.reject_stale_update(self, self._checked_for)
+        return super().state_set(action, status, *args, **kwargs)
+
+    @rows.unquoted()
+    def make_replacement(
+        self, new_tmpl_id: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Make what takes the place of this one, which goes on no more.
+
+        :raises exception.UpdateInProgress: another one has by now.
+        """
+        if not rows.may_be_replaced(self.context, self.id, new_tmpl_id):
+            # Two checks of it, or a message that was sent twice.
+            raise exception.UpdateInProgress(resource_name=self.name)
+        has_failed = self.state in (
+            (self.CREATE, self.FAILED),
+            (self.DELETE, self.FAILED),
+        )
+        if has_failed:
+            # First, as nobody comes here again if this engine dies.
+            self.give_way()
+        replacement = super().make_replacement(new_tmpl_id, *args, **kwargs)
+        if not has_failed:
+            self.take_back()
+        return replacement
+
+    def _needs_update(self, *args: Any, **kwargs: Any) -> bool:
+        # Heat takes a failed resource for complete if nothing has changed.
+        changed = super()._needs_update(*args, **kwargs)
+        return bool(changed or self.status == self.FAILED)
