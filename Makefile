@@ -16,8 +16,10 @@ DEMO ?= contrib/demo/run
 # The versions that the mini cloud is known to work with.
 CONSTRAINTS := $(wildcard contrib/minicloud/constraints.txt)
 
-# How many processes run the tests; each has mini clouds of its own.
+# How many processes run the tests. Functional tests wait for much of their
+# time, and each process has mini clouds of its own; unit tests only work.
 JOBS ?= 3
+do-unit do-coverage: JOBS = $(shell nproc)
 
 # How often a functional test that fails runs once more, and how many of them.
 # `make test` retries nothing: what passes on the second try has a race, which
@@ -30,10 +32,11 @@ RERUN = --reruns $(RERUNS) --max-suite-reruns $(RERUNS_AT_MOST) \
 # Which functional tests run, by their markers; pyproject.toml explains them.
 FUNCTIONAL ?= not heats_classes
 
-# Where test-production finds its tests, what test-heats runs, and which
-# Pythons test-pythons looks for.
+# Where test-production finds its tests, what test-heats runs and which Python
+# it finds there, and which Pythons test-pythons looks for.
 PRODUCTION ?= tests/functional
 HEATS ?= heat24,heat25,heat26,heat27
+DISCOVER ?=
 PYTHONS ?= 3.11 3.12 3.13
 
 # What test-rgw runs on Ceph's gateway: whatever touches the object store.
@@ -152,7 +155,7 @@ do-soak: install-production
 	$(PYTHON) -m tests.functional.production.soak $(ARGS)
 
 do-test-heats: $(STAMP)
-	$(PYTHON) -m tox -e $(HEATS) -- $(ARGS)
+	$(PYTHON) -m tox run $(DISCOVER:%=--discover %) -e $(HEATS) -- $(ARGS)
 
 do-demo: $(STAMP)
 	$(DEMO)

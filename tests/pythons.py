@@ -4,6 +4,8 @@
 ``pythons.py [--unit-only] VERSION...``: the unit tests under each, and the
 functional tests of ``make test`` under the newest. Looks at PATH and at
 pyenv's versions. A version that is not found is named, and not a failure.
+
+``pythons.py find VERSION`` prints the path of that Python, or fails.
 """
 
 from collections.abc import Sequence
@@ -14,6 +16,7 @@ import subprocess
 import sys
 
 UNIT_ONLY = '--unit-only'
+FIND = 'find'
 
 
 def find(version: str) -> str | None:
@@ -51,6 +54,10 @@ def command(found: dict[str, str], unit_only: bool) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
+    if arguments[0] == FIND:
+        path = find(arguments[1])
+        print(path or '')
+        return 0 if path else 1
     versions = [one for one in arguments if one != UNIT_ONLY]
     paths = {version: find(version) for version in versions}
     found = {version: path for version, path in paths.items() if path}

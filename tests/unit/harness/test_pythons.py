@@ -58,6 +58,15 @@ def test_versions_of_pyenv_are_found_though_their_shims_are_dead(
     )
 
 
+def test_the_path_of_one_is_printed(pyenv, tmp_path, capsys):
+    pyenv('3.98.1')
+    assert pythons.main(['find', '3.98']) == 0
+    found = tmp_path / 'versions/3.98.1/bin/python3.98'
+    assert capsys.readouterr().out == f'{found}\n'
+    assert pythons.main(['find', '3.99']) == 1
+    assert capsys.readouterr().out == '\n'
+
+
 def test_what_is_another_python_is_not_found(pyenv):
     pyenv('3.98.1', answer='3.97')
     assert pythons.find('3.98') is None
