@@ -22,8 +22,14 @@ _VALIDATIONS = ('validations-common', '1.9.0')
 #: Lies among its environments, and is none.
 NO_ENVIRONMENT = 'environments/contrail/roles_data_contrail.yaml'
 
-# They are older than the tools that build packages today.
-_TOOLS = ('setuptools==58.5.3', 'wheel', 'pbr')
+# They are older than the tools that build packages today: those take the
+# folders of a plan for Python packages, and refuse to build several at once.
+_TOOLS = ('setuptools==75.8.2', 'wheel', 'pbr')
+_LOOK_FOR_NONE = """\
+import setuptools.discovery
+
+setuptools.discovery.ConfigDiscovery.__call__ = lambda *_, **__: None
+"""
 
 _HOME = pathlib.Path(
     os.environ.get(
@@ -71,14 +77,15 @@ def _fetch(package: str, version: str) -> None:
         '--no-build-isolation',
         f'{package}=={version}',
     ]
+
+    def run(*command: object) -> None:
+        subprocess.run(command, check=True, timeout=300, capture_output=True)
+
     try:
-        for command in (
-            [sys.executable, '-m', 'venv', tools],
-            [*pip, 'install', *_TOOLS],
-            [*pip, 'download', '--dest', _CACHE, *source],
-        ):
-            subprocess.run(
-                command, check=True, timeout=300, capture_output=True
-            )
+        run(sys.executable, '-m', 'venv', tools)
+        run(*pip, 'install', *_TOOLS)
+        for folder in tools.glob('lib/python*/site-packages'):
+            (folder / 'sitecustomize.py').write_text(_LOOK_FOR_NONE)
+        run(*pip, 'download', '--dest', _CACHE, *source)
     except (OSError, subprocess.SubprocessError) as error:
         pytest.skip(f'{package} cannot be fetched: {error}')
