@@ -4,9 +4,7 @@
 from oslo_config import fixture as config_fixture
 import testtools
 
-from heat_plugins import errors
 from heat_plugins.mistral_actions import plans
-from heat_plugins.mistral_actions import results
 from heat_plugins.objectstore import parcels
 from heat_plugins.plans import plan_operations
 from heat_plugins.plans.content import rendering
@@ -30,61 +28,11 @@ class ActionsTest(testtools.TestCase):
         self.patch(plans, 'store', lambda context: store)
         self.patch(plans, 'core', lambda context, objects: core)
 
-    def test_there_is_one_for_each_operation_with_its_arguments(self):
-        wanted = {
-            f'plan.{name}': base.arguments(method)
-            for name, method in vars(plan_operations.Operations).items()
-            if not name.startswith('_')
-        }
-        found = {
-            name: base.arguments(action)
-            for name, action in base.published('plan').items()
-        }
-        self.assertEqual(wanted, found)
-
-    def test_each_calls_the_operation_of_its_name(self):
-        for name, action in base.published('plan').items():
-            self.assertEqual(name, f'plan.{action._operation}')
-
     def test_a_result_is_what_the_operation_returns(self):
         found = base.run(plans.Show(plan='plan'))
         self.assertEqual('root.yaml', found['template'])
         listed = base.run(plans.List())
         self.assertEqual(['plan'], [one['name'] for one in listed])
-
-    def test_an_error_is_a_code_and_a_message(self):
-        found = base.run(plans.Show(plan='nope'))
-        self.assertEqual(
-            {'code': 'not-found', 'message': 'There is no plan nope'},
-            found.error,
-        )
-
-    def test_a_context_without_credentials_is_an_error_as_well(self):
-        def denied(context):
-            raise errors.Denied('no token')
-
-        self.patch(plans, 'store', denied)
-        found = base.run(plans.List())
-        self.assertEqual(
-            {'code': 'denied', 'message': 'no token'}, found.error
-        )
-
-    def test_what_should_not_happen_is_logged_and_not_told(self):
-        def broken(context):
-            raise ValueError('hunter2')
-
-        self.patch(plans, 'store', broken)
-        with self.assertLogs(results.LOG, 'ERROR') as logs:
-            found = base.run(plans.List(), 'workflow-1')
-        self.assertEqual('error', found.error['code'])
-        self.assertIn('ValueError', found.error['message'])
-        self.assertNotIn('hunter2', str(found.error))
-        self.assertIn('hunter2', logs.output[0])
-        self.assertIn(
-            'plans.List has failed: action execution action-1 of workflow '
-            'execution workflow-1',
-            logs.output[0],
-        )
 
     def test_a_large_result_is_put_beside_the_plan(self):
         self.patch(parcels, 'LIMIT', 100)
