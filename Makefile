@@ -77,7 +77,7 @@ test-heats: ## the unit tests under each Heat that is supported
 test-heats-classes: ## do Heat's own classes still have their defects? weekly
 coverage: ## the unit tests, and which branches they do not reach
 soak: ## deployments in production, with a fault every few seconds
-bench: ## measure what waiting costs; takes most of an hour
+bench: ## measure what waiting costs: an hour; ARGS=--short, ten minutes
 venv: ## the environment for all of these
 
 $(TIMED):

@@ -66,6 +66,12 @@ def _options() -> argparse.Namespace:
         "'' (default: all)",
     )
     parser.add_argument(
+        '--short',
+        action='store_true',
+        help='only what the goals need, once: about ten minutes; the options '
+        'above and --repeat are set by it',
+    )
+    parser.add_argument(
         '--goals-at',
         metavar='N',
         type=int,
@@ -98,7 +104,12 @@ def _options() -> argparse.Namespace:
         default='bench',
         help='of the mini cloud (default: bench)',
     )
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.short:
+        options.n = sorted({10, options.goals_at})
+        options.others = []
+        options.repeat = 1
+    return options
 
 
 def _numbers(text: str) -> list[int]:

@@ -12,7 +12,7 @@ from typing import TypeVar
 T = TypeVar('T')
 
 #: Seconds between two looks; what is measured by them is as exact.
-INTERVAL = 0.1
+INTERVAL = 0.05
 
 
 class TooLongError(Exception):

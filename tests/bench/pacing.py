@@ -69,7 +69,9 @@ def measure(lab: labs.Lab, say: Callable[[str], None]) -> list[Measured]:
     for interval in INTERVALS:
         lab.start(
             labs.SIDES['ours'],
-            f'[{config.GROUP}]\nsignal_poll_interval = {interval}\n'
+            f'[{config.GROUP}]\n'
+            f'signal_poll_interval_fast = {interval}\n'
+            f'signal_poll_interval = {interval}\n'
             f'signal_poll_interval_max = {interval}\n',
         )
         with lab.state() as state:

@@ -58,7 +58,7 @@ def write(
         folder / 'times.svg',
     )
     say(machine.sentence(record.machine))
-    say(f'The goals, at {n} deployments in a stack:')
+    say("The goals: at most so much, or such a part of Heat's own:")
     for table in made.values():
         say(tables.text(table))
     for one in troubles:

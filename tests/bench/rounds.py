@@ -2,7 +2,7 @@
 """One round: the life of some deployments, from create to delete.
 
 All of them wait, some time is counted, and all are signalled at once; then
-the same for an update; then they are deleted.
+the same for an update, after a longer wait; then they are deleted.
 """
 
 from collections.abc import Callable
@@ -19,6 +19,9 @@ from tests.bench import stacks
 IDLE = 10
 WAITING = 15
 
+#: Seconds after the last delivery until a wait counts as quiet.
+QUIET = 30
+
 #: Seconds for what follows the last hand-over.
 SETTLE = 2
 
@@ -32,8 +35,9 @@ class Round:
     :ivar create: seconds until all waited for their servers.
     :ivar update: the same for the update.
     :ivar delete: seconds until all was gone.
-    :ivar counts: by phase: idle, create, waiting, signals, update,
-        update_signals, delete.
+    :ivar counts: by phase: idle, create, waiting, signals, update, quiet,
+        update_signals, delete. There is no quiet wait where nothing waits
+        in an update.
     :ivar peak_bytes: of memory, by service.
     :ivar trouble: what kept the round from going on; empty if nothing did.
     """
@@ -125,9 +129,16 @@ class Runner:
             )
 
     def _change(
-        self, found: Round, group: stacks.Stacks, mark: counting.Mark
+        self,
+        found: Round,
+        group: stacks.Stacks,
+        mark: counting.Mark | None,
     ) -> None:
         mark, found.update = self._count(found, 'update', group.update, mark)
+        if group.waiting('UPDATE'):
+            time.sleep(QUIET)
+            self._count(found, 'quiet', lambda: time.sleep(WAITING))
+            mark = None
 
         def signal_again() -> None:
             found.update_signals = group.signal('UPDATE')

@@ -102,16 +102,20 @@ class Stacks:
             'deletion',
         )
 
+    def waiting(self, action: str) -> list[str]:
+        """Return the ids of the deployments that wait for an action."""
+        return [
+            one.id
+            for one in self._state.deployments(self._ids)
+            if one.waits(action)
+        ]
+
     def signal(self, action: str, apart: float = 0.0) -> Signalled:
         """Answer in the servers' place; wait until the stacks are complete.
 
         :param apart: seconds between two servers; 0 for all at once.
         """
-        waiting = [
-            one.id
-            for one in self._state.deployments(self._ids)
-            if one.waits(action)
-        ]
+        waiting = self.waiting(action)
         urls = self._state.signal_urls(waiting)
         sent: dict[str, float] = {}
         done: dict[str, float] = {}

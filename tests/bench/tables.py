@@ -25,33 +25,43 @@ _LEAST = 0.05
 
 _SIDES = tuple(lab.SIDES.values())
 
+_REACHED = {True: 'reached', False: 'missed', None: ''}
+
 
 def goals(found: Sequence[rounds.Round], n: int) -> Table:
-    """Return ours beside Heat's in a stack of `n`, with the goals."""
-    table = [['', *(one.title for one in _SIDES), 'ratio', 'goal', '']]
-    for figure in figures.GOALS:
+    """Return ours beside Heat's, with the goals.
+
+    :param n: the deployments in a stack, where a goal names no number.
+    """
+    table = [['', 'N', *(one.title for one in _SIDES), 'ratio', 'goal', '']]
+    for goal in figures.GOALS:
+        count = goal.n or n
         ours, heats = (
             figures.over(
-                figure, figures.chosen(found, f'stack of {n}', side.name)
+                goal.figure,
+                figures.chosen(found, f'stack of {count}', side.name),
             )
             for side in _SIDES
         )
-        ratio = figures.ratio(ours, heats)
-        reached = ''
-        if ratio is not None:
-            reached = 'reached' if ratio <= figure.goal else 'missed'
         table.append(
             [
-                figure.title,
+                goal.figure.title,
+                f'{count}',
                 _shown(ours, noise=True),
                 _shown(heats, noise=True),
-                _ratio(ratio),
-                _ratio(figure.goal),
-                reached,
+                _ratio(figures.ratio(ours, heats)),
+                _goal(goal),
+                _REACHED[figures.is_reached(goal, ours, heats)],
             ]
         )
     table.append(_growth(found, n))
     return table
+
+
+def _goal(goal: figures.Goal) -> str:
+    """Return what ours may be: a number, a part of Heat's, or both."""
+    most = '' if goal.most is None else f'{goal.most:g}'
+    return ', '.join(filter(None, [most, _ratio(goal.part)]))
 
 
 def _growth(found: Sequence[rounds.Round], n: int) -> list[str]:
@@ -69,7 +79,7 @@ def _growth(found: Sequence[rounds.Round], n: int) -> list[str]:
         if cells[0] and not reached:
             reached = 'reached' if twice <= 2 * once else 'missed'
     title = f'time for {2 * n} over time for {n}, set-up and completion'
-    return [title, *cells, '', '2 (ours)', reached]
+    return [title, f'{n}', *cells, '', '2 (ours)', reached]
 
 
 def _set_up_and_complete(found: Sequence[rounds.Round]) -> float:

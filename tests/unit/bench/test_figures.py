@@ -98,17 +98,48 @@ class FiguresTest(testtools.TestCase):
 
 class GoalsTest(testtools.TestCase):
     def test_a_goal_is_reached_or_missed(self):
-        found = [a_round(swift=10), a_round('heats', swift=600, create=9.0)]
+        found = [a_round(rpc=10), a_round('heats', rpc=600, create=9.0)]
         table = tables.goals(found, 100)
         self.assertEqual(
-            ['1.00', '60.0', '1/60', '1/50', 'reached'],
-            cell(table, figures.SWIFT.title, slice(1, None)),
+            ['100', '1.00', '60.0', '1/60', '1/50', 'reached'],
+            cell(table, figures.RPC.title, slice(1, None)),
         )
-        self.assertEqual('missed', cell(table, figures.SETUP.title, 5))
+        self.assertEqual('missed', cell(table, figures.SETUP.title, 6))
+
+    def test_a_goal_may_be_a_number_and_a_part_of_heats(self):
+        goal = figures.Goal(figure=figures.MEDIAN, most=2.0, part=1)
+        one, two, three = (
+            figures.Value(middle=middle, noise=None)
+            for middle in (1.0, 2.0, 3.0)
+        )
+        for ours, heats, reached in (
+            (two, two, True),
+            (two, one, False),
+            (three, three, False),
+            (two, None, None),
+            (None, two, None),
+        ):
+            self.assertIs(reached, figures.is_reached(goal, ours, heats))
+
+    def test_goals_for_few_deployments_are_of_their_round(self):
+        found = [
+            a_round(side, n) for n in (10, 100) for side in ('ours', 'heats')
+        ]
+        found[0].signals.latencies = [0.1, 0.2, 0.3, 0.4]
+        self.assertEqual(
+            ['10', '0.20', '1.00', '1/5', '0.3, 1.00', 'reached'],
+            cell(tables.goals(found, 100), figures.MEDIAN.title, slice(1, 7)),
+        )
+
+    def test_a_quiet_wait_counts_where_there_is_one(self):
+        ours, heats = a_round(swift=400), a_round('heats', swift=800)
+        ours.counts['quiet'] = counts(swift=10)
+        self.assertEqual(1.0, figures.over(figures.QUIET, [ours]).middle)
+        self.assertEqual(80.0, figures.over(figures.QUIET, [heats]).middle)
 
     def test_without_heats_side_nothing_is_said(self):
         table = tables.goals([a_round()], 100)
-        self.assertEqual('', cell(table, figures.SETUP.title, 5))
+        self.assertEqual('', cell(table, figures.SETUP.title, 6))
 
     def test_twice_as_many_are_to_take_twice_the_time_at_most(self):
         for seconds, said in ((20.0, 'reached'), (20.1, 'missed')):
@@ -116,7 +147,7 @@ class GoalsTest(testtools.TestCase):
                 a_round(),
                 a_round(n=200, create=8.0, seconds=seconds),
             ]
-            self.assertEqual(said, tables.goals(found, 100)[-1][5])
+            self.assertEqual(said, tables.goals(found, 100)[-1][6])
 
 
 class TroublesTest(testtools.TestCase):
