@@ -8,6 +8,7 @@ from unittest import mock
 
 from heat.engine import check_resource
 from heat.engine import sync_point
+import tenacity
 import testtools
 
 from heat_plugins.engine import completions
@@ -89,6 +90,91 @@ class TurnsTest(testtools.TestCase):
     def test_stacks_are_forgotten(self):
         self.end(self.begin(1, stack='forgotten'))
         self.assertNotIn('forgotten', completions._turns)
+
+
+class Row:
+    """A sync point in the database, where only the newest may be changed."""
+
+    def __init__(self):
+        self.input_data, self.extra_data = {}, None
+        self.atomic_key = 0
+        self.conflicts = 0
+        self._lock = threading.Lock()
+        self._pause = threading.Event()
+
+    def read(self, *args):
+        with self._lock:
+            found = types.SimpleNamespace(
+                input_data=self.input_data,
+                extra_data=self.extra_data,
+                atomic_key=self.atomic_key,
+            )
+        # A database takes its time.
+        self._pause.wait(0.002)
+        return found
+
+    def change(self, context, key, traversal, is_update, version, data, extra):
+        with self._lock:
+            if version != self.atomic_key:
+                self.conflicts += 1
+                return 0
+            self.atomic_key += 1
+            self.input_data, self.extra_data = data, extra
+            return 1
+
+
+class ConflictsTest(testtools.TestCase):
+    """Heat's own code, with many that complete together."""
+
+    def setUp(self):
+        super().setUp()
+        self.row = Row()
+        self.patch(sync_point, 'get', self.row.read)
+        self.patch(sync_point, 'update_input_data', self.row.change)
+        # Else it would pause for up to a minute.
+        self.patch(tenacity.nap.time, 'sleep', lambda seconds: None)
+
+    def complete(self, number, wrapper):
+        """Let so many complete; return how often Heat found them all."""
+        together = threading.Barrier(number)
+        ready = []
+
+        def propagate(checker, context, resource_id, *args):
+            sync_point.sync(
+                context,
+                'stack',
+                'traversal',
+                True,
+                lambda *found: ready.append(found),
+                {(each, True) for each in range(number)},
+                {(resource_id, True): None},
+            )
+
+        wrapped = wrapper(propagate)
+        deployment = types.SimpleNamespace(type=lambda: DEPLOYMENT)
+        stack = types.SimpleNamespace(id='s1')
+
+        def go(each):
+            together.wait(30)
+            wrapped(None, None, each, 'traversal', True, deployment, stack)
+
+        threads = [
+            threading.Thread(target=go, args=(each,)) for each in range(number)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        return len(ready)
+
+    def test_heats_resources_get_in_each_others_way(self):
+        self.complete(20, lambda propagate: propagate)
+        self.assertGreater(self.row.conflicts, 0)
+
+    def test_those_that_take_turns_do_not(self):
+        self.assertEqual(1, self.complete(50, completions._in_turn))
+        self.assertEqual(50, self.row.atomic_key)
+        self.assertEqual(0, self.row.conflicts)
 
 
 class LiteralsTest(testtools.TestCase):
