@@ -17,6 +17,7 @@ import functools
 import threading
 import time
 from typing import Any
+import uuid
 
 from heat.common import exception
 from heat.common.i18n import _
@@ -25,11 +26,15 @@ from heat.engine import service_software_config
 from oslo_config import cfg
 
 from heat_plugins.engine import heat_types
+from heat_plugins.engine import rows
 from heat_plugins.objectstore import sharing
 
 # The agent takes an object for what it has seen if it was changed in the same
 # second, by its Last-Modified.
 _SWIFT_GAP = 1.0
+
+# For how long to believe how many there are, in seconds.
+_COUNTING = 1
 
 # For how long to remember the servers that were written to.
 _MEMORY = 60
@@ -51,6 +56,8 @@ class Service(service_software_config.SoftwareConfigService):
         super().__init__()
         self._lock = threading.Lock()
         self._servers: dict[tuple[str | None, ...], _Server] = {}
+        # How many a project has of something, and when that was counted.
+        self._counts: dict[tuple[str, str], tuple[float, int]] = {}
 
     # The limits are the engine's that answers RPC.
 
@@ -59,28 +66,59 @@ class Service(service_software_config.SoftwareConfigService):
 
         :raises exception.RequestLimitExceeded: it may not.
         """
-        limit = cfg.CONF.max_software_configs_per_tenant
-        if not cnxt.is_admin and 0 <= limit <= self.count_software_config(
-            cnxt
-        ):
-            raise _full('max_software_configs_per_tenant', limit)
+        self._check_room(
+            cnxt, 'max_software_configs_per_tenant', self.count_software_config
+        )
 
     def create_software_deployment(
         self, cnxt: heat_types.Context, **values: Any
     ) -> dict[str, Any]:
         """Make a deployment, and tell its server.
 
+        Heat's own method reads the config first, and the deployment after.
+
+        :returns: its id alone.
         :raises exception.RequestLimitExceeded: the project has too many.
         """
-        limit = cfg.CONF.max_software_deployments_per_tenant
-        if not cnxt.is_admin and 0 <= limit <= self.count_software_deployment(
-            cnxt
-        ):
-            raise _full('max_software_deployments_per_tenant', limit)
-        made: dict[str, Any] = super().create_software_deployment(
-            cnxt, **values
+        self._check_room(
+            cnxt,
+            'max_software_deployments_per_tenant',
+            self.count_software_deployment,
         )
-        return made
+        deployment_id = values.pop('deployment_id', None) or str(uuid.uuid4())
+        reading_project = values['stack_user_project_id']
+        rows.create(cnxt, id=deployment_id, tenant=cnxt.project_id, **values)
+        self._push_metadata_software_deployments(
+            cnxt, values['server_id'], reading_project
+        )
+        return {'id': deployment_id}
+
+    def _check_room(
+        self,
+        cnxt: heat_types.Context,
+        option: str,
+        count: abc.Callable[[heat_types.Context], int],
+    ) -> None:
+        """Hold that a project may have one more of something.
+
+        It is counted once a second: to count takes the longer the more there
+        are, and many are made together. Who seems to have too many by that
+        is counted anew.
+        """
+        limit = cfg.CONF[option]
+        if cnxt.is_admin or limit < 0:
+            return
+        key, now = (cnxt.project_id, option), time.monotonic()
+        with self._lock:
+            counted_at, found = self._counts.get(key, (float('-inf'), 0))
+            # Those made since count, too.
+            self._counts[key] = counted_at, found + 1
+        if now - counted_at > _COUNTING or found >= limit:
+            found = count(cnxt)
+            with self._lock:
+                self._counts[key] = now, found + 1
+        if found >= limit:
+            raise _full(option, limit)
 
     def _push_metadata_software_deployments(
         self,

@@ -159,6 +159,31 @@ def batches(ids: abc.Collection[str]) -> abc.Iterator[list[str]]:
         yield wanted[start : start + _BATCH]
 
 
+def create(context: heat_types.Context, **values: object) -> None:
+    """Write the row of a deployment; what is left out is empty."""
+    with db_api.context_manager.writer.using(context) as session:
+        session.execute(
+            sqlalchemy.insert(models.SoftwareDeployment),
+            {'created_at': timeutils.utcnow(), **values},
+        )
+
+
+def note_physical_id(
+    context: heat_types.Context, number: int, physical_id: str | None
+) -> None:
+    """Write the physical id of a resource, whatever else changes there.
+
+    :param number: of the resource, in the database.
+    """
+    row = models.Resource
+    _write(
+        context,
+        sqlalchemy.update(row)
+        .where(row.id == number)
+        .values(physical_resource_id=physical_id),
+    )
+
+
 def settle(
     context: heat_types.Context,
     outcomes: abc.Mapping[watcher.Ticket, body.Outcome],

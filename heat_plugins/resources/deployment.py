@@ -97,9 +97,7 @@ class DeploymentMixin(replacing.Replaceable, heats_loop.Blocking):
         Heat's resource_id_set goes on if the database fails, and then nobody
         would know whose row it is.
         """
-        resource_objects.Resource.update_by_id(
-            self.context, self.id, {'physical_resource_id': self.resource_id}
-        )
+        rows.note_physical_id(self.context, self.id, self.resource_id)
 
     def tell(self, action: str, reason: str) -> None:
         """Write an event of an action that is in progress."""

@@ -66,6 +66,48 @@ class LimitTest(deployments.DeploymentTestCase):
         self.limit('max_software_configs_per_tenant', -1)
         self.created(name='unlimited')
 
+    def test_many_that_are_made_together_are_counted_once(self):
+        self.limit('max_software_configs_per_tenant', 100)
+        service = in_process.Service()
+        counted = []
+
+        def count(context):
+            counted.append(self.now)
+            return 98
+
+        self.patch(service, 'count_software_config', count)
+        service.check_room_for_config(self.heat.context)
+        service.check_room_for_config(self.heat.context)
+        self.assertEqual(1, len(counted))
+        # Who seems to be one too many is counted anew, and may be let in.
+        service.check_room_for_config(self.heat.context)
+        self.assertEqual(2, len(counted))
+        self.now += 2
+        service.check_room_for_config(self.heat.context)
+        self.assertEqual(3, len(counted))
+
+    def test_what_makes_a_deployment_reads_nothing_back(self):
+        self.created()
+        ours = in_process.Service()
+        (row,) = self.deployment_rows()
+        ours.count_software_deployment(self.heat.context)
+        values = {
+            'server_id': 'nobody',
+            'config_id': row.config_id,
+            'input_values': {},
+            'action': 'CREATE',
+            'status': 'COMPLETE',
+            'status_reason': '',
+            'stack_user_project_id': None,
+        }
+        with self.counting_queries() as statements:
+            ours.create_software_deployment(self.heat.context, **values)
+        # What is told of a server that no stack has is one more question.
+        self.assertEqual(
+            ['SELECT', 'INSERT', 'SELECT'],
+            [each.split()[0] for each in statements],
+        )
+
 
 class MetadataTest(deployments.DeploymentTestCase):
     """Writing the configs of a server to its metadata."""
