@@ -8,6 +8,7 @@ import pathlib
 import tempfile
 import time
 
+from tests.bench import completing
 from tests.bench import lab as labs
 from tests.bench import machine
 from tests.bench import pacing
@@ -23,7 +24,13 @@ from tests.functional import base
 _JSON = 'figures.json'
 
 #: Beside the scenarios, measurements of our side alone.
-_OTHERS = (*scenarios.OTHERS, 'pacing', 'triggering', 'profile')
+_OTHERS = (
+    *scenarios.OTHERS,
+    'completing',
+    'pacing',
+    'triggering',
+    'profile',
+)
 
 
 def main() -> None:
@@ -107,7 +114,7 @@ def _options() -> argparse.Namespace:
     options = parser.parse_args()
     if options.short:
         options.n = sorted({10, options.goals_at})
-        options.others = []
+        options.others = ['completing']
         options.repeat = 1
     return options
 
@@ -187,6 +194,9 @@ def _fill(
     for number, (scenario, side) in enumerate(plan, 1):
         say(f'{number}/{len(plan)} {scenario.name}: {side.title}')
         record.measured.append(runner.run(scenario, side))
+    if 'completing' in options.others:
+        say('Completions in a sync point')
+        record.completing = completing.measure(detail)
     if 'pacing' in options.others:
         say('Intervals')
         record.paces = pacing.measure(lab, detail)

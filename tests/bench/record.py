@@ -6,6 +6,7 @@ import json
 import pathlib
 from typing import Any
 
+from tests.bench import completing as completions
 from tests.bench import counting
 from tests.bench import pacing
 from tests.bench import rounds
@@ -29,6 +30,9 @@ class Record:
     made_at: str
     seconds: float = 0.0
     measured: list[rounds.Round] = dataclasses.field(default_factory=list)
+    completing: list[completions.Measured] = dataclasses.field(
+        default_factory=list
+    )
     paces: list[pacing.Measured] = dataclasses.field(default_factory=list)
     triggered: triggering.Triggered | None = None
     profile: tables.Table | None = None
@@ -41,6 +45,9 @@ class Record:
 def read(file: pathlib.Path) -> Record:
     content = json.loads(file.read_text(encoding='utf-8'))
     content['measured'] = [_round(one) for one in content['measured']]
+    content['completing'] = [
+        completions.Measured(**one) for one in content.get('completing', ())
+    ]
     content['paces'] = [pacing.Measured(**one) for one in content['paces']]
     if content['triggered'] is not None:
         content['triggered'] = _triggered(content['triggered'])

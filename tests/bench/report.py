@@ -32,6 +32,8 @@ def write(
             for name, shown in _TABLES.items()
         },
     }
+    if record.completing:
+        made['completing'] = tables.completing(record.completing)
     if record.paces:
         made['paces'] = tables.paces(record.paces)
         plots.paces(record.paces, pacing.compute(), folder / 'paces.svg')

@@ -8,6 +8,7 @@ import statistics
 
 import prettytable
 
+from tests.bench import completing as completions
 from tests.bench import figures
 from tests.bench import lab
 from tests.bench import pacing
@@ -116,6 +117,24 @@ def paces(found: Sequence[pacing.Measured]) -> Table:
             one.listings_per_second,
         )
         table.append([_number(value) for value in numbers])
+    return table
+
+
+def completing(found: Sequence[completions.Measured]) -> Table:
+    """Return how many resources completed together."""
+    table = [['', 'seconds', 'writes', 'CPU seconds', 'failures']]
+    ways = {'heat': 'as Heat does it', 'turns': 'with turns'}
+    for one in found:
+        failures = ', '.join(sorted(set(one.failures)))
+        table.append(
+            [
+                f'{one.count}, {ways[one.way]}',
+                _number(one.seconds),
+                f'{one.writes}',
+                _number(one.cpu),
+                f'{len(one.failures)} {failures}'.rstrip(),
+            ]
+        )
     return table
 
 
