@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits for work on texts and lists that somebody else controls.
+"""Limits for work on texts and lists from servers, users and services.
 
 heat-engine and Mistral's executors serve every project of a cloud, so no
 input may cost more than a small multiple of its size. Everything here is
@@ -37,8 +37,8 @@ PROBLEMS: Final = 100
 #: Characters of a problem or name in such a list.
 PART: Final = 1000
 
-#: Levels of lists and maps. Whoever handles a value later goes through it
-#: by recursion, and Python's limit is shared with the callers of that.
+#: Levels of lists and maps. Code that handles a value later does so by
+#: recursion, and shares Python's limit with its callers.
 DEPTH: Final = 64
 
 #: Known names among which `closest` searches.
@@ -151,7 +151,7 @@ def read_json(
 ) -> Any:
     """Read JSON that is not nested too deeply.
 
-    The text itself has no limit here: whoever fetched it has set one.
+    The text itself has no limit here: the caller that fetched it set one.
 
     :param depth: the most levels of lists and maps.
     :param parse_constant: called with ``NaN``, ``Infinity``, ``-Infinity``.

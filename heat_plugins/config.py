@@ -17,8 +17,8 @@ OPTS = [
             (
                 'AUTO',
                 'The first of TEMP_URL_POLL, ZAQAR_SIGNAL, CFN_SIGNAL and '
-                'HEAT_SIGNAL that this cloud can really serve, chosen anew '
-                'for each action',
+                'HEAT_SIGNAL that this cloud can really serve, chosen for '
+                'each action',
             ),
             (
                 'TEMP_URL_POLL',
@@ -58,7 +58,7 @@ OPTS = [
         help='Secret from which the TempURL keys of the Swift containers '
         'are derived. It must be the same on every heat-engine. If unset, '
         '[DEFAULT] auth_encryption_key takes its place. After a change '
-        'each old key stays valid until its URLs have run out.',
+        'each old key stays valid until its URLs have expired.',
     ),
     cfg.ListOpt(
         'temp_url_digests',
@@ -163,7 +163,7 @@ OPTS = [
         'runs_kept',
         default=20,
         min=1,
-        help='So many finished runs of an action on a deployment are kept; '
+        help='Finished runs of an action to keep for each deployment; '
         'older ones are forgotten when the next one starts. Who starts one '
         'otherwise than by a signal, such as by a command, has a setting of '
         'their own.',
@@ -172,7 +172,7 @@ OPTS = [
         'runs_kept_days',
         default=90,
         min=1,
-        help='So many days a finished run is kept.',
+        help='Days to keep a finished run.',
     ),
     cfg.IntOpt(
         'run_log_limit',
@@ -195,17 +195,17 @@ OPTS = [
         'rescue_interval',
         default=30.0,
         min=0,
-        help='Seconds between two looks, in each process of heat-engine, for '
-        'deployments whose engine has died; they are gone on with. An engine '
+        help='Seconds between scans, in each process of heat-engine, for '
+        'deployments of dead engines, which are then resumed. An engine '
         'counts as dead when it has not reported to the database for twice '
-        'its periodic_interval and does not answer. 0: nobody looks, and '
+        'its periodic_interval and does not answer. 0 disables the scans; '
         'their stacks stay in progress until they are updated or deleted.',
     ),
     cfg.BoolOpt(
         'run_validations',
         default=False,
         help="Whether Mistral's executors on this host run the validations "
-        'that somebody has started by a workflow; for mistral.conf. They are '
+        'that users start by a workflow; for mistral.conf. They are '
         'Ansible playbooks that any user of Mistral may bring along, and run '
         "as the executor's own user: turn it on only where all of them may "
         'do on this host what that user may.',

@@ -3,7 +3,7 @@
 
 Masked are given values, in the forms in which programs quote them: as they
 are, as JSON (twice, too), as Python's ``repr``, quoted for a shell, in a URL,
-and line by line. So are signatures in URLs, which let whoever reads them send
+and line by line. So are signatures in URLs, with which any reader could send
 results. Not found are values that a program has encoded in another way, such
 as base64, has cut, or has wrapped.
 """
@@ -28,7 +28,7 @@ MOST_FORMS = 2000
 LONGEST = 4 * 2**20
 MOST_WORK = 2**27
 
-# Seeking a form in a text takes as long as in so many characters at least.
+# The fewest characters of a text for which the search for a form is counted.
 _LEAST = 64
 
 # Values of JSON, such as the name of a user which is a weak password as well,
@@ -85,8 +85,8 @@ def work(value: Any, forms: int) -> int:
 class Mask:
     """Masks secrets, and the signatures of URLs.
 
-    :param secrets: the texts that nobody may see.
-    :param everything: whether no text may be seen, as nobody knows those.
+    :param secrets: the texts to mask.
+    :param everything: whether to mask every text, as the secrets are unknown.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ LOG = foreign.logger(__name__)
 ENTRY_POINT_GROUP = 'heat_plugins.resources'
 
 # A deployment group makes deployments, and each of these classes holds its
-# own copy of the transports that a template may name. Some of ours beside
+# own copy of the transports that a template may name. Some of ours with
 # some of Heat's would disagree, so all six are ours or none is.
 DEPLOYMENT_TYPES = frozenset(
     {

@@ -61,7 +61,7 @@ class Checks(upgradecheck.UpgradeCommands):
 
     display_title = 'heat-plugins: what is right and wrong with this cloud'
 
-    # Heat is imported late: whoever lacks it is told so in one line.
+    # Heat is imported late: where it is missing, one line says so.
 
     @_told
     def resource_types(self) -> upgradecheck.Result:
@@ -165,8 +165,8 @@ def main(args: abc.Sequence[str] | None = None) -> int:
         import heat.cmd.engine  # noqa: F401
     except ImportError:
         print(
-            'heat-plugins-status runs beside heat-engine, with the Python '
-            'of its environment; this one has no Heat.',
+            'heat-plugins-status needs the Python environment of '
+            'heat-engine; this one has no Heat.',
             file=sys.stderr,
         )
         return CANNOT_RUN

@@ -100,7 +100,7 @@ def _busy_resources(context: object) -> int:
         .where(
             models.Resource.status == 'IN_PROGRESS',
             # An engine that was killed leaves such resources in stacks that
-            # nobody works on.
+            # no engine works on.
             models.Stack.status == 'IN_PROGRESS',
             models.Stack.deleted_at.is_(None),
         )

@@ -22,7 +22,7 @@ from heat_plugins.engine import hub
 
 CLIENTS = (heat_swift.CLIENT_NAME, heat_mistral.CLIENT_NAME)
 
-#: The fewest characters of a secret that nobody guesses.
+#: The fewest characters of a secret that cannot be guessed.
 SECRET_LENGTH = 16
 
 #: The Python versions, from the first to before the last, whose parser may
@@ -74,7 +74,7 @@ def _origin(
     try:
         origin = served.get_resource_info(name).value
     except exception.EntityNotFound:
-        return 'nobody'
+        return 'no plugin'
     if origin is ours:
         return None
     # Otherwise it is the name of a template.

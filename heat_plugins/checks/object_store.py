@@ -82,7 +82,7 @@ def _check_clock(
     way: store_module.Transport,
     store: store_module.ObjectStore,
 ) -> None:
-    """Compare our clock with the store's: URLs run out by the latter."""
+    """Compare our clock with the store's: URLs expire by the latter."""
     answer = way.send(
         store_module.Request(
             method='GET', url=f'{store.cluster_url}/info', authenticated=False
@@ -103,7 +103,7 @@ def _check_clock(
     if ahead > max(margin, CLOCK_TOLERANCE):
         found.fail(
             f'The clock of the object store is {ahead} s ahead, more than '
-            'temp_url_margin: URLs run out before their actions do; ' + remedy
+            'temp_url_margin: URLs expire before their actions do; ' + remedy
         )
     elif abs(ahead) > CLOCK_TOLERANCE:
         found.warn(

@@ -3,7 +3,7 @@
 
 This follows the agent: for a component it takes the first entry whose
 ``actions`` contain the action, and where none does it runs nothing and
-signals nothing. So whoever starts an action asks here first.
+signals nothing. So the code that starts an action asks here first.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

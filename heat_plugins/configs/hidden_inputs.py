@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the inputs of a config hold what nobody is to see.
+"""Where the inputs of a config hold secrets.
 
 Only heat-engine knows the values of a stack's hidden parameters. As it hands
 a config to a server it marks, in the config's options, the places of its
 inputs at which such a value stands: alone, in a list, or within a text that
-``str_replace`` has made. Whoever reads what the server answers (an engine, a
+``str_replace`` has made. The reader of the server's answer (an engine, a
 command, a workflow) masks those parts of the inputs in it. The values
 themselves are stored no second time.
 """
@@ -125,5 +125,5 @@ def _parts(value: Any, places: Any) -> abc.Iterator[str]:
         for number, start, end in places:
             yield leaves[number][start:end]
     except (IndexError, TypeError, ValueError):
-        # Somebody has written other marks there: all of it is hidden.
+        # A user has written other marks there: all of it is hidden.
         yield from leaves

@@ -17,7 +17,7 @@ from heat_plugins.plans.content import texts
 
 Content = abc.Mapping[str, bytes]
 
-# What version control keeps beside the files.
+# Folders in which version control keeps its own files.
 _SKIPPED = frozenset({'.git', '.hg', '.svn', '.bzr'})
 
 

@@ -25,7 +25,7 @@ _COMPRESSED: abc.Mapping[bytes, abc.Callable[[Any], Any]] = {
 # Links to links that lead to one file, as Linux has it.
 _LINKS = 40
 
-# What a tarball of files within the limits holds beside them, at the most.
+# The most bytes of headers in a tarball whose files are within the limits.
 _HEADERS = 16 * 1024 * 1024
 
 # So much is read at a time.
@@ -80,7 +80,7 @@ def read(
 ) -> sources.Content:
     """Read a tarball, which may be compressed by gzip, bzip2 or xz.
 
-    :param file: it has to be seekable.
+    :param file: must be seekable.
     :param folders: at the top of the plan that it changes. A single one of
         these at its top is meant, and part of the paths.
     :param whole: whether a single folder at its top that holds everything
@@ -100,7 +100,7 @@ def read(
         zlib.error,
     ) as exc:
         raise errors.Invalid(
-            f'The tarball cannot be read: {type(exc).__name__}. It has to be '
+            f'The tarball cannot be read: {type(exc).__name__}. It must be '
             'whole, and plain or compressed by gzip, bzip2 or xz'
         ) from exc
     return found if whole else _without_top(found, folders)
@@ -147,7 +147,7 @@ def _read(file: _Limited, limits: sources.Limits) -> dict[str, bytes]:
 def _members(
     file: _Limited, limits: sources.Limits
 ) -> abc.Iterator[tarfile.TarInfo]:
-    """Yield the entries; after a file's, its content has to be read.
+    """Yield the entries; after a file's, the caller must read its content.
 
     `tarfile.open` itself searches what precedes an entry in quadratic time,
     copies a global header for each entry, and goes through many of them by
@@ -221,7 +221,7 @@ def _content(file: _Limited, size: int) -> bytes:
 
 
 def _exactly(file: _Limited, size: int, *, or_none: bool = False) -> bytes:
-    """Read so many bytes.
+    """Read `size` bytes.
 
     :param or_none: whether the end of the file may come instead.
     :raises tarfile.ReadError: the file ends before that.

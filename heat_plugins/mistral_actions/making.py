@@ -14,7 +14,7 @@ from mistral_lib import actions
 from heat_plugins import errors
 from heat_plugins.mistral_actions import results
 
-# A field of a docstring, with the lines that go on with it.
+# A field of a docstring, with its continuation lines.
 _RAISES = re.compile(r'^:raises .*\n?(?:[ ]+.*\n?)*', re.MULTILINE)
 
 #: Calls the operation of a name, with a context of Mistral's and arguments.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Actions on deployment plans: ``plan.*``.
 
-The quick ones answer a call of Mistral's API for an action. For the long
-ones, which are to create, update and delete a plan, there are workflows of
-the same names, and ``plan.deploy``.
+The quick ones answer a call of Mistral's API for an action. The long
+ones, which create, update and delete a plan, have workflows of the same
+names, and so has ``plan.deploy``.
 
 A result of more than 64 KiB comes as a reference: a map of ``container``,
 ``object`` and ``bytes``, for a text of JSON in the object store. What goes

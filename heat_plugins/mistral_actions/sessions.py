@@ -5,7 +5,7 @@ What a user starts has the user's token, and its catalogue. What a trigger
 starts has a token of Mistral's trust; that one is not used, but the trust
 itself, so that what takes longer than a token lives can renew it.
 
-A user's token cannot be renewed. When it has run out, Mistral vouches for it
+A user's token cannot be renewed. When it has expired, Mistral vouches for it
 with a token of its own, as a service does for what has begun in time: for
 Keystone's ``[token] allow_expired_window``, two days, it is still accepted.
 """
@@ -27,14 +27,14 @@ from heat_plugins.clients import keystone
 
 CONF = cfg.CONF
 
-# A token that runs out in so many seconds does not last for an action.
+# Seconds; a token that expires sooner does not last for an action.
 _SOON = 120
 
 # Mistral's own credentials.
 _AUTH = 'keystone_authtoken'
 
 # The options of Mistral's OpenStack actions. mistral-extra, which has those,
-# registers them when Mistral starts; where it is not installed nobody does.
+# registers them when Mistral starts; without it they are unregistered.
 _GROUP = 'openstack_actions'
 _OPTS = [
     cfg.StrOpt(
@@ -149,7 +149,7 @@ def _described(security: Any, verify: bool | str) -> Any:
     except exceptions.ClientException as exc:
         raise errors.Denied(
             'Keystone does not accept the token that the workflow was '
-            f'started with, which may have run out: {type(exc).__name__}'
+            f'started with, which may have expired: {type(exc).__name__}'
         ) from exc
     return answer.json()['token']
 

@@ -2,9 +2,8 @@
 """Actions on validations: ``validations.*``.
 
 ``validations.run`` lasts as long as its playbooks do; workflows of that name,
-and ``validations.run_group``, are there for whoever wants to wait. When the
-execution that it is part of ends before, be it cancelled or deleted, so do
-the playbooks.
+and ``validations.run_group``, wait for their end. When the execution
+ends before its playbooks, be it cancelled or deleted, they end too.
 
 What goes wrong is a map of ``code`` and ``message``.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is to be done so that Ironic has a node as a file wants it."""
+"""The changes that make a node in Ironic what a file says."""
 
 from collections import abc
 import dataclasses
@@ -14,7 +14,7 @@ _MISSING = object()
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Change:
-    """What is to be done with one node.
+    """The changes of one node.
 
     :ivar create: the fields of a node to be made, or None.
     :ivar patch: of one that is there.
@@ -36,7 +36,7 @@ class Change:
 
 
 def of(wanted: node.Wanted, match: matching.Match) -> Change:
-    """Return what is to be done.
+    """Return the changes that a match needs.
 
     What the file does not name stays as it is: an inspection may have found
     it. Passwords are always written: Ironic does not tell the present ones.

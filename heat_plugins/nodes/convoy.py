@@ -26,11 +26,11 @@ ATTEMPTS = 3
 #: Seconds that a node may take, all its attempts together.
 TIMEOUT = 3600
 
-# Seconds until the next look, at least and at most: a part of the longest
-# way so far.
+# Seconds until the next poll, at least and at most: a part of the longest
+# way until now.
 _PART, _SOONEST, _LATEST = 10, 2, 30
 
-# Ironic's words for what somebody has stopped.
+# Ironic's words for what a user has aborted.
 _ABORTED = 'aborted by request'
 
 
@@ -116,7 +116,7 @@ class Escort:
     def step(self, convoy: Convoy) -> Convoy:
         """Judge the nodes that are on their way, and send others.
 
-        :raises errors.Unavailable: Ironic cannot be asked; try again.
+        :raises errors.Unavailable: Ironic cannot be reached; retry.
         """
         move = moves.BY_VERB[convoy.verb]
         states = {one.uuid: one for one in self._baremetal.states()}
@@ -190,7 +190,7 @@ class Escort:
         move: moves.Move,
     ) -> Member:
         if member.phase is Phase.WAITING:
-            # Somebody has sent it, perhaps we before we were restarted.
+            # Another caller has sent it, or this one before a restart.
             return self._begun(member, convoy)
         if self._clock() < member.until:
             return member

@@ -54,7 +54,7 @@ _DRIVERS = {
         Driver(name='ilo5', settings=_settings('ilo'), required=_LOGIN),
         Driver(name='irmc', settings=_settings('irmc'), required=_LOGIN),
         Driver(name='snmp', settings=_settings('snmp'), required=('pm_addr',)),
-        # Somebody at the machine is its BMC.
+        # A person at the machine does what a BMC does.
         Driver(name='manual-management', settings=_settings('manual')),
         Driver(name='fake-hardware', settings=_settings('fake')),
     )
@@ -105,7 +105,7 @@ def advice(pm_type: str) -> str:
     gone = _GONE.get(pm_type.strip().lower())
     shown = bounds.shortened(pm_type)
     if gone:
-        return f'Ironic has no driver {shown} any more: {gone}'
+        return f'Ironic no longer has driver {shown}: {gone}'
     known = ', '.join(NAMES)
     return (
         f'pm_type {shown} is not known here, but {known}; of any other '

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lead nodes to where they are to be, and wait for them here."""
+"""Move nodes to a provision state, and wait for them."""
 
 from collections import abc
 import time
@@ -24,7 +24,7 @@ _STOPPING = 30
 class Failed(errors.Failed):
     """Not all nodes have come to their end.
 
-    :ivar found: what there is to be shown all the same.
+    :ivar found: the results until then.
     """
 
     def __init__(self, reason: str, found: Report) -> None:

@@ -16,7 +16,7 @@ class Verdict(enum.Enum):
     THERE = 'there'
     #: It can be sent.
     READY = 'ready'
-    #: It is on its way, whoever has sent it.
+    #: It is on its way, sent by this caller or another.
     MOVING = 'moving'
     #: There is no way from where it is.
     NOWHERE = 'nowhere'
@@ -82,6 +82,5 @@ PROVIDE: Final = Move(
 
 BY_VERB: Final = {move.verb: move for move in (MANAGE, INSPECT, PROVIDE)}
 
-#: States in which nobody uses a node, nothing happens to it, and Ironic lets
-#: it be deleted.
+#: States in which a node is unused and idle, and Ironic permits its deletion.
 IDLE: Final = frozenset({'available', 'enroll', 'manageable'})

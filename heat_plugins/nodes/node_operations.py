@@ -83,8 +83,8 @@ class Operations:
 
         :param nodes: what the file holds; or a reference to it, as Mistral
             keeps the input and shows it, passwords and all.
-        :param remove: whether nodes that it does not name go, if nobody uses
-            them.
+        :param remove: whether to delete the unused nodes that it does not
+            name.
         :param dry_run: whether only to say what would be done.
         :returns: a map: nodes, each with what was done; success; and the uuids
             of those that are enrolled, or manageable, now.
@@ -130,7 +130,7 @@ class Operations:
             ('timeout', timeout),
         ):
             if value < 1:
-                raise errors.Invalid(f'{name} has to be 1 at least')
+                raise errors.Invalid(f'{name} must be 1 or more')
         convoy = convoys.Convoy(
             verb=verb,
             members=tuple(
@@ -158,7 +158,7 @@ class Operations:
         return self._report(self._escort.stop(convoys.read(convoy)))
 
     def abort(self, nodes: abc.Collection[str] | None = None) -> Report:
-        """Stop inspections, whoever has begun them.
+        """Abort inspections, those of other callers as well.
 
         :param nodes: a list of uuids or names; null for all.
         :returns: a map: nodes, the uuids of those that were asked to stop; and

@@ -83,8 +83,8 @@ def read(found: Any) -> list[node.Wanted | node.Flaw]:
         found = found.get('nodes')
     if not isinstance(found, list):
         raise errors.Invalid(
-            'What is to be registered is neither a list of nodes nor a map '
-            'with "nodes", a list'
+            'The file of nodes holds neither a list of nodes nor a map with '
+            '"nodes", a list'
         )
     if not found:
         raise errors.Invalid(

@@ -43,7 +43,7 @@ CHANGES = frozenset({Action.CREATED, Action.UPDATED, Action.REMOVED})
 class Result:
     """What has become of one node.
 
-    :ivar uuid: '' where nobody knows what the entry means.
+    :ivar uuid: '' where the entry's meaning is unknown.
     :ivar state: its provision state, before; '' if there was no node.
     :ivar changes: what differs, a line each; passwords are hidden.
     :ivar reason: why it has failed, or is kept.
@@ -104,8 +104,8 @@ class Registrar:
     ) -> list[Result]:
         """Let Ironic have these nodes; return what has become of each.
 
-        :param remove: whether nodes that are not among them go, if nobody
-            uses them. None goes while an entry is wrong: it may mean one.
+        :param remove: whether to delete the unused nodes that are not
+            among them. None goes while an entry is wrong: it may mean one.
         :param dry_run: whether only to say what would be done; an entry has
             a warning where the enabled drivers are not known.
         """
@@ -222,7 +222,7 @@ def _in_use(found: node.Node) -> str:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Task:
-    """An entry of the file, and what is to be done for it."""
+    """An entry of the file, and the changes for it."""
 
     wanted: node.Wanted
     result: Result
@@ -230,7 +230,7 @@ class _Task:
 
 
 class _Work:
-    """All that is to be done.
+    """The changes of all entries.
 
     It refuses what Ironic would refuse, so that a dry run tells, too.
 

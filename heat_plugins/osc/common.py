@@ -33,7 +33,7 @@ Shown = tuple[abc.Sequence[str], abc.Iterable[Any]]
 # Shows a value with what makes a text safe.
 _Shows = abc.Callable[[Any, abc.Callable[[Any], str]], Any]
 
-#: Exit codes beside 0 (success), 1 (an error) and 2 (a wrong command line).
+#: Exit codes other than 0 (success), 1 (an error) and 2 (wrong command line).
 FAILED = 3
 TIMED_OUT = 4
 CANCELLED = 5

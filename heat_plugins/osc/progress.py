@@ -132,7 +132,7 @@ class Display:
                 with self._bar:
                     self._over.wait()
             return
-        # Whoever read it may be gone; the command is not.
+        # The reader of the output may be gone; the command is not.
         with contextlib.suppress(OSError, ValueError):
             while not self._over.wait(self.interval):
                 counted = self._task.fields['counted']

@@ -117,7 +117,7 @@ class Claims:
             return False
 
     def release(self, claim: Claim) -> None:
-        """Give a name back, unless somebody else has it by now."""
+        """Release a name, unless it now belongs to another caller."""
         if self.has(claim):
             self._registry.delete(claim.name)
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may change a plan just now.
 
-A registry can do one thing that of two at once only one can: create a record
-of a name. Its deletion takes whatever has the name by then. So nobody takes a
-lock over by deleting it. Who finds one of somebody who is taken for dead
-creates a record of a name that is made of that lock's token; only one can.
-The locks of a plan are such a chain, and its last one counts. Who gives the
-lock back deletes the chain, the first record first: nobody can hold the
-chain any longer whose first record is gone.
+Of two callers at once a registry lets only one create a record of a name. A
+deletion, however, removes the name's record of the moment, which may be
+another's. So no caller takes over a lock by deleting it: a caller that takes
+the holder of a lock for dead creates a record whose name is made of that
+lock's token, which only one can. The locks of a plan are such a chain, and the
+last one holds the plan. A release deletes the chain, its first record first: a
+chain without its first record holds nothing.
 """
 
 from collections import abc
@@ -38,7 +38,7 @@ _PREFIX: Final = 'plan-lock:'
 # So much of a token stands in the name of the next lock of a chain.
 _TOKEN: Final = 8
 
-# After that long, whoever has locked a plan is taken for dead.
+# Seconds after which the holder of a lock is taken for dead.
 _LEASE: Final = 900.0
 
 # Who gives a lock back does so by then: a request may be long on its way.
@@ -84,10 +84,10 @@ class Locks:
     def lock(self, name: str) -> abc.Iterator[None]:
         """Keep others from changing a plan.
 
-        What has been done stays done if the lock cannot be given back; then
-        it runs out.
+        What has been done stays done if the lock cannot be released; then
+        it expires.
 
-        :raises errors.Busy: somebody else changes it, for too long.
+        :raises errors.Busy: another caller changes it, for too long.
         """
         chain = self._wait(name)
         try:
@@ -97,9 +97,9 @@ class Locks:
                 self._give_back(chain)
             except errors.Error as exc:
                 LOG.warning(
-                    'The lock of plan %s could not be given back: %s; others '
-                    'wait for it until %s, unless the Mistral environment %s '
-                    'is deleted',
+                    'Cannot release the lock of plan %s: %s. Others wait for '
+                    'it until %s, unless the Mistral environment %s is '
+                    'deleted.',
                     name,
                     exc,
                     _time(chain.since + _LEASE),
@@ -122,7 +122,7 @@ class Locks:
             self._sleep(_INTERVAL)
 
     def _try(self, name: str) -> _Chain | plan_protocols.Record | None:
-        """Take the lock; or return that of another, or None, to try again."""
+        """Take the lock; or return that of another, or None to retry."""
         now = self._clock()
         chain: tuple[plan_protocols.Record, ...] = ()
         while True:
@@ -134,7 +134,7 @@ class Locks:
                 return other
             chain += (other,)
         if chain and self._registry.get(chain[0].name) != chain[0]:
-            # Somebody has been here, and given all of it back.
+            # Another caller has released all of it since.
             self._registry.delete(ours.name)
             return None
         return _Chain(records=(*chain, ours), since=now)
@@ -161,7 +161,7 @@ class Locks:
 
     def _give_back(self, chain: _Chain) -> None:
         if self._clock() >= chain.since + _RETURN:
-            # Somebody may have taken us for dead by now; who comes next
+            # Another may have taken this caller for dead; the next one
             # does.
             return
         first, *more = chain.records
@@ -191,7 +191,7 @@ def _values(record: plan_protocols.Record) -> abc.Mapping[str, Any]:
 
 def _until(record: plan_protocols.Record) -> float:
     until = _values(record).get('until')
-    # Others may have garbled it; then nobody holds it.
+    # Others may have corrupted it; then it holds nothing.
     return float(until) if isinstance(until, int | float) else 0
 
 

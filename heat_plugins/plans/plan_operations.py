@@ -80,7 +80,7 @@ class Operations:
         :param template: the root template, where the plan itself names none.
         :param description: of the plan.
         :param render: whether to render Jinja templates.
-        :param resume: whether to go on where somebody has broken off.
+        :param resume: whether to resume a creation that was broken off.
         :returns: the plan, as plan.show shows it.
         """
         options: Report = {
@@ -199,7 +199,7 @@ class Operations:
         unset: abc.Collection[str] = (),
         role: str | None = None,
     ) -> Report:
-        """Set parameters of a plan, and take back what was set.
+        """Set and unset parameters of a plan.
 
         :param plan: its name.
         :param values: a map of parameters and their values; or a reference to

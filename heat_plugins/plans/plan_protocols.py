@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ways out of plans, beside the object store.
+"""The services that plans need, apart from the object store.
 
 Each method may raise `errors.Denied`, `errors.Unavailable` or another
 `errors.ServiceError`. The real ones are in `heat_plugins.clients`, the
@@ -39,7 +39,7 @@ class Registry(Protocol):
         """Return all records of this project, by name."""
 
     def delete(self, name: str) -> bool:
-        """Give a name back; False where nobody had it."""
+        """Release a name; False where it was not taken."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

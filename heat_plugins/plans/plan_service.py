@@ -33,14 +33,14 @@ from heat_plugins.plans.content import texts
 from heat_plugins.plans.content import updating
 from heat_plugins.plans.parameters import secrets as secrets_module
 
-# So many files of an export are in memory at a time.
+# Number of files of an export that are in memory at a time.
 _CHUNK = 64
 
 
 class Plans:
     """The plans of a project.
 
-    Beside `errors.Error`, each method may raise what
+    As well as `errors.Error`, each method may raise what
     `heat_plugins.errors` tells of the object store.
 
     :param store: the project's object store.
@@ -88,7 +88,7 @@ class Plans:
         :param template: the root template, over what the plan says.
         :param description: over what the plan says.
         :param render: whether to render Jinja templates.
-        :param resume: whether to go on where somebody has broken off.
+        :param resume: whether to resume a creation that was broken off.
         :param adopt: whether `content` is that of a container of this name,
             and the container becomes the plan's.
         :raises errors.Exists: the name is taken, or a container of it.
@@ -130,7 +130,7 @@ class Plans:
         if adopt:
             mark = source.mark()
             if mark is not None and mark.rendered:
-                # It was a plan, or was to be one, whose name is lost.
+                # It is a plan, or half of one, whose name is lost.
                 options['render'] = True
             content = adoption.Adoption(source).content()
         else:
@@ -189,8 +189,8 @@ class Plans:
                     f'Plan {name} has a stack ({stack.status}); delete that '
                     'first'
                 )
-            # Without a mark it is a name alone, and the container, if there
-            # is any, somebody else's.
+            # Without a mark it is a name alone, and a container of that name
+            # is no plan's.
             if mark is not None and mark.adopted:
                 adoption.Adoption(container).undo()
             elif mark is not None:
@@ -326,7 +326,7 @@ class Plans:
     def lock(self, name: str) -> abc.Iterator[plans.Plan]:
         """Keep all others from changing, deploying or deleting a plan.
 
-        :raises errors.Busy: somebody else does so, for too long.
+        :raises errors.Busy: another caller does so, for too long.
         """
         plans.check_name(name)
         with self._locks.lock(name):

@@ -213,7 +213,7 @@ class CronTrigger(mistral_calls.TrustingCalls, _Base):
             self,
             self._wanted(after),
             before=self._before(),
-            anew=self._check_failed,
+            recreate=self._check_failed,
         )
 
     def check_update_complete(self, change: trigger_change.Change) -> bool:

@@ -53,7 +53,7 @@ class Bar:
         return now if self.end is None else max(self.start, self.end)
 
     def duration(self, now: float) -> str:
-        """Return how long it took, or has taken by now, for people."""
+        """Return how long it took, or has taken until now, for people."""
         return duration(self.until(now) - self.start)
 
     def told(self, now: float) -> str:

@@ -133,7 +133,7 @@ def _instant(event: Event, action: str, state: chart.State) -> chart.Bar:
 
 
 def _superseded(bar: chart.Bar, event: Event, action: str) -> chart.Bar:
-    """Return an action whose end nobody has told."""
+    """Return an action whose end no event tells."""
     return dataclasses.replace(
         bar,
         state=chart.State.CANCELLED,

@@ -52,7 +52,7 @@ class Heat(orchestration.Orchestration, Protocol):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What is to be on a chart.
+    """The content of a chart.
 
     :ivar unfold: whether what is nested has rows of its own.
     :ivar everything: whether other resources than deployments and workflows

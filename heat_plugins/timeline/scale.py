@@ -108,7 +108,7 @@ class Scale:
         return one.left + max(share, 0) * (one.right - one.left)
 
     def labels(self, characters: int) -> list[Label]:
-        """Return the times that an axis so many characters long can show.
+        """Return the times that an axis of a number of characters can show.
 
         The day stands with the first time of it.
         """
@@ -153,7 +153,7 @@ def _joined(
             found.append([start, end])
     if not found:
         return [(0.0, 1.0)]
-    # What takes no time is to be seen as well.
+    # What takes no time must be visible as well.
     total = max(sum(end - start for start, end in found), 1.0)
     margin = max(total * _MARGIN, 0.5)
     # From the shortest pause on: each that stays makes the next look shorter.

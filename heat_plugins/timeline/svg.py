@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A chart as a drawing: one SVG that needs nothing else, or a page of it.
 
-It follows the light or dark scheme of whoever looks. A state is told by
+It follows the reader's light or dark scheme. A state is told by
 colour and by pattern, and in words under the pointer and to a screen reader.
 """
 

@@ -85,7 +85,7 @@ def draw(
 
 
 def fitted(text: str, width: int, ellipsis: str = '…') -> str:
-    """Return a text that takes so many cells, its middle left out.
+    """Return a text of a number of cells, its middle left out.
 
     Names that are long are often told apart by how they end.
     """

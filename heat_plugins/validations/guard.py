@@ -6,8 +6,9 @@ its own. Ansible has another one, and with it a process group of its own. What
 leaves both of them comes back to this process as an orphan, because Linux
 hands it the orphans of all its descendants.
 
-Its standard input says when to stop: when it ends. If nothing was said
-before, whoever held the other end was killed, and nobody is left to tidy up.
+Its standard input says when to stop: when it ends. If it ends
+without a word, the process at its other end was killed, and the guard tidies
+up in its place.
 """
 
 from collections import abc

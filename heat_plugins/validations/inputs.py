@@ -14,7 +14,7 @@ _NAME = re.compile('[A-Za-z_][A-Za-z0-9_]*')
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Secrets:
-    """What a run is given that nobody is to see.
+    """The secret inputs of a run.
 
     :ivar variables: for the playbooks.
     :ivar key: a private key for ssh; '' for none.

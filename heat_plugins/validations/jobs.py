@@ -36,8 +36,8 @@ class Job:
     :ivar playbook: its path in the project.
     :ivar timeout: the most seconds that it may take.
     :ivar output: the most bytes that it may print.
-    :ivar forks: on so many hosts at once.
-    :ivar secrets: what is to be masked in all that it says.
+    :ivar forks: the most hosts at once.
+    :ivar secrets: the values to mask in all that it prints.
     """
 
     playbook: str
@@ -118,11 +118,11 @@ def environment(mark: str, folder: pathlib.Path) -> dict[str, str]:
     found = {
         name: os.environ[name] for name in _INHERITED if name in os.environ
     }
-    # Ansible stands beside the Python that we run with.
-    beside = str(pathlib.Path(sys.executable).parent)
+    # Ansible is in the folder of the Python that runs this.
+    programs = pathlib.Path(sys.executable).parent
     return {
         **found,
-        'PATH': f'{beside}:{found.get("PATH", os.defpath)}',
+        'PATH': f'{programs}:{found.get("PATH", os.defpath)}',
         'LC_ALL': 'C.UTF-8',
         'PYTHONUTF8': '1',
         'PYTHONUNBUFFERED': '1',
@@ -146,7 +146,7 @@ def _ansible(
         'ANSIBLE_NOCOLOR': '1',
         'ANSIBLE_LOCAL_TEMP': str(folder / 'tmp'),
         'ANSIBLE_HOST_KEY_CHECKING': 'True',
-        # Who a server is, nobody has told; but it stays the same one.
+        # A server's key is unknown at first; later it must be the same.
         'ANSIBLE_SSH_ARGS': '-o BatchMode=yes -o ConnectTimeout=10 '
         '-o StrictHostKeyChecking=accept-new '
         f'-o UserKnownHostsFile={known_hosts} -o ControlMaster=no',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what a playbook reports to what has come of its validation."""
+"""From the report of a playbook to the outcome of its validation."""
 
 from collections import abc
 import dataclasses

@@ -76,7 +76,7 @@ class Playbook:
     def stop(self) -> None:
         """Begin to end it, and all that it has begun."""
         if self._process.stdin and not self._process.stdin.closed:
-            # So it knows that somebody reads what it reports, and tidies up.
+            # This tells it that its reports are read, and it tidies up.
             with contextlib.suppress(OSError):
                 self._process.stdin.write(b'stop')
                 self._process.stdin.close()
@@ -134,8 +134,8 @@ def check() -> None:
 
     :raises errors.Refused: what runs them is not installed.
     """
-    beside = pathlib.Path(sys.executable).parent
-    path = f'{beside}:{os.environ.get("PATH", os.defpath)}'
+    folder = pathlib.Path(sys.executable).parent
+    path = f'{folder}:{os.environ.get("PATH", os.defpath)}'
     missing = []
     if importlib.util.find_spec('ansible_runner') is None:
         missing.append('ansible-runner')

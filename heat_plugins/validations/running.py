@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running validations, so many at once, until all have ended."""
+"""Run validations, several at once, until all have ended."""
 
 import collections
 from collections import abc
@@ -20,7 +20,7 @@ from heat_plugins.validations import validation_runs
 _INTERVAL = 0.3
 _LOOK = 2.0
 
-#: At the most so many playbooks run at once.
+#: The most playbooks that run at once.
 MOST_AT_ONCE = 16
 
 #: Is told how a run stands, whenever that has changed.
@@ -59,9 +59,9 @@ class Machine:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Order:
-    """What is to be run.
+    """The validations to run, and how.
 
-    :ivar at_once: so many playbooks at once.
+    :ivar at_once: the most playbooks at once.
     :ivar timeout: the most seconds that each may take.
     """
 
@@ -94,7 +94,7 @@ class Runner:
     """Runs the validations of one run; used once.
 
     :param run: it has been written into the ledger.
-    :param abandoned: says whether nobody waits for it any more; it is asked
+    :param abandoned: says whether the caller no longer waits; it is called
         every few seconds, and may take its time.
     """
 
@@ -144,8 +144,8 @@ class Runner:
                 self._look()
                 self._note(self._snapshot())
         except BaseException:
-            # Nobody will wait for them: be it an interrupt, or an object
-            # store that lets us in no more.
+            # No caller waits for them now: after an interrupt, or because
+            # the object store denies access.
             self._end_all()
             self._stopping = True
             with contextlib.suppress(Exception):
@@ -205,7 +205,7 @@ class Runner:
         if self._stopping or now - self._looked_at < _LOOK:
             return
         self._looked_at = now
-        # They go on, whether somebody can look or not.
+        # They go on even while the store cannot be reached.
         with contextlib.suppress(errors.Unavailable):
             self._stopping = (
                 self._ledger.is_to_stop(self._run.id) or self._abandoned()

@@ -2,8 +2,9 @@
 """Runs of validations in the object store, and how to stop one from afar.
 
 All lie in one container of the project, each below its id: what the run is,
-the details of each validation, and a wish to stop it. Whoever runs them
-writes at least every `BEAT` seconds, so silence tells that nobody does.
+the details of each validation, and a wish to stop it. The process
+that runs them writes at least every `BEAT` seconds; after longer silence it
+counts as dead.
 """
 
 from collections import abc
@@ -26,13 +27,13 @@ from heat_plugins.validations import validation_runs
 #: What the name of the container of a project's runs begins with.
 CONTAINER: Final = 'heat-plugins-validations'
 
-#: So many runs that have ended are kept.
+#: Number of finished runs that are kept.
 KEPT: Final = 50
 
 #: Seconds after which a run that goes on is written again.
 BEAT: Final = 20.0
 
-# Seconds of silence after which nobody runs it any more.
+# Seconds of silence after which its process counts as dead.
 _SILENCE = 5 * BEAT
 
 # The most runs that are read for one listing; each takes a request.
@@ -82,13 +83,13 @@ class Ledger:
     def write_detail(
         self, run_id: str, validation: str, detail: validation_runs.Detail
     ) -> None:
-        """Write what has come of a validation."""
+        """Write the outcome of a validation."""
         self._put(_detail(run_id, validation), dataclasses.asdict(detail))
 
     def find(self, run_id: str) -> validation_runs.Run:
         """Return a run as it stands.
 
-        :raises errors.NotFound: there is none of that id, any more.
+        :raises errors.NotFound: there is no run of that id, or no longer.
         """
         found = self._read(_checked(run_id))
         if found is None:
@@ -96,7 +97,7 @@ class Ledger:
         return found
 
     def detail(self, run_id: str, validation: str) -> validation_runs.Detail:
-        """Return what has come of a validation in a run.
+        """Return the outcome of a validation in a run.
 
         :raises errors.NotFound: it has not ended, or was not part of it.
         """
@@ -120,7 +121,7 @@ class Ledger:
         return sorted(every, key=lambda one: one.started_at, reverse=True)
 
     def stop(self, run_id: str) -> None:
-        """Ask whoever runs it to stop.
+        """Ask the process that runs it to stop.
 
         :raises errors.Refused: it has ended.
         """
@@ -133,7 +134,7 @@ class Ledger:
         )
 
     def is_to_stop(self, run_id: str) -> bool:
-        """Say whether somebody has asked for it."""
+        """Say whether a caller has asked for it."""
         return self._get(f'{run_id}{_STOP}') is not None
 
     def tidy(self, kept: int = KEPT) -> None:
@@ -162,7 +163,7 @@ class Ledger:
             return dataclasses.replace(
                 run,
                 state=validation_runs.State.LOST,
-                reason='Whoever ran it has not been heard of for '
+                reason='The process that ran it has not written for '
                 f'{found.age:.0f} s',
             )
         return run
@@ -205,7 +206,7 @@ class Ledger:
             return found
         except ValueError as exc:
             raise errors.ServiceError(
-                f'A record in container {self._container} is garbled; '
+                f'A record in container {self._container} is unreadable; '
                 'delete it'
             ) from exc
 

@@ -147,8 +147,8 @@ class Operations:
         :param user: to log in as.
         :param variables: a map of variables. Mistral shows them.
         :param secrets: a reference to a map of variables and ssh_key, which
-            nobody is to see: a map of container, object and bytes.
-        :param at_once: so many playbooks at once.
+            stays secret: a map of container, object and bytes.
+        :param at_once: the most playbooks at once.
         :param timeout: the most seconds that each of them may take.
         :param run_id: of the new run; by default one is made up.
         :returns: the run, without the details of its validations.
@@ -250,7 +250,7 @@ class Operations:
         return report(run)
 
     def stop(self, run_id: str) -> Report:
-        """Ask whoever runs validations to end their playbooks.
+        """Ask the process that runs validations to end their playbooks.
 
         :param run_id: the run.
         :returns: the run, which may not have ended yet.

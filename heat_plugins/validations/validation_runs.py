@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run of validations, and what has come of each: values only."""
+"""A run of validations, and the outcome of each: values only."""
 
 from collections import abc
 import dataclasses
@@ -12,7 +12,7 @@ from heat_plugins import bounds
 class State(enum.StrEnum):
     """How a validation, or a run of several, stands.
 
-    A run is LOST when whoever ran it has gone without a word.
+    A run is LOST when the process that ran it died without a word.
     """
 
     WAITING = 'WAITING'
@@ -147,7 +147,7 @@ class Run:
 def judged(run: Run, *, stopped: bool) -> Run:
     """Return a run that has ended, with a state and a reason.
 
-    :param stopped: whether somebody has stopped it.
+    :param stopped: whether a caller has stopped it.
     """
     bad = [one for one in run.outcomes if one.state is not State.PASSED]
     if not bad:

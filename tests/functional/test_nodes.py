@@ -78,7 +78,7 @@ def fault(number: int) -> tuple[base.Template, str]:
     Ten entries each are faulty in each of these ways; the others are not.
     """
     faults = (
-        ({'pm_type': 'pxe_ssh'}, 'Ironic has no driver pxe_ssh any more'),
+        ({'pm_type': 'pxe_ssh'}, 'Ironic no longer has driver pxe_ssh'),
         ({'pm_type': 'ipmi'}, 'No valid host was found'),
         ({'mac': ['52:54:00']}, "'52:54:00' is no MAC address"),
         ({'memory': 'much'}, 'memory is no whole number'),

@@ -275,7 +275,7 @@ def load(text: str) -> tuple[yaml.Node, Any]:
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         said = bounds.shortened(' '.join(str(error).split()), _SAID)
         raise _error(f'this is not valid YAML: {said}') from error
-    # What comes of "!!bool x" and "!!timestamp x".
+    # "!!bool x" and "!!timestamp x" raise these.
     except (AttributeError, LookupError) as error:
         raise _error(
             'this is not valid YAML: something is not what its tag, such as '

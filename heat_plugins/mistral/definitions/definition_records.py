@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a resource has in Mistral, and what it is to have."""
+"""What a resource has in Mistral, and what it wants there."""
 
 from collections.abc import Collection, Mapping
 import dataclasses
@@ -13,10 +13,10 @@ from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import naming
 from heat_plugins.mistral.definitions import renaming
 
-#: So many bytes a record may take: a column of a database holds 65535.
+#: The most bytes of a record: a column of a database holds 65535.
 BYTES: Final = 60000
 
-#: So many names of dropped workflows are kept to find their executions by.
+#: Names of dropped workflows that are kept to find their executions by.
 FORMER: Final = 50
 
 
@@ -95,7 +95,7 @@ class Record:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """A definition and the names that it is to have in Mistral.
+    """A definition and the names that it gets in Mistral.
 
     :ivar defaults: of inputs, for every run of whatever declares them.
     """

@@ -92,7 +92,7 @@ def _in_workflow(
 def _key(
     workflow: definition_reading.Workflow, task: str, ask: Ask
 ) -> str | None:
-    """Return which key of a task is refused beside what makes it a task."""
+    """Return the key that Mistral refuses next to the essential ones."""
     content = workflow.data['tasks'][task]
     made_of = [one for one in _MADE_OF if one in content]
     for key in (*made_of, *(one for one in content if one not in made_of)):

@@ -249,7 +249,7 @@ class Deployer:
     def sweep(
         self, record: definition_records.Record
     ) -> definition_records.Record:
-        """Remove what is to go; return what is left.
+        """Remove dropped objects; return the record of the rest.
 
         :raises errors.ServiceError: if some of it cannot be removed.
         """

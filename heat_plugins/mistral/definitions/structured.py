@@ -34,8 +34,8 @@ def definition(name: str, properties: Mapping[str, Any]) -> str:
     if properties.get('vars'):
         workflow['vars'] = properties['vars']
     if properties.get('input'):
-        # With their values, so that whoever else runs the workflow, such as
-        # a cron trigger, gets the same ones.
+        # With their values, so that other callers of the workflow, such as
+        # a cron trigger, get the same ones.
         workflow['input'] = [
             {key: value} for key, value in properties['input'].items()
         ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cron triggers that run a workflow which is to go.
+"""Cron triggers that keep a workflow from deletion.
 
 Mistral deletes no workflow that a cron trigger runs. So they are looked for
 before anything else changes. Those of the same stack are changed, or go, in
@@ -43,5 +43,5 @@ def explained(triggers: Mapping[str, str]) -> str:
     )
     return (
         'Mistral deletes no workflow that a cron trigger runs. Delete these '
-        f'triggers, or let them run other workflows, and try again: {told}'
+        f'triggers, or let them run other workflows, then retry: {told}'
     )

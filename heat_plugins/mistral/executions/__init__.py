@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Executions: what a signal starts, what came of it, how they end."""
+"""Executions: what a signal starts, with what result, how they end."""

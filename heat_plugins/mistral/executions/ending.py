@@ -11,7 +11,7 @@ from heat_plugins import errors
 from heat_plugins.mistral import workflow_service as service_module
 from heat_plugins.mistral.definitions import definition_records
 
-#: So many executions are ended at a time.
+#: Executions that are ended at a time.
 AT_A_TIME: Final = 20
 
 # One more says that some are left; those after it are not listed.
@@ -23,7 +23,7 @@ class Way(enum.Enum):
 
     #: Those that the resource or a trigger of Mistral began are cancelled.
     CANCEL = 'cancel'
-    #: Whatever runs its workflows is cancelled, whoever began it.
+    #: All executions of its workflows are cancelled, those of others too.
     CANCEL_ALL = 'cancel_all'
     #: Those that run go on; what has finished is removed.
     LEAVE = 'leave'
@@ -55,7 +55,7 @@ def _due(
     way: Way,
     others: Collection[str],
 ) -> Iterator[service_module.Begun]:
-    """Yield the executions that are to be ended and removed."""
+    """Yield the executions to end and remove."""
     for one in service.begun(record.all_names):
         # Mistral keeps a workflow as long as it has a trigger, so whatever
         # one began is over and done with.

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from heat_plugins import bounds
 
-#: So many signals are remembered.
+#: Number of signals that are remembered.
 SIGNALS: Final = 10
 
-#: So many characters of JSON of an error are kept.
+#: Characters of JSON that are kept of an error.
 ERROR: Final = 15000
 
-#: So many ignored keys of a body are kept, and characters of JSON of each.
+#: Ignored keys of a body that are kept, and characters of JSON of each.
 IGNORED: Final = 50
 
 _PREFIX: Final = 'signal.'
@@ -46,7 +46,7 @@ def read(data: Mapping[str, str]) -> list[Any]:
 
 
 def surplus(data: Iterable[str]) -> list[str]:
-    """Return the keys of entries that are to be forgotten."""
+    """Return the keys of the entries to forget."""
     return _newest(data)[SIGNALS:]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What came of an execution: its results, or why there are none."""
+"""The outcome of an execution: its results, or why there are none."""
 
 from collections.abc import Iterable, Mapping
 import re

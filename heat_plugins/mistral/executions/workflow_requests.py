@@ -23,7 +23,7 @@ class RunError(ValueError):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Run:
-    """What is to be run.
+    """The workflow to run, and its input.
 
     :ivar workflow: its name in the definition.
     :ivar ignored: keys of the body that say nothing to us.
@@ -79,7 +79,7 @@ def asked(body: Any, offer: Offer) -> Run:
     if workflow.type == 'reverse' and not params.get('task_name'):
         raise RunError(
             f'the workflow "{workflow.name}" is reverse, so "params" must '
-            'say with "task_name" where it is to lead'
+            'name its last task as "task_name"'
         )
     return Run(
         workflow=workflow.name,

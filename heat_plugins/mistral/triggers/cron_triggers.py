@@ -119,7 +119,7 @@ class Trigger:
         return Order(
             name=self.name,
             # By its name a workflow is found again that was deleted and
-            # made anew in between.
+            # recreated in between.
             workflow=self.workflow_name or self.workflow_id,
             input=self.input,
             params=self.params,
@@ -156,7 +156,7 @@ class Order:
         return schedule.first_time(self.first_time)
 
     def matches(self, trigger: Trigger) -> bool:
-        """Say whether a trigger can be what came of this order.
+        """Say whether a trigger can be the result of this order.
 
         That is how a trigger is recognised whose making was not answered.
         """
@@ -189,9 +189,9 @@ class Record:
     order: Order
     made: str
 
-    def has_run_out(self, now: datetime.datetime) -> bool:
-        """Say whether it may have had all of its runs by now."""
-        return schedule.has_run_out(
+    def has_expired(self, now: datetime.datetime) -> bool:
+        """Say whether it may already have had all of its runs."""
+        return schedule.has_expired(
             self.order.pattern,
             self.order.first(),
             self.order.count,
@@ -204,12 +204,12 @@ class Record:
 class Note:
     """What is going on while a trigger is made, or made again.
 
-    It is written down before anything changes in Mistral, so that whoever
-    finds it after a crash knows how to go on.
+    It is written down before anything changes in Mistral, so that the engine
+    that finds it after a crash can resume.
 
     :ivar order: what is going to be made.
     :ivar wanted: what the template says about that.
-    :ivar old: what has to be removed before, and put back if need be.
+    :ivar old: the trigger to remove first, and to restore on failure.
     """
 
     order: Order

@@ -24,7 +24,7 @@ NOTICE: Final = datetime.timedelta(seconds=60)
 #: Mistral starts a run up to two seconds early; one more for the clocks.
 EARLY: Final = datetime.timedelta(seconds=3)
 
-# Beyond so many times of a pattern nobody wants to wait for the counting.
+# The most times of a pattern that are counted; more take too long.
 _COUNTED: Final = 10000
 
 # Characters of a pattern; Mistral's database holds no more.
@@ -123,7 +123,7 @@ def show_upcoming(
     return f'next runs: {show(*times[:wanted])}'
 
 
-def has_run_out(
+def has_expired(
     pattern: str | None,
     first: datetime.datetime | None,
     count: int | None,
@@ -133,7 +133,7 @@ def has_run_out(
     """Say whether a trigger may have had all of its runs at a time.
 
     Mistral forgets a trigger after its last run, so this is what tells
-    that from one which somebody has deleted. Where there are too many
+    that from one which a user has deleted. Where there are too many
     times to count, it may have.
 
     :param count: how many runs it had left when it was made.

@@ -25,16 +25,16 @@ class Change(trigger_steps.Steps):
         resource: calling.TrustingCaller,
         wanted: cron_triggers.Order,
         before: cron_triggers.Order | None = None,
-        anew: bool = False,
+        recreate: bool = False,
     ) -> None:
         """Begin.
 
         :param wanted: what the template says now.
-        :param anew: make it again even if nothing has changed.
+        :param recreate: replace it even if nothing has changed.
         """
         super().__init__(resource, before)
         self._wanted = wanted
-        self._anew = anew
+        self._recreate = recreate
         self._stage: _Stage | None = self._begin
         # Of `_make`, for `_restore`.
         self._error: errors.ServiceError | cron_triggers.Refused
@@ -75,8 +75,8 @@ class Change(trigger_steps.Steps):
             live,
             schedule.now(),
             lost=lost,
-            ran_out=live is None and self.has_run_out(),
-            anew=self._anew,
+            ran_out=live is None and self.has_expired(),
+            recreate=self._recreate,
         )
         if isinstance(plan, trigger_plan.Wait):
             self.resource.pause(plan.seconds)

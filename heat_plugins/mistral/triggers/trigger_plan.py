@@ -34,7 +34,7 @@ class Done:
 
 @dataclasses.dataclass(frozen=True)
 class Wait:
-    """A run is about to begin; look again in so many seconds."""
+    """A run is about to begin; poll again in `seconds`."""
 
     seconds: int
 
@@ -50,7 +50,7 @@ def plan(
     *,
     lost: cron_triggers.Trigger | None = None,
     ran_out: bool = False,
-    anew: bool = False,
+    recreate: bool = False,
 ) -> Plan:
     """Decide what becomes of a trigger.
 
@@ -58,11 +58,11 @@ def plan(
     :param live: the trigger in Mistral, if it is there.
     :param lost: what was there, and could not be put back.
     :param ran_out: it is not there because its last run has been.
-    :param anew: make it again even if nothing has changed.
+    :param recreate: replace it even if nothing has changed.
     :raises triggers.Refused: if the template asks for what cannot be.
     :raises schedule.ScheduleError: likewise.
     """
-    if live is not None and wanted == before and not anew:
+    if live is not None and wanted == before and not recreate:
         return Keep()
     first = wanted.first()
     fresh = before is None or before.first_time != wanted.first_time
@@ -154,7 +154,7 @@ def _about_to_run(
     if count is None or live.remaining is None or due is None:
         return False
     if live.pattern:
-        # Where it always is about to run, waiting helps nobody.
+        # Where it always is about to run, waiting does not help.
         (after,) = schedule.upcoming(live.pattern, due, 1)
         if after - due < cron_triggers.MARGIN * 3:
             return False

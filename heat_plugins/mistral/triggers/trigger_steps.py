@@ -194,19 +194,19 @@ class Steps:
         self.resource.resource_id_set(trigger.name)
         self.forget_note()
 
-    def has_run_out(self) -> bool:
+    def has_expired(self) -> bool:
         """Say whether a trigger that is not there has had all its runs."""
         if self.note is not None:
             return False
         now = schedule.now()
         if self.record is not None:
-            return self.record.has_run_out(now)
+            return self.record.has_expired(now)
         made = self.resource.updated_time or self.resource.created_time
         before = self.before
         if before is None or made is None:
             return False
         try:
-            return schedule.has_run_out(
+            return schedule.has_expired(
                 before.pattern,
                 before.first(),
                 before.count,
@@ -222,7 +222,7 @@ class Check(Steps):
 
     def step(self) -> bool:
         """Go on; return whether all is done."""
-        if self.recover() is None and not self.has_run_out():
+        if self.recover() is None and not self.has_expired():
             raise errors.ServiceError(
                 'the cron trigger is not in Mistral any more, and its runs '
                 'are not over; an update of the stack makes it again.'
@@ -267,7 +267,7 @@ def look(
     steps = Check(resource, before)
     steps.patience = calling.Patience(0)
     try:
-        return steps.known(), steps.has_run_out()
+        return steps.known(), steps.has_expired()
     except errors.ServiceError as exc:
         LOG.warning('%s: %s', resource, exc)
         return None

@@ -87,7 +87,7 @@ class RegisterNodes(NodeCommand):
             '--remove',
             action='store_true',
             help='Also delete the nodes that the file does not name, but '
-            'never one that somebody uses',
+            'never one that is in use',
         )
         group = parser.add_mutually_exclusive_group()
         group.add_argument(
@@ -161,7 +161,7 @@ class ListNodes(NodeCommand):
 class IntrospectNodes(NodeCommand):
     """Let Ironic inspect nodes, and show what it finds.
 
-    A failure is tried again, but not what somebody has stopped. Ctrl-C stops
+    A failed inspection is retried, an aborted one is not. Ctrl-C aborts
     the inspections. Exit codes: 0 success, 3 not all were inspected.
     """
 
@@ -198,7 +198,7 @@ class IntrospectNodes(NodeCommand):
         parser.add_argument(
             '--abort',
             action='store_true',
-            help='Stop inspections of these nodes, whoever has begun them',
+            help='Abort the inspections of these nodes, also those of others',
         )
         return parser
 

@@ -273,7 +273,7 @@ class SetParameters(_ChangeParameters):
 
 
 class UnsetParameters(_ChangeParameters):
-    """Take back what was set in a plan; list what is set still."""
+    """Unset parameters of a plan; list those that are still set."""
 
     example = 'overcloud ComputeCount'
 

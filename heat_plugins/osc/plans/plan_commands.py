@@ -60,7 +60,7 @@ class CreatePlan(plan_common.PlanCommand):
         parser.add_argument(
             '--resume',
             action='store_true',
-            help='Go on with a plan whose making has broken off',
+            help='Resume the creation of a plan that was broken off',
         )
         return parser
 
@@ -132,8 +132,8 @@ class SetPlan(plan_common.PlanCommand):
 class ListPlans(plan_common.PlanCommand):
     """List the plans of the project.
 
-    A plan that is not ready was left half made or half deleted, unless
-    somebody is at work on it: create it with --resume, or delete it.
+    A plan that is not ready is being created or deleted, or that was broken
+    off: then create it with --resume, or delete it.
     """
 
     example = '-f value -c Name'
@@ -207,7 +207,7 @@ class ExportPlan(plan_common.PlanCommand):
         service = self.way(parsed_args).plans.plans
         path = pathlib.Path(parsed_args.file)
         try:
-            # All of it or nothing; and nobody else may read it.
+            # All of it or nothing, and readable by the user alone.
             with tempfile.TemporaryDirectory(
                 dir=path.absolute().parent, prefix='.plan-'
             ) as folder:

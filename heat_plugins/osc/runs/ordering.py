@@ -39,8 +39,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         '--timeout',
         metavar='<seconds>',
         type=common.positive,
-        help='The most that the run may take, from now on; then it is taken '
-        "back from the server (default: the deployment's property "
+        help='The most that the run may take from now on; then it is '
+        "withdrawn from the server (default: the deployment's property "
         f'"timeout", or {starting.DEFAULT_TIMEOUT}; or that of the run that '
         'is repeated)',
     )
@@ -62,8 +62,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar='<number>',
         type=common.positive,
         default=utils.env(_NUMBER, default=str(default.number)),
-        help='Keep so many finished runs of the action on the deployment, '
-        f'and forget older ones (default: {default.number}, Env: {_NUMBER})',
+        help='Finished runs of the action on the deployment to keep; older '
+        f'ones are forgotten (default: {default.number}, Env: {_NUMBER})',
     )
     parser.add_argument(
         '--keep-days',
@@ -76,7 +76,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def service(manager: Any, parsed_args: argparse.Namespace) -> services.Runs:
-    """Return the core, which keeps so many runs as was asked for."""
+    """Return the core, which keeps the number of runs that was asked for."""
     return common.service(
         manager,
         keep=retention.Retention(

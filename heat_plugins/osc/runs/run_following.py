@@ -75,7 +75,7 @@ class Follower:
     def _patience(
         self, current: abc.Callable[[], abc.Sequence[runs.Run]]
     ) -> abc.Iterator[None]:
-        """End with the code of the runs, or of why nobody waits for them."""
+        """End with the code of the runs, or of why the wait has ended."""
         code = None
         try:
             yield

@@ -191,7 +191,7 @@ class RunValidations(_SourceCommand):
             metavar='<number>',
             type=common.positive,
             default=4,
-            help='So many playbooks at once, up to '
+            help='The most playbooks at once, up to '
             f'{running.MOST_AT_ONCE} (default: 4)',
         )
         parser.add_argument(
@@ -272,7 +272,7 @@ class StopValidations(common.Report):
         if run['success'] is None:
             raise exceptions.CommandError(
                 f'Run {parsed_args.run} has been asked to stop, and has not '
-                f'within {_PATIENCE} s; it is LOST when nobody runs it'
+                f'within {_PATIENCE} s; if its process is dead, it is LOST'
             )
         return validation_common.outcomes(run)
 
@@ -286,7 +286,7 @@ class _HostGroup:
 
 
 def _secrets(parsed_args: argparse.Namespace) -> dict[str, Any]:
-    """Return what nobody is to see, read from files."""
+    """Return the secret inputs, read from files."""
     found: dict[str, Any] = {}
     if parsed_args.secrets:
         found['variables'] = common.read_map(parsed_args.secrets)

@@ -23,7 +23,7 @@ def exit_code(run: dict[str, Any]) -> int:
 
 
 def outcomes(run: dict[str, Any]) -> common.Shown:
-    """Return columns and rows of what has come of each validation."""
+    """Return columns and rows of the outcome of each validation."""
     rows = [
         (
             one['validation'],

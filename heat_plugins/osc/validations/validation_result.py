@@ -51,7 +51,7 @@ class ListResults(common.Report):
 
 
 class ShowResult(common.Report):
-    """Show what has come of a run, or of a validation in it.
+    """Show the outcome of a run, or of a validation in it.
 
     Exit codes: 0 passed, 3 not passed, 5 stopped, 6 it goes on; with a
     validation always 0.

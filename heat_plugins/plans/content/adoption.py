@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A container that becomes a plan's, and the way back.
 
-What lies in it belongs to whoever has put it there until the plan is ready.
-So before anything in it changes, what undoes that is put beside the files:
+Its files belong to the user who uploaded them until the plan is ready. So
+before anything in it changes, what undoes that is written next to the files:
 copies of those that are written over, and a list of those that are added.
 """
 
@@ -43,8 +43,8 @@ class Adoption:
         What an adoption that has broken off has recorded stays.
         """
         if not self._has_begun():
-            # Somebody may have died before the mark was made, or after it
-            # was taken back.
+            # A process may have died before it made the mark, or after it
+            # removed it.
             self.forget()
         added = self.added()
         kept = added | self._copied().keys()

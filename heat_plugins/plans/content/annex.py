@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is kept beside the files of a plan, in the same container.
+"""Objects next to the files of a plan, in the same container.
 
 It is no part of the plan: no file of a plan has such a path, no export has
 it, and the hash of the content does not cover it.
@@ -22,7 +22,7 @@ _DEPTH = 128
 
 
 class Annex:
-    """The objects beside a plan's files; their values are JSON, packed.
+    """The objects next to a plan's files; their values are JSON, packed.
 
     :param store: the project's object store.
     :param container: the plan's.

@@ -24,7 +24,7 @@ _FOLDER = 'environments/'
 class Environment:
     """An environment that can be enabled; its path is what identifies it.
 
-    :ivar requires: the paths of those that have to be enabled with it.
+    :ivar requires: the paths of the environments that it requires.
     :ivar present: whether the plan has the file.
     """
 

@@ -18,7 +18,7 @@ from heat_plugins import errors
 from heat_plugins.plans.content import roles as roles_module
 from heat_plugins.plans.content import texts
 
-#: What templates are rendered with, beside the roles.
+#: What templates are rendered with, as well as the roles.
 NETWORKS: Final = 'network_data.yaml'
 EXCLUDES: Final = 'j2_excludes.yaml'
 
@@ -65,11 +65,11 @@ def targets(content: abc.Mapping[str, str]) -> dict[str, str]:
 def join(template: str, parent: str, paths: abc.Container[str]) -> str:
     """Return the path of what a file includes or imports.
 
-    It is looked for beside that file, and then at the root.
+    It is looked for next to that file, and then at the root.
     """
-    beside = posixpath.join(posixpath.dirname(parent), template)
-    beside = posixpath.normpath(beside)
-    return beside if beside in paths else template
+    sibling = posixpath.join(posixpath.dirname(parent), template)
+    sibling = posixpath.normpath(sibling)
+    return sibling if sibling in paths else template
 
 
 def _renderings(

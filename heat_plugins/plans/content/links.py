@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""References in one file: found, and spelled anew in their place.
+"""References in one file: found, and rewritten in their place.
 
 The text around them stays as it is, comments and all, so that Heat reads
 what the author wrote.
@@ -26,14 +26,14 @@ _TEMPLATE = re.compile(
     re.MULTILINE,
 )
 
-# What stands in a registry beside types.
+# Keys of a resource registry that are no types.
 _DIRECTIVES = frozenset({'hooks', 'restricted_actions'})
 
 _SCHEME = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*://')
 
 
 class Kind(enum.Enum):
-    """What a file is to whoever refers to it."""
+    """What a file is to the file that refers to it."""
 
     TEMPLATE = 'template'
     ENVIRONMENT = 'environment'

@@ -28,7 +28,7 @@ from heat_plugins.plans.content import storage
 class Order:
     """A plan to be made.
 
-    :ivar resume: whether to go on where somebody has broken off.
+    :ivar resume: whether to resume the creation that another caller broke off.
     :ivar adopt: whether the container is there and becomes the plan's.
     """
 
@@ -65,7 +65,8 @@ class Maker:
         """Make it.
 
         :raises errors.Exists: the name or the container is taken.
-        :raises errors.Unfinished: somebody is making it, or was.
+        :raises errors.Unfinished: another caller is making it, or died
+            before its end.
         :raises errors.Refused: others may read or write the container.
         """
         claim = self._claim()
@@ -85,7 +86,7 @@ class Maker:
             self._undo(claim, exc)
             raise
         if self._order.adopt:
-            # The plan is there; what is left of this harms nobody.
+            # The plan is there; leftovers of this do no harm.
             with contextlib.suppress(errors.ServiceError):
                 self._adoption.forget()
 
@@ -102,7 +103,9 @@ class Maker:
                     self._claims.release(former)
                     claim = self._take()
         if claim is None:
-            raise errors.Exists(f'Somebody else has begun to make plan {name}')
+            raise errors.Exists(
+                f'Another caller has begun to create plan {name}'
+            )
         return claim
 
     def _take(self) -> claims_module.Claim | None:
@@ -137,7 +140,7 @@ class Maker:
         mark = self._container.mark()
         exists = mark is not None or self._container.exists()
         if exists and mark is None:
-            # Somebody may have made it, with its mark, between the two.
+            # Another may have made it, with its mark, between the two.
             mark = self._container.mark()
         begun = mark is not None and mark.state is plans.State.CREATING
         if mark is not None and mark.adopted:
@@ -174,8 +177,8 @@ class Maker:
         with self._locks.lock(claim.name):
             if not self._claims.has(claim):
                 raise errors.Exists(
-                    f'Somebody else has taken the making of plan '
-                    f'{claim.name} over, or has deleted it'
+                    f'Another caller has resumed the creation of plan '
+                    f'{claim.name}, or has deleted it'
                 )
             self._mark(plans.State.READY)
 
@@ -189,7 +192,7 @@ class Maker:
         try:
             with self._locks.lock(claim.name):
                 if not self._claims.has(claim):
-                    # It is somebody else's by now.
+                    # It now belongs to another caller.
                     return
                 if self._order.adopt:
                     self._adoption.undo()

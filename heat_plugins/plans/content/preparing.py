@@ -37,7 +37,7 @@ def prepare(
     render: bool,
     limits: rendering.Limits,
 ) -> Prepared:
-    """Check what a plan is to be made of, before anything is made.
+    """Check the content of a plan before any of it is stored.
 
     Passwords that it needs are generated. What later commands need of the
     files is checked, so that none of them finds out.

@@ -138,11 +138,11 @@ def _size(text: str) -> int:
 
 def _compact(text: str, path: str) -> str:
     """Return YAML that says the same in less space."""
-    compacted = _anew(text, path)
+    compacted = _compacted(text, path)
     return compacted if len(compacted) < len(text) else text
 
 
-def _anew(text: str, path: str) -> str:
+def _compacted(text: str, path: str) -> str:
     """Return YAML that says the same, without comments and layout."""
     # By default references to one value stay references, so nothing grows.
     try:
@@ -231,7 +231,7 @@ class _Walk:
     def _links(
         self, text: str, key: str, kind: links.Kind
     ) -> tuple[str, list[links.Link]]:
-        """Find references; what only Heat's slow loader reads comes anew."""
+        """Find references; text that only Heat's slow loader reads changes."""
         try:
             return text, links.find(text, key, kind)
         except errors.BadFile as exc:
@@ -240,7 +240,7 @@ class _Walk:
             self._rewritten += len(text)
             if self._rewritten > REWRITTEN:
                 raise
-        text = _anew(text, key)
+        text = _compacted(text, key)
         return text, links.find(text, key, kind)
 
     def run(self) -> None:

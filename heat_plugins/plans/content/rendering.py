@@ -38,8 +38,8 @@ Fetch = abc.Callable[[abc.Collection[str]], abc.Mapping[str, bytes]]
 _DATA: Final = frozenset({roles_module.PATH, jinja.NETWORKS, jinja.EXCLUDES})
 _PROCESS: Final = 'heat_plugins.plans.content.rendering_process'
 
-# What names other files, the constants in it, and what else may stand there
-# beside those.
+# A statement that names other files, the constants in it, and what else it
+# may hold.
 _STATEMENT: Final = re.compile(r'\{%[-+]?\s*(?:include|import|extends|from)\b')
 _CONSTANT: Final = re.compile(r'"[^"\\]*"|\'[^\'\\]*\'')
 _REST: Final = re.compile(

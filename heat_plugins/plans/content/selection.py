@@ -24,7 +24,7 @@ def select(
     What was wrong before is no reason to refuse: it may take several steps
     to mend it.
 
-    :param choices: whether each of some paths is to be enabled.
+    :param choices: by path, whether to enable the environment.
     :param requirements: whether to enable what is required, too.
     :raises errors.Invalid: what is enabled then would lack what it requires,
         or exclude each other; or require each other in a circle.
@@ -102,7 +102,7 @@ def _violations(
     offered: capabilities_module.Capabilities,
 ) -> abc.Iterator[str]:
     known = offered.environments
-    # A list has to be searched for each of them.
+    # A lookup in a list would search it for each of them.
     enabled = dict.fromkeys(enabled)
     for path in enabled:
         for required in known[path].requires if path in known else ():

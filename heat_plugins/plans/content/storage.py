@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A plan's container, and the mark that says that it is one.
 
-The mark is a header of the container. Without it, a container is somebody
-else's, whatever its name, and nothing here changes it.
+The mark is a header of the container. A container without it is no plan's,
+whatever its name, and nothing here changes it.
 """
 
 from collections import abc
@@ -104,7 +104,7 @@ class Container:
         return (mark.state if mark else plans.State.CREATING).value
 
     def make(self, mark: Mark) -> None:
-        """Make the container, or mark it anew."""
+        """Create the container, or replace its mark."""
         self._pool.insist(
             lambda headers: self._store.put_container(self._name, headers),
             {

@@ -19,7 +19,7 @@ from heat_plugins.plans.parameters import secrets
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Order:
-    """What is to become different.
+    """The changes that an update asks for.
 
     :ivar delete: paths to take out.
     :ivar prune: whether to take out all that `content` lacks.
@@ -32,10 +32,10 @@ class Order:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Difference:
-    """What has to be done for it.
+    """The writes and deletions of an update.
 
     :ivar environment: plan-environment.yaml, with passwords for what the
-        root template asks for by now.
+        root template now asks for.
     """
 
     write: sources.Content
@@ -52,8 +52,8 @@ def difference(
     """Work out what to write and what to delete.
 
     :raises errors.Invalid: the plan would lack its root template, or an
-        environment that is enabled; or has not what is to be deleted, or
-        would have it all the same.
+        environment that is enabled; or a path to delete is not in the plan,
+        or among the new files.
     """
     gone = {texts.path(path, 'file to delete') for path in order.delete}
     unknown = sorted(gone - set(plan.entries))
@@ -129,7 +129,7 @@ def _rendered(
     gone: abc.Collection[str],
     limits: rendering.Limits,
 ) -> tuple[dict[str, bytes], set[str]]:
-    """Render anew, with what the plan has beside the new files.
+    """Render again, with the new files and the plan's others.
 
     :return: what is made, and the paths of what was made before.
     """

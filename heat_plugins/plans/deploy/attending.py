@@ -69,8 +69,8 @@ def deploy(
     if not wait:
         if started.steps:
             LOG.warning(
-                'What the plan names for after a deployment will not run: '
-                'nobody waits for the end of it'
+                'What the plan names for after a deployment will not run, '
+                'because the command does not wait for its end'
             )
         return
     found = stack_following.Follower(

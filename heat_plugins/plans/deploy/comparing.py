@@ -125,8 +125,8 @@ class _Hiding:
         self.mask = masking.Mask(secrets)
 
     def shown(self, name: str, value: Any) -> str:
-        # Of what the templates know no more nobody can say that it may be
-        # seen.
+        # Whether a parameter that the templates no longer have may be
+        # seen is unknown.
         if name in self._hidden or name not in self._known:
             return masking.MASK
         return json.dumps(
@@ -173,7 +173,7 @@ def _parameters(
     hiding: _Hiding,
 ) -> abc.Iterator[Difference]:
     before, after = _values(actual), _values(wanted)
-    # Heat can keep hidden values encrypted; then nobody can compare them.
+    # Heat can keep hidden values encrypted; those cannot be compared.
     encrypted = set(actual.get('encrypted_param_names') or ())
     for name in sorted(before.keys() | after.keys()):
         if before.get(name) == after.get(name) or name in encrypted:

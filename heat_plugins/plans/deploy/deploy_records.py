@@ -10,7 +10,7 @@ from typing import Any, Self
 from heat_plugins.plans.content import annex as annexes
 from heat_plugins.plans.content import references
 
-#: So many deployments of a plan are remembered.
+#: Number of deployments of a plan that are remembered.
 KEPT = 10
 
 _PREFIX = 'deployed/'
@@ -71,7 +71,7 @@ def find(annex: annexes.Annex, content_hash: str) -> Record | None:
     for name in reversed(annex.names(_PREFIX)):
         if name.endswith(content_hash[:12]):
             found = annex.read(name)
-            # Whoever may write into the container may garble it.
+            # Any user who may write into the container may corrupt it.
             with contextlib.suppress(LookupError, TypeError, AttributeError):
                 if found['content_hash'] == content_hash:
                     return Record.from_dict(found)

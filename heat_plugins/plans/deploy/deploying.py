@@ -48,7 +48,7 @@ class Started:
     :ivar before: when the stack's action before this one began; '' for a
         new stack.
     :ivar after_event: the id of the last event before it.
-    :ivar steps: what is to run when the stack is complete.
+    :ivar steps: what runs after the stack is complete.
     :ivar warnings: a sentence each.
     """
 
@@ -236,9 +236,8 @@ class Deployer:
             raise errors.NotFound(f'Plan {name} is not deployed')
         if TAG not in stack.tags:
             raise errors.Refused(
-                f'Stack {name} was not made from a plan. If it is to be '
-                'stopped all the same: openstack stack cancel --no-rollback '
-                f'{name}'
+                f'Stack {name} was not made from a plan. To stop it all the '
+                f'same: openstack stack cancel --no-rollback {name}'
             )
         if not stack.in_progress or stack.action not in ('CREATE', 'UPDATE'):
             raise errors.Refused(

@@ -20,7 +20,7 @@ from heat_plugins.plans.content import plan_environment as environments
 #: The section of the file.
 SECTION: Final = 'required_validations'
 
-#: For so many seconds it counts that a group has passed.
+#: Seconds for which a group that has passed counts as passed.
 VALID: Final = 3600
 
 #: The most groups: of each a record is read.

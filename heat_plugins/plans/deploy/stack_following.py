@@ -119,7 +119,7 @@ class Follower:
         try:
             return self.look()
         except errors.Unavailable:
-            # The deployment goes on, whether somebody can look or not.
+            # The deployment goes on even while Heat cannot be reached.
             return None
 
     def _read(self, stack: plan_stacks.Stack) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is to run after a plan has been deployed.
+"""The steps that run after a plan has been deployed.
 
 ``plan-environment.yaml`` names it, in order::
 
@@ -98,7 +98,7 @@ def run(
         found = Outcome(success=None)
         while found.success is None:
             sleep(_INTERVAL)
-            # It goes on, whether somebody can look or not.
+            # It goes on even while Mistral cannot be reached.
             with contextlib.suppress(errors.Unavailable):
                 found = runner.look(step, execution_id)
         if not found.success:

@@ -49,7 +49,7 @@ def secrets(
 ) -> frozenset[str]:
     """Return the texts that hidden parameters and passwords have.
 
-    What a template has as a default is known to whoever has the template.
+    A template's defaults are known to all who can read the template.
     """
     hidden = hidden_names(answer) | environment.passwords.keys()
     found = set(secrecy.values(environment, hidden))

@@ -45,7 +45,7 @@ class Tries:
         self._tried += 1
         if self._tried > self._limit:
             raise errors.Invalid(
-                f'More than {self._limit} patterns are to be tried at once; '
+                f'The values must match more than {self._limit} patterns; '
                 'set fewer parameters at a time'
             )
         _, found = confinement.run(

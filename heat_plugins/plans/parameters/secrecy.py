@@ -3,7 +3,7 @@
 
 Heat quotes values in some of its refusals, those of passwords too; and a
 template hands the value of a hidden parameter down to others, under names
-that nobody hides.
+that are not hidden.
 """
 
 from collections import abc
@@ -59,7 +59,7 @@ def of_content(content: references.Resolved) -> frozenset[str]:
 
     Those are what was generated, and what is set for parameters that some
     template hides, or for some that were set in the plan and that no template
-    has: nobody can say that those may be seen.
+    has: whether those may be seen is unknown.
     """
     hidden, known = hidden_in(content)
     found: set[str] = set()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passwords that nobody has to think of: which, and what they are.
+"""Generated passwords: which parameters need one, and its value.
 
-They are made once. A service that has been given one would not follow if it
-were made anew, so what has a value keeps it.
+Each is generated once: a service that has been given one would not notice a
+new value, so what has a value keeps it.
 """
 
 from collections import abc
@@ -75,8 +75,8 @@ def fill(
 ) -> environments.PlanEnvironment:
     """Give a value to passwords that have none; return the rest as it is.
 
-    :param names: of parameters that need one, beside those that the plan
-        has among its passwords without a value.
+    :param names: of parameters that need one, as well as those that the
+        plan has among its passwords without a value.
     """
     passwords: dict[str, Any] = dict(plan.passwords)
     for name in names:

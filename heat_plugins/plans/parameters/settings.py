@@ -124,7 +124,7 @@ class Settings:
         *,
         role: str | None = None,
     ) -> Shown:
-        """Set parameters, and take back what was set; all of it or nothing.
+        """Set and unset parameters; all of them or none.
 
         :param values: by the parameter's name; with a name and a key with a
             dot between them, one entry of a map.
@@ -133,7 +133,7 @@ class Settings:
             ``ComputeCount`` then, and other names for entries of
             ``ComputeParameters``.
         :raises errors.Invalid: there is no such parameter, a value does not
-            fit, or one to be taken back was not set.
+            fit, or one to unset was not set.
         :raises errors.ServiceError: Heat does not take the plan with it.
         """
         shown: list[Shown] = []

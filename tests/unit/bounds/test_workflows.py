@@ -386,7 +386,7 @@ def test_a_pattern_is_as_long_as_mistral_keeps_it():
 def test_times_are_not_counted_without_end():
     for pattern in ('0 0 29 2 *', '0 0 29 2 mon#5', '* * * * * *'):
         growth.check(
-            lambda years, pattern=pattern: schedule.has_run_out(
+            lambda years, pattern=pattern: schedule.has_expired(
                 pattern,
                 None,
                 10**9,

@@ -78,7 +78,7 @@ class FirstTimeTest(testtools.TestCase):
 
 class RunOutTest(testtools.TestCase):
     def out(self, pattern, first, count, after):
-        return schedule.has_run_out(pattern, first, count, AT, AT + after)
+        return schedule.has_expired(pattern, first, count, AT, AT + after)
 
     def test_without_a_count_it_never_runs_out(self):
         self.assertFalse(self.out('* * * * *', None, None, minutes(9999)))

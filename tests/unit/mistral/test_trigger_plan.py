@@ -47,8 +47,8 @@ class PlanTest(testtools.TestCase):
     def test_what_is_as_it_should_be_is_kept(self):
         self.assertEqual(trigger_plan.Keep(), self.plan())
 
-    def test_unless_it_has_to_be_made_anew(self):
-        order = self.plan(known={'anew': True})
+    def test_unless_it_must_be_recreated(self):
+        order = self.plan(known={'recreate': True})
         self.assertEqual(3, order.count)
 
     def test_a_change_is_an_order_for_the_runs_that_are_left(self):

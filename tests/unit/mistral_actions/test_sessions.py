@@ -123,7 +123,7 @@ class SessionsTest(testtools.TestCase):
             service_catalog=token(expires=when)['token'], **more
         )
 
-    def test_mistral_vouches_for_a_token_that_has_run_out(self):
+    def test_mistral_vouches_for_a_token_that_has_expired(self):
         session = sessions.session(self.expired())
         headers = session.get_auth_headers()
         self.assertEqual('a-token-of-ann', headers['X-Auth-Token'])

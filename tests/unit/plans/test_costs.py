@@ -208,7 +208,7 @@ def test_few_patterns_are_tried_at_once(monkeypatch):
     assert len(wanted) == patterns.TRIED
     tries = patterns.Tries(0)
     assert tries.matches('[a-z]+', 'abc')
-    with pytest.raises(errors.Invalid, match='More than 0 patterns'):
+    with pytest.raises(errors.Invalid, match='more than 0 patterns'):
         tries.matches(pattern, 'ab')
 
 

@@ -241,7 +241,7 @@ class CreateTest(testtools.TestCase):
 
         self.cloud.swift.before = overtake
         error = self.assertRaises(errors.Exists, self.create)
-        self.assertIn('taken the making', str(error))
+        self.assertIn('resumed the creation', str(error))
         self.assertEqual(
             'ready',
             store.head_container('plan')['x-container-meta-heat-plugins-plan'],
@@ -263,7 +263,7 @@ class CreateTest(testtools.TestCase):
 
         self.cloud.registry.before = overtake
         error = self.assertRaises(errors.Exists, self.create, resume=True)
-        self.assertIn('Somebody else', str(error))
+        self.assertIn('Another caller', str(error))
         self.assertEqual(['a.yaml'], told)
         self.assertEqual(
             'a.yaml', self.plans.load('plan').environment.template

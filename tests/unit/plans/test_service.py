@@ -410,7 +410,9 @@ class LockTest(PlansCase):
             'heat_plugins.plans.plan_locks', 'WARNING'
         ) as logs:
             self.plans.change('plan', lambda found: with_parameter(found, 'a'))
-        self.assertIn('could not be given back: away', logs.output[0])
+        self.assertIn(
+            'Cannot release the lock of plan plan: away', logs.output[0]
+        )
         self.assertIn(LOCK, logs.output[0])
         self.cloud.registry.failing.clear()
         self.assertRaises(errors.Busy, self.plans.delete, 'plan')

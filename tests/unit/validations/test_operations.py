@@ -494,14 +494,14 @@ class ResultsTest(OperationsTest):
         )
         self.assertEqual({'RUNNING'}, seen)
 
-    def test_a_record_that_is_garbled_is_told(self):
+    def test_an_unreadable_record_is_told(self):
         self.make()
         run = self.run_all()
-        self.objects()[f'{run["id"]}/run.json'] = b'garbled'
+        self.objects()[f'{run["id"]}/run.json'] = b'corrupt'
         error = self.assertRaises(
             errors.ServiceError, self.validations.result, run['id']
         )
-        self.assertIn('garbled', str(error))
+        self.assertIn('unreadable', str(error))
 
 
 class RequiredTest(OperationsTest):
