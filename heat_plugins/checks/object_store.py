@@ -18,6 +18,7 @@ from oslo_upgradecheck import upgradecheck
 
 from heat_plugins import errors
 from heat_plugins.checks import report
+from heat_plugins.clients import keystone
 from heat_plugins.clients import swift
 from heat_plugins.engine import hub
 from heat_plugins.objectstore import keys
@@ -34,9 +35,11 @@ _BODY = b'{"from": "heat-plugins-status"}'
 def transport(session: ks_session.Session) -> swift.KeystoneTransport:
     """Return the way to the object store that heat-engine takes."""
     return swift.KeystoneTransport(
-        session,
-        interface=heat_config.get_client_option('swift', 'endpoint_type'),
-        region_name=cfg.CONF.region_name_for_services,
+        keystone.Cloud(
+            session,
+            heat_config.get_client_option('swift', 'endpoint_type'),
+            cfg.CONF.region_name_for_services,
+        ),
         tls=heat_config.get_ssl_options('swift'),
     )
 

@@ -6,10 +6,9 @@ import contextlib
 from typing import Any
 from urllib import parse
 
-from keystoneauth1 import session as ks_session
-
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins.clients import keystone
 from heat_plugins.clients import rest
 from heat_plugins.runs import orchestration
 from heat_plugins.timeline import events
@@ -22,26 +21,10 @@ _PAGE = 500
 
 
 class Heat:
-    """Heat, as `orchestration.Orchestration` and `looking.Heat` have it.
+    """Heat, as `orchestration.Orchestration` and `looking.Heat` have it."""
 
-    :param session: a session with an auth plugin.
-    :param interface: which of the catalogue's endpoints to use.
-    :param region_name: the region; None for the only one.
-    """
-
-    def __init__(
-        self,
-        session: ks_session.Session,
-        *,
-        interface: str = 'public',
-        region_name: str | None = None,
-    ) -> None:
-        self._rest = rest.Rest(
-            rest.HEAT,
-            session,
-            interface=interface,
-            region_name=region_name,
-        )
+    def __init__(self, cloud: keystone.Cloud) -> None:
+        self._rest = rest.Rest(rest.HEAT, cloud)
 
     def stack(self, name_or_id: str) -> orchestration.Stack:
         # Its outputs may take long to work out, and nobody wants them here.

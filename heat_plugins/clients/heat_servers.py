@@ -6,10 +6,9 @@ import contextlib
 from typing import Any
 from urllib import parse
 
-from keystoneauth1 import session as ks_session
-
 from heat_plugins import errors
 from heat_plugins.clients import heat
+from heat_plugins.clients import keystone
 from heat_plugins.clients import rest
 from heat_plugins.runs import orchestration
 from heat_plugins.validations import inventory
@@ -19,29 +18,11 @@ _SERVER = 'Server'
 
 
 class HeatServers:
-    """Servers, as `inventory.Servers` has them.
+    """Servers, as `inventory.Servers` has them."""
 
-    :param session: a session with an auth plugin.
-    :param interface: which of the catalogue's endpoints to use.
-    :param region_name: the region; None for the only one.
-    """
-
-    def __init__(
-        self,
-        session: ks_session.Session,
-        *,
-        interface: str = 'public',
-        region_name: str | None = None,
-    ) -> None:
-        self._heat = heat.Heat(
-            session, interface=interface, region_name=region_name
-        )
-        self._rest = rest.Rest(
-            rest.HEAT,
-            session,
-            interface=interface,
-            region_name=region_name,
-        )
+    def __init__(self, cloud: keystone.Cloud) -> None:
+        self._heat = heat.Heat(cloud)
+        self._rest = rest.Rest(rest.HEAT, cloud)
 
     def output(self, stack: str, name: str) -> Any:
         found = self._get(f'/stacks/{_quoted(stack)}', f'stack {stack}')

@@ -7,9 +7,8 @@ import json
 from typing import Any
 from urllib import parse
 
-from keystoneauth1 import session as ks_session
-
 from heat_plugins import errors
+from heat_plugins.clients import keystone
 from heat_plugins.clients import rest
 from heat_plugins.plans.content import references
 from heat_plugins.plans.deploy import plan_stacks
@@ -36,26 +35,10 @@ _CHANGES = ('unchanged', 'updated', 'replaced', 'added', 'deleted')
 
 
 class HeatStacks:
-    """Stacks, as `orchestration.Stacks` has them.
+    """Stacks, as `orchestration.Stacks` has them."""
 
-    :param session: a session with an auth plugin.
-    :param interface: which of the catalogue's endpoints to use.
-    :param region_name: the region; None for the only one.
-    """
-
-    def __init__(
-        self,
-        session: ks_session.Session,
-        *,
-        interface: str = 'public',
-        region_name: str | None = None,
-    ) -> None:
-        self._rest = rest.Rest(
-            rest.HEAT,
-            session,
-            interface=interface,
-            region_name=region_name,
-        )
+    def __init__(self, cloud: keystone.Cloud) -> None:
+        self._rest = rest.Rest(rest.HEAT, cloud)
 
     def find(self, name: str) -> plan_stacks.Stack | None:
         path = f'/stacks/{_quoted(name)}?resolve_outputs=false'

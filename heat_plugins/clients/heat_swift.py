@@ -5,6 +5,7 @@ from heat.common import config
 from heat.engine.clients import client_plugin
 
 from heat_plugins import errors
+from heat_plugins.clients import keystone
 from heat_plugins.clients import swift
 from heat_plugins.objectstore import store
 
@@ -27,9 +28,11 @@ class SwiftClientPlugin(client_plugin.ClientPlugin):
         tls = config.get_ssl_options(_OPTIONS)
         return store.ObjectStore(
             swift.KeystoneTransport(
-                self.context.keystone_session,
-                interface=self._get_client_option(_OPTIONS, 'endpoint_type'),
-                region_name=self._get_region_name(),
+                keystone.Cloud(
+                    self.context.keystone_session,
+                    self._get_client_option(_OPTIONS, 'endpoint_type'),
+                    self._get_region_name(),
+                ),
                 tls=tls,
             )
         )

@@ -5,9 +5,8 @@ from collections import abc
 from typing import Any
 from urllib import parse
 
-from keystoneauth1 import session as ks_session
-
 from heat_plugins import errors
+from heat_plugins.clients import keystone
 from heat_plugins.clients import rest
 from heat_plugins.nodes import node
 from heat_plugins.nodes import node_protocols
@@ -21,25 +20,12 @@ _STATES = ('uuid', 'name', 'provision_state', 'last_error', 'instance_uuid')
 
 
 class Baremetal:
-    """Nodes, as `protocols.Baremetal` has them.
+    """Nodes, as `protocols.Baremetal` has them."""
 
-    :param session: a session with an auth plugin.
-    :param interface: which of the catalogue's endpoints to use.
-    :param region_name: the region; None for the only one.
-    """
-
-    def __init__(
-        self,
-        session: ks_session.Session,
-        *,
-        interface: str = 'public',
-        region_name: str | None = None,
-    ) -> None:
+    def __init__(self, cloud: keystone.Cloud) -> None:
         self._rest = rest.Rest(
             rest.IRONIC,
-            session,
-            interface=interface,
-            region_name=region_name,
+            cloud,
             default_microversion=_VERSION,
             # We do so ourselves, and know what may be done twice.
             connect_retries=0,

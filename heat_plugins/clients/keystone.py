@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Keystone's refusals look like through a keystoneauth session."""
+"""How services are reached, and what Keystone's refusals look like."""
+
+import dataclasses
 
 from keystoneauth1 import exceptions
+from keystoneauth1 import session as ks_session
 
 #: No token can be had; that will not pass by itself.
 REFUSALS = (
@@ -13,3 +16,17 @@ REFUSALS = (
     exceptions.AuthorizationFailure,
     exceptions.MissingAuthPlugin,
 )
+
+
+@dataclasses.dataclass(frozen=True)
+class Cloud:
+    """A user's way to the services of a cloud.
+
+    :ivar session: a session with an auth plugin.
+    :ivar interface: which of the catalogue's endpoints to use.
+    :ivar region_name: the region; None for the only one.
+    """
+
+    session: ks_session.Session
+    interface: str = 'public'
+    region_name: str | None = None

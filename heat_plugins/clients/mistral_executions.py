@@ -9,9 +9,8 @@ import time
 from typing import Any, Protocol
 import uuid
 
-from keystoneauth1 import session as ks_session
-
 from heat_plugins import errors
+from heat_plugins.clients import keystone
 from heat_plugins.clients import rest
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.plans.deploy import steps
@@ -97,24 +96,12 @@ class Executions:
 
     Each method may raise `errors.Denied`, `errors.Unavailable` or another
     `errors.ServiceError`.
-
-    :param session: a session with an auth plugin.
-    :param interface: which of the catalogue's endpoints to use.
-    :param region_name: the region; None for the only one.
     """
 
-    def __init__(
-        self,
-        session: ks_session.Session,
-        *,
-        interface: str = 'public',
-        region_name: str | None = None,
-    ) -> None:
+    def __init__(self, cloud: keystone.Cloud) -> None:
         self._rest = rest.Rest(
             rest.MISTRAL,
-            session,
-            interface=interface,
-            region_name=region_name,
+            cloud,
             # What is begun twice is not the same.
             connect_retries=0,
         )

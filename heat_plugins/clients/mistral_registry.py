@@ -6,9 +6,8 @@ import json
 from typing import Any, Final
 from urllib import parse
 
-from keystoneauth1 import session as ks_session
-
 from heat_plugins import errors
+from heat_plugins.clients import keystone
 from heat_plugins.clients import rest
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.plans import plan_protocols
@@ -20,26 +19,10 @@ _FIELDS: Final = 'id,name,description,project_id,variables'
 
 
 class Registry:
-    """A project's environments in Mistral; see `protocols.Registry`.
+    """A project's environments in Mistral; see `protocols.Registry`."""
 
-    :param session: a session with an auth plugin.
-    :param interface: which of the catalogue's endpoints to use.
-    :param region_name: the region; None for the only one.
-    """
-
-    def __init__(
-        self,
-        session: ks_session.Session,
-        *,
-        interface: str = 'public',
-        region_name: str | None = None,
-    ) -> None:
-        self._rest = rest.Rest(
-            rest.MISTRAL,
-            session,
-            interface=interface,
-            region_name=region_name,
-        )
+    def __init__(self, cloud: keystone.Cloud) -> None:
+        self._rest = rest.Rest(rest.MISTRAL, cloud)
 
     def create(self, record: plan_protocols.Record) -> bool:
         """See `protocols.Registry.create`."""

@@ -15,7 +15,6 @@ from typing import Any
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions
-from keystoneauth1 import session as ks_session
 
 from heat_plugins import bounds
 from heat_plugins import errors
@@ -96,27 +95,18 @@ class Rest:
     """A service's API.
 
     :param service: `HEAT`, `MISTRAL` or `IRONIC`.
-    :param session: a session with an auth plugin.
-    :param interface: which of the catalogue's endpoints to use.
-    :param region_name: the region; None for the only one.
     :param more: as keystoneauth's `Adapter` takes them.
     """
 
     def __init__(
-        self,
-        service: Service,
-        session: ks_session.Session,
-        *,
-        interface: str = 'public',
-        region_name: str | None = None,
-        **more: Any,
+        self, service: Service, cloud: keystone.Cloud, **more: Any
     ) -> None:
         self._service = service
         self._adapter = adapter.Adapter(
-            session,
+            cloud.session,
             service_type=service.type,
-            interface=interface,
-            region_name=region_name,
+            interface=cloud.interface,
+            region_name=cloud.region_name,
             **more,
         )
 

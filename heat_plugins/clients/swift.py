@@ -11,7 +11,6 @@ from typing import Any
 from urllib import parse
 
 from keystoneauth1 import exceptions
-from keystoneauth1 import session as ks_session
 import requests
 import urllib3
 
@@ -25,29 +24,26 @@ SERVICE_TYPE = 'object-store'
 _TIMEOUT = 60.0
 
 
+def connect(cloud: keystone.Cloud) -> store.ObjectStore:
+    """Return the object store of a user's project."""
+    return store.ObjectStore(KeystoneTransport(cloud))
+
+
 class KeystoneTransport:
     """Sends requests with the token of a Keystone session.
 
-    :param session: a session with an auth plugin.
-    :param interface: which of the catalogue's endpoints to use.
-    :param region_name: the region; None for the only one.
     :param tls: ``verify`` and ``cert`` as `requests` takes them, where the
         object store needs others than Keystone.
     """
 
     def __init__(
-        self,
-        session: ks_session.Session,
-        *,
-        interface: str = 'public',
-        region_name: str | None = None,
-        tls: dict[str, Any] | None = None,
+        self, cloud: keystone.Cloud, *, tls: dict[str, Any] | None = None
     ) -> None:
-        self._session = session
+        self._session = cloud.session
         self._filter: dict[str, Any] = {
             'service_type': SERVICE_TYPE,
-            'interface': interface,
-            'region_name': region_name,
+            'interface': cloud.interface,
+            'region_name': cloud.region_name,
         }
         self._tls = tls or {}
         self._storage_url: str | None = None

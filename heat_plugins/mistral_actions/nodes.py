@@ -12,18 +12,17 @@ What goes wrong is a map of ``code`` and ``message``.
 from typing import Any
 
 from heat_plugins.clients import ironic
+from heat_plugins.clients import swift
 from heat_plugins.mistral_actions import making
-from heat_plugins.mistral_actions import plans
 from heat_plugins.mistral_actions import sessions
 from heat_plugins.nodes import node_operations
 
 
 def core(context: Any) -> node_operations.Operations:
     """Return the core, with the credentials of a context."""
-    session = sessions.session(context.security)
-    options = sessions.options(context.security)
+    cloud = sessions.cloud(context.security)
     return node_operations.Operations(
-        ironic.Baremetal(session, **options), plans.store(context)
+        ironic.Baremetal(cloud), swift.connect(cloud)
     )
 
 

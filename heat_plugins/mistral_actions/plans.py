@@ -32,21 +32,16 @@ CONF = cfg.CONF
 
 def store(context: Any) -> store_module.ObjectStore:
     """Return the object store, with the credentials of a context."""
-    session = sessions.session(context.security)
-    options = sessions.options(context.security)
-    return store_module.ObjectStore(
-        swift.KeystoneTransport(session, **options)
-    )
+    return swift.connect(sessions.cloud(context.security))
 
 
 def core(
     context: Any, objects: store_module.ObjectStore
 ) -> plan_operations.Operations:
     """Return the core, with the credentials of a context."""
-    session = sessions.session(context.security)
-    options = sessions.options(context.security)
-    stacks = heat_stacks.HeatStacks(session, **options)
-    registry = mistral_registry.Registry(session, **options)
+    cloud = sessions.cloud(context.security)
+    stacks = heat_stacks.HeatStacks(cloud)
+    registry = mistral_registry.Registry(cloud)
     plans = plan_service.Plans(objects, registry, stacks, limits=limits())
     return plan_operations.Operations(plans, objects, stacks)
 

@@ -64,15 +64,20 @@ def session(security: Any) -> ks_session.Session:
     return ks_session.Session(auth=auth, verify=verify)
 
 
-def options(security: Any) -> dict[str, Any]:
-    """Return which endpoint of a catalogue to use, as keyword arguments."""
+def cloud(security: Any) -> keystone.Cloud:
+    """Return the way to the services of an action's project.
+
+    :param security: the security context of the action.
+    :raises errors.Denied: there is nothing to authenticate with.
+    """
     with contextlib.suppress(cfg.DuplicateOptError):
         CONF.register_opts(_OPTS, group=_GROUP)
     found = CONF[_GROUP]
-    return {
-        'interface': found.os_actions_endpoint_type,
-        'region_name': security.region_name or found.default_region,
-    }
+    return keystone.Cloud(
+        session(security),
+        found.os_actions_endpoint_type,
+        security.region_name or found.default_region,
+    )
 
 
 def user_name(session: ks_session.Session) -> str:

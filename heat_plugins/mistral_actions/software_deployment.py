@@ -8,7 +8,6 @@ from heat_plugins.clients import swift
 from heat_plugins.mistral_actions import making
 from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import sessions
-from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import run_operations
 from heat_plugins.runs import run_service
 
@@ -16,16 +15,13 @@ from heat_plugins.runs import run_service
 def core(context: Any) -> run_operations.Operations:
     """Return the core, with the credentials of an action's context."""
     security = context.security
-    session = sessions.session(security)
-    options = sessions.options(security)
-    who = sessions.user_name(session)
+    cloud = sessions.cloud(security)
+    who = sessions.user_name(cloud.session)
     execution = context.execution.workflow_execution_id
     return run_operations.Operations(
         run_service.Runs(
-            heat.Heat(session, **options),
-            store_module.ObjectStore(
-                swift.KeystoneTransport(session, **options)
-            ),
+            heat.Heat(cloud),
+            swift.connect(cloud),
             who=(
                 f'{who}, by workflow execution {execution}'
                 if execution

@@ -19,8 +19,8 @@ from heat_plugins.clients import heat_servers
 from heat_plugins.clients import heat_stacks
 from heat_plugins.clients import mistral_executions
 from heat_plugins.clients import mistral_registry
+from heat_plugins.clients import swift
 from heat_plugins.mistral_actions import making
-from heat_plugins.mistral_actions import plans
 from heat_plugins.mistral_actions import sessions
 from heat_plugins.plans import plan_service
 from heat_plugins.validations import validation_operations
@@ -30,16 +30,15 @@ CONF = cfg.CONF
 
 def core(context: Any) -> validation_operations.Operations:
     """Return the core, with the credentials of a context."""
-    session = sessions.session(context.security)
-    options = sessions.options(context.security)
-    objects = plans.store(context)
-    stacks = heat_stacks.HeatStacks(session, **options)
-    registry = mistral_registry.Registry(session, **options)
+    cloud = sessions.cloud(context.security)
+    objects = swift.connect(cloud)
+    stacks = heat_stacks.HeatStacks(cloud)
+    registry = mistral_registry.Registry(cloud)
     return validation_operations.Operations(
         plan_service.Plans(objects, registry, stacks),
         objects,
         stacks,
-        heat_servers.HeatServers(session, **options),
+        heat_servers.HeatServers(cloud),
     )
 
 
@@ -65,8 +64,7 @@ def _abandoned(context: Any) -> abc.Callable[[], bool]:
     if execution_id is None:
         return lambda: False
     executions = mistral_executions.Executions(
-        sessions.session(context.security),
-        **sessions.options(context.security),
+        sessions.cloud(context.security)
     )
 
     def ended() -> bool:

@@ -19,8 +19,8 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import yaml_reading
 from heat_plugins.clients import heat
+from heat_plugins.clients import keystone
 from heat_plugins.clients import swift
-from heat_plugins.objectstore import store as store_module
 from heat_plugins.osc import progress
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service as services
@@ -67,10 +67,10 @@ def service(manager: Any, **more: Any) -> services.Runs:
 
     :param manager: the command's client manager.
     """
-    transport = swift.KeystoneTransport(manager.session, **_options(manager))
+    reached = cloud(manager)
     return services.Runs(
-        orchestration(manager),
-        store_module.ObjectStore(transport),
+        heat.Heat(reached),
+        swift.connect(reached),
         who=_who(manager),
         **more,
     )
@@ -78,10 +78,10 @@ def service(manager: Any, **more: Any) -> services.Runs:
 
 def fleets(manager: Any, **more: Any) -> fleet_door.Fleets:
     """Return the way to operations, with the session of a command."""
-    transport = swift.KeystoneTransport(manager.session, **_options(manager))
+    reached = cloud(manager)
     return fleet_door.Fleets.with_own_key(
-        orchestration(manager),
-        store_module.ObjectStore(transport),
+        heat.Heat(reached),
+        swift.connect(reached),
         who=_who(manager),
         **more,
     )
@@ -89,14 +89,14 @@ def fleets(manager: Any, **more: Any) -> fleet_door.Fleets:
 
 def orchestration(manager: Any) -> heat.Heat:
     """Return the way to Heat, with the session of a command."""
-    return heat.Heat(manager.session, **_options(manager))
+    return heat.Heat(cloud(manager))
 
 
-def _options(manager: Any) -> dict[str, Any]:
-    return {
-        'interface': manager.interface or 'public',
-        'region_name': manager.region_name,
-    }
+def cloud(manager: Any) -> keystone.Cloud:
+    """Return the way to services, with the session of a command."""
+    return keystone.Cloud(
+        manager.session, manager.interface or 'public', manager.region_name
+    )
 
 
 def _who(manager: Any) -> str:

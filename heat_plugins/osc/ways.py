@@ -15,7 +15,7 @@ from heat_plugins.clients import mistral_registry
 from heat_plugins.clients import rest
 from heat_plugins.clients import swift
 from heat_plugins.nodes import node_operations as node_operations
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.osc import common
 from heat_plugins.osc import local_way
 from heat_plugins.osc import remote_way
 from heat_plugins.plans import local as local_names
@@ -34,35 +34,27 @@ def way(manager: Any, local: bool) -> local_way.Local:
     :param manager: the client manager of a command.
     :param local: whether it goes past Mistral's actions.
     """
-    session = manager.session
-    options = {
-        'interface': manager.interface or 'public',
-        'region_name': manager.region_name,
-    }
-    store = store_module.ObjectStore(
-        swift.KeystoneTransport(session, **options)
-    )
-    stacks = heat_stacks.HeatStacks(session, **options)
-    if local and not rest.Rest(rest.MISTRAL, session, **options).endpoint():
+    cloud = common.cloud(manager)
+    store = swift.connect(cloud)
+    stacks = heat_stacks.HeatStacks(cloud)
+    if local and not rest.Rest(rest.MISTRAL, cloud).endpoint():
         LOG.info(
             'The catalogue has no Mistral; names and locks of plans are kept '
             'in the object store'
         )
         names: Any = local_names.Names(store)
     else:
-        names = mistral_registry.Registry(session, **options)
+        names = mistral_registry.Registry(cloud)
     plans = plan_service.Plans(store, names, stacks)
     return (local_way.Local if local else remote_way.Remote)(
         store=store,
         plans=plan_operations.Operations(plans, store, stacks),
-        nodes=node_operations.Operations(
-            ironic.Baremetal(session, **options), store
-        ),
+        nodes=node_operations.Operations(ironic.Baremetal(cloud), store),
         validations=validation_operations.Operations(
             plans,
             store,
             stacks,
-            heat_servers.HeatServers(session, **options),
+            heat_servers.HeatServers(cloud),
         ),
-        executions=mistral_executions.Executions(session, **options),
+        executions=mistral_executions.Executions(cloud),
     )

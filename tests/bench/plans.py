@@ -15,9 +15,9 @@ from keystoneauth1 import session as ks_session
 from keystoneauth1.identity import v3
 
 from heat_plugins.clients import heat_stacks
+from heat_plugins.clients import keystone
 from heat_plugins.clients import mistral_registry
 from heat_plugins.clients import swift
-from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import plan_operations
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.parameters import parameters
@@ -44,10 +44,11 @@ class Bench:
                 project_domain_id='default',
             )
         )
-        self.store = store_module.ObjectStore(swift.KeystoneTransport(session))
-        self.stacks = heat_stacks.HeatStacks(session)
+        reached = keystone.Cloud(session)
+        self.store = swift.connect(reached)
+        self.stacks = heat_stacks.HeatStacks(reached)
         self.plans = plan_service.Plans(
-            self.store, mistral_registry.Registry(session), self.stacks
+            self.store, mistral_registry.Registry(reached), self.stacks
         )
         self.rows: list[dict[str, Any]] = []
 

@@ -15,6 +15,7 @@ import pytest
 from heat_plugins import errors
 from heat_plugins import pool
 from heat_plugins.clients import heat_stacks
+from heat_plugins.clients import keystone
 from heat_plugins.clients import mistral_registry
 from heat_plugins.clients import swift
 from heat_plugins.content import tarballs
@@ -68,10 +69,11 @@ def user(cloud: base.minicloud_client.Cloud) -> User:
         ),
         verify=env.get('OS_CACERT') or True,
     )
+    reached = keystone.Cloud(session)
     return User(
-        store=store_module.ObjectStore(swift.KeystoneTransport(session)),
-        registry=mistral_registry.Registry(session),
-        stacks=heat_stacks.HeatStacks(session),
+        store=swift.connect(reached),
+        registry=mistral_registry.Registry(reached),
+        stacks=heat_stacks.HeatStacks(reached),
     )
 
 

@@ -8,6 +8,7 @@ from keystoneauth1 import session as ks_session
 from keystoneauth1.identity import v3
 import pytest
 
+from heat_plugins.clients import keystone
 from heat_plugins.clients import swift
 from tests import rgw_script
 from tests.functional import base
@@ -50,14 +51,16 @@ def transport(
 ) -> swift.KeystoneTransport:
     env = cloud.env(user)
     return swift.KeystoneTransport(
-        ks_session.Session(
-            v3.Password(
-                auth_url=env['OS_AUTH_URL'],
-                username=env['OS_USERNAME'],
-                password=env['OS_PASSWORD'],
-                user_domain_id='default',
-                project_name=env['OS_PROJECT_NAME'],
-                project_domain_id='default',
+        keystone.Cloud(
+            ks_session.Session(
+                v3.Password(
+                    auth_url=env['OS_AUTH_URL'],
+                    username=env['OS_USERNAME'],
+                    password=env['OS_PASSWORD'],
+                    user_domain_id='default',
+                    project_name=env['OS_PROJECT_NAME'],
+                    project_domain_id='default',
+                )
             )
         )
     )

@@ -12,6 +12,7 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins.clients import heat
+from heat_plugins.clients import keystone
 from heat_plugins.runs import orchestration
 
 URL = 'http://heat.example.com/v1/project-1'
@@ -53,8 +54,10 @@ class HeatTest(testtools.TestCase):
         web = requests.Session()
         web.mount('http://', self.wire)
         self.heat = heat.Heat(
-            ks_session.Session(
-                auth=token_endpoint.Token(URL, 'token'), session=web
+            keystone.Cloud(
+                ks_session.Session(
+                    auth=token_endpoint.Token(URL, 'token'), session=web
+                )
             )
         )
 

@@ -8,6 +8,7 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins.clients import heat_servers
+from heat_plugins.clients import keystone
 from heat_plugins.validations import inventory
 from tests.unit.clients import test_heat
 
@@ -21,8 +22,10 @@ class HeatServersTest(testtools.TestCase):
         web = requests.Session()
         web.mount('http://', self.wire)
         self.servers = heat_servers.HeatServers(
-            ks_session.Session(
-                auth=token_endpoint.Token(URL, 'token'), session=web
+            keystone.Cloud(
+                ks_session.Session(
+                    auth=token_endpoint.Token(URL, 'token'), session=web
+                )
             )
         )
 

@@ -10,6 +10,7 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins.clients import heat_stacks
+from heat_plugins.clients import keystone
 from heat_plugins.plans.content import references
 from heat_plugins.plans.deploy import plan_stacks
 from tests.unit.clients import test_heat
@@ -41,8 +42,10 @@ class HeatStacksTest(testtools.TestCase):
         web = requests.Session()
         web.mount('http://', self.wire)
         self.heat = heat_stacks.HeatStacks(
-            ks_session.Session(
-                auth=token_endpoint.Token(URL, 'token'), session=web
+            keystone.Cloud(
+                ks_session.Session(
+                    auth=token_endpoint.Token(URL, 'token'), session=web
+                )
             )
         )
 

@@ -41,8 +41,8 @@ class SwiftClientPluginTest(heat_fixture.HeatTestCase):
             swift, 'KeystoneTransport', autospec=True
         ) as transport:
             self.plugin()._create()
-        options = transport.call_args.kwargs
-        self.assertEqual('internalURL', options['interface'])
+        (cloud,), options = transport.call_args
+        self.assertEqual('internalURL', cloud.interface)
         self.assertEqual('/etc/ca.pem', options['tls']['verify'])
 
     def test_its_errors_are_told_apart(self):

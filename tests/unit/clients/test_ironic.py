@@ -15,6 +15,7 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins.clients import ironic
+from heat_plugins.clients import keystone
 from heat_plugins.nodes import node
 
 URL = 'http://ironic.example.com'
@@ -54,7 +55,7 @@ class BaremetalTest(testtools.TestCase):
     def at(self, url):
         session = ks_session.Session(token_endpoint.Token(url, 'secret'))
         session.mount('http://', self.ironic)
-        return ironic.Baremetal(session)
+        return ironic.Baremetal(keystone.Cloud(session))
 
     def answer(self, status, body=None):
         content = b'' if body is None else json.dumps(body).encode()

@@ -11,6 +11,7 @@ from requests import adapters
 import testtools
 
 from heat_plugins import errors
+from heat_plugins.clients import keystone
 from heat_plugins.clients import mistral_executions
 
 URL = 'http://mistral.example.com/v2'
@@ -56,7 +57,7 @@ class ActionTest(testtools.TestCase):
         session = ks_session.Session(
             auth=token_endpoint.Token(URL, 'token'), session=http
         )
-        return mistral_executions.Executions(session)
+        return mistral_executions.Executions(keystone.Cloud(session))
 
     def run_action(self, *answers):
         result = self.executions(*answers).run_action('plan.x', {}, 'plan p')

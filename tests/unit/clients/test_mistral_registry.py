@@ -13,6 +13,7 @@ from requests import adapters
 import testtools
 
 from heat_plugins import errors
+from heat_plugins.clients import keystone
 from heat_plugins.clients import mistral_registry
 from heat_plugins.plans import plan_protocols
 
@@ -111,7 +112,9 @@ class RegistryTest(testtools.TestCase):
         web = requests.Session()
         web.mount('http://', self.mistral)
         self.registry = mistral_registry.Registry(
-            ks_session.Session(auth=Auth(URL, 'token'), session=web)
+            keystone.Cloud(
+                ks_session.Session(auth=Auth(URL, 'token'), session=web)
+            )
         )
 
     def test_a_name_is_taken_once(self):

@@ -94,9 +94,11 @@ class SessionsTest(testtools.TestCase):
 
     def url(self, security):
         """Return the URL at which an action looks for Heat."""
-        options = sessions.options(security)
-        return sessions.session(security).get_endpoint(
-            service_type='orchestration', **options
+        cloud = sessions.cloud(security)
+        return cloud.session.get_endpoint(
+            service_type='orchestration',
+            interface=cloud.interface,
+            region_name=cloud.region_name,
         )
 
     def test_a_users_token_is_used_with_its_catalogue_and_nothing_asked(self):
@@ -182,8 +184,9 @@ class SessionsTest(testtools.TestCase):
         ]
         conf.register_opts(theirs, group='openstack_actions')
         self.patch(sessions, 'CONF', conf)
-        found = sessions.options(self.of_user())
-        self.assertEqual({'interface': 'admin', 'region_name': None}, found)
+        found = sessions.cloud(self.of_user())
+        self.assertEqual('admin', found.interface)
+        self.assertIsNone(found.region_name)
 
     def test_certificates_are_checked_unless_somebody_said_not_to(self):
         for security in (self.of_user(insecure=True), self.of_trigger()):

@@ -42,12 +42,11 @@ class ActionsTest(testtools.TestCase):
 
     def answer(self, answer):
         """Let Mistral say how the execution around an action stands."""
-        self.patch(sessions, 'session', lambda security: None)
-        self.patch(sessions, 'options', lambda security: {})
+        self.patch(sessions, 'cloud', lambda security: None)
         self.patch(
             mistral_executions,
             'Executions',
-            lambda session: Executions(answer),
+            lambda cloud: Executions(answer),
         )
 
     def test_a_run_is_its_result(self):
