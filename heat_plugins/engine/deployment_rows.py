@@ -9,12 +9,13 @@ import contextlib
 from typing import Any
 
 from heat.common import context as heat_context
-from heat.common import exception
 from heat.common.i18n import _
+from heat.db import api as db_api
+from heat.db import models
 from heat.objects import software_config as config_objects
-from heat.objects import software_deployment as deployment_objects
 from heat.rpc import api as rpc_api
 from oslo_db import exception as db_exception
+import sqlalchemy
 
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import outside
@@ -34,6 +35,8 @@ _settlements = sharing.Batches(
         outcomes,
     )
 )
+
+_Config, _Deployment = models.SoftwareConfig, models.SoftwareDeployment
 
 _PASSING = (db_exception.DBConnectionError, db_exception.DBDeadlock)
 
@@ -59,46 +62,58 @@ class Rows:
             # What led to it quotes what was to be written.
             raise outside.Unanswered(str(rows.unavailable(exc))) from None
 
-    def read(
-        self, ids: abc.Collection[str]
-    ) -> abc.Mapping[str, deliveries.Row]:
-        found = {}
-        for each in ids:
-            with contextlib.suppress(exception.NotFound):
-                found[each] = _row(
-                    deployment_objects.SoftwareDeployment.get_by_id(
-                        self._context, each
-                    )
-                )
+    def read(self, ids: abc.Collection[str]) -> dict[str, deliveries.Row]:
+        found: dict[str, deliveries.Row] = {}
+        for some in rows.batches(ids):
+            found |= self._read(_Deployment.id.in_(some), *self._visible())
         return found
+
+    def _visible(self) -> list[Any]:
+        """Return the conditions for rows that Heat lets the project see."""
+        if self._context.is_admin:
+            return []
+        columns = (_Deployment.tenant, _Deployment.stack_user_project_id)
+        project_id = self._context.project_id
+        return [sqlalchemy.or_(*(each == project_id for each in columns))]
+
+    def _read(self, *conditions: Any) -> dict[str, deliveries.Row]:
+        query = (
+            sqlalchemy.select(_Deployment, _Config)
+            .join(_Config, _Config.id == _Deployment.config_id)
+            .where(*conditions)
+        )
+        with db_api.context_manager.reader.using(self._context) as session:
+            return {
+                found.id: row(found, config)
+                for found, config in session.execute(query)
+            }
 
     def deliver(self, made: abc.Sequence[deliveries.Delivery]) -> None:
         if any(each.before is None for each in made):
             self._rpc.check_room_for_config(self._context)
         for each in made:
-            self._create_config(each)
+            config_objects.SoftwareConfig.create(
+                self._context, self._config(each)
+            )
             if each.before is None:
                 self._create(each)
             else:
                 self._update(each, each.before)
 
-    def _create_config(self, made: deliveries.Delivery) -> None:
+    def _config(self, made: deliveries.Delivery) -> dict[str, Any]:
         draft = made.draft
-        config_objects.SoftwareConfig.create(
-            self._context,
-            {
-                'id': made.config_id,
-                'group': draft.group,
-                'name': draft.name,
-                'config': {
-                    rpc_api.SOFTWARE_CONFIG_INPUTS: list(draft.inputs),
-                    rpc_api.SOFTWARE_CONFIG_OUTPUTS: list(draft.outputs),
-                    rpc_api.SOFTWARE_CONFIG_OPTIONS: dict(draft.options),
-                    rpc_api.SOFTWARE_CONFIG_CONFIG: draft.config,
-                },
-                'tenant': self._context.project_id,
+        return {
+            'id': made.config_id,
+            'group': draft.group,
+            'name': draft.name,
+            'config': {
+                rpc_api.SOFTWARE_CONFIG_INPUTS: list(draft.inputs),
+                rpc_api.SOFTWARE_CONFIG_OUTPUTS: list(draft.outputs),
+                rpc_api.SOFTWARE_CONFIG_OPTIONS: dict(draft.options),
+                rpc_api.SOFTWARE_CONFIG_CONFIG: draft.config,
             },
-        )
+            'tenant': self._context.project_id,
+        }
 
     def _create(self, made: deliveries.Delivery) -> None:
         self._rpc.create_software_deployment(
@@ -106,7 +121,7 @@ class Rows:
             deployment_id=made.deployment_id,
             server_id=made.server_id,
             stack_user_project_id=made.reading_project,
-            **_state(made),
+            **state(made),
         )
 
     def _update(
@@ -126,7 +141,7 @@ class Rows:
             deployment_id=made.deployment_id,
             # An empty map would leave those of the former action.
             output_values=dict.fromkeys(body.STANDARD_OUTPUTS),
-            **_state(made),
+            **state(made),
         )
 
     def poll_queue(self, deployment_id: str) -> None:
@@ -145,13 +160,7 @@ class Rows:
     def begin(
         self, tickets: abc.Collection[watcher.Ticket]
     ) -> abc.Collection[watcher.Ticket]:
-        return [
-            ticket
-            for ticket in tickets
-            if rows.begin(
-                self._context, ticket.deployment_id, ticket.config_id
-            )
-        ]
+        return rows.begin(self._context, tickets)
 
     def withdraw(self, ids: abc.Collection[str]) -> None:
         for each in ids:
@@ -171,11 +180,12 @@ class Rows:
         return remaining
 
 
-def _row(found: deployment_objects.SoftwareDeployment) -> deliveries.Row:
+def row(found: Any, config: Any) -> deliveries.Row:
+    """Return a row of Heat's database, with that of its config."""
     return deliveries.Row(
         id=found.id,
         server_id=found.server_id,
-        config=own_heat.config(found.config),
+        config=own_heat.config(config),
         action=found.action,
         status=found.status,
         reason=found.status_reason,
@@ -185,7 +195,7 @@ def _row(found: deployment_objects.SoftwareDeployment) -> deliveries.Row:
     )
 
 
-def _state(made: deliveries.Delivery) -> dict[str, Any]:
+def state(made: deliveries.Delivery) -> dict[str, Any]:
     """Return the state of an action that begins, as Heat's own class does."""
     status, reason = deliveries.COMPLETE, _('Not waiting for outputs signal')
     if made.is_signalled:

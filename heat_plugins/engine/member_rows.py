@@ -12,7 +12,6 @@ from typing import Any
 
 from heat.db import api as db_api
 from heat.db import models
-from heat.rpc import api as rpc_api
 from oslo_utils import timeutils
 import sqlalchemy
 
@@ -20,23 +19,11 @@ from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import members
 from heat_plugins.engine import deployment_rows
 from heat_plugins.engine import heat_types
-from heat_plugins.engine import own_heat
 from heat_plugins.engine import rows
 from heat_plugins.signals import body
 from heat_plugins.signals import group_ids
-from heat_plugins.signals import watcher
 
 _Config, _Deployment = models.SoftwareConfig, models.SoftwareDeployment
-
-# What Heat writes there itself.
-_DELIVERED, _UNANSWERED = 'Deploy data available', 'Not waiting for outputs'
-
-_CONFIG_KEYS = (
-    rpc_api.SOFTWARE_CONFIG_INPUTS,
-    rpc_api.SOFTWARE_CONFIG_OUTPUTS,
-    rpc_api.SOFTWARE_CONFIG_OPTIONS,
-    rpc_api.SOFTWARE_CONFIG_CONFIG,
-)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -64,13 +51,6 @@ class MemberRows(deployment_rows.Rows):
         """Read all rows of the group, with their configs, by id."""
         return self._read(self._is_ours(_Deployment.id))
 
-    def read(self, ids: abc.Collection[str]) -> dict[str, deliveries.Row]:
-        """Read rows with their configs; those that are gone are left out."""
-        found: dict[str, deliveries.Row] = {}
-        for some in rows.batches(ids):
-            found |= self._read(_Deployment.id.in_(some))
-        return found
-
     def states(self) -> list[State]:
         """Read what is shown of all members, in the order of delivery."""
         query = (
@@ -81,7 +61,7 @@ class MemberRows(deployment_rows.Rows):
         )
         with db_api.context_manager.reader.using(self._context) as session:
             found = [
-                (_row(row, config), config.created_at, row)
+                (deployment_rows.row(row, config), config.created_at, row)
                 for row, config in session.execute(query)
             ]
         return [
@@ -93,18 +73,6 @@ class MemberRows(deployment_rows.Rows):
             )
             for row, delivered_at, stored in found
         ]
-
-    def _read(self, condition: Any) -> dict[str, deliveries.Row]:
-        query = (
-            sqlalchemy.select(_Deployment, _Config)
-            .join(_Config, _Config.id == _Deployment.config_id)
-            .where(condition)
-        )
-        with db_api.context_manager.reader.using(self._context) as session:
-            return {
-                row.id: _row(row, config)
-                for row, config in session.execute(query)
-            }
 
     def _is_ours(self, column: Any) -> Any:
         return column.like(f'{group_ids.prefix(self._group_id)}%')
@@ -127,7 +95,7 @@ class MemberRows(deployment_rows.Rows):
             }
             session.execute(
                 sqlalchemy.insert(_Config),
-                [self._config(each, now) for each in made],
+                [{'created_at': now} | self._config(each) for each in made],
             )
             new = [
                 {'id': each.deployment_id, 'created_at': now}
@@ -146,30 +114,10 @@ class MemberRows(deployment_rows.Rows):
                     )
             self._sweep(session)
 
-    def _config(
-        self, made: deliveries.Delivery, now: datetime.datetime
-    ) -> dict[str, Any]:
-        draft = made.draft
-        parts = (draft.inputs, draft.outputs, draft.options, draft.config)
-        return {
-            'id': made.config_id,
-            'created_at': now,
-            'group': draft.group,
-            'name': draft.name,
-            'config': dict(zip(_CONFIG_KEYS, parts, strict=True)),
-            'tenant': self._context.project_id,
-        }
-
     def _values(self, made: deliveries.Delivery) -> dict[str, Any]:
-        waits = made.is_signalled
-        return {
-            'config_id': made.config_id,
+        return deployment_rows.state(made) | {
             'server_id': made.server_id,
-            'input_values': made.input_values,
             'output_values': dict.fromkeys(body.STANDARD_OUTPUTS),
-            'action': made.action,
-            'status': deliveries.IN_PROGRESS if waits else deliveries.COMPLETE,
-            'status_reason': _DELIVERED if waits else _UNANSWERED,
             'tenant': self._context.project_id,
             'stack_user_project_id': made.reading_project,
         }
@@ -182,25 +130,6 @@ class MemberRows(deployment_rows.Rows):
             sqlalchemy.delete(_Config)
             .where(self._is_ours(_Config.id), _Config.id.not_in(used))
             .execution_options(synchronize_session=False)
-        )
-
-    def begin(
-        self, tickets: abc.Collection[watcher.Ticket]
-    ) -> set[watcher.Ticket]:
-        """Write that servers have started; return of which that is news."""
-        return rows.change_each(
-            self._context,
-            {
-                ticket: sqlalchemy.update(_Deployment)
-                .where(
-                    _Deployment.id == ticket.deployment_id,
-                    _Deployment.config_id == ticket.config_id,
-                    _Deployment.status == deliveries.IN_PROGRESS,
-                    _Deployment.status_reason != rows.BEGUN,
-                )
-                .values(status_reason=rows.BEGUN)
-                for ticket in tickets
-            },
         )
 
     def detach(self, reasons: abc.Mapping[str, str | None]) -> None:
@@ -236,17 +165,3 @@ class MemberRows(deployment_rows.Rows):
                     .execution_options(synchronize_session=False)
                 )
             self._sweep(session)
-
-
-def _row(row: Any, config: Any) -> deliveries.Row:
-    return deliveries.Row(
-        id=row.id,
-        server_id=row.server_id,
-        config=own_heat.config(config),
-        action=row.action,
-        status=row.status,
-        reason=row.status_reason,
-        outputs=row.output_values or {},
-        input_values=row.input_values or {},
-        reading_project=row.stack_user_project_id,
-    )

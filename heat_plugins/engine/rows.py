@@ -229,24 +229,27 @@ def _settlement(
 
 
 def begin(
-    context: heat_types.Context, deployment_id: str, config_id: str
-) -> bool:
-    """Write that the server of a deployment is at a config.
+    context: heat_types.Context, tickets: abc.Collection[watcher.Ticket]
+) -> set[watcher.Ticket]:
+    """Write that servers have started; return of which that is news.
 
-    :returns: whether that is news.
+    All in one transaction.
     """
     deployment = models.SoftwareDeployment
-    statement = (
-        sqlalchemy.update(deployment)
-        .where(
-            deployment.id == deployment_id,
-            deployment.config_id == config_id,
-            deployment.status == IN_PROGRESS,
-            deployment.status_reason != BEGUN,
-        )
-        .values(status_reason=BEGUN)
+    return change_each(
+        context,
+        {
+            each: sqlalchemy.update(deployment)
+            .where(
+                deployment.id == each.deployment_id,
+                deployment.config_id == each.config_id,
+                deployment.status == IN_PROGRESS,
+                deployment.status_reason != BEGUN,
+            )
+            .values(status_reason=BEGUN)
+            for each in tickets
+        },
     )
-    return bool(_write(context, statement) == [1])
 
 
 def change(

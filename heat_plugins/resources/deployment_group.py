@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What our deployment groups do that Heat's do not."""
 
-from typing import Any
+from collections import abc
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from heat.common import exception
 from heat.common.i18n import _
@@ -20,16 +21,26 @@ _FIRST = 'before_all_members'
 _LAST = 'after_all_members'
 
 
-class GroupMixin:
+if TYPE_CHECKING:
+    from heat.engine.resources.openstack.heat import resource_group
+
+    _Group: TypeAlias = resource_group.ResourceGroup
+else:
+    _Group = object
+
+
+class GroupMixin(_Group):
     """Goes before one of Heat's deployment groups."""
 
-    def validate(self):
+    def validate(self) -> None:
         """Validate as Heat does, and refuse what this cloud cannot have."""
         super().validate()
         # There may be no member so far that would say so.
         transports.check(self)
 
-    def _assemble_nested(self, names, *args, **kwargs):
+    def _assemble_nested(
+        self, names: abc.Iterable[str], *args: Any, **kwargs: Any
+    ) -> Any:
         """Return the template of the members, all of which begin at once.
 
         Of what needs nothing else Heat begins one each second, and it deletes
@@ -46,7 +57,7 @@ class GroupMixin:
             _go_together(template, members)
         return template
 
-    def _assemble_for_rolling_update(self, *args, **kwargs):
+    def _assemble_for_rolling_update(self, *args: Any, **kwargs: Any) -> Any:
         """Return the template of a batch, which is of members alone."""
         template = super()._assemble_for_rolling_update(*args, **kwargs)
         for member in (template.t.get(template.RESOURCES) or {}).values():
@@ -54,11 +65,11 @@ class GroupMixin:
             member.pop(template.RES_DEPENDS_ON, None)
         return template
 
-    def _name_skiplist(self):
+    def _name_skiplist(self) -> set[str]:
         """Return the names in the stack of the members that are no member."""
         return {_FIRST, _LAST}.difference(self.properties[self.SERVERS])
 
-    def _has_batches(self):
+    def _has_batches(self) -> bool:
         return any(
             self.update_policy.get(each)
             for each in (self.BATCH_CREATE, self.ROLLING_UPDATE)
@@ -77,7 +88,7 @@ class GroupMixin:
             if v is not None and k not in deployment_schema.OF_GROUP
         }
 
-    def handle_signal(self, details):
+    def handle_signal(self, details: object) -> str:
         """Start a run on each member; each says what became of its own."""
         wanted = trigger_signals.read(details)
         if wanted is None:
@@ -99,7 +110,9 @@ class GroupMixin:
         for member in members:
             member.signaller = signaller
         failed = [one.name for one in members if not _triggered(one, details)]
-        begun = _('%(action)s has begun on %(number)d of %(all)d members') % {
+        begun: str = _(
+            '%(action)s has begun on %(number)d of %(all)d members'
+        ) % {
             'action': wanted.action,
             'number': len(members) - len(failed),
             'all': len(members),
@@ -114,17 +127,17 @@ class GroupMixin:
             ),
         )
 
-    def deployments(self):
+    def deployments(self) -> list[Any]:
         """Return its members, on which a signal starts runs."""
         nested = self.nested()
         return [] if nested is None else self._members(nested)
 
-    def _members(self, nested):
+    def _members(self, nested: Any) -> list[Any]:
         skipped = self._name_skiplist()
         return [one for one in nested.values() if one.name not in skipped]
 
 
-def _go_together(template, members):
+def _go_together(template: Any, members: dict[str, Any]) -> None:
     """Let members wait for one resource, and another one for them."""
     names = list(members)
     for each in members.values():
@@ -137,7 +150,7 @@ def _go_together(template, members):
         )
 
 
-def _triggered(member, details):
+def _triggered(member: Any, details: object) -> bool:
     try:
         member.signal(details)
     except exception.ResourceFailure:
