@@ -6,6 +6,9 @@ are, as JSON (twice, too), as Python's ``repr``, quoted for a shell, in a URL,
 and line by line. So are signatures in URLs, with which any reader could send
 results. Not found are values that a program has encoded in another way, such
 as base64, has cut, or has wrapped.
+
+The add-on for servers (contrib/agent) has a copy of this module, and runs it
+under older Pythons; a test compares the two.
 """
 
 from collections import abc
@@ -40,8 +43,9 @@ _SHORTEST_WITHIN = 8
 _SIGNATURE = re.compile(
     r'(temp_url_sig(?:=|%3D)'
     r'|(?:[?&]|&amp;|\\u0026|%26|%3F)(?:X-Amz-)?Signature(?:=|%3D))'
-    # Possessive: it keeps no place to go back to for each character.
-    r'(?:(?!%26)[^&\s"\'\\<>])++',
+    # Without a choice at each character, which would be kept to go back to.
+    r'(?!%26)(?=[^&\s"\'\\<>])'
+    r'[^&\s"\'\\<>%]*(?:%(?!26)[^&\s"\'\\<>%]*)*',
     re.IGNORECASE,
 )
 
@@ -66,7 +70,7 @@ def leaves(value: Any) -> abc.Iterator[str]:
     if isinstance(value, abc.Mapping):
         for name in sorted(value, key=str):
             yield from leaves(value[name])
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, (list, tuple)):
         for one in value:
             yield from leaves(one)
     elif value is not None and not isinstance(value, bool):
@@ -87,6 +91,8 @@ class Mask:
 
     :param secrets: the texts to mask.
     :param everything: whether to mask every text, as the secrets are unknown.
+    :ivar forms: what is sought in texts.
+    :ivar everything: whether no text may be seen.
     """
 
     def __init__(
@@ -98,13 +104,13 @@ class Mask:
             found.update(_forms(one))
             if len(found) > MOST_FORMS:
                 break
-        self._forms = found
-        self._everything = everything or len(found) > MOST_FORMS
+        self.forms = found
+        self.everything = everything or len(found) > MOST_FORMS
         self._long = {one for one in found if len(one) >= _SHORTEST_WITHIN}
 
     def text(self, said: str) -> str:
         """Return a text without any of the secrets."""
-        return self._masked(said, self._forms)
+        return self._masked(said, self.forms)
 
     def value(self, value: Any) -> Any:
         """Return a value of JSON without those that are secrets.
@@ -117,7 +123,7 @@ class Mask:
 
     def output(self, value: Any) -> Any:
         """Return an output of a server without any of the secrets."""
-        if self._is_too_much(value, self._forms):
+        if self._is_too_much(value, self.forms):
             return MASK
         return self._without_forms(value)
 
@@ -148,7 +154,7 @@ class Mask:
 
     def _is_too_much(self, value: Any, forms: abc.Collection[str]) -> bool:
         """Say whether it takes too long to seek forms in all texts."""
-        if isinstance(value, str) or not forms or self._everything:
+        if isinstance(value, str) or not forms or self.everything:
             # `_masked` asks itself.
             return False
         return sum(map(_weight, _texts(value))) * len(forms) > MOST_WORK
@@ -157,7 +163,7 @@ class Mask:
         return signatures(self._without(text, forms))
 
     def _without(self, text: str, forms: abc.Collection[str]) -> str:
-        if self._everything:
+        if self.everything:
             return text and MASK
         if not forms:
             return text

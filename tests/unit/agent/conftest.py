@@ -3,9 +3,11 @@
 
 from collections.abc import Callable
 import dataclasses
+import io
 import json
 import pathlib
 from typing import Any
+from urllib import parse
 
 import pytest
 import requests
@@ -15,6 +17,17 @@ from tests.unit import agent  # noqa: F401
 URL = (
     'https://swift.example/v1/AUTH_a/c/signals/d/c1'
     '?temp_url_sig=s3cret&temp_url_expires=9999999999'
+)
+
+LOG_URL = (
+    'https://swift.example/v1/AUTH_a/c/runs/logs/r1/'
+    '?temp_url_sig=l0g&temp_url_expires=9999999999'
+    '&temp_url_prefix=runs%2Flogs%2Fr1%2F'
+)
+
+CONTROL_URL = (
+    'https://swift.example/v1/AUTH_a/c/signals/d/r1.control'
+    '?temp_url_sig=c0ntr0l&temp_url_expires=9999999999'
 )
 
 
@@ -97,6 +110,9 @@ class Http:
         self.answers: list[int | Exception] = []
         self.otherwise = 201
         self.meanwhile: Callable[[], None] = lambda: None
+        #: What is asked for, and the answers; the last one stays.
+        self.got: list[str] = []
+        self.objects: list[int | Exception] = [404]
 
     def request(
         self,
@@ -110,7 +126,9 @@ class Http:
     ) -> requests.Response:
         assert verb in ('PUT', 'POST')
         assert not allow_redirects
-        self.sent.append(Sent(verb, url, json.loads(data), headers))
+        is_json = headers['Content-Type'] == 'application/json'
+        body = json.loads(data) if is_json else data
+        self.sent.append(Sent(verb, url, body, headers))
         self.meanwhile()
         found = self.answers.pop(0) if self.answers else self.otherwise
         if isinstance(found, Exception):
@@ -119,9 +137,37 @@ class Http:
         response.status_code = found
         return response
 
+    def get(
+        self,
+        url: str,
+        *,
+        timeout: tuple[float, float],
+        allow_redirects: bool,
+        stream: bool,
+    ) -> requests.Response:
+        assert stream and not allow_redirects
+        self.got.append(url)
+        found = self.objects.pop(0) if len(self.objects) > 1 else None
+        found = found or self.objects[0]
+        if isinstance(found, Exception):
+            raise found
+        response = requests.Response()
+        response.status_code = found
+        response.raw = io.BytesIO()
+        return response
+
+    def output(self) -> dict[str, bytes]:
+        """Return the last content of each object that output was put to."""
+        return {
+            parse.urlsplit(one.url).path.rpartition('/')[2]: one.body
+            for one in self.sent
+            if 'temp_url_prefix' in one.url
+        }
+
 
 @pytest.fixture
 def http(monkeypatch: pytest.MonkeyPatch) -> Http:
     found = Http()
     monkeypatch.setattr(requests, 'request', found.request)
+    monkeypatch.setattr(requests, 'get', found.get)
     return found

@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import threading
 import time
 
 import pytest
@@ -40,10 +41,12 @@ def impatient(monkeypatch):
     monkeypatch.setattr(hook, '_GRACE', 1.0)
 
 
-def run(server, script, limit=None, text=HOOK):
+def run(server, script, limit=None, text=HOOK, stop=None):
     program = server.hook('script', text)
     content = json.dumps({'config': script}).encode()
-    return hook.run([str(program)], content, limit)
+    stop = stop or threading.Event()
+    order = hook.Order([str(program)], content, limit=limit, stop=stop)
+    return hook.run(order)
 
 
 def alive(file):
@@ -56,7 +59,7 @@ def alive(file):
 
 def test_what_ends_in_time_is_as_it_was(server):
     end = run(server, 'echo out; echo err >&2; exit 3', 60)
-    assert end.limit is None
+    assert end.stopped is None
     assert end.status == 0
     found = json.loads(end.result())
     assert found == {
@@ -75,7 +78,8 @@ def test_a_hook_that_fails_does_so(server):
 def test_it_is_told_when_it_has_begun(server):
     program = server.hook('script', HOOK)
     begun = []
-    hook.run([str(program)], b'{"config": ""}', None, lambda: begun.append(1))
+    order = hook.Order([str(program)], b'{"config": ""}')
+    hook.run(order, lambda: begun.append(1))
     assert begun == [1]
 
 

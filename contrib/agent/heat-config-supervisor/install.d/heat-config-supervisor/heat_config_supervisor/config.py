@@ -12,11 +12,16 @@ import time
 from typing import Any
 from urllib import parse
 
+from heat_config_supervisor import hidden
+from heat_config_supervisor import masking
 from heat_config_supervisor import places
 
 # For so many seconds, or that part of the time that there is, a config is
 # stopped before its time is over: so that its result can still be sent.
 _MARGIN, _PART = 15.0, 0.25
+
+# Bytes of output to keep if it does not say, and the most.
+_LOG, _MOST_LOG = 10_000_000, 1_000_000_000
 
 _FILE_NAME = re.compile(r'[0-9A-Za-z_-]+')
 
@@ -28,11 +33,13 @@ class Config:
     :ivar created: when it was made, in seconds since the epoch by the clock
         of Heat; None if it does not say.
     :ivar inputs: value by name; passwords and signed URLs are among them.
+    :ivar mask: masks what nobody is to see of what it prints.
     """
 
     id: str
     created: float | None
     inputs: Mapping[str, Any] = dataclasses.field(repr=False)
+    mask: masking.Mask = dataclasses.field(repr=False)
 
     @property
     def signal_url(self) -> str | None:
@@ -76,6 +83,24 @@ class Config:
         return self.inputs.get('deploy_progress_url') or None
 
     @property
+    def log_url(self) -> str | None:
+        """The prefix below which to PUT what it prints."""
+        return self.inputs.get('deploy_log_url') or None
+
+    @property
+    def log_limit(self) -> int:
+        """How many bytes of that to keep."""
+        limit = _number(self.inputs.get('deploy_log_limit'))
+        if limit is None or not limit > 0:
+            return _LOG
+        return int(min(limit, _MOST_LOG))
+
+    @property
+    def control_url(self) -> str | None:
+        """Where there is something if it must stop."""
+        return self.inputs.get('deploy_control_url') or None
+
+    @property
     def takes_reports(self) -> bool:
         """Whether a signal may be a report, and need not be the result.
 
@@ -109,11 +134,13 @@ def read(content: bytes | str) -> Config:
     try:
         inputs = {one['name']: one.get('value') for one in found['inputs']}
         config_id = found['id']
+        mask = hidden.mask(found['inputs'], found.get('options'))
     except (TypeError, KeyError, AttributeError) as exc:
         raise ValueError('it is no config') from exc
     if not _FILE_NAME.fullmatch(str(config_id)):
         raise ValueError('its id cannot name a file')
-    return Config(str(config_id), _time(found.get('creation_time')), inputs)
+    created = _time(found.get('creation_time'))
+    return Config(str(config_id), created, inputs, mask)
 
 
 def given() -> set[str] | None:

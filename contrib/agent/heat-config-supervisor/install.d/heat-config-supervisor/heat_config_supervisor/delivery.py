@@ -16,6 +16,7 @@ import subprocess
 import time
 
 from heat_config_supervisor import config as configs
+from heat_config_supervisor import logs
 from heat_config_supervisor import places
 from heat_config_supervisor import results
 from heat_config_supervisor import sending
@@ -31,6 +32,9 @@ REFUSALS = 6
 
 #: The seconds after which nobody can wait for a result any more.
 _OLD = 7 * 24 * 3600.0
+
+# The seconds for which a result waits for what was printed before it.
+_PATIENCE = 600.0
 
 # Seconds between two looks for new results.
 _LOOK = 2.0
@@ -48,7 +52,11 @@ def deliver(config_id: str) -> sending.Answer:
         answer = sending.Answer(sending.Fate.REFUSED, reason)
         _drop(config_id, answer)
         return answer
-    answer = sending.signal(config, details)
+    answer = logs.finish(config)
+    is_late = results.pending().age(config_id, time.time()) > _PATIENCE
+    # Whoever reads the result will find all that was printed.
+    if answer.fate is not sending.Fate.LATER or is_late:
+        answer = sending.signal(config, details)
     if answer.fate is sending.Fate.ACCEPTED:
         results.pending().drop(config_id)
         LOG.info('The result of config %s was accepted', config_id)
@@ -80,6 +88,7 @@ def _unwanted(config: configs.Config) -> str | None:
 
 def _drop(config_id: str, answer: sending.Answer) -> None:
     results.pending().drop(config_id)
+    logs.drop(config_id)
     LOG.error(
         'The result of config %s is not sent any more: %s',
         config_id,

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a hook within the time that there is for it."""
+"""Runs a hook within the time that there is for it, or until it must stop."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 import contextlib
+import ctypes
 import dataclasses
 import json
 import os
@@ -12,51 +13,88 @@ import pathlib
 import signal
 import subprocess
 import tempfile
+import threading
+import time
 from typing import IO, Any
 
-#: The exit status of what was stopped, as that of timeout(1).
-STOPPED = 124
+#: The exit statuses of what was stopped: for its time is over, as that of
+#: timeout(1), and when it was told to, as after SIGTERM.
+OVER, TOLD = 124, 143
 
 # Seconds for what is told to stop, and then for its hook.
 _GRACE = 5.0
+
+# Seconds between two looks whether it must stop.
+_LOOK = 0.5
+
+# How often to look for what a killed process may have started meanwhile.
+_ROUNDS = 50
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+@dataclasses.dataclass(frozen=True)
+class Order:
+    """What is to be run.
+
+    :ivar content: the config, for its standard input.
+    :ivar limit: seconds; None for no limit.
+    :ivar stop: set when it must stop.
+    :ivar inherited: the file descriptors that it needs.
+    """
+
+    command: list[str]
+    content: bytes = dataclasses.field(repr=False)
+    limit: float | None = None
+    stop: threading.Event = dataclasses.field(default_factory=threading.Event)
+    inherited: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Stopped:
+    """Why and how a hook was stopped.
+
+    :ivar reason: what follows "it was".
+    :ivar by_force: whether something of it had to be killed.
+    """
+
+    reason: str
+    status: int
+    by_force: bool
 
 
 @dataclasses.dataclass(frozen=True)
 class End:
     """How a hook has ended.
 
-    :ivar limit: the seconds after which it was stopped; None if it was not.
+    :ivar stopped: None if it has ended by itself.
     """
 
     status: int
     stdout: bytes = dataclasses.field(repr=False)
     stderr: bytes = dataclasses.field(repr=False)
-    limit: float | None = None
+    stopped: Stopped | None = None
 
     def result(self) -> bytes:
         """Return what 55-heat-config is to read as the output of the hook."""
-        if self.limit is None:
+        if self.stopped is None:
             return self.stdout
         found = _outputs(self.stdout)
         said = str(found.get('deploy_stderr') or '')
         found['deploy_stderr'] = (
-            f'{said}\nheat-config-supervisor: stopped after '
-            f'{self.limit:.0f} s, for there was no more time\n'
+            f'{said}\nheat-config-supervisor: {self.stopped.reason}\n'
         ).lstrip('\n')
-        found['deploy_status_code'] = STOPPED
+        found['deploy_status_code'] = self.stopped.status
+        if self.stopped.status == TOLD:
+            found['deploy_stopped'] = (
+                'by force' if self.stopped.by_force else 'when told'
+            )
         return json.dumps(found).encode()
 
 
-def run(
-    command: list[str],
-    content: bytes,
-    limit: float | None,
-    begun: Callable[[], None] = lambda: None,
-) -> End:
+def run(order: Order, begun: Callable[[], object] = lambda: None) -> End:
     """Run a hook; what it starts and leaves running, if in time, stays.
 
-    :param content: the config, for its standard input.
-    :param limit: seconds; None for no limit.
     :param begun: called when it has been started.
     """
     with contextlib.ExitStack() as stack:
@@ -64,25 +102,49 @@ def run(
         given, stdout, stderr = (
             stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)
         )
-        given.write(content)
+        given.write(order.content)
         given.seek(0)
+        family = _Family()
         process = subprocess.Popen(
-            command,
+            order.command,
             stdin=given,
             stdout=stdout,
             stderr=stderr,
+            pass_fds=order.inherited,
             preexec_fn=os.setpgrp,
         )
+        family.leader = process.pid
         begun()
-        exceeded = None
-        try:
-            process.wait(limit)
-        except subprocess.TimeoutExpired:
-            exceeded = limit
-            _stop(process)
+        status = _wait(process, order)
+        stopped = None
+        if status is not None:
+            by_force = _stop(process, family)
+            reason = 'stopped, as it was told to'
+            if status == OVER:
+                reason = (
+                    f'stopped after {order.limit:.0f} s, for there was no '
+                    'more time'
+                )
+            stopped = Stopped(reason, status, by_force)
         return End(
-            process.returncode, _content(stdout), _content(stderr), exceeded
+            process.returncode, _content(stdout), _content(stderr), stopped
         )
+
+
+def _wait(process: subprocess.Popen[bytes], order: Order) -> int | None:
+    """Wait for its end; return with which status it must stop, if so."""
+    end = None if order.limit is None else time.monotonic() + order.limit
+    while True:
+        left = _LOOK
+        if end is not None:
+            left = min(left, end - time.monotonic())
+        if order.stop.is_set():
+            return TOLD
+        if left <= 0:
+            return OVER
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(left)
+            return None
 
 
 def _content(stream: IO[bytes]) -> bytes:
@@ -91,21 +153,33 @@ def _content(stream: IO[bytes]) -> bytes:
     return os.pread(number, os.fstat(number).st_size, 0)
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Stop a hook with all that is in its process group.
+def _stop(process: subprocess.Popen[bytes], family: _Family) -> bool:
+    """Stop a hook with all that it has started; say whether by force.
 
     What the hook has started goes first, so that the hook has a chance to
     return what that has printed.
     """
+    by_force = False
     for number in (signal.SIGTERM, signal.SIGKILL):
-        others = _group(process.pid) - {process.pid}
+        others = family.alive() - {process.pid}
+        by_force = by_force or number == signal.SIGKILL
         _signal(others or {process.pid}, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_GRACE)
             break
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    # What is left has had its time, or has it now: a daemon goes slowly.
+    end = time.monotonic() + _GRACE
+    while not by_force and family.alive() and time.monotonic() < end:
+        time.sleep(0.1)
+    for _ in range(_ROUNDS):
+        left = family.alive()
+        if not left:
+            break
+        by_force = True
+        _signal(left, signal.SIGKILL)
+        time.sleep(0.05)
     process.wait()
+    return by_force
 
 
 def _signal(pids: Iterable[int], number: int) -> None:
@@ -114,15 +188,62 @@ def _signal(pids: Iterable[int], number: int) -> None:
             os.kill(pid, number)
 
 
-def _group(leader: int) -> set[int]:
-    """Return what lives of a process group."""
-    found = set()
+class _Family:
+    """A process and all that has come of it, wherever that went.
+
+    What loses its parent, such as a daemon, becomes a child of ours and not
+    of init, so it is known whose it is.
+
+    :ivar leader: its process ID, and that of its group.
+    """
+
+    leader = 0
+
+    def __init__(self) -> None:
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self._others = {
+            one.pid for one in _processes() if one.parent == os.getpid()
+        }
+
+    def alive(self) -> set[int]:
+        """Return what lives of it."""
+        there = _processes()
+        found = {
+            one.pid
+            for one in there
+            if one.group == self.leader
+            or (one.parent == os.getpid() and one.pid not in self._others)
+        }
+        size = 0
+        while size < len(found):
+            size = len(found)
+            found |= {one.pid for one in there if one.parent in found}
+        return {one.pid for one in there if one.pid in found and one.lives}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Process:
+    pid: int
+    parent: int
+    group: int
+    lives: bool
+
+
+def _processes() -> list[_Process]:
+    found = []
     for file in pathlib.Path('/proc').glob('[0-9]*/stat'):
         with contextlib.suppress(OSError):
             # After the command's name: state, parent, group.
             fields = file.read_text().rpartition(')')[2].split()
-            if int(fields[2]) == leader and fields[0] not in 'ZX':
-                found.add(int(file.parent.name))
+            found.append(
+                _Process(
+                    int(file.parent.name),
+                    int(fields[1]),
+                    int(fields[2]),
+                    fields[0] not in 'ZX',
+                )
+            )
     return found
 
 

@@ -13,8 +13,11 @@ import sys
 import time
 
 from heat_config_supervisor import config as configs
+from heat_config_supervisor import control
 from heat_config_supervisor import delivery
 from heat_config_supervisor import hook
+from heat_config_supervisor import live
+from heat_config_supervisor import logs
 from heat_config_supervisor import places
 from heat_config_supervisor import reporting
 from heat_config_supervisor import results
@@ -59,6 +62,7 @@ def prepare() -> int:
         _wrap_hooks()
         for config_id in results.note_interrupted():
             LOG.warning('Config %s was interrupted, and failed', config_id)
+        logs.drop_others()
         if list(results.pending()):
             delivery.go_on()
     except OSError:
@@ -98,21 +102,32 @@ def run_hook(program: str) -> int:
         return subprocess.run([program], input=content).returncode
     if config.is_signalled:
         _note_running(config)
-    report = reporting.Report(config)
-    limit = config.time_limit(time.time())
-    end = hook.run([program], content, limit, report.begin)
-    report.end()
+    beside = [reporting.Report(config), control.Control(config)]
+    stop = beside[-1].requested
+    output = live.Output(config, program)
+    end = hook.run(
+        hook.Order(
+            output.command,
+            content,
+            limit=config.time_limit(time.time()),
+            stop=stop,
+            inherited=output.inherited,
+        ),
+        lambda: [one.begin() for one in (*beside, output)],
+    )
+    for one in (*beside, output):
+        one.end()
     sys.stdout.buffer.write(end.result())
     sys.stderr.buffer.write(sending.redact(end.stderr))
-    if end.limit is None:
+    if end.stopped is None:
         return end.status
     LOG.error(
-        'Config %s, %s of %s in stack %s, was stopped after %.0f s',
+        'Config %s, %s of %s in stack %s, was %s',
         config.id,
         config.inputs.get('deploy_action'),
         config.inputs.get('deploy_resource_name'),
         config.inputs.get('deploy_stack_id'),
-        end.limit,
+        end.stopped.reason,
     )
     return 0
 

@@ -60,6 +60,10 @@ class Folder:
             for path in sorted(self._path.glob('[!.]*.json')):
                 yield path.stem
 
+    def path(self, config_id: str) -> pathlib.Path:
+        """Return where another file about a config may be."""
+        return self._path / config_id
+
     def _file(self, config_id: str) -> pathlib.Path:
         return self._path / f'{config_id}.json'
 
@@ -72,6 +76,11 @@ def running() -> Folder:
 def pending() -> Folder:
     """The results that are still to be accepted."""
     return Folder('pending')
+
+
+def logs() -> Folder:
+    """What configs have printed, and was not sent yet."""
+    return Folder('logs')
 
 
 def note_interrupted() -> list[str]:

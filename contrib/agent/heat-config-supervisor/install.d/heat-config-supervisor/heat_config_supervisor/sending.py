@@ -78,6 +78,23 @@ def send(
     return Answer(Fate.REFUSED, reason)
 
 
+def is_there(url: str) -> bool | None:
+    """Say whether there is an object at a URL; None if nobody knows.
+
+    That it is there is all it says: nothing of it is read.
+    """
+    try:
+        with requests.get(
+            url, timeout=_TIMEOUT, allow_redirects=False, stream=True
+        ) as found:
+            status = found.status_code
+    except requests.RequestException:
+        return None
+    if 200 <= status < 300:
+        return True
+    return False if status == 404 else None
+
+
 def signal(config: configs.Config, details: Mapping[str, Any]) -> Answer:
     """Send a signal the way that a config asks for."""
     if config.has_object:

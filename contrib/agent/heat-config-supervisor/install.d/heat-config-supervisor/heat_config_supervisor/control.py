@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asks whether a config must stop, while it runs."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from heat_config_supervisor import config as configs
+from heat_config_supervisor import sending
+
+LOG = logging.getLogger(__name__)
+
+# Seconds between two requests, and to which those double that fail.
+_PACE, _MOST = 3.0, 30.0
+
+
+class Control:
+    """Asks for the object that is there if a config must stop.
+
+    :ivar requested: set when it is there.
+    """
+
+    def __init__(self, config: configs.Config) -> None:
+        self._url = config.control_url
+        self.requested = threading.Event()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def begin(self) -> None:
+        if self._url:
+            self._thread.start()
+
+    def end(self) -> None:
+        """Ask no longer. A request that is under way is not waited for."""
+        self._ended.set()
+
+    def _run(self) -> None:
+        pause = _PACE
+        while not self._ended.is_set():
+            found = sending.is_there(self._url or '')
+            if found:
+                LOG.info('The config was told to stop')
+                self.requested.set()
+                return
+            # None: the store did not say.
+            pause = _PACE if found is False else min(pause * 2, _MOST)
+            self._ended.wait(pause)

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A config is followed, and stopped, while it runs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import requests
+
+from tests.unit.agent import conftest
+from tests.unit.agent import test_hook
+from tests.unit.agent import test_logs
+
+from heat_config_supervisor import config as configs  # isort: skip
+from heat_config_supervisor import control  # isort: skip
+from heat_config_supervisor import hook  # isort: skip
+from heat_config_supervisor import live  # isort: skip
+from heat_config_supervisor import logs  # isort: skip
+
+HOOK = test_hook.HOOK.replace('/usr/bin/env python3', sys.executable)
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr(hook, '_GRACE', 1.0)
+    monkeypatch.setattr(control, '_PACE', 0.05)
+    monkeypatch.setattr(control, '_MOST', 0.1)
+    monkeypatch.setattr(logs, '_PACE', 0.1)
+
+
+def followed(server, script, text=HOOK, meanwhile=lambda: None, **inputs):
+    """Run a hook with its output sent; how it ended."""
+    program = server.hook('script', text)
+    content = json.dumps(
+        {
+            **json.loads(conftest.config(**{**test_logs.INPUTS, **inputs})),
+            'config': script,
+        }
+    )
+    config = configs.read(content)
+    output = live.Output(config, str(program))
+    order = hook.Order(
+        output.command, content.encode(), inherited=output.inherited
+    )
+
+    def begun():
+        output.begin()
+        meanwhile()
+
+    end = hook.run(order, begun)
+    output.end()
+    logs.finish(config)
+    return end
+
+
+def printed(http):
+    return test_logs.joined(http.output()).get(0)
+
+
+def test_what_a_hook_reads_is_sent_as_it_comes(server, http):
+    file = server.path / 'go'
+    script = f'echo one; until [ -e {file} ]; do sleep 0.1; done; echo two'
+
+    def meanwhile():
+        test_logs.until(lambda: printed(http) == b'one\n')
+        file.touch()
+
+    end = followed(server, script, meanwhile=meanwhile)
+    assert json.loads(end.stdout)['deploy_stdout'] == 'one\ntwo\n'
+    assert printed(http) == b'one\ntwo\n'
+
+
+def test_both_streams_are_sent_and_stay_apart_in_the_result(server, http):
+    end = followed(server, 'echo out; sleep 0.3; echo err >&2')
+    found = json.loads(end.stdout)
+    assert (found['deploy_stdout'], found['deploy_stderr']) == (
+        'out\n',
+        'err\n',
+    )
+    assert printed(http) == b'out\nerr\n'
+
+
+def test_binary_without_ends_of_lines_is_sent_whole(server, http):
+    text = HOOK.replace('.decode()', ".decode('latin-1')")
+    script = 'head -c 60000 /dev/urandom'
+    end = followed(server, script, text)
+    sent = json.loads(end.stdout)['deploy_stdout'].encode('latin-1')
+    assert printed(http) == sent
+
+
+def test_hidden_values_do_not_leave_the_server(server, http):
+    end = followed(
+        server,
+        'printf pass; sleep 0.3; echo word',
+        **{'deploy_password': 'password'},
+    )
+    assert json.loads(end.stdout)['deploy_stdout'] == 'password\n'
+    assert printed(http) == b'******\n'
+
+
+def test_what_a_script_leaves_running_holds_nothing_open(server, http):
+    script = 'sleep 60 >/dev/null 2>&1 & echo $!'
+    end = followed(server, script)
+    pid = int(json.loads(end.stdout)['deploy_stdout'])
+    fds = os.listdir(f'/proc/{pid}/fd')
+    os.kill(pid, signal.SIGKILL)
+    assert len(fds) <= 3
+
+
+def test_the_output_of_a_question_is_not_sent(server, http):
+    text = HOOK.replace(
+        'config =',
+        "subprocess.run(['echo', 'x'], stdout=subprocess.PIPE)\nconfig =",
+    )
+    followed(server, 'echo y', text)
+    assert printed(http) == b'y\n'
+
+
+def test_a_hook_finds_itself_as_ever(server):
+    text = f'#!{sys.executable}\nimport sys\nprint(sys.argv, sys.path[0])\n'
+    text += 'print(__name__, __file__)\nsys.exit(3)\n'
+    program = str(server.hook('script', text))
+    read, write = os.pipe()
+    found = subprocess.run(
+        [sys.executable, str(live._LAUNCH), str(write), program],
+        pass_fds=(write,),
+        capture_output=True,
+        text=True,
+    )
+    os.close(read)
+    os.close(write)
+    assert found.returncode == 3
+    assert found.stdout == (
+        f"['{program}'] {server.path}/hooks\n__main__ {program}\n"
+    )
+
+
+def test_without_a_reader_a_hook_goes_on(server):
+    program = str(server.hook('script', HOOK))
+    read, write = os.pipe()
+    os.close(read)
+    found = subprocess.run(
+        [sys.executable, str(live._LAUNCH), str(write), program],
+        input=b'{"config": "echo x"}',
+        pass_fds=(write,),
+        capture_output=True,
+    )
+    os.close(write)
+    assert json.loads(found.stdout)['deploy_stdout'] == 'x\n'
+
+
+@pytest.mark.parametrize(
+    'text', ['#!/bin/sh\necho python\n', '\x7fELF python', '']
+)
+def test_a_hook_that_is_no_python_runs_as_ever(server, http, text):
+    program = str(server.hook('script', text))
+    config = configs.read(conftest.config(**test_logs.INPUTS))
+    output = live.Output(config, program)
+    assert (output.command, output.inherited) == ([program], ())
+    output.begin()
+    output.end()
+    assert http.sent == []
+
+
+def test_on_a_full_disk_a_config_runs_on(server, http, monkeypatch, caplog):
+    def full(*_):
+        raise OSError(28, 'No space left on device')
+
+    monkeypatch.setattr(os, 'pwrite', full)
+    end = followed(server, 'seq 1 100000')
+    assert json.loads(end.stdout)['deploy_stdout'].endswith('100000\n')
+    assert 'No more of the output is kept' in caplog.text
+
+
+# Stopping
+
+
+def stopped(server, script, grace=0.3):
+    """Stop a hook soon after it began; how it ended."""
+    stop = threading.Event()
+    file = server.path / 'ready'
+    program = server.hook('script', HOOK)
+    content = json.dumps({'config': f'{script}'}).encode()
+    order = hook.Order([str(program)], content, stop=stop)
+
+    def begun():
+        test_logs.until(file.exists)
+        stop.set()
+
+    return json.loads(hook.run(order, begun).result())
+
+
+def test_what_must_stop_answers_with_what_there_was(server):
+    ready = server.path / 'ready'
+    found = stopped(server, f'echo half; touch {ready}; sleep 60')
+    assert found['deploy_stdout'] == 'half\n'
+    assert found['deploy_status_code'] == 143
+    assert found['deploy_stopped'] == 'when told'
+    assert 'stopped, as it was told to' in found['deploy_stderr']
+
+
+def test_what_ignores_sigterm_is_stopped_by_force(server):
+    ready = server.path / 'ready'
+    found = stopped(
+        server,
+        f"trap '' TERM; echo half; touch {ready}; while :; do sleep 1; done",
+    )
+    assert found['deploy_stopped'] == 'by force'
+    assert found['deploy_stdout'] == 'half\n'
+
+
+@pytest.mark.parametrize(
+    'start',
+    [
+        'sleep 60 &',
+        'setsid sleep 60 &',
+        '(setsid sh -c "sleep 60 & exec sleep 61" &) &',
+        'setsid sh -c \'trap "" TERM; while :; do sleep 1; done\' &',
+    ],
+    ids=['forks', 'leaves its group', 'double-forks', 'daemon ignores'],
+)
+def test_what_it_has_started_goes_wherever_that_went(server, start):
+    ready = server.path / 'ready'
+    mark = f'MARK={server.path}'
+    stopped(
+        server, f'export {mark}\n{start}\nsleep 0.5; touch {ready}; sleep 60'
+    )
+    left = []
+    for folder in os.listdir('/proc'):
+        if folder.isdigit():
+            try:
+                with open(f'/proc/{folder}/environ', 'rb') as stream:
+                    if mark.encode() in stream.read():
+                        left.append(folder)
+            except OSError:
+                continue
+    assert left == []
+
+
+def test_what_has_ended_by_itself_is_not_stopped(server):
+    stop = threading.Event()
+    program = server.hook('script', HOOK)
+    end = hook.run(
+        hook.Order([str(program)], b'{"config": "echo x"}', stop=stop)
+    )
+    stop.set()
+    assert end.stopped is None
+
+
+def controlled(http, objects):
+    http.objects = objects
+    config = configs.read(
+        conftest.config(deploy_control_url=conftest.CONTROL_URL)
+    )
+    found = control.Control(config)
+    found.begin()
+    return found
+
+
+def test_it_asks_until_it_is_told(http):
+    found = controlled(http, [404, 404, 200])
+    assert found.requested.wait(30)
+    assert http.got == [conftest.CONTROL_URL] * 3
+
+
+def test_no_fault_of_the_store_is_an_order(http):
+    faults = [503, requests.ConnectionError(), 401, 403, 301, 500]
+    found = controlled(http, [*faults, 200])
+    assert found.requested.wait(30)
+    assert len(http.got) == len(faults) + 1
+
+
+def test_it_asks_no_longer_than_the_config_runs(http):
+    found = controlled(http, [404])
+    test_logs.until(lambda: http.got)
+    found.end()
+    found._thread.join(30)
+    assert not found._thread.is_alive()
+    assert not found.requested.is_set()
+
+
+def test_without_a_url_nobody_is_asked(http):
+    found = control.Control(configs.read(conftest.config(a='b')))
+    found.begin()
+    time.sleep(0.1)
+    found.end()
+    assert http.got == []

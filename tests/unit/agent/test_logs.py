@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a config prints is kept, and sent in order."""
+
+import json
+import os
+import time
+
+import pytest
+import requests
+
+from heat_plugins.signals import live as wire
+from tests.unit.agent import conftest
+
+from heat_config_supervisor import config as configs  # isort: skip
+from heat_config_supervisor import delivery  # isort: skip
+from heat_config_supervisor import logs  # isort: skip
+from heat_config_supervisor import main  # isort: skip
+from heat_config_supervisor import results  # isort: skip
+from heat_config_supervisor import sending  # isort: skip
+
+SLOT = logs.SLOT
+# One slot at the beginning, and two that are reused.
+LIMIT = 3 * SLOT
+
+INPUTS = {
+    'deploy_signal_id': conftest.URL,
+    'deploy_signal_verb': 'PUT',
+    'deploy_log_url': conftest.LOG_URL,
+    'deploy_log_limit': str(LIMIT),
+}
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr(logs, '_PACE', 0.1)
+    monkeypatch.setattr(logs, '_FIRST', 0.1)
+
+
+@pytest.fixture
+def log(server):
+    return logs.Log('c1', LIMIT)
+
+
+def until(condition):
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def joined(objects):
+    """Return what a reader makes of objects: bytes by offset."""
+    found = {}
+    for name, body in objects.items():
+        if name != logs.END:
+            piece = wire.parse(name, body)
+            found[piece.offset] = piece.content
+    return found
+
+
+def finish(server, **inputs):
+    file = server.begun(**{**INPUTS, **inputs})
+    return logs.finish(configs.read(file.read_bytes()))
+
+
+def test_the_engine_reads_what_it_sends(log, server, http):
+    log.append(b'a\0\xff')
+    log.save()
+    assert finish(server).fate is sending.Fate.ACCEPTED
+    assert joined(http.output()) == {0: b'a\0\xff'}
+    assert wire.parse_end(http.output()['end']) == 3
+    assert list(results.logs()) == []
+    assert list((server.state / 'logs').iterdir()) == []
+
+
+def test_of_a_long_output_the_beginning_and_the_end_are_kept(
+    log, server, http
+):
+    content = os.urandom(10 * SLOT + 7)
+    log.append(content)
+    log.save()
+    assert (server.state / 'logs/c1').stat().st_size == LIMIT
+    finish(server)
+    # Nothing was sent of what lies between; the beginning is left out, too,
+    # where it was written over before it could be sent.
+    found = joined(http.output())
+    assert found == {
+        start: content[start : start + SLOT]
+        for start in (0, 9 * SLOT, 10 * SLOT)
+    }
+    assert wire.parse_end(http.output()['end']) == len(content)
+
+
+def test_it_is_sent_while_it_comes(log, http):
+    sender = logs.Sender(log, conftest.LOG_URL)
+    sender.begin()
+    until(lambda: http.sent)
+    assert joined(http.output()) == {0: b''}
+    log.append(b'one')
+    until(lambda: joined(http.output()) == {0: b'one'})
+    log.append(b' two')
+    until(lambda: joined(http.output()) == {0: b'one two'})
+    sender.end()
+    assert results.logs().get('c1')['sent'] == 7
+
+
+def test_a_quiet_config_sends_nothing(log, http):
+    sender = logs.Sender(log, conftest.LOG_URL)
+    sender.begin()
+    until(lambda: http.sent)
+    time.sleep(0.5)
+    sender.end()
+    assert len(http.sent) == 1
+
+
+def test_what_fails_is_sent_again(log, http):
+    http.answers = [503, requests.ConnectionError(), 401, 503]
+    log.append(b'x' * (SLOT + 1))
+    sender = logs.Sender(log, conftest.LOG_URL)
+    sender.begin()
+    until(lambda: log.sent == SLOT + 1)
+    sender.end()
+    assert joined(http.output()) == {0: b'x' * SLOT, SLOT: b'x'}
+
+
+def test_a_store_that_refuses_it_is_left_alone(log, http, caplog):
+    http.otherwise = 401
+    sender = logs.Sender(log, conftest.LOG_URL)
+    sender.begin()
+    until(lambda: not sender._thread.is_alive())
+    sender.end()
+    assert len(http.sent) == 6
+    assert 'HTTP status 401' in caplog.text
+    assert 'l0g' not in caplog.text
+
+
+def test_many_small_pieces_are_few_requests(log, http):
+    sender = logs.Sender(log, conftest.LOG_URL)
+    sender.begin()
+    began = time.monotonic()
+    for number in range(1000):
+        log.append(b'line %d\n' % number)
+        time.sleep(0.0005)
+    sender.end()
+    # One for each tenth of a second, and one at either end.
+    assert len(http.sent) <= (time.monotonic() - began) / 0.1 + 2
+
+
+def test_the_rest_comes_before_the_result(log, server, http):
+    log.append(b'rest')
+    log.save()
+    server.begun(**INPUTS)
+    results.pending().put('c1', {'deploy_status_code': 0})
+    assert delivery.deliver('c1').fate is sending.Fate.ACCEPTED
+    paths = [one.url.partition('?')[0] for one in http.sent]
+    assert [path.rpartition('/')[2] for path in paths] == [
+        '000000',
+        'end',
+        'c1',
+    ]
+
+
+def test_a_result_waits_for_the_rest(log, server, http):
+    http.otherwise = 503
+    log.append(b'rest')
+    log.save()
+    server.begun(**INPUTS)
+    results.pending().put('c1', {})
+    assert delivery.deliver('c1').fate is sending.Fate.LATER
+    assert len(http.sent) == 1
+    # Not for ever: the result is worth more.
+    os.utime(server.state / 'pending/c1.json', (0, time.time() - 700))
+    http.answers = [503, 201]
+    assert delivery.deliver('c1').fate is sending.Fate.ACCEPTED
+
+
+def test_a_store_that_refuses_the_rest_gets_the_result(log, server, http):
+    http.answers = [403]
+    log.append(b'rest')
+    log.save()
+    server.begun(**INPUTS)
+    results.pending().put('c1', {})
+    assert delivery.deliver('c1').fate is sending.Fate.ACCEPTED
+    assert list(results.pending()) == []
+
+
+def test_after_a_power_failure_what_is_on_the_disk_is_sent(log, server, http):
+    log.append(b'on the disk')
+    log.total += 100
+    log.save()
+    assert finish(server).fate is sending.Fate.ACCEPTED
+    assert joined(http.output()) == {0: b'on the disk'}
+    assert wire.parse_end(http.output()['end']) == len(b'on the disk')
+
+
+def test_what_no_result_will_come_for_goes(log, server, monkeypatch):
+    log.save()
+    results.running().put('c2', {})
+    monkeypatch.setattr(delivery, 'go_on', lambda: None)
+    assert main.main(['prepare']) == 0
+    assert list(results.logs()) == []
+
+
+@pytest.mark.parametrize('limit', ['', 'no', '-1', '0'])
+def test_a_limit_that_is_none_is_the_usual_one(server, limit):
+    file = server.begun(**{**INPUTS, 'deploy_log_limit': limit})
+    found = configs.read(file.read_bytes())
+    assert found.log_limit == 10_000_000
+
+
+def test_a_record_that_cannot_be_read_is_none(log, server, http):
+    results.logs().put('c1', {'limit': 'x'})
+    assert finish(server).fate is sending.Fate.ACCEPTED
+    assert http.sent == []
+
+
+def test_what_is_on_the_disk_is_for_root_alone(log, server):
+    log.append(b'x')
+    log.save()
+    for file in (server.state / 'logs').iterdir():
+        assert file.stat().st_mode & 0o077 == 0
+    json.loads((server.state / 'logs/c1.json').read_text())
