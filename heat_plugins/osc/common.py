@@ -105,11 +105,8 @@ def _who(manager: Any) -> str:
     return name or getattr(found, 'user_id', None) or 'unknown'
 
 
-class Report(command.Lister):
-    """A command that shows one thing or many, in every format.
-
-    cliff's formats for one thing leave csv out. `take_action` returns the
-    columns, and rows or a `One`.
+class Command(command.Command):
+    """A command.
 
     :cvar example: what its help shows behind its name.
     :ivar exit_code: what the command ends with if all goes well.
@@ -137,6 +134,14 @@ class Report(command.Lister):
                 return super().run(parsed_args) or self.exit_code
         except errors.Error as exc:
             raise exceptions.CommandError(str(exc)) from exc
+
+
+class Report(Command, command.Lister):
+    """A command that shows one thing or many, in every format.
+
+    cliff's formats for one thing leave csv out. `take_action` returns the
+    columns, and rows or a `One`.
+    """
 
     @staticmethod
     def _normalize_column_name(column_name: str) -> str:

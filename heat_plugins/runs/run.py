@@ -48,6 +48,10 @@ class State(enum.Enum):
 _ENDED = (State.COMPLETE, State.FAILED, State.TIMED_OUT, State.CANCELLED)
 
 
+#: The ends that a server's result makes.
+REPORTED = (State.COMPLETE, State.FAILED)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Late:
     """A result that came after its run had ended: no success any more."""

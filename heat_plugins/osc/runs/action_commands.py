@@ -13,7 +13,6 @@ from heat_plugins import errors
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import ordering
-from heat_plugins.osc.runs import run_following
 from heat_plugins.runs import run_service as services
 from heat_plugins.runs.start import batch as batches
 from heat_plugins.runs.start import targets
@@ -121,28 +120,32 @@ class Trigger(common.Report):
             '--max-concurrent',
             metavar='<number>',
             type=common.positive,
-            help='With --wait: run on that many servers at a time',
+            help='With --wait or --follow: run on that many servers at a time',
         )
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         if bool(parsed_args.resources) == parsed_args.all:
             raise exceptions.CommandError('Name a resource, or give --all')
-        if parsed_args.max_concurrent and not parsed_args.wait:
-            raise exceptions.CommandError('--max-concurrent needs --wait')
+        if parsed_args.max_concurrent and not ordering.waits(parsed_args):
+            raise exceptions.CommandError(
+                '--max-concurrent needs --wait or --follow'
+            )
         service = ordering.service(self.app.client_manager, parsed_args)
         order = ordering.order(parsed_args, parsed_args.action)
         found = _targets(service, parsed_args)
-        follower = run_following.Follower(self, service, parsed_args.stack)
+        follower = ordering.follower(
+            self, service, parsed_args, several=len(found) > 1
+        )
         batch = batches.Batch(
             service,
             found,
             order,
             concurrent=parsed_args.max_concurrent,
-            started=follower.shown.started,
+            started=follower.started,
         )
         batch.check()
-        if parsed_args.wait:
+        if ordering.waits(parsed_args):
             runs = follower.batch(batch, found[0].root.id)
         else:
             batch.start()

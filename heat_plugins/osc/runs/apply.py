@@ -8,7 +8,6 @@ from typing import Any
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import ordering
-from heat_plugins.osc.runs import run_following
 from heat_plugins.runs import orchestration
 
 
@@ -76,10 +75,10 @@ class Apply(common.Report):
                 parsed_args.outputs,
             )
         target = service.server(parsed_args.stack, parsed_args.server, config)
-        follower = run_following.Follower(self, service, parsed_args.stack)
+        follower = ordering.follower(self, service, parsed_args)
         run = service.start(target, order)
-        follower.shown.started(run)
-        if parsed_args.wait:
+        follower.started(run)
+        if ordering.waits(parsed_args):
             (run,) = follower.wait([run])
         return columns.one(run)
 

@@ -7,13 +7,17 @@ from typing import Any
 from osc_lib import utils
 
 from heat_plugins.osc import common
+from heat_plugins.osc.runs import run_following
+from heat_plugins.osc.runs import run_output
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service as services
 from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import starting
+from heat_plugins.signals import live
 
 # How many finished runs to keep, where no option says so.
 _NUMBER, _DAYS = 'HEAT_PLUGINS_KEEP_RUNS', 'HEAT_PLUGINS_KEEP_DAYS'
+_LOG_LIMIT = 'HEAT_PLUGINS_RUN_LOG_LIMIT'
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +60,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action='store_true',
         help='Wait until it has ended, and show its outputs',
     )
+    parser.add_argument(
+        '--follow',
+        action='store_true',
+        help='Wait, and show on standard error what it prints. A server '
+        'without heat-config-supervisor reports at the end only',
+    )
     default = retention.Retention()
     parser.add_argument(
         '--keep-runs',
@@ -73,6 +83,55 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help='Forget finished runs that are older '
         f'(default: {default.days}, Env: {_DAYS})',
     )
+    parser.add_argument(
+        '--log-limit',
+        metavar='<bytes>',
+        type=_log_limit,
+        default=utils.env(_LOG_LIMIT, default=str(default.log_limit)),
+        help='Keep so much of what it prints while it runs: of more the '
+        f'beginning and the end (default: {default.log_limit}, '
+        f'Env: {_LOG_LIMIT})',
+    )
+
+
+def _log_limit(text: str) -> int:
+    found = common.positive(text)
+    least, most = 2 * live.SLOT, (live.MOST - 1) * live.SLOT
+    if not least <= found <= most:
+        raise argparse.ArgumentTypeError(
+            f'{text} is not between {least} and {most}'
+        )
+    return found
+
+
+def waits(parsed_args: argparse.Namespace) -> bool:
+    """Say whether a command waits until its runs have ended."""
+    return bool(parsed_args.wait or parsed_args.follow)
+
+
+def follower(
+    command: common.Command,
+    service: services.Runs,
+    parsed_args: argparse.Namespace,
+    *,
+    several: bool = False,
+) -> run_following.Follower:
+    """Return what follows the runs that a command starts.
+
+    :param several: whether lines of output need a name before them.
+    """
+    display = command.progress
+
+    def lines(run: runs.Run) -> run_output.Lines:
+        name = run.server_name or run.resource
+        return run_output.Lines(display, f'{name}: ' if several else '')
+
+    output = None
+    if parsed_args.follow:
+        output = run_output.Output(service, display, lines)
+    return run_following.Follower(
+        command, service, parsed_args.stack, output=output
+    )
 
 
 def service(manager: Any, parsed_args: argparse.Namespace) -> services.Runs:
@@ -80,7 +139,9 @@ def service(manager: Any, parsed_args: argparse.Namespace) -> services.Runs:
     return common.service(
         manager,
         keep=retention.Retention(
-            number=parsed_args.keep_runs, days=parsed_args.keep_days
+            number=parsed_args.keep_runs,
+            days=parsed_args.keep_days,
+            log_limit=parsed_args.log_limit,
         ),
     )
 

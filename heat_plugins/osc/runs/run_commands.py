@@ -12,6 +12,7 @@ from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import ordering
 from heat_plugins.osc.runs import run_following
+from heat_plugins.osc.runs import run_output
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service as services
 
@@ -224,6 +225,51 @@ class ShowOutput(_RunCommand):
         return tuple(shown), common.One(shown.values())
 
 
+class ShowLogs(common.Command):
+    """Show what a run has printed so far, byte for byte.
+
+    Both streams are shown in the order in which they came. A server without
+    heat-config-supervisor sends them when the run has ended.
+    """
+
+    example = 'shop 00f2c40a --follow'
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        common.add_stack(parser, deleted=True)
+        _add_run(parser)
+        parser.add_argument(
+            '-f',
+            '--follow',
+            action='store_true',
+            help='Go on until the run has ended; the exit code is that of '
+            '"software deployment run wait"',
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        service = common.service(self.app.client_manager)
+        stack = parsed_args.stack
+        run = service.show(stack, parsed_args.run)
+        output = run_output.Output(
+            service,
+            self.progress,
+            lambda run: run_output.Raw(self.app.stdout),
+        )
+        # It would be in the way of the output.
+        self.progress.stop()
+        output.add(run)
+        if run.ended:
+            output.finish(run)
+        elif parsed_args.follow:
+            follower = run_following.Follower(
+                self, service, stack, output=output
+            )
+            follower.wait([run])
+        else:
+            output.poll()
+
+
 class CancelRun(_RunCommand):
     """Take runs back from their servers.
 
@@ -262,10 +308,10 @@ class RepeatRun(_RunCommand):
         service = ordering.service(self.app.client_manager, parsed_args)
         former = service.show(parsed_args.stack, parsed_args.run)
         order = ordering.order(parsed_args, former.action, former)
-        follower = run_following.Follower(self, service, parsed_args.stack)
+        follower = ordering.follower(self, service, parsed_args)
         run = service.repeat(former, order)
-        follower.shown.started(run)
-        if parsed_args.wait:
+        follower.started(run)
+        if ordering.waits(parsed_args):
             (run,) = follower.wait([run])
         return columns.one(run)
 

@@ -8,10 +8,14 @@ import time
 
 from heat_plugins.osc import common
 from heat_plugins.osc import progress
+from heat_plugins.osc.runs import run_output
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service as services
 from heat_plugins.runs.follow import waiting
 from heat_plugins.runs.start import batch as batches
+
+# Whoever follows the output waits for the end of the run as well.
+_QUICK = waiting.Pace(most=2.0)
 
 
 class _TooLong(Exception):
@@ -23,21 +27,30 @@ class Follower:
 
     :param command: the command; its exit code is set.
     :param stack: the stack as the user has named it, to name it again.
+    :param output: shows what the runs print; None if that is not wanted.
     """
 
     def __init__(
         self,
-        command: common.Report,
+        command: common.Command,
         service: services.Runs,
         stack: str,
         *,
         limit: float | None = None,
+        output: run_output.Output | None = None,
     ) -> None:
         self._command = command
         self._service = service
         self._stack = stack
         self._until = None if limit is None else time.monotonic() + limit
         self.shown = progress.Runs(command.progress)
+        self._output = output
+
+    def started(self, run: runs.Run) -> None:
+        """Say that a run is on its way, and follow it."""
+        self.shown.started(run)
+        if self._output:
+            self._output.add(run)
 
     def batch(
         self, batch: batches.Batch, root_stack_id: str
@@ -46,6 +59,7 @@ class Follower:
         waiter = self._waiter(root_stack_id)
         with self._patience(lambda: batch.runs):
             batch.follow(waiter)
+            self._finish(batch.runs)
         return batch.runs
 
     def wait(self, found: abc.Sequence[runs.Run]) -> list[runs.Run]:
@@ -59,15 +73,32 @@ class Follower:
         with self._patience(lambda: waiter.all):
             while waiter.pending:
                 waiter.step()
+            self._finish(waiter.all)
         return waiter.all
 
     def _waiter(self, root_stack_id: str) -> waiting.Waiter:
         return self._service.waiter(
-            root_stack_id, self.shown.changed, self._tick
+            root_stack_id,
+            self._changed,
+            self._tick,
+            _QUICK if self._output else None,
         )
+
+    def _changed(self, run: runs.Run) -> None:
+        if self._output and run.ended:
+            # What it has printed comes before what became of it.
+            self._output.finish(run)
+        self.shown.changed(run)
+
+    def _finish(self, found: abc.Iterable[runs.Run]) -> None:
+        for run in found:
+            if self._output:
+                self._output.finish(run)
 
     def _tick(self) -> None:
         self.shown.tick()
+        if self._output:
+            self._output.poll()
         if self._until is not None and time.monotonic() > self._until:
             raise _TooLong
 

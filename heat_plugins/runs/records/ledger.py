@@ -17,6 +17,7 @@ from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
 from heat_plugins.runs.follow import logs
 from heat_plugins.runs.follow import settling
+from heat_plugins.runs.follow import tailing
 from heat_plugins.runs.follow import waiting
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
@@ -132,6 +133,23 @@ class Ledger:
     def log(self, run: runs.Run) -> logs.Reader:
         """Return what reads the output of a run while it goes on."""
         return logs.Reader(self._records(run.stack_id), run.id)
+
+    def tail(
+        self,
+        run: runs.Run,
+        *,
+        show: abc.Callable[[bytes], None],
+        note: abc.Callable[[str], None],
+    ) -> tailing.Tail:
+        """Return what follows the output of a run; see there."""
+        return tailing.Tail(
+            self.log(run),
+            self.outputs,
+            show=show,
+            note=note,
+            clock=self._monotonic,
+            sleep=self._sleep,
+        )
 
     def waiter(
         self,

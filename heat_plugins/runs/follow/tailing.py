@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Following the output of a run until all of it is there."""
+
+from collections import abc
+import contextlib
+import time
+from typing import Any
+
+from heat_plugins import errors
+from heat_plugins.runs import run as runs
+from heat_plugins.runs.follow import logs
+from heat_plugins.signals import body
+
+#: What is said of a run whose server sends nothing while it goes on.
+AT_THE_END = (
+    'This server reports at the end only: it has no heat-config-supervisor, '
+    'or the hook is not one that can be followed'
+)
+
+# Seconds after which a server that is silent is likely to be such a one:
+# agents ask for their work every 30 s.
+_SILENCE = 45.0
+
+# Seconds for what is still to come of a run that has ended: a server that is
+# told to stop sends the rest after that.
+_REST, _PAUSE = 15.0, 0.5
+
+
+class Tail:
+    """Follows the output of one run.
+
+    :param outputs: returns the outputs of a run that has ended.
+    :param show: called with what comes next.
+    :param note: called with what is to be said beside it.
+    """
+
+    def __init__(
+        self,
+        reader: logs.Reader,
+        outputs: abc.Callable[[runs.Run], abc.Mapping[str, Any]],
+        *,
+        show: abc.Callable[[bytes], None],
+        note: abc.Callable[[str], None],
+        clock: abc.Callable[[], float] = time.monotonic,
+        sleep: abc.Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._reader = reader
+        self._outputs = outputs
+        self._show = show
+        self._note = note
+        self._clock = clock
+        self._sleep = sleep
+        self._since = clock()
+        self._is_noted = False
+
+    def poll(self) -> None:
+        """Show what has come; a store that fails for now has its time."""
+        with contextlib.suppress(errors.Unavailable):
+            self._read()
+        if not self._reader.begun and self._clock() - self._since > _SILENCE:
+            self._note_silence()
+
+    def finish(self, run: runs.Run) -> None:
+        """Show the rest of a run that has ended.
+
+        :raises errors.ServiceError: the store did not answer.
+        """
+        end = self._clock() + _REST
+        while True:
+            if self._read():
+                end = self._clock() + _REST
+            if self._reader.finished or self._clock() >= end:
+                return
+            if not self._reader.begun and run.state in runs.REPORTED:
+                break
+            self._sleep(_PAUSE)
+        self._note_silence()
+        found = self._outputs(run)
+        for name in (body.STDOUT, body.STDERR):
+            if found.get(name):
+                self._show(str(found[name]).encode())
+
+    def _read(self) -> bool:
+        """Show what there is more; False if there is nothing."""
+        before = self._reader.offset
+        for part in self._reader.read():
+            if part.left_out:
+                told = f'\n[{part.left_out} bytes are left out here]\n'
+                self._show(told.encode())
+            self._show(part.content)
+        return self._reader.offset > before
+
+    def _note_silence(self) -> None:
+        if not self._is_noted:
+            self._is_noted = True
+            self._note(AT_THE_END)
