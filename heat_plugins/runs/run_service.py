@@ -12,6 +12,7 @@ from heat_plugins import errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
+from heat_plugins.runs.follow import queueing
 from heat_plugins.runs.records import ledger
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
@@ -165,6 +166,7 @@ class Runs(ledger.Ledger):
             run = run and _named(run, places)
             if run is not None and wanted.matches(run):
                 result.append(run)
+        result = queueing.explained(found, result, lambda: listed)
         if not result and wanted.names_something:
             self._check(stack, wanted, found, places())
         return result
@@ -175,10 +177,29 @@ class Runs(ledger.Ledger):
         :raises errors.NotFound: there is no such stack or run.
         :raises errors.Unreadable: its record cannot be read.
         """
-        run = self._show(self._records_at(stack), run_id)
+        found = self._records_at(stack)
+        run = self._show(found, run_id)
+        (run,) = queueing.explained(found, [run], found.keys)
         return _named(run, lambda: self._places(stack))
 
     # Ending
+
+    def await_stop(self, run: runs.Run, seconds: float) -> runs.Run:
+        """Wait until the server of a cancelled run has stopped it.
+
+        :returns: the run; without a late result if the server has not
+            reacted in that time.
+        """
+        found = self._records(run.stack_id)
+        settler = self._settler(found)
+        end = self._monotonic() + seconds
+        while run.late is None and self._monotonic() < end:
+            self._sleep(1.0)
+            # The next poll may go well.
+            with contextlib.suppress(errors.Unavailable):
+                if found.has_arrived(run):
+                    run = settler.settle(run, {run.signal})
+        return run
 
     def cancel(self, stack: str, run_id: str) -> runs.Run:
         """Take a run back from its server.

@@ -30,8 +30,11 @@ CONTROL_INPUT = 'deploy_control_url'
 
 INPUTS = frozenset({LOG_INPUT, LIMIT_INPUT, CONTROL_INPUT})
 
-#: What a server says with its result if it was told to stop.
-STOPPED, BY_FORCE = 'deploy_stopped', 'by force'
+#: What a server adds to its result if it was told to stop.
+STOPPED = 'deploy_stopped'
+
+#: By what it says there, what became of the action.
+WAYS = {'when told': 'stopped', 'by force': 'stopped by force'}
 
 #: Bytes of output in an object; those that make an object are a little more.
 SLOT = 64 * 1024

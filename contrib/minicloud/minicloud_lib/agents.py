@@ -21,6 +21,7 @@ import contextlib
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 from typing import Any
@@ -179,17 +180,32 @@ class Agent:
             )
         command = self._command(interval)
         if self.about()['supervised']:
-            # The image has a unit for the first of these.
+            # The image has units for the first two of these.
             program = str(self._supervisor / 'heat-config-supervisor')
-            boot = '"$0" deliver & exec "$@"'
+            boot = '"$0" deliver & "$0" watch & exec "$@"'
             command = ['/bin/sh', '-c', boot, program, *command]
         return processes.spawn(
             command,
             pid_file=self.pid_file,
             log=self.log,
-            env=self._environment(),
+            env=self._environment() | self._watching(interval),
             folder=self.path / 'var',
         )
+
+    def _watching(self, interval: float) -> dict[str, str]:
+        """Return what heat-config-supervisor watches configs with.
+
+        An agent that polls each second anyway has no use for that.
+        """
+        once = [*self._command(interval), '--one-time']
+        return {
+            'HEAT_CONFIG_QUICK': 'never' if interval <= 2 else 'always',
+            'HEAT_CONFIG_COLLECT': shlex.join(once),
+            'HEAT_CONFIG_COLLECT_CONF': str(
+                self.path / 'etc/os-collect-config.conf'
+            ),
+            'HEAT_CONFIG_REFRESH_LOCK': f'{self.path}/var/refresh.lock',
+        }
 
     def once(self) -> int:
         """Collect, and run what is new, once; the exit code of that."""

@@ -3,6 +3,7 @@
 
 import argparse
 from collections import abc
+import time
 from typing import Any
 
 from osc_lib import exceptions
@@ -15,6 +16,10 @@ from heat_plugins.osc.runs import run_following
 from heat_plugins.osc.runs import run_output
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service as services
+
+# Seconds for a server to stop what it has begun: it asks every 3 s, and a
+# script that ignores SIGTERM has 5 s.
+_REACTION = 20
 
 
 class _RunCommand(common.Report):
@@ -273,8 +278,11 @@ class ShowLogs(common.Command):
 class CancelRun(_RunCommand):
     """Take runs back from their servers.
 
-    A server that has not fetched the run never runs it. One that has is not
-    stopped: its agent cannot be reached. Its result is shown as late.
+    A server that has not fetched the run never runs it. One that has stops
+    it if it has heat-config-supervisor; any other runs it to its end, and
+    nothing else until then. What the server sends is shown as late result.
+
+    Exit codes with --wait: 0 stopped or ended, 6 the server has not reacted.
     """
 
     example = 'shop 00f2c40a'
@@ -282,15 +290,42 @@ class CancelRun(_RunCommand):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         _add_run(parser, nargs='+')
+        parser.add_argument(
+            '--wait',
+            action='store_true',
+            help='Wait until the server has stopped what it had begun, '
+            f'{_REACTION} s at most',
+        )
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        found = self.each(self.service().cancel, parsed_args, parsed_args.run)
-        self.log.warning(
-            'A script that a server has begun already runs to its end; what '
-            'it sends is shown as late_result'
+        service = self.service()
+        found = self.each(service.cancel, parsed_args, parsed_args.run)
+        if not parsed_args.wait:
+            self.log.warning(
+                'A server that has begun the script stops it if it has '
+                'heat-config-supervisor, and --wait waits for that. Any other '
+                'server runs it to its end, and nothing else until then'
+            )
+            return columns.many(found)
+        end = time.monotonic() + _REACTION
+        waited = []
+        for run in found:
+            left = max(1.0, end - time.monotonic())
+            waited.append(service.await_stop(run, left))
+            self._say(waited[-1])
+        return columns.many(waited)
+
+    def _say(self, run: runs.Run) -> None:
+        if run.late is not None:
+            self.progress.say(f'Run {run.id}: {run.reason}')
+            return
+        self.exit_code = common.STILL_RUNNING
+        self.progress.say(
+            f'Run {run.id}: the server has not reacted. If it had begun the '
+            'script, it has no heat-config-supervisor, or is away: the '
+            'script goes on, and the server runs nothing else until its end'
         )
-        return columns.many(found)
 
 
 class RepeatRun(_RunCommand):

@@ -23,10 +23,12 @@ from heat_plugins.configs import hooks
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
 from heat_plugins.runs.follow import reports
+from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.start import starting
 from heat_plugins.signals import beginning
 from heat_plugins.signals import body
+from heat_plugins.signals import live
 
 LOG = foreign.logger(__name__)
 
@@ -42,16 +44,23 @@ _FRESH = 2.0
 # Ages of objects are told in whole seconds.
 _ROUNDING = 1.0
 
+# The ends that are not the server's doing.
+_UNANSWERED = (runs.State.CANCELLED, runs.State.TIMED_OUT)
+
 #: The state of a run, by how its result reads.
 STATES = {body.COMPLETE: runs.State.COMPLETE, body.FAILED: runs.State.FAILED}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Answer:
-    """What a server has sent, and when; seconds since the epoch."""
+    """What a server has sent, and when; seconds since the epoch.
+
+    :ivar stopped: how it was stopped; None if it has ended by itself.
+    """
 
     outcome: body.Outcome
     at: float
+    stopped: str | None = None
 
 
 class Settler:
@@ -175,6 +184,12 @@ class Settler:
 
     def clean_up(self, run: runs.Run) -> None:
         """Remove what a run that has ended needs no more."""
+        if run.state in _UNANSWERED and run.late is None:
+            # Its server may have begun it, or may fetch it just now.
+            expires = run.deadline + starting.MARGIN
+            lifetime = max(60, int(expires - self._clock()))
+            with contextlib.suppress(errors.NoObject):
+                self._records.request_stop(run.key, lifetime)
         starting.withdraw(self._heat, run)
         self._records.discard(run.progress_signal)
         self._records.close(run.key)
@@ -248,7 +263,9 @@ class Settler:
         answer = outcome(
             found.content, run.declared, self._mask(run), run.inputs
         )
-        return _Answer(outcome=answer, at=at - found.age)
+        return _Answer(
+            outcome=answer, at=at - found.age, stopped=_stopped(found.content)
+        )
 
     def _mask(self, run: runs.Run) -> masking.Mask:
         """Return what masks the hidden inputs of a run."""
@@ -326,8 +343,10 @@ class Settler:
             # server has sent it twice.
             self._records.discard(run.signal)
             return run
+        told = f'; {answer.stopped}' if answer.stopped else ''
         run = dataclasses.replace(
             run,
+            reason=run.reason + told,
             late=runs.Late(
                 at=int(answer.at),
                 status=STATES[answer.outcome.status].value,
@@ -336,6 +355,7 @@ class Settler:
             ),
         )
         self._records.write(run)
+        self._records.discard(record_names.control_name(run.key))
         self._records.discard(run.signal)
         return run
 
@@ -409,6 +429,14 @@ def outcome(
         )
     except errors.BadSignal as exc:
         return body.failure(str(exc))
+
+
+def _stopped(content: bytes) -> str | None:
+    """Return how a server says that it was stopped; None if it was not."""
+    with contextlib.suppress(errors.BadSignal):
+        details = body.parse(content)
+        return live.WAYS.get(str(details.get(live.STOPPED)))
+    return None
 
 
 def _overdue(run: runs.Run) -> str:

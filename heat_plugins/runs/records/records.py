@@ -169,10 +169,16 @@ class Records:
         except errors.NoObject:
             return []
 
-    def request_stop(self, key: record_names.Key) -> None:
-        """Tell the server of a run to stop it."""
+    def request_stop(self, key: record_names.Key, lifetime: int) -> None:
+        """Tell the server of a run to stop it.
+
+        :param lifetime: seconds after which the server asks no longer.
+        """
         self.store.put_object(
-            self.container, record_names.control_name(key), b'{}'
+            self.container,
+            record_names.control_name(key),
+            b'{}',
+            lifetime=lifetime,
         )
 
     def keep_outputs(self, run_id: str, whole: bytes) -> None:
@@ -199,6 +205,10 @@ class Records:
     def fetch(self, name: str, limit: int) -> store_module.Fetched:
         """Fetch what a server has sent; see `ObjectStore.fetch`."""
         return self.store.fetch(self.container, name, limit)
+
+    def has_arrived(self, run: runs.Run) -> bool:
+        """Say whether there is a result of a run, without a listing."""
+        return self.store.has_object(self.container, run.signal)
 
     def discard(self, name: str) -> None:
         """Delete what a server has sent."""

@@ -89,11 +89,15 @@ class RunLogsTest(LogsCase):
 
     def test_of_a_server_that_is_silent_it_is_said_meanwhile(self):
         said = []
-        self.sends(
-            *[lambda: None] * 60,
-            lambda: said.append(self.stderr.getvalue()),
-            self.answer,
-        )
+        began = self.now
+
+        def sleep(seconds):
+            self.now += seconds
+            if self.now - began > 50 and not said:
+                said.append(self.stderr.getvalue())
+                self.answer()
+
+        self.sleep = sleep
         self.logs(self.run_, '-f')
         self.assertIn('reports at the end only', said[0])
         self.assertEqual(1, self.stderr.getvalue().count('at the end only'))
@@ -195,3 +199,32 @@ class FollowTest(LogsCase):
             '200000',
         )
         self.assertEqual('200000', self.inputs()['deploy_log_limit'])
+
+
+class CancelTest(base.CommandTestCase):
+    def setUp(self):
+        super().setUp()
+        self.run_ = self.start()
+        self.url = self.inputs()['deploy_signal_id']
+
+    def cancel(self, *arguments):
+        return self.run_command(
+            run_commands.CancelRun, 'shop', self.run_.id, *arguments
+        )
+
+    def test_wait_says_how_it_stopped(self):
+        self.soon(lambda: self.put(self.url, {'deploy_stopped': 'by force'}))
+        code, output = self.cancel('--wait')
+        self.assertEqual(0, code)
+        self.assertIn('stopped by force', output)
+        self.assertIn('; stopped by force', self.stderr.getvalue())
+
+    def test_wait_says_that_a_server_has_not_reacted(self):
+        code, _ = self.cancel('--wait')
+        self.assertEqual(6, code)
+        self.assertIn('the server has not reacted', self.stderr.getvalue())
+        self.assertIn('runs nothing else', self.stderr.getvalue())
+
+    def test_without_wait_it_says_what_depends_on_the_server(self):
+        code, _ = self.cancel()
+        self.assertEqual(0, code)

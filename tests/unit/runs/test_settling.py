@@ -107,6 +107,12 @@ class SettleTest(base.RunsTestCase):
         run = self.show(self.run_)
         self.assertEqual(State.TIMED_OUT, run.state)
         self.assertIn('600 s', run.reason)
+        # The server may fetch it just now, and is told to stop it.
+        self.assertEqual(
+            [record_names.control_name(run.key)],
+            self.objects(signal_names.SIGNALS),
+        )
+        self.runs.delete('shop', run.id)
         self.assert_clean()
 
     def test_it_counts_when_the_answer_came_and_not_when_somebody_looked(self):

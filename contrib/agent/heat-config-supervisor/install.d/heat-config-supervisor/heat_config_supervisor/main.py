@@ -22,6 +22,7 @@ from heat_config_supervisor import places
 from heat_config_supervisor import reporting
 from heat_config_supervisor import results
 from heat_config_supervisor import sending
+from heat_config_supervisor import watch
 
 LOG = logging.getLogger(__name__)
 
@@ -30,6 +31,7 @@ usage: heat-config-supervisor prepare        before 55-heat-config
        heat-config-supervisor hook PROGRAM   in place of a hook
        heat-config-supervisor notify FILE    in place of heat-config-notify
        heat-config-supervisor deliver        until no result is pending
+       heat-config-supervisor watch          for new configs, for ever
 """
 
 
@@ -44,13 +46,14 @@ def main(arguments: list[str]) -> int:
         ('hook', 1): run_hook,
         ('notify', 1): notify,
         ('deliver', 0): deliver,
+        ('watch', 0): watch.Watcher().run,
     }
     name, *rest = arguments or ['']
     command = commands.get((name, len(rest)))
     if command is None:
         sys.stderr.write(USAGE)
         return 2
-    return command(*rest)
+    return command(*rest) or 0
 
 
 def prepare() -> int:

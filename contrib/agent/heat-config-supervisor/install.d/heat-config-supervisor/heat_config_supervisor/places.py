@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import shlex
 import sys
 
 #: The folder with our programs.
@@ -53,6 +54,30 @@ def deployed(config_id: str) -> pathlib.Path:
 def metadata() -> pathlib.Path:
     """The configs that the server is given at present."""
     return _folder('HEAT_SHELL_CONFIG', '/var/run/heat-config/heat-config')
+
+
+def collect_configuration() -> pathlib.Path:
+    """What os-collect-config is configured with."""
+    return _folder('HEAT_CONFIG_COLLECT_CONF', '/etc/os-collect-config.conf')
+
+
+def collect() -> list[str]:
+    """The command line of one collection beside those of its own pace."""
+    command = os.environ.get('HEAT_CONFIG_COLLECT')
+    return shlex.split(command or 'os-collect-config --one-time')
+
+
+def refresh_lock() -> pathlib.Path:
+    """What os-refresh-config holds while it runs configs."""
+    return _folder(
+        'HEAT_CONFIG_REFRESH_LOCK', '/var/run/os-refresh-config.lock'
+    )
+
+
+def quick() -> str:
+    """When to ask for configs every second: always, recent or never."""
+    wanted = os.environ.get('HEAT_CONFIG_QUICK')
+    return wanted if wanted in ('always', 'never') else 'recent'
 
 
 def time_limit() -> float | None:

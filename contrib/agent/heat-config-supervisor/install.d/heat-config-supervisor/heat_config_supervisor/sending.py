@@ -23,8 +23,8 @@ from heat_config_supervisor import places
 #: The most bytes of a result: Heat's APIs take a little more.
 LIMIT = 950_000
 
-# Seconds to connect, and between two pieces of the answer.
-_TIMEOUT = (5.0, 30.0)
+#: Seconds to connect, and between two pieces of the answer.
+TIMEOUT = (5.0, 30.0)
 
 # Seconds for heat-agents' own program, which tries again by itself.
 _PROGRAM_TIMEOUT = 120
@@ -64,7 +64,7 @@ def send(
             url,
             data=content,
             headers={'Content-Type': 'application/json', **(headers or {})},
-            timeout=_TIMEOUT,
+            timeout=TIMEOUT,
             allow_redirects=False,
         )
     except requests.RequestException as exc:
@@ -85,7 +85,7 @@ def is_there(url: str) -> bool | None:
     """
     try:
         with requests.get(
-            url, timeout=_TIMEOUT, allow_redirects=False, stream=True
+            url, timeout=TIMEOUT, allow_redirects=False, stream=True
         ) as found:
             status = found.status_code
     except requests.RequestException:

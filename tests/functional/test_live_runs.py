@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs that are followed, and stopped, on servers with the add-on."""
+
+from collections.abc import Callable, Iterator
+import hashlib
+import json
+import pathlib
+import re
+import subprocess
+import time
+from typing import Any
+
+import pytest
+
+from tests.functional import base
+from tests.functional import servers
+from tests.functional import test_supervisor
+
+Template = base.Template
+
+SECRET = 'open-sesame-of-today'
+
+_SCRIPTS = {
+    'CREATE': '#!/bin/sh\n',
+    # Both streams, no end of line at the end, and what nobody is to see.
+    'TALK': '#!/bin/sh\n'
+    'for n in 1 2 3 4 5 6; do echo "step $n"; sleep 1; done\n'
+    'echo "to stderr: $password" >&2; printf "no end"\n',
+    'BYTES': '#!/usr/bin/env python3\n'
+    'import hashlib, os, sys, time\n'
+    'seed = b"x"\n'
+    'for _ in range(int(os.environ["pieces"])):\n'
+    '    seed = hashlib.sha512(seed).digest()\n'
+    '    sys.stdout.buffer.write(seed * 100)\n'
+    '    sys.stdout.flush()\n'
+    '    time.sleep(float(os.environ["rest"]))\n',
+    'LINES': '#!/usr/bin/env python3\n'
+    'import time\n'
+    'for number in range(10000):\n'
+    '    print("line", number, flush=True)\n'
+    '    time.sleep(0.001)\n',
+    'HANG': '#!/bin/sh\necho half\nsleep 600\n',
+    'STUBBORN': "#!/bin/sh\ntrap '' TERM\necho half\n"
+    'while :; do sleep 1; done\n',
+    'DAEMON': '#!/bin/sh\n(setsid sh -c "sleep 601 & exec sleep 602" &) &\n'
+    'echo half\nsleep 603\n',
+    'QUICK': '#!/bin/sh\necho done\n',
+}
+
+
+def template(**properties: Any) -> Template:
+    config = {
+        'type': 'OS::Heat::SoftwareComponent',
+        'properties': {
+            'inputs': [
+                {'name': 'password', 'type': 'String', 'default': ''},
+                {'name': 'pieces', 'type': 'Number', 'default': 1},
+                {'name': 'rest', 'type': 'Number', 'default': 0},
+            ],
+            'configs': [
+                {'actions': [action], 'tool': 'script', 'config': script}
+                for action, script in _SCRIPTS.items()
+            ],
+        },
+    }
+    found = base.software(
+        config=config,
+        input_values={'password': {'get_param': 'password'}},
+        **properties,
+    )
+    found.setdefault('parameters', {})['password'] = {
+        'type': 'string',
+        'hidden': True,
+        'default': SECRET,
+    }
+    return found
+
+
+def expected(pieces: int) -> bytes:
+    """Return what BYTES writes."""
+    seed, found = b'x', b''
+    for _ in range(pieces):
+        seed = hashlib.sha512(seed).digest()
+        found += seed * 100
+    return found
+
+
+class Commands:
+    """``openstack software deployment`` on one stack."""
+
+    def __init__(
+        self, cloud: base.minicloud_client.Cloud, stack: base.Stack
+    ) -> None:
+        self._env = cloud.env('demo')
+        self._stack = stack.name
+
+    def begin(self, command: str, *arguments: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [
+                *('openstack', 'software', 'deployment', *command.split()),
+                *(self._stack, *arguments),
+            ],
+            env=self._env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def __call__(self, command: str, *arguments: str) -> tuple[int, Any]:
+        """Run one with ``-f json``; its exit code, and what it printed."""
+        process = self.begin(command, *arguments, '-f', 'json')
+        output, said = process.communicate(timeout=120)
+        code = process.returncode
+        return code, json.loads(output) if output else said.decode()
+
+    def trigger(self, action: str, *arguments: str) -> str:
+        """Start a run; its ID."""
+        code, found = self('trigger', 'deployment', action, *arguments)
+        assert code == 0, found
+        return str(found[0]['id'])
+
+    def logs(self, run: str, *arguments: str) -> tuple[int, bytes, str]:
+        process = self.begin('run logs', run, *arguments)
+        output, said = process.communicate(timeout=120)
+        return process.returncode, output, said.decode()
+
+    def state(self, run: str) -> str:
+        return str(self('run show', run)[1]['state'])
+
+
+@pytest.fixture(scope='module')
+def supervised(
+    cloud: base.minicloud_client.Cloud, module_stacks: Any
+) -> Iterator[tuple[base.Stack, base.minicloud_client.Agent]]:
+    stack = module_stacks(template())
+    with test_supervisor.supervised(cloud, stack) as agent:
+        stack.wait('CREATE_COMPLETE')
+        yield stack, agent
+
+
+@pytest.fixture
+def commands(
+    cloud: base.minicloud_client.Cloud,
+    supervised: tuple[base.Stack, base.minicloud_client.Agent],
+) -> Commands:
+    return Commands(cloud, supervised[0])
+
+
+def objects(
+    cloud: base.minicloud_client.Cloud, stack: base.Stack, prefix: str
+) -> list[str]:
+    answer = cloud.session().get(
+        'object-store',
+        f'/heat-plugins-{stack.id}?format=json&prefix={prefix}',
+    )
+    return [one['name'] for one in answer.json()]
+
+
+def alive(*words: str) -> list[str]:
+    """Return the processes that have one of these command lines."""
+    found = []
+    for file in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
+        try:
+            line = file.read_bytes().replace(b'\0', b' ').decode().strip()
+        except OSError:
+            continue
+        if line in words:
+            found.append(line)
+    return found
+
+
+@pytest.mark.quick
+@pytest.mark.timeout(240)
+def test_a_run_is_followed_while_it_goes_on(commands: Commands) -> None:
+    began = time.monotonic()
+    process = commands.begin('trigger', 'deployment', 'TALK', '--follow')
+    seen: dict[str, float] = {}
+    assert process.stderr is not None
+    said = ''
+    for line in process.stderr:
+        said += line.decode()
+        seen[line.decode().strip()] = time.monotonic() - began
+    assert process.wait(60) == 0
+    steps = [seen[f'step {number}'] for number in range(1, 7)]
+    assert steps == sorted(steps)
+    # It came while it ran, and not all at the end.
+    assert steps[-1] - steps[0] > 2
+    assert SECRET not in said
+    assert 'to stderr: ******' in said
+    assert said.rstrip().splitlines()[-2] == 'no end', said
+
+
+@pytest.mark.timeout(240)
+def test_what_is_shown_is_what_was_printed_also_after_faults(
+    cloud: base.minicloud_client.Cloud,
+    commands: Commands,
+    supervised: tuple[base.Stack, base.minicloud_client.Agent],
+) -> None:
+    stack = supervised[0]
+    path = f'{servers.container(stack)}/runs/logs/.*'
+    run = commands.trigger(
+        'BYTES', '--input', 'pieces=80', '--input', 'rest=0.2'
+    )
+    rules = [
+        {'path': path, 'status': 503, 'probability': 0.3},
+        {'path': path, 'method': 'PUT', 'status': 401, 'count': 2},
+    ]
+    with cloud.faults(rules):
+        code, output, said = commands.logs(run, '-f')
+    assert code == 0, said
+    assert hashlib.md5(output).hexdigest() == (
+        hashlib.md5(expected(80)).hexdigest()
+    )
+    # It is kept with the run, and goes with it.
+    assert commands.logs(run)[1] == output
+    assert objects(cloud, stack, f'runs/logs/{run}/')
+    assert commands('run delete', run)[0] == 0
+    assert objects(cloud, stack, f'runs/logs/{run}/') == []
+
+
+@pytest.mark.timeout(240)
+def test_the_store_may_be_away_meanwhile(
+    cloud: base.minicloud_client.Cloud, commands: Commands
+) -> None:
+    run = commands.trigger(
+        'BYTES', '--input', 'pieces=40', '--input', 'rest=0.5'
+    )
+    base.until(lambda: commands.state(run) == 'running')
+    process = commands.begin('run logs', run, '-f')
+    cloud.stop('swift')
+    time.sleep(10)
+    cloud.start('swift')
+    output, said = process.communicate(timeout=150)
+    assert process.returncode == 0, said
+    assert output == expected(40)
+
+
+@pytest.mark.timeout(240)
+def test_many_lines_and_a_limit(commands: Commands) -> None:
+    run = commands.trigger('LINES')
+    code, output, _ = commands.logs(run, '-f')
+    assert code == 0
+    lines = ''.join(f'line {number}\n' for number in range(10000))
+    assert output.decode() == lines
+    run = commands.trigger(
+        'BYTES', '--input', 'pieces=400', '--log-limit', '200000'
+    )
+    base.until(lambda: commands.state(run) == 'complete')
+    whole = expected(400)
+    _, output, _ = commands.logs(run)
+    match = re.search(rb'\n\[(\d+) bytes are left out here\]\n', output)
+    assert match
+    head, tail = output[: match.start()], output[match.end() :]
+    assert whole.startswith(head)
+    assert whole.endswith(tail)
+    assert len(head) + int(match[1]) + len(tail) == len(whole)
+
+
+@pytest.mark.parametrize(
+    ('action', 'told'),
+    [
+        ('HANG', 'stopped'),
+        ('STUBBORN', 'stopped by force'),
+        ('DAEMON', 'stopped'),
+    ],
+)
+@pytest.mark.timeout(240)
+def test_a_cancel_stops_what_runs(
+    commands: Commands, action: str, told: str
+) -> None:
+    run = commands.trigger(action)
+    base.until(lambda: commands.state(run) == 'running')
+    began = time.monotonic()
+    code, found = commands('run cancel', run, '--wait')
+    taken = time.monotonic() - began
+    assert code == 0, found
+    assert found[0]['reason'].endswith(f'; {told}')
+    assert found[0]['late_result']['deploy_stdout'] == 'half\n'
+    assert taken < 20
+    print(f'{action}: {told} {taken:.1f} s after the command began')
+    left = alive(*(f'sleep {number}' for number in (600, 601, 602, 603)))
+    assert left == []
+    # It keeps no other from it.
+    run = commands.trigger('QUICK')
+    base.until(lambda: commands.state(run) == 'complete')
+
+
+@pytest.mark.timeout(240)
+def test_a_cancel_before_and_after(
+    commands: Commands,
+    supervised: tuple[base.Stack, base.minicloud_client.Agent],
+) -> None:
+    first = commands.trigger('HANG')
+    base.until(lambda: commands.state(first) == 'running')
+    second = commands.trigger('QUICK')
+    _, found = commands('run show', second)
+    assert f'is busy with run {first}' in found['reason']
+    # Before its server has begun it: it never does.
+    assert commands('run cancel', second)[0] == 0
+    assert commands('run cancel', first, '--wait')[0] == 0
+    third = commands.trigger('QUICK')
+    base.until(lambda: commands.state(third) == 'complete')
+    assert commands('run show', second)[1]['late_result'] is None
+    code, said = commands('run cancel', third)
+    assert code == 1
+    assert 'has ended' in said
+    # Twice at once: one of them is refused.
+    fourth = commands.trigger('HANG')
+    base.until(lambda: commands.state(fourth) == 'running')
+    both = [commands.begin('run cancel', fourth, '--wait') for _ in range(2)]
+    ends = [one.communicate(timeout=60) for one in both]
+    assert 0 in [one.returncode for one in both], ends
+    assert commands('run show', fourth)[1]['reason'].endswith('; stopped')
+
+
+@pytest.mark.timeout(240)
+def test_other_agents_report_at_the_end_and_are_not_stopped(
+    cloud: base.minicloud_client.Cloud, stacks: Callable[..., base.Stack]
+) -> None:
+    stack = stacks(template())
+    commands = Commands(cloud, stack)
+    with servers.agent(cloud, stack):
+        stack.wait('CREATE_COMPLETE')
+        run = commands.trigger('TALK')
+        code, output, said = commands.logs(run, '-f')
+        assert code == 0
+        assert 'reports at the end only' in said
+        assert output.startswith(b'step 1\n')
+        run = commands.trigger('BYTES', '--input', 'rest=30')
+        base.until(lambda: len(servers.has_run(agent_of(cloud, stack))) > 2)
+        code, found = commands('run cancel', run, '--wait')
+        assert code == 6, found
+
+
+def agent_of(
+    cloud: base.minicloud_client.Cloud, stack: base.Stack
+) -> base.minicloud_client.Agent:
+    return servers.agent(cloud, stack)
