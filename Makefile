@@ -55,7 +55,7 @@ TIMES := $(MINICLOUD_HOME)/times.json
 # Each of these has a recipe under `do-<name>`, and keeps the time it took.
 TIMED := lint unit docs functional test test-all test-production test-pythons \
     test-rgw test-heats test-heats-classes coverage soak bench demo demo-plan venv \
-    pictures
+    pictures agent-packages
 .PHONY: help install-production install-rgw $(TIMED) $(TIMED:%=do-%)
 
 help:
@@ -78,6 +78,7 @@ test-heats-classes: ## do Heat's own classes still have their defects? weekly
 coverage: ## the unit tests, and which branches they do not reach
 soak: ## deployments in production, with a fault every few seconds
 bench: ## measure what waiting costs: an hour; ARGS=--short, ten minutes
+agent-packages: ## contrib/agent as a wheel and for Debian, in build/agent
 venv: ## the environment for all of these
 
 $(TIMED):
@@ -181,6 +182,9 @@ DOCTREES := doc/build/doctrees
 
 do-pictures: $(STAMP)
 	$(PYTHON) doc/pictures/render.py
+
+do-agent-packages: $(STAMP)
+	contrib/agent/packages build/agent $(PYTHON)
 
 do-docs: $(DOCS_STAMP)
 	$(PYTHON) doc/pictures/render.py --check
