@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our deployment classes beside Heat's own, measured on the mini cloud.
+"""Our deployment classes next to Heat's own, measured on the mini cloud.
 
 ``make bench`` runs it; ``python -m tests.bench --help`` tells its options.
 No agent runs: the bench PUTs to the URLs that the servers would have been

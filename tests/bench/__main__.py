@@ -23,7 +23,7 @@ from tests.functional import base
 
 _JSON = 'figures.json'
 
-#: Beside the scenarios, measurements of our side alone.
+#: Measurements of our side alone.
 _OTHERS = (
     *scenarios.OTHERS,
     'completing',
@@ -47,7 +47,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog='make bench ARGS=…',
         description='Measure deployments that wait, on a mini cloud of its '
-        "own: heat-plugins beside Heat's own classes, in turns.",
+        "own: heat-plugins next to Heat's own classes, in turns.",
         epilog='The whole of it takes about an hour on two cores.',
     )
     parser.add_argument(
@@ -104,7 +104,7 @@ def _options() -> argparse.Namespace:
         '--render',
         metavar='FILE',
         type=pathlib.Path,
-        help=f'only make tables and plots anew, of such a {_JSON}',
+        help=f'only make tables and plots again, of such a {_JSON}',
     )
     parser.add_argument(
         '--name',

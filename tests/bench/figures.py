@@ -60,7 +60,7 @@ def _rate(what: str, *phases: str) -> Callable[[rounds.Round], float]:
 
 
 def _cores(service: str) -> Callable[[rounds.Round], float]:
-    """Of a service while all wait, above what it uses when nobody does."""
+    """Of a service while all wait, above what it uses when none does."""
 
     def value(one: rounds.Round) -> float:
         idle, waiting = one.counts['idle'], one.counts['waiting']
@@ -175,7 +175,7 @@ def is_reached(
 
 
 def over(figure: Figure, found: Iterable[rounds.Round]) -> Value | None:
-    """Return a figure over rounds; None if none of them got so far."""
+    """Return a figure over rounds; None if none of them got there."""
     values = [
         value for one in found if (value := _of(figure, one)) is not None
     ]
@@ -207,5 +207,5 @@ def _of(figure: Figure, one: rounds.Round) -> float | None:
     try:
         return figure.value(one)
     except (AttributeError, KeyError, IndexError):
-        # The round did not get so far, or nothing was left to signal.
+        # The round did not get there, or nothing was left to signal.
         return None

@@ -2,7 +2,7 @@
 """The mini cloud that all is measured on, with the one or the other class.
 
 Both sides use the same cloud, one after another: the same databases, users
-and servers. Heat and Swift are started anew for each round, so that neither
+and servers. Heat and Swift are restarted for each round, so that neither
 memory nor connections nor caches are left from the round before.
 """
 

@@ -19,7 +19,7 @@ _DISTRIBUTIONS = (
 
 
 def about() -> dict[str, object]:
-    """Return what has to be known to compare figures with others."""
+    """Return what one must know to compare figures with others."""
     return {
         'processor': _field('/proc/cpuinfo', 'model name'),
         'cores': os.cpu_count(),
@@ -29,7 +29,7 @@ def about() -> dict[str, object]:
         'python': platform.python_version(),
         'versions': {name: metadata.version(name) for name in _DISTRIBUTIONS},
         'commit': _commit(),
-        # Above 0 somebody else was at work, and the figures say so.
+        # Above 0 other programs were at work, and the figures say so.
         'load_before': os.getloadavg()[0],
     }
 

@@ -3,7 +3,7 @@
 
 py-spy looks at the running process from outside. What it sees are the stacks
 of the threads that hold Python's lock: the work, not the waiting. The time of
-libraries goes to whoever has called them, in Heat or in heat-plugins.
+libraries goes to their callers, in Heat or in heat-plugins.
 """
 
 import collections
@@ -24,7 +24,7 @@ RATE = 100
 
 _FRAME = re.compile(r'(?P<function>.+) \((?P<file>.+?)(:\d+)?\)$')
 
-# Whoever gives that much of its work to one other is not worth a line.
+# A function that gives that much of its work to one other has no line.
 _PASSED_ON = 0.9
 
 

@@ -55,7 +55,7 @@ def flat(count: int) -> Scenario:
     return Scenario(kind='stack of', count=count)
 
 
-#: Beside the flat ones, by the name that the command line has for them.
+#: Those that are not flat, by the name that the command line has for them.
 OTHERS = {
     'stacks': Scenario(kind='20 stacks,', count=200, stacks=20),
     'server': Scenario(kind='one server,', count=50, one_server=True),
@@ -66,7 +66,7 @@ OTHERS = {
 
 
 def servers(count: int) -> Template:
-    """Return a template of so many servers."""
+    """Return a template of a number of servers."""
     return {
         'heat_template_version': '2021-04-16',
         'resources': {

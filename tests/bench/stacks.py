@@ -50,7 +50,7 @@ class Signalled:
 
 
 class Stacks:
-    """Some stacks with so many deployments in all.
+    """Some stacks with a number of deployments in all.
 
     Whatever does not come about within a limit raises
     `engine_state.TooLongError`.

@@ -203,7 +203,7 @@ def _parts(read: profiling.Profile, name: str) -> tuple[float, float]:
 
 
 def troubles(found: Sequence[rounds.Round]) -> list[str]:
-    """Return what went wrong, and completions that nobody had signalled."""
+    """Return what went wrong, and completions without a signal."""
     said = []
     for one in found:
         who = f'{one.scenario}, {lab.SIDES[one.side].title}'

@@ -4,6 +4,6 @@
 ``main`` begins and ends it, ``tour`` holds the steps, those of workflows and
 of BACKUP in ``news`` and ``backups``. The others look: at a
 stack (``stack``), at a server's disk (``server``), at Swift's requests and at
-what is left behind (``evidence``). ``shell`` runs commands as a user would
+what remains anywhere (``evidence``). ``shell`` runs commands as a user would
 type them, and ``screen`` prints.
 """

@@ -52,7 +52,7 @@ class Backups:
         night = self._wait_for_a_night(watched, web)
         self._screen.say(
             f'Begun by the clock at {night["created_at"]} UTC: '
-            f'{night["state"]}. Whoever began it, it is a run like any other:'
+            f'{night["state"]}. It is a run like any other:'
         )
         listed = self._shell.run(
             'openstack software deployment run list web'

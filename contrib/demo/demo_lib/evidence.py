@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Swift was asked, and what a user has left behind anywhere."""
+"""What Swift was asked, and what of a user's remains anywhere."""
 
 import configparser
 from typing import Any

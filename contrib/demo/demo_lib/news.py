@@ -70,7 +70,7 @@ class News:
         runs = self._wait_for_runs({_HAND_SENT, _WEBHOOK_SENT, _CLOCK_SENT})
         for run in reversed(runs):
             who = _BEGUN_BY.get(run['output']['sent'], '')
-            errors.require(who, f'Nobody was to begin {run}')
+            errors.require(who, f'Unexpected execution: {run}')
             self._screen.say(
                 f'Begun by {who} at {run["created_at"]} UTC: '
                 f'{run["state"]}, "{run["output"]["sent"]}".'

@@ -56,7 +56,7 @@ class Screen:
     def wait(self, text: str, seconds: float) -> None:
         """Show what is being waited for, and since when.
 
-        To be called again and again; where lines cannot be taken back, only
+        To be called again and again; where lines cannot be overwritten, only
         some of them are printed.
         """
         if self._terminal:

@@ -34,9 +34,9 @@ class Run:
 
 
 def runs(disk: pathlib.Path) -> dict[str, Run]:
-    """Return what has been run on a server so far, by signal.
+    """Return what has been run on a server, by signal.
 
-    The agent writes down each config before it runs it, and beside it what
+    The agent writes down each config before it runs it, and next to it what
     it is about to send back.
     """
     found = {}

@@ -49,9 +49,11 @@ class Tour:
             ),
             tour.Step('Machines become nodes', self.register, 240),
             tour.Step('Templates become a plan', self.create, 180),
-            tour.Step('What is to be deployed is chosen', self.choose, 240),
+            tour.Step(
+                'The content of the deployment is chosen', self.choose, 240
+            ),
             tour.Step('Parameters are set, and checked', self.set, 300),
-            tour.Step('What it is to run on is checked', self.check, 240),
+            tour.Step('The machines for it are checked', self.check, 240),
             tour.Step('The plan is deployed to two servers', self.deploy, 480),
             tour.Step('It is changed, and deployed again', self.change, 480),
             tour.Step('All of it is deleted', self.delete, 300),
@@ -73,7 +75,7 @@ class Tour:
             '--dry-run -c Name -c Action -c Changes'
         )
         self._screen.say(
-            'Nothing has been done so far. An administrator may do it, and a '
+            'Nothing has changed yet. An administrator may do it, and a '
             'workflow of Mistral does it for him.'
         )
         self._admins.run(

@@ -92,7 +92,7 @@ class Tour:
                 240,
             ),
             Step(
-                'Somebody runs an action that is no part of the life cycle',
+                'A user runs an action that is no part of the life cycle',
                 self.back_up,
                 120,
             ),

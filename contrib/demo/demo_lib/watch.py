@@ -37,7 +37,7 @@ class Watch:
         self._signals: set[str] = set()
         # The deployments in progress, and since when.
         self._waiting: dict[str, float] = {}
-        #: What the agent has run so far, by signal.
+        #: What the agent has run, by signal.
         self.runs: dict[str, server.Run] = {}
 
     def until(self, status: str, seconds: float) -> list[server.Run]:

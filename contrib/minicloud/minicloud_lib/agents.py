@@ -2,7 +2,7 @@
 """Real agents, each confined to a folder that plays a server's disk.
 
 An agent is os-collect-config, os-refresh-config, os-apply-config and the
-heat-agents' programs, unmodified; beside them, if asked for, what
+heat-agents' programs, unmodified; with them, if asked for, what
 ``contrib/agent`` adds to an image. Environment variables and the places of
 its templates keep it inside its folder:
 

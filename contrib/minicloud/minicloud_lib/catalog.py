@@ -43,7 +43,7 @@ class Service:
     trusts_all: bool = True
     #: Those of a stage are ready before those of the next one start.
     stage: int = 1
-    #: Whether ``up`` leaves it to whoever needs it.
+    #: Whether ``up`` leaves its start to the code that needs it.
     on_demand: bool = False
 
     @property

@@ -47,7 +47,7 @@ def up(
 ) -> Settings:
     """Start what does not run, and restart what would run differently.
 
-    :param extras: what is to be there as well, from now on.
+    :param extras: what to start as well, from now on.
     :param rgw_url: the form of the object store's URL, from now on; one of
         `instance_settings.RGW_URLS`.
     :param implicit_tenants: whether RGW gives each project containers of its

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configuration files of the services, written anew at every start."""
+"""The configuration files of the services, written at every start."""
 
 from collections.abc import Mapping
 import hashlib
@@ -24,7 +24,7 @@ SWIFT_ROLES = 'admin, member, swiftoperator'
 
 def write(instance: layout.Instance, settings: Settings) -> None:
     files.make_folder(instance.path)
-    # Whoever may enter can read passwords and use the cloud.
+    # A user who may enter can read passwords and use the cloud.
     instance.path.chmod(0o700)
     for folder in (instance.conf, instance.data, instance.logs, instance.run):
         files.make_folder(folder)
@@ -116,10 +116,10 @@ def _mistral(instance: layout.Instance, settings: Settings) -> Sections:
             'run_in_api': False,
         },
         'openstack_actions': {'default_region': REGION},
-        # Whoever can use a mini cloud is at home on this machine.
+        # A user of a mini cloud is at home on this machine.
         'heat_plugins': {'run_validations': True},
         # After a crash, whose jobs would another engine wait for here? And
-        # no action that has died with it is to be waited for for an hour.
+        # no action that has died with it should be waited for for an hour.
         'scheduler': {'pickup_job_after': 5},
         'action_heartbeat': {
             'check_interval': 5,
@@ -197,8 +197,8 @@ def _ironic(instance: layout.Instance, settings: Settings) -> Sections:
             'enabled_boot_interfaces': 'fake,redfish-virtual-media',
             'enabled_management_interfaces': 'fake,redfish',
             'enabled_power_interfaces': 'fake,redfish',
-            # There is nothing to be switched on: whoever plays the ramdisk
-            # says what it has found.
+            # There is nothing to switch on: the program that plays the
+            # ramdisk says what it has found.
             'enabled_inspect_interfaces': 'fake,agent',
             'default_inspect_interface': 'agent',
             'enabled_network_interfaces': 'noop',

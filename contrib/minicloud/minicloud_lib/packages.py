@@ -44,7 +44,7 @@ def missing(profile: str | None) -> list[str]:
 
 
 def require(profile: str) -> None:
-    """Refuse to go on without them; nothing has been started so far."""
+    """Refuse to continue without them, before anything is started."""
     if packages := missing(profile):
         raise errors.UsageError(
             f'the profile "{profile}" needs programs that are not here: '

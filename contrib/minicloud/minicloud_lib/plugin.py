@@ -68,7 +68,7 @@ def install(home: layout.Home, source: pathlib.Path) -> str:
 
 
 def digest(source: pathlib.Path) -> str:
-    """Changes when the plugin has to be installed again."""
+    """Changes when the plugin must be installed again."""
     found = hashlib.sha256()
     for name in _METADATA:
         if (source / name).is_file():

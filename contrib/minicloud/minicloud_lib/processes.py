@@ -2,7 +2,7 @@
 """Start processes that outlive us, and stop them without hitting others.
 
 A process is remembered in a pid file together with its start time, since the
-kernel gives a number to somebody else once its process has ended.
+kernel gives a number to another process once its own has ended.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -79,7 +79,7 @@ class Process:
     def kill(self) -> None:
         """Kill at once, with all that was started in its session."""
         if _identity(self.pid) not in (None, self.started):
-            # The number belongs to somebody else by now.
+            # The number now belongs to another process.
             return
         deadline = time.monotonic() + 5
         # Again until none is left: they may fork, and take time to die.

@@ -11,7 +11,7 @@ from minicloud_lib import output
 from minicloud_lib import rest
 from minicloud_lib.settings import Settings
 
-# So many names are shown of what there is.
+# Number of names that are shown of what there is.
 _SHOWN = 20
 
 
@@ -84,7 +84,7 @@ def _collect_config(resource: dict[str, Any]) -> dict[str, Any]:
     state = f'{name} is a {resource["resource_type"]} in {status}'
     if status in ('CREATE_COMPLETE', 'UPDATE_COMPLETE'):
         raise _NotThere(
-            f'{state}; it has to be an OS::Heat::DeployedServer, or a server '
+            f'{state}; it must be an OS::Heat::DeployedServer, or a server '
             'with user_data_format SOFTWARE_CONFIG'
         )
     raise LookupError(state)

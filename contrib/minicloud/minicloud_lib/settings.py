@@ -89,9 +89,9 @@ class Settings:
     #: A key of RGW_URLS, and RGW's option of that name; for RGW alone.
     rgw_url: str = 'account'
     implicit_tenants: bool = False
-    #: What there is beside its services; see the catalog.
+    #: What there is as well as its services; see the catalog.
     extras: list[str] = dataclasses.field(default_factory=list)
-    #: The authority that whoever talks to the public side has to trust;
+    #: The authority that clients of the public side must trust;
     #: without it the public side is the services' own.
     ca_file: str | None = None
     #: The ports that Keystone's catalog was last given.

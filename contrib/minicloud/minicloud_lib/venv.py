@@ -136,7 +136,7 @@ def _write_commands(home: layout.Home) -> None:
         files.write(
             home.bin / name,
             '#!/bin/sh\n'
-            '# Else it would keep its cache in the home of whoever calls it.\n'
+            '# Else it would keep its cache in the home of its caller.\n'
             f'export XDG_CACHE_HOME={cache}\n'
             f'exec {program} "$@"\n',
             mode=0o700,

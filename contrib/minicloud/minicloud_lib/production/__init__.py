@@ -4,5 +4,5 @@
 Several heat-engines of several processes, and the parts of Mistral, as their
 packages ship them, over RabbitMQ and MariaDB, with memcached, and TLS by
 HAProxy on all public addresses. Those four are Debian's packages; they run
-from the instance's own folder, on ports of its own, as whoever starts it.
+from the instance's own folder, on ports of its own, as the user who starts it.
 """

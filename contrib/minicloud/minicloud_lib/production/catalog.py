@@ -129,5 +129,5 @@ SERVICES = {
     )
 }
 
-#: Ports that nobody waits for.
+#: Ports that are not waited for.
 PORTS = ('rabbitmq_nodes',)

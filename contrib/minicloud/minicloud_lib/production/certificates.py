@@ -50,7 +50,7 @@ def ensure(instance: layout.Instance) -> None:
 
 
 def authority(instance: layout.Instance) -> pathlib.Path:
-    """What whoever talks to the public side has to trust."""
+    """The authority that clients of the public side must trust."""
     return instance.data / 'tls/ca.pem'
 
 

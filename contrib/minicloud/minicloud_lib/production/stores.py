@@ -34,7 +34,7 @@ def socket(instance: layout.Instance) -> pathlib.Path:
 
 
 def prepare(instance: layout.Instance) -> None:
-    """Make what has to be there before anything starts."""
+    """Make what must be there before anything starts."""
     certificates.ensure(instance)
     folder = database_folder(instance)
     if not folder.exists():

@@ -33,5 +33,5 @@ SERVICES = {
     )
 }
 
-#: Ports that nobody waits for. The OSD chooses its own, from 6800 on.
+#: Ports that are not waited for. The OSD chooses its own, from 6800 on.
 PORTS = ()

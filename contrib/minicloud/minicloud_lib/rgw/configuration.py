@@ -75,7 +75,7 @@ def _common(
         'public addr': ports.ADDRESS,
         'cluster addr': ports.ADDRESS,
         'ms bind msgr1': 'false',
-        # Whoever can reach it is on this machine, and may read its files.
+        # Its clients are on this machine, and may read its files.
         'auth cluster required': 'none',
         'auth service required': 'none',
         'auth client required': 'none',

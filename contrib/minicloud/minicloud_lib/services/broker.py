@@ -4,7 +4,7 @@
 oslo.messaging's driver for ``fake://`` hands the very objects over, changes
 and all, raises the callee's exceptions as they are, and looks for messages
 twenty times a second. Here what is sent goes through JSON, as it would over
-a broker, and whoever listens is woken.
+a broker, and listeners are woken.
 """
 
 import json

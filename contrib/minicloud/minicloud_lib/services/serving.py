@@ -41,7 +41,7 @@ def run(main: Callable[..., None], *arguments: str) -> NoReturn:
     """Run a service; whatever ends it ends the process.
 
     The threads that it has started already would keep the process there,
-    and whoever waits for the service would go on waiting.
+    and callers of the service would go on waiting.
     """
     try:
         main(*arguments)
@@ -65,7 +65,7 @@ def until_stopped(*stops: Callable[[], None]) -> None:
     signal.signal(signal.SIGINT, ask)
     asked.wait()
     print('stopping', file=sys.stderr, flush=True)
-    # Work that is under way may go on for hours; nobody waits that long.
+    # Work that is under way may go on for hours, which is too long.
     ender = threading.Thread(target=_each, args=(stops,), daemon=True)
     ender.start()
     ender.join(PATIENCE)

@@ -13,7 +13,7 @@ after               with true, pass the request on, then answer ``status``:
                     it worked, but the client does not know
 hide_from_listing   regular expression: listings leave matching names out
 probability         from 0 to 1
-count               apply so many times, then never again
+count               how often to apply; then never again
 until               stop applying at this time (seconds since the epoch)
 """
 
@@ -52,7 +52,7 @@ class Faults:
             answer: Iterable[bytes] = self._app(environ, start_response)
             return answer
         if rule.get('delay'):
-            # Swift runs on eventlet, so this holds nobody else up.
+            # Swift runs on eventlet, so this holds up no other request.
             import eventlet
 
             eventlet.sleep(rule['delay'])
