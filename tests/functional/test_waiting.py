@@ -34,7 +34,8 @@ def test_waiting_costs_a_shared_listing_and_no_rpc(cloud, stacks):
     assert seconds > 0
     assert last['db_total'] - first['db_total'] < 2 * seconds + 8
     seen = [one for one in cloud.swift_requests(begun) if one['time'] < ended]
-    assert 1 <= len(seen) <= ended - begun + 1
+    # It is little more than the first half minute, in which polls are fast.
+    assert 1 <= len(seen) <= 4 * (ended - begun) + 1
     for one in seen:
         assert one['method'] == 'GET'
         assert one['path'].endswith(f'/heat-plugins-{stack.id}')
