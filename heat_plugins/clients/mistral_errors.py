@@ -13,6 +13,7 @@ from mistralclient.api import base
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins.clients import keystone
 
 _BY_STATUS: Final = {
     401: errors.Denied,
@@ -40,22 +41,41 @@ def judge(error: Exception) -> errors.ServiceError | None:
     """
     if isinstance(error, base.APIException):
         return answered(error.error_code, error.error_message)
-    if isinstance(error, exceptions.HttpError):
-        return answered(error.http_status, error.message)
+    if isinstance(error, errors.ServiceError):
+        return error
+    # Sockets raise their own where a connection breaks off in the middle.
+    if isinstance(error, exceptions.ClientException | OSError):
+        return unanswered(error)
+    return None
+
+
+def unanswered(error: Exception) -> errors.ServiceError:
+    """Return what the failure of a session means."""
     said = _line(error)
     if isinstance(error, exceptions.SSLError):
         return errors.ServiceError(
-            'Mistral cannot be trusted; see ca_file in [clients_mistral] of '
-            f'heat.conf: {said}'
+            'Mistral cannot be trusted. Give its CA to the command '
+            '(--os-cacert), or by ca_file in [clients_mistral] of heat.conf: '
+            f'{said}'
         )
-    # Sockets raise their own where a connection breaks off in the middle.
     if isinstance(error, exceptions.ConnectionError | OSError):
         return errors.Unavailable(f'Mistral does not answer: {said}')
+    if isinstance(error, keystone.REFUSALS):
+        return errors.Denied(
+            'Keystone gives no token for these credentials, to ask Mistral '
+            f'with: {said}'
+        )
+    if isinstance(error, exceptions.HttpError):
+        return errors.Unavailable(
+            f'Keystone answers {error.http_status}: {said}'
+        )
     if isinstance(error, exceptions.CatalogException):
-        return errors.ServiceError(f'this cloud has no Mistral: {said}')
-    if isinstance(error, exceptions.ClientException):
-        return errors.ServiceError(said)
-    return None
+        return errors.ServiceError(
+            'The catalogue has no Mistral (service type "workflowv2") in this '
+            'region. Add --local to do it without Mistral, or name the region '
+            f'that has it (--os-region-name): {said}'
+        )
+    return errors.ServiceError(said)
 
 
 def answered(status: Any, message: Any) -> errors.ServiceError:

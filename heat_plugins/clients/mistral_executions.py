@@ -10,8 +10,9 @@ from typing import Any, Protocol
 import uuid
 
 from heat_plugins import errors
+from heat_plugins import retrying
 from heat_plugins.clients import keystone
-from heat_plugins.clients import rest
+from heat_plugins.clients import mistral_api
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.plans.deploy import steps
 
@@ -99,12 +100,7 @@ class Executions:
     """
 
     def __init__(self, cloud: keystone.Cloud) -> None:
-        self._rest = rest.Rest(
-            rest.MISTRAL,
-            cloud,
-            # What is begun twice is not the same.
-            connect_retries=0,
-        )
+        self._client = mistral_api.connect(cloud)
 
     def run_action(
         self, name: str, arguments: abc.Mapping[str, Any], description: str
@@ -124,7 +120,7 @@ class Executions:
             pause = min(2 * pause, _LATER)
             # It goes on, whether somebody can look or not.
             with contextlib.suppress(errors.Unavailable):
-                found = self._call('GET', f'/action_executions/{found["id"]}')
+                found = self._action(found['id'])
         result = outcome.mapping(found.get('output')).get('result')
         if found['state'] == 'SUCCESS':
             return result
@@ -147,15 +143,16 @@ class Executions:
             'input': json.dumps(dict(arguments)),
             'description': description,
         }
-        try:
-            self._call('POST', '/executions', body)
-        except errors.Unavailable:
-            self._call('POST', '/executions', body)
+        retrying.insist(
+            mistral_api.ask, self._client.executions.begin, body, attempts=2
+        )
         return execution_id
 
     def execution(self, execution_id: str) -> Execution:
         """Return an execution as it is now."""
-        found = self._call('GET', f'/executions/{execution_id}')
+        found = mistral_api.ask(
+            self._client.executions.get, execution_id
+        ).to_dict()
         state = str(found['state'])
         failed = state in outcome.FINISHED and state != 'SUCCESS'
         return Execution(
@@ -171,8 +168,9 @@ class Executions:
 
     def cancel(self, execution_id: str) -> None:
         """Stop an execution: none of its tasks begins any more."""
-        body = {'state': 'CANCELLED'}
-        self._call('PUT', f'/executions/{execution_id}', body)
+        mistral_api.ask(
+            self._client.executions.update, execution_id, 'CANCELLED'
+        )
 
     # What `steps.Runner` asks for
 
@@ -191,7 +189,7 @@ class Executions:
                 success=found.success if found.ended else None,
                 reason=found.reason,
             )
-        answer = self._call('GET', f'/action_executions/{execution_id}')
+        answer = self._action(execution_id)
         state = str(answer['state'])
         if state not in outcome.FINISHED:
             return steps.Outcome(success=None)
@@ -205,22 +203,19 @@ class Executions:
     def _begin_action(
         self, name: str, arguments: abc.Mapping[str, Any], description: str
     ) -> abc.Mapping[str, Any]:
-        return self._call(
-            'POST',
-            '/action_executions',
+        found: abc.Mapping[str, Any] = mistral_api.ask(
+            self._client.action_executions.begin,
             {
                 'name': name,
                 'input': json.dumps(dict(arguments)),
                 'description': description,
                 'params': json.dumps({'save_result': True}),
             },
-        )
+        ).to_dict()
+        return found
 
-    def _call(
-        self, method: str, path: str, body: abc.Mapping[str, Any] | None = None
-    ) -> abc.Mapping[str, Any]:
-        what = 'an action' if 'action' in path else 'a workflow'
-        found: abc.Mapping[str, Any] = self._rest.call(
-            method, path, f'an execution of {what}', json=body
-        )
+    def _action(self, execution_id: str) -> abc.Mapping[str, Any]:
+        found: abc.Mapping[str, Any] = mistral_api.ask(
+            self._client.action_executions.get, execution_id
+        ).to_dict()
         return found

@@ -8,31 +8,35 @@ from urllib import parse
 
 from heat_plugins import errors
 from heat_plugins.clients import keystone
-from heat_plugins.clients import rest
+from heat_plugins.clients import mistral_api
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.plans import plan_protocols
 
 #: So many rows come in one answer.
 _ROWS: Final = 1000
 
-_FIELDS: Final = 'id,name,description,project_id,variables'
+_FIELDS: Final = ('id', 'name', 'description', 'project_id', 'variables')
 
 
 class Registry:
     """A project's environments in Mistral; see `protocols.Registry`."""
 
     def __init__(self, cloud: keystone.Cloud) -> None:
-        self._rest = rest.Rest(rest.MISTRAL, cloud)
+        self._session = cloud.session
+        self._environments = mistral_api.connect(cloud).environments
 
     def create(self, record: plan_protocols.Record) -> bool:
         """See `protocols.Registry.create`."""
-        body = {
-            'name': record.name,
-            'description': record.description,
-            'variables': json.dumps(dict(record.values)),
-        }
-        answer = self._call('POST', '/environments', (409,), json=body)
-        return answer is not None
+        try:
+            mistral_api.ask(
+                self._environments.create,
+                name=record.name,
+                description=record.description,
+                variables=json.dumps(dict(record.values)),
+            )
+        except errors.Conflict:
+            return False
+        return True
 
     def get(self, name: str) -> plan_protocols.Record | None:
         """See `protocols.Registry.get`."""
@@ -43,7 +47,7 @@ class Registry:
         """See `protocols.Registry.find`."""
         return [
             _record(row)
-            for row in self._rows({'sort_keys': 'name'})
+            for row in self._rows(sort_keys='name')
             if self._is_own(row)
         ]
 
@@ -61,46 +65,39 @@ class Registry:
             )
         if not rows:
             return False
-        path = f'/environments/{parse.quote(name, safe="")}'
-        return self._call('DELETE', path, (404,)) is not None
+        try:
+            mistral_api.ask(
+                self._environments.delete, parse.quote(name, safe='')
+            )
+        except errors.NotFound:
+            return False
+        return True
 
     def _named(self, name: str) -> abc.Iterator[dict[str, Any]]:
-        return self._rows({'name': f'eq:{name}'})
+        return self._rows(name=f'eq:{name}')
 
-    def _rows(
-        self, query: abc.Mapping[str, str]
-    ) -> abc.Iterator[dict[str, Any]]:
-        query = {**query, 'fields': _FIELDS, 'limit': str(_ROWS)}
+    def _rows(self, **query: str) -> abc.Iterator[dict[str, Any]]:
+        marker = ''
         while True:
-            answer = self._call('GET', '/environments', params=query)
-            rows = answer['environments']
+            rows = [
+                row.to_dict()
+                for row in mistral_api.ask(
+                    self._environments.list,
+                    fields=_FIELDS,
+                    limit=_ROWS,
+                    marker=marker,
+                    **query,
+                )
+            ]
             yield from rows
             if len(rows) < _ROWS:
                 return
-            query['marker'] = rows[-1]['id']
+            marker = rows[-1]['id']
 
     def _is_own(self, row: abc.Mapping[str, Any]) -> bool:
         # A list has the public ones of others as well.
-        return bool(row.get('project_id') == self._rest.project_id())
-
-    def _call(
-        self,
-        method: str,
-        path: str,
-        expected: abc.Collection[int] = (),
-        **more: Any,
-    ) -> Any:
-        """Send a request; return the JSON of the answer, or a map.
-
-        :param expected: the statuses for which to return None.
-        """
-        try:
-            found = self._rest.call(method, path, 'an environment', **more)
-        except errors.ServiceError as exc:
-            if exc.status in expected:
-                return None
-            raise
-        return {} if found is None else found
+        project = mistral_api.ask(self._session.get_project_id)
+        return bool(row.get('project_id') == project)
 
 
 def _record(row: abc.Mapping[str, Any]) -> plan_protocols.Record:

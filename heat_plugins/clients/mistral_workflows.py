@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mistral's workflows and executions, by way of mistralclient."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 import json
 from typing import Any, Final
 
 from heat_plugins import errors
-from heat_plugins.clients import mistral_errors
+from heat_plugins.clients import mistral_api
 from heat_plugins.mistral import workflow_service
 from heat_plugins.mistral.executions import outcome
 
@@ -37,7 +37,7 @@ class Workflows:
         validate = (
             client.workbooks if workbook else client.workflows
         ).validate
-        answer = _ask(validate, text)
+        answer = mistral_api.ask(validate, text)
         if answer.get('valid'):
             return None
         return str(answer.get('error') or 'it is not valid')
@@ -47,7 +47,7 @@ class Workflows:
     ) -> dict[str, workflow_service.Found]:
         found: dict[str, workflow_service.Found] = {}
         for value in _any_of(names):
-            for row in _ask(
+            for row in mistral_api.ask(
                 self._client.workflows.list,
                 name=value,
                 namespace=f'eq:{self._namespace}',
@@ -62,32 +62,34 @@ class Workflows:
         return found
 
     def create(self, text: str) -> None:
-        _ask(self._client.workflows.create, text, self._namespace)
+        mistral_api.ask(self._client.workflows.create, text, self._namespace)
 
     def update(self, text: str) -> None:
-        _ask(self._client.workflows.update, text, self._namespace)
+        mistral_api.ask(self._client.workflows.update, text, self._namespace)
 
     def delete(self, workflow_id: str) -> None:
-        _ask(self._client.workflows.delete, workflow_id, self._namespace)
+        mistral_api.ask(
+            self._client.workflows.delete, workflow_id, self._namespace
+        )
 
     def has_book(self, name: str) -> bool:
         try:
-            _ask(self._client.workbooks.get, name, self._namespace)
+            mistral_api.ask(self._client.workbooks.get, name, self._namespace)
         except errors.NotFound:
             return False
         return True
 
     def create_book(self, text: str) -> None:
-        _ask(self._client.workbooks.create, text, self._namespace)
+        mistral_api.ask(self._client.workbooks.create, text, self._namespace)
 
     def update_book(self, text: str) -> None:
-        _ask(self._client.workbooks.update, text, self._namespace)
+        mistral_api.ask(self._client.workbooks.update, text, self._namespace)
 
     def delete_book(self, name: str) -> None:
-        _ask(self._client.workbooks.delete, name, self._namespace)
+        mistral_api.ask(self._client.workbooks.delete, name, self._namespace)
 
     def delete_action(self, name: str) -> None:
-        _ask(self._client.actions.delete, name, self._namespace)
+        mistral_api.ask(self._client.actions.delete, name, self._namespace)
 
     def start(
         self,
@@ -107,18 +109,14 @@ class Workflows:
             'params': json.dumps(dict(params)),
             'description': description,
         }
-        http = self._client.executions.http_client
-        answer = _ask(http.post, '/executions', json.dumps(body))
-        if answer.status_code >= 400:
-            said = _fault(answer)
-            raise mistral_errors.answered(answer.status_code, said)
+        mistral_api.ask(self._client.executions.begin, body)
 
     def triggers(self, names: Collection[str]) -> dict[str, str]:
         ids = {one.id for one in self.find(names).values() if one.own}
         return {
             row.name: row.workflow_name
             for value in _any_of(names)
-            for row in _ask(
+            for row in mistral_api.ask(
                 self._client.cron_triggers.list,
                 workflow_name=value,
                 fields=['name', 'workflow_name', 'workflow_id'],
@@ -133,7 +131,7 @@ class Workflows:
         found = [
             row.to_dict()
             for value in _any_of(names)
-            for row in _ask(
+            for row in mistral_api.ask(
                 self._client.executions.list,
                 workflow_name=value,
                 nulls='task_execution_id',
@@ -173,7 +171,7 @@ class Workflows:
         for value in _any_of(names):
             marker = ''
             while True:
-                rows: Sequence[Any] = _ask(
+                rows: Sequence[Any] = mistral_api.ask(
                     self._client.executions.list,
                     workflow_name=value,
                     fields=[
@@ -196,10 +194,14 @@ class Workflows:
                 marker = rows[-1].id
 
     def cancel(self, execution_id: str) -> None:
-        _ask(self._client.executions.update, execution_id, 'CANCELLED')
+        mistral_api.ask(
+            self._client.executions.update, execution_id, 'CANCELLED'
+        )
 
     def delete_execution(self, execution_id: str) -> None:
-        _ask(self._client.executions.delete, execution_id, force=True)
+        mistral_api.ask(
+            self._client.executions.delete, execution_id, force=True
+        )
 
 
 # What begins executions that belong to the workflow.
@@ -220,20 +222,3 @@ def _by_trigger(description: str | None) -> bool:
     """Read what Mistral writes into the description of such an execution."""
     cause = outcome.mapping(description).get('triggered_by')
     return outcome.mapping(cause).get('type') in _TRIGGERS
-
-
-def _ask(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    try:
-        return function(*args, **kwargs)
-    except Exception as error:
-        judged = mistral_errors.judge(error)
-        if judged is None:
-            raise
-        raise judged from error
-
-
-def _fault(answer: Any) -> Any:
-    try:
-        return answer.json().get('faultstring')
-    except (ValueError, AttributeError, RecursionError):
-        return answer.text

@@ -3,9 +3,8 @@
 
 The services' own clients would do as well, but for this: heatclient turns
 every answer into objects of its own, and follows redirects by its own rules;
-mistralclient forgets a CA that the session knows, and has no way to give an
-execution its id; with ``--debug`` ironicclient and openstacksdk log the bodies
-of requests, and with them the passwords of BMCs.
+with ``--debug`` ironicclient and openstacksdk log the bodies of requests, and
+with them the passwords of BMCs.
 """
 
 from collections import abc
@@ -20,12 +19,12 @@ from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins.clients import keystone
 
-# Nobody waits longer than this for the first byte of an answer.
-_TIMEOUT = 60.0
+#: Nobody waits longer than this for the first byte of an answer.
+TIMEOUT = 60.0
 
-# Levels of lists and maps in an answer: whoever masks or prints it goes
-# through it by recursion.
-_DEPTH = 200
+#: Levels of lists and maps in an answer: whoever masks or prints it goes
+#: through it by recursion.
+DEPTH = 200
 
 
 _KINDS = {
@@ -40,10 +39,6 @@ _KINDS = {
 
 def _of_heat(answer: Any) -> Any:
     return answer['error']['message']
-
-
-def _of_mistral(answer: Any) -> Any:
-    return answer['faultstring']
 
 
 def _of_ironic(answer: Any) -> Any:
@@ -77,12 +72,6 @@ HEAT = Service(
     words=_of_heat,
     remedy=f'Stacks need it; {_REGION}',
 )
-MISTRAL = Service(
-    name='Mistral',
-    type='workflowv2',
-    words=_of_mistral,
-    remedy=f'Add --local to do it without Mistral, or {_REGION}',
-)
 IRONIC = Service(
     name='Ironic',
     type='baremetal',
@@ -94,7 +83,7 @@ IRONIC = Service(
 class Rest:
     """A service's API.
 
-    :param service: `HEAT`, `MISTRAL` or `IRONIC`.
+    :param service: `HEAT` or `IRONIC`.
     :param more: as keystoneauth's `Adapter` takes them.
     """
 
@@ -116,7 +105,7 @@ class Rest:
         path: str,
         what: str,
         *,
-        timeout: float = _TIMEOUT,
+        timeout: float = TIMEOUT,
         headers: abc.Mapping[str, str] | None = None,
         quote: bool = True,
         **more: Any,
@@ -157,7 +146,7 @@ class Rest:
         if not answer.content:
             return None
         try:
-            return bounds.read_json(answer.content, depth=_DEPTH)
+            return bounds.read_json(answer.content, depth=DEPTH)
         except bounds.TooDeep as exc:
             raise errors.ServiceError(
                 f'{name} answered {method} of {what}, and {exc}',
@@ -180,17 +169,6 @@ class Rest:
             return ''
         except exceptions.ClientException as exc:
             raise self._unanswered(exc) from exc
-
-    def project_id(self) -> str | None:
-        """Return the id of the project that the session is for.
-
-        :raises errors.ServiceError: Keystone does not say.
-        """
-        try:
-            found: str | None = self._adapter.get_project_id()
-        except exceptions.ClientException as exc:
-            raise self._unanswered(exc) from exc
-        return found
 
     def _said(self, answer: Any) -> str:
         try:

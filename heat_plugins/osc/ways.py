@@ -10,9 +10,9 @@ from heat_plugins import foreign
 from heat_plugins.clients import heat_servers
 from heat_plugins.clients import heat_stacks
 from heat_plugins.clients import ironic
+from heat_plugins.clients import mistral_api
 from heat_plugins.clients import mistral_executions
 from heat_plugins.clients import mistral_registry
-from heat_plugins.clients import rest
 from heat_plugins.clients import swift
 from heat_plugins.nodes import node_operations as node_operations
 from heat_plugins.osc import common
@@ -37,7 +37,7 @@ def way(manager: Any, local: bool) -> local_way.Local:
     cloud = common.cloud(manager)
     store = swift.connect(cloud)
     stacks = heat_stacks.HeatStacks(cloud)
-    if local and not rest.Rest(rest.MISTRAL, cloud).endpoint():
+    if local and not mistral_api.is_there(cloud):
         LOG.info(
             'The catalogue has no Mistral; names and locks of plans are kept '
             'in the object store'

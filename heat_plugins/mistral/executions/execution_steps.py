@@ -146,9 +146,7 @@ class Run:
             resource.ask(
                 self._patience,
                 'cannot run the workflow',
-                # mistralclient has no word for the id.
-                self._calls._create,
-                '/executions',
+                self._calls.begin,
                 {'id': self._id, **self._body},
             )
         except errors.ServiceError as exc:

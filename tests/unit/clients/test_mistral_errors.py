@@ -54,7 +54,12 @@ class JudgeTest(testtools.TestCase):
                 'Mistral answers 503: no reason given',
             ),
             (exceptions.ConnectFailure('x'), 'Mistral does not answer: x'),
-            (exceptions.EndpointNotFound('x'), 'this cloud has no Mistral: x'),
+            (
+                exceptions.EndpointNotFound('x'),
+                'The catalogue has no Mistral (service type "workflowv2") in '
+                'this region. Add --local to do it without Mistral, or name '
+                'the region that has it (--os-region-name): x',
+            ),
         ):
             self.assertEqual(said, str(mistral_errors.judge(error)))
 

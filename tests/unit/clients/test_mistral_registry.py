@@ -165,7 +165,7 @@ class RegistryTest(testtools.TestCase):
             (401, errors.Denied),
             (403, errors.Denied),
             (429, errors.Unavailable),
-            (500, errors.Unavailable),
+            (500, errors.Doubtful),
             (503, errors.Unavailable),
         ):
             self.mistral.broken = (status, {'faultstring': 'because'})

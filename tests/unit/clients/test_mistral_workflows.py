@@ -8,12 +8,12 @@ from urllib import parse
 from keystoneauth1 import exceptions as keystone
 from mistralclient.api.v2 import actions
 from mistralclient.api.v2 import cron_triggers
-from mistralclient.api.v2 import executions
 from mistralclient.api.v2 import workbooks
 from mistralclient.api.v2 import workflows
 import pytest
 
 from heat_plugins import errors
+from heat_plugins.clients import mistral_api
 from heat_plugins.clients import mistral_workflows
 
 
@@ -78,7 +78,7 @@ def client(http):
     return types.SimpleNamespace(
         actions=actions.ActionManager(http),
         cron_triggers=cron_triggers.CronTriggerManager(http),
-        executions=executions.ExecutionManager(http),
+        executions=mistral_api.Executions(http),
         workbooks=workbooks.WorkbookManager(http),
         workflows=workflows.WorkflowManager(http),
     )

@@ -151,8 +151,7 @@ class Executions(Manager):
 
     NAME = 'executions'
 
-    def _create(self, url, data):
-        assert url == '/executions', url
+    def begin(self, data):
         return self._do('create', lambda: shown(self.add(data)))
 
     def add(self, data):
