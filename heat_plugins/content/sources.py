@@ -12,8 +12,8 @@ import pathlib
 import stat
 
 from heat_plugins import errors
-from heat_plugins.plans.content import storage
-from heat_plugins.plans.content import texts
+from heat_plugins.content import storage
+from heat_plugins.content import texts
 
 Content = abc.Mapping[str, bytes]
 

@@ -14,7 +14,7 @@ import zlib
 
 from heat_plugins import errors
 from heat_plugins.content import sources
-from heat_plugins.plans.content import texts
+from heat_plugins.content import texts
 
 _COMPRESSED: abc.Mapping[bytes, abc.Callable[[Any], Any]] = {
     b'\x1f\x8b': gzip.open,

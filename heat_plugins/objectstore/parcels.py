@@ -21,9 +21,9 @@ from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import pool as pools
+from heat_plugins.content import storage
 from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.plans.content import storage
 
 #: What the name of the container begins with where what belongs to no plan
 #: lies, and for how many seconds: an execution may have to wait for Mistral's

@@ -14,11 +14,11 @@ from typing import Any
 
 from heat_plugins import pool
 from heat_plugins.content import sources
+from heat_plugins.content import storage
 from heat_plugins.content import tarballs
 from heat_plugins.objectstore import parcels
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import plan_service
-from heat_plugins.plans.content import storage
 from heat_plugins.plans.deploy import comparing
 from heat_plugins.plans.deploy import deploying
 from heat_plugins.plans.deploy import plan_stacks

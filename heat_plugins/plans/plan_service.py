@@ -11,7 +11,9 @@ from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import pool as pools
 from heat_plugins.content import sources
+from heat_plugins.content import storage
 from heat_plugins.content import tarballs
+from heat_plugins.content import texts
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import plan_claims as claims_module
 from heat_plugins.plans import plan_locks as locks_module
@@ -19,6 +21,7 @@ from heat_plugins.plans import plan_protocols
 from heat_plugins.plans.content import adoption
 from heat_plugins.plans.content import capabilities as capabilities_module
 from heat_plugins.plans.content import exporting
+from heat_plugins.plans.content import marks
 from heat_plugins.plans.content import plan as plans
 from heat_plugins.plans.content import plan_checking
 from heat_plugins.plans.content import plan_environment as environments
@@ -28,8 +31,6 @@ from heat_plugins.plans.content import references
 from heat_plugins.plans.content import rendering
 from heat_plugins.plans.content import roles as roles_module
 from heat_plugins.plans.content import selection
-from heat_plugins.plans.content import storage
-from heat_plugins.plans.content import texts
 from heat_plugins.plans.content import updating
 from heat_plugins.plans.parameters import secrets as secrets_module
 
@@ -412,7 +413,7 @@ class Plans:
             },
         )
 
-    def _mark(self, name: str) -> storage.Mark:
+    def _mark(self, name: str) -> marks.Mark:
         plans.check_name(name)
         mark = self._container(name).mark()
         if mark is None:
@@ -426,5 +427,5 @@ class Plans:
         hint = bounds.did_you_mean(name, known)
         return errors.NotFound(f'There is no plan {name}{hint}')
 
-    def _container(self, name: str) -> storage.Container:
-        return storage.Container(self._store, name, self._pool)
+    def _container(self, name: str) -> marks.Container:
+        return marks.Container(self._store, name, self._pool)

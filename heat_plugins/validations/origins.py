@@ -7,11 +7,11 @@ import io
 from heat_plugins import errors
 from heat_plugins import pool
 from heat_plugins.content import sources
+from heat_plugins.content import storage
 from heat_plugins.content import tarballs
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plan as plans
-from heat_plugins.plans.content import storage
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import packages
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import yaml_reading
-from heat_plugins.plans.content import texts
+from heat_plugins.content import texts
 
 #: The most bytes of a playbook that is looked at.
 LIMIT = 1024 * 1024

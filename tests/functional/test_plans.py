@@ -18,13 +18,13 @@ from heat_plugins.clients import heat_stacks
 from heat_plugins.clients import keystone
 from heat_plugins.clients import mistral_registry
 from heat_plugins.clients import swift
+from heat_plugins.content import storage
 from heat_plugins.content import tarballs
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import local
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plan as plan_module
 from heat_plugins.plans.content import selection
-from heat_plugins.plans.content import storage
 from tests import sample_plan
 from tests.functional import base
 

@@ -11,8 +11,9 @@ import json
 from typing import Final
 
 from heat_plugins.content import sources
+from heat_plugins.content import storage
+from heat_plugins.plans.content import marks
 from heat_plugins.plans.content import plan as plans
-from heat_plugins.plans.content import storage
 
 _RECORDS: Final = f'{storage.OWN}adopted/'
 _ADDED: Final = f'{_RECORDS}added.json'
@@ -22,7 +23,7 @@ _COPIES: Final = f'{_RECORDS}files/'
 class Adoption:
     """The adoption of a container; it may have begun and broken off."""
 
-    def __init__(self, container: storage.Container) -> None:
+    def __init__(self, container: marks.Container) -> None:
         self._container = container
 
     def content(self) -> sources.Content:
@@ -61,7 +62,7 @@ class Adoption:
         )
         self._container.write({_ADDED: json.dumps(sorted(added)).encode()})
         self._container.make(
-            storage.Mark(
+            marks.Mark(
                 state=plans.State.CREATING, rendered=rendered, adopted=True
             )
         )

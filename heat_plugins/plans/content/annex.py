@@ -11,8 +11,8 @@ from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins.content import storage
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.plans.content import storage
 
 # Of what is unpacked, too.
 _LIMIT = 64 * 1024 * 1024

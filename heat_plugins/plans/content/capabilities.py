@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from heat_plugins import bounds
 from heat_plugins import errors
-from heat_plugins.plans.content import texts
+from heat_plugins.content import texts
 
 #: Where it lies in a plan.
 PATH: Final = 'capabilities-map.yaml'

@@ -15,8 +15,8 @@ from jinja2 import sandbox
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins.content import texts
 from heat_plugins.plans.content import roles as roles_module
-from heat_plugins.plans.content import texts
 
 #: What templates are rendered with, as well as the roles.
 NETWORKS: Final = 'network_data.yaml'

@@ -18,7 +18,7 @@ import yaml
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import yaml_reading
-from heat_plugins.plans.content import texts
+from heat_plugins.content import texts
 
 _TEMPLATE = re.compile(
     r'^[\'"{]{0,2}(heat_template_version|HeatTemplateFormatVersion'

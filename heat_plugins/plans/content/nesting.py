@@ -6,9 +6,9 @@ import dataclasses
 from typing import Any, Final
 
 from heat_plugins import errors
+from heat_plugins.content import texts
 from heat_plugins.plans.content import links
 from heat_plugins.plans.content import references
-from heat_plugins.plans.content import texts
 
 # Each of them is a nested stack by itself.
 _GROUPS: Final = frozenset(

@@ -7,12 +7,12 @@ import re
 from typing import Final
 
 from heat_plugins import errors
+from heat_plugins.content import texts
 from heat_plugins.plans.content import capabilities
 from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import references
 from heat_plugins.plans.content import rendering
 from heat_plugins.plans.content import roles
-from heat_plugins.plans.content import texts
 from heat_plugins.plans.deploy import requirements
 from heat_plugins.plans.deploy import steps
 

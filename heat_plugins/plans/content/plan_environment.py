@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any, Self
 
 from heat_plugins import errors
-from heat_plugins.plans.content import texts
+from heat_plugins.content import texts
 
 #: Where it lies in a plan.
 PATH = 'plan-environment.yaml'

@@ -15,13 +15,14 @@ import dataclasses
 
 from heat_plugins import errors
 from heat_plugins import pool as pools
+from heat_plugins.content import storage
 from heat_plugins.plans import plan_claims as claims_module
 from heat_plugins.plans import plan_locks as locks_module
 from heat_plugins.plans.content import adoption as adoption_module
+from heat_plugins.plans.content import marks
 from heat_plugins.plans.content import plan as plans
 from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import preparing
-from heat_plugins.plans.content import storage
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,7 @@ class Maker:
         self,
         claims: claims_module.Claims,
         locks: locks_module.Locks,
-        container: storage.Container,
+        container: marks.Container,
         order: Order,
         progress: pools.Progress | None,
     ) -> None:
@@ -184,7 +185,7 @@ class Maker:
 
     def _mark(self, state: plans.State) -> None:
         self._container.make(
-            storage.Mark(state=state, rendered=self._order.prepared.rendered)
+            marks.Mark(state=state, rendered=self._order.prepared.rendered)
         )
 
     def _undo(self, claim: claims_module.Claim, exc: BaseException) -> None:

@@ -17,9 +17,9 @@ import yaml
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import yaml_reading
+from heat_plugins.content import texts
 from heat_plugins.plans.content import links
 from heat_plugins.plans.content import plan_environment as environments
-from heat_plugins.plans.content import texts
 
 #: Returns the contents of those of some paths that the plan has.
 Fetch = abc.Callable[[abc.Collection[str]], abc.Mapping[str, bytes]]

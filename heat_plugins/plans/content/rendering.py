@@ -27,10 +27,10 @@ from typing import Final
 
 from heat_plugins import errors
 from heat_plugins.content import sources
+from heat_plugins.content import texts
 from heat_plugins.plans.content import confinement
 from heat_plugins.plans.content import jinja
 from heat_plugins.plans.content import roles as roles_module
-from heat_plugins.plans.content import texts
 
 #: Returns the contents of some paths of a plan.
 Fetch = abc.Callable[[abc.Collection[str]], abc.Mapping[str, bytes]]

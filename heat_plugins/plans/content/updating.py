@@ -8,12 +8,12 @@ from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import pool as pools
 from heat_plugins.content import sources
+from heat_plugins.content import storage
+from heat_plugins.content import texts
 from heat_plugins.plans.content import plan as plans
 from heat_plugins.plans.content import plan_checking
 from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import rendering
-from heat_plugins.plans.content import storage
-from heat_plugins.plans.content import texts
 from heat_plugins.plans.parameters import secrets
 
 

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from heat_plugins import errors
 from heat_plugins import masking
+from heat_plugins.content import texts
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plan as plans
 from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import references
-from heat_plugins.plans.content import texts
 from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.plans.parameters import heat_validation
 from heat_plugins.plans.parameters import parameters

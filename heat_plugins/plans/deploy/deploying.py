@@ -15,11 +15,11 @@ from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import masking
+from heat_plugins.content import texts
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import annex as annexes
 from heat_plugins.plans.content import plan as plans
-from heat_plugins.plans.content import texts
 from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.plans.deploy import requirements

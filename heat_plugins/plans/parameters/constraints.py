@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from heat_plugins import bounds
 from heat_plugins import errors
-from heat_plugins.plans.content import texts
+from heat_plugins.content import texts
 from heat_plugins.plans.parameters import parameters
 from heat_plugins.plans.parameters import patterns
 

@@ -7,7 +7,7 @@ import enum
 from typing import Any, Self
 
 from heat_plugins import errors
-from heat_plugins.plans.content import texts
+from heat_plugins.content import texts
 
 
 class Origin(enum.StrEnum):

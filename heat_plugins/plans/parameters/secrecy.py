@@ -11,10 +11,10 @@ import contextlib
 
 from heat_plugins import errors
 from heat_plugins import masking
+from heat_plugins.content import texts as texts_module
 from heat_plugins.plans.content import links
 from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import references
-from heat_plugins.plans.content import texts as texts_module
 from heat_plugins.plans.parameters import parameters
 
 

@@ -12,8 +12,8 @@ import string
 from typing import Any
 
 from heat_plugins import errors
+from heat_plugins.content import texts
 from heat_plugins.plans.content import plan_environment as environments
-from heat_plugins.plans.content import texts
 from heat_plugins.plans.parameters import patterns
 
 _LENGTH = 32

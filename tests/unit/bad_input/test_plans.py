@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins.content import tarballs
+from heat_plugins.content import texts
 from heat_plugins.plans.content import capabilities
 from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import references
 from heat_plugins.plans.content import rendering
 from heat_plugins.plans.content import roles
-from heat_plugins.plans.content import texts
 from heat_plugins.plans.parameters import secrecy
 from tests.unit.bad_input import anything
 from tests.unit.bad_input import test_workflows

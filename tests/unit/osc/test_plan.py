@@ -8,6 +8,7 @@ import pathlib
 import tempfile
 
 from heat_plugins.content import tarballs
+from heat_plugins.content import texts
 from heat_plugins.osc import common
 from heat_plugins.osc import local_way
 from heat_plugins.osc import ways
@@ -15,7 +16,6 @@ from heat_plugins.osc.plans import plan_choose
 from heat_plugins.osc.plans import plan_commands
 from heat_plugins.osc.plans import plan_deploy
 from heat_plugins.plans import plan_operations
-from heat_plugins.plans.content import texts
 from heat_plugins.plans.deploy import steps
 from tests.unit.osc import base
 from tests.unit.plans import fake_heat

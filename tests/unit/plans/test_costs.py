@@ -9,6 +9,7 @@ import pytest
 
 from heat_plugins import errors
 from heat_plugins.content import tarballs
+from heat_plugins.content import texts
 from heat_plugins.plans.content import capabilities
 from heat_plugins.plans.content import jinja
 from heat_plugins.plans.content import links
@@ -16,7 +17,6 @@ from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import rendering
 from heat_plugins.plans.content import roles
 from heat_plugins.plans.content import selection
-from heat_plugins.plans.content import texts
 from heat_plugins.plans.deploy import comparing
 from heat_plugins.plans.parameters import constraints
 from heat_plugins.plans.parameters import parameters

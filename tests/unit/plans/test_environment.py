@@ -4,10 +4,10 @@
 import testtools
 
 from heat_plugins import errors
+from heat_plugins.content import texts
 from heat_plugins.objectstore import store
 from heat_plugins.plans.content import plan as plans
 from heat_plugins.plans.content import plan_environment as environments
-from heat_plugins.plans.content import texts
 
 FULL = {
     'version': 1.0,

@@ -17,8 +17,8 @@ from heat_plugins import errors
 from heat_plugins import pool
 from heat_plugins.content import git
 from heat_plugins.content import sources
+from heat_plugins.content import storage
 from heat_plugins.content import tarballs
-from heat_plugins.plans.content import storage
 from tests.unit import fake_swift
 
 FILES = {'root.yaml': b'{}', 'nodes/node.yaml': b'[1]', 'empty': b''}

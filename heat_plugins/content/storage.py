@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan's container, and the mark that says that it is one.
-
-The mark is a header of the container. A container without it is no plan's,
-whatever its name, and nothing here changes it.
-"""
+"""Files in a container of the object store, by their paths."""
 
 from collections import abc
 import contextlib
-import dataclasses
 import hashlib
 import itertools
 from typing import Final
@@ -15,17 +10,12 @@ from typing import Final
 from heat_plugins import errors
 from heat_plugins import pool as pools
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.plans.content import plan as plans
 
 #: What begins so is no content of a plan, but what is recorded about it.
 OWN: Final = '.heat-plugins/'
 
 #: The most bytes of one file. Heat's requests are smaller by far.
 FILE_LIMIT: Final = 16 * 1024 * 1024
-
-_STATE = 'x-container-meta-heat-plugins-plan'
-_RENDERED = 'x-container-meta-heat-plugins-plan-rendered'
-_ADOPTED = 'x-container-meta-heat-plugins-plan-adopted'
 
 # Who else may read and write a container.
 _LISTS = ('x-container-read', 'x-container-write')
@@ -36,25 +26,8 @@ _BULK = 1000
 _SWEEPS = 5
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Mark:
-    """What a container says about its plan.
-
-    :ivar rendered: whether Jinja templates were rendered into it.
-    :ivar adopted: whether it was there before the plan, which is not ready
-        yet; see `adoption`.
-    :ivar shared: whether an access control list lets others read or write
-        it; that is not for us to say.
-    """
-
-    state: plans.State
-    rendered: bool = False
-    adopted: bool = False
-    shared: bool = False
-
-
 class Container:
-    """A container of a plan, or of one to be."""
+    """A container with files."""
 
     def __init__(
         self, store: store_module.ObjectStore, name: str, pool: pools.Pool
@@ -71,7 +44,7 @@ class Container:
 
         :raises errors.Refused: it has an access control list.
         """
-        if _is_shared(self._headers() or {}):
+        if is_shared(self._headers() or {}):
             raise errors.Refused(
                 f'Container {self._name} is shared: its access control lists '
                 "let others read or write it, and passwords and a plan's "
@@ -80,48 +53,8 @@ class Container:
                 'another name'
             )
 
-    def mark(self) -> Mark | None:
-        """Return its mark; None if it has none, or is not there."""
-        headers = self._headers() or {}
-        try:
-            state = plans.State(headers.get(_STATE, ''))
-        except ValueError:
-            return None
-        return Mark(
-            state=state,
-            rendered=headers.get(_RENDERED) == 'true',
-            adopted=headers.get(_ADOPTED) == 'true',
-            shared=_is_shared(headers),
-        )
-
-    def state(self) -> str:
-        """Return how far the plan is that has this container's name."""
-        try:
-            mark = self.mark()
-        except errors.ServiceError:
-            return plans.UNKNOWN
-        # The name comes before the container.
-        return (mark.state if mark else plans.State.CREATING).value
-
-    def make(self, mark: Mark) -> None:
-        """Create the container, or replace its mark."""
-        self._pool.insist(
-            lambda headers: self._store.put_container(self._name, headers),
-            {
-                _STATE: mark.state.value,
-                _RENDERED: 'true' if mark.rendered else 'false',
-                _ADOPTED: 'true' if mark.adopted else 'false',
-            },
-        )
-
-    def unmark(self) -> None:
-        """Make it an ordinary container again."""
-        self._store.post_container(
-            self._name, {_STATE: '', _RENDERED: '', _ADOPTED: ''}
-        )
-
     def entries(self) -> dict[str, store_module.Entry]:
-        """List the plan's files by their paths.
+        """List the files by their paths.
 
         :raises errors.NotFound: there is no such container.
         """
@@ -132,7 +65,7 @@ class Container:
         }
 
     def own(self, prefix: str) -> list[str]:
-        """List what is recorded about the plan, below `OWN`."""
+        """List what is recorded about them, below `OWN`."""
         if not prefix.startswith(OWN):
             raise ValueError(f'{prefix} is not below {OWN}')
         return [entry.name for entry in self._listed(prefix)]
@@ -281,7 +214,8 @@ class Container:
             return paths
 
 
-def _is_shared(headers: abc.Mapping[str, str]) -> bool:
+def is_shared(headers: abc.Mapping[str, str]) -> bool:
+    """Say whether an access control list lets others read or write."""
     return any(headers.get(name) for name in _LISTS)
 
 
