@@ -21,29 +21,6 @@ _INTERVAL = 3
 _MEMORY = 60
 
 
-def is_cancelled(stack: heat_types.Stack) -> bool:
-    """Say whether a stack's action was cancelled or is rolled back.
-
-    That is one query; those who wait share one by `Cancellation`.
-
-    :param stack: as it was when the action began.
-    """
-    try:
-        found = rows.traversal(stack.context, stack.id)
-    except db_exception.DBError:
-        return False
-    return found is not None and _ends(found, stack)
-
-
-def _ends(found: rows.Traversal, stack: heat_types.Stack) -> bool:
-    """Say whether what a stack does now ends what it did before."""
-    if not found.id or found.id == stack.current_traversal:
-        # Without one, something else in the stack has failed; what goes on
-        # may end.
-        return False
-    return found.status == stack.FAILED or found.action == stack.ROLLBACK
-
-
 class Cancellation:
     """Looks for cancelled stacks below one root stack; see the module."""
 
@@ -65,7 +42,12 @@ class Cancellation:
         self._look_if_due(stack.context)
         seen_at, seen = self._seen
         found = seen.get(stack.id) if seen_at > since else None
-        return found is not None and _ends(found, stack)
+        if found is None or found.id == stack.current_traversal:
+            return False
+        if not found.id:
+            # Something else in the stack has failed; what goes on may end.
+            return False
+        return found.status == stack.FAILED or found.action == stack.ROLLBACK
 
     def _look_if_due(self, context: heat_types.Context) -> None:
         # Who comes while another one looks has that answer the next time.

@@ -99,11 +99,6 @@ def _forget_causes(exc: BaseException) -> None:
         shown = cause
 
 
-def traversal(context: heat_types.Context, stack_id: str) -> Traversal | None:
-    """Read what a stack does now; None if there is no such stack."""
-    return traversals(context, [stack_id]).get(stack_id)
-
-
 def traversals(
     context: heat_types.Context, stack_ids: abc.Collection[str]
 ) -> dict[str, Traversal]:

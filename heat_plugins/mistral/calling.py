@@ -110,8 +110,11 @@ class Caller(Protocol):
         self, key: str, value: str, redact: bool = False
     ) -> object: ...
 
-    def is_cancelled(self) -> bool:
-        """Say whether its stack's action was cancelled or is rolled back."""
+    def is_cancelled(self, since: float) -> bool:
+        """Say whether its stack's action was cancelled or is rolled back.
+
+        :param since: when that began, by `time.monotonic`.
+        """
 
     def patience(self) -> Patience:
         """Return how long an action that begins goes on."""

@@ -18,7 +18,7 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import mistral_errors
-from heat_plugins.engine import cancellation
+from heat_plugins.engine import transports
 from heat_plugins.mistral import calling
 from heat_plugins.resources import eventful
 from heat_plugins.resources import trust_probe
@@ -83,9 +83,10 @@ class MistralCalls(eventful.Eventful):
         """Write an event."""
         self._add_event(self.action, self.status, text)
 
-    def is_cancelled(self) -> bool:
-        """Say whether its stack's action was cancelled or is rolled back."""
-        return cancellation.is_cancelled(self.stack)
+    def is_cancelled(self, since: float) -> bool:
+        """See `calling.Caller.is_cancelled`."""
+        hub = transports.hub_for(self)
+        return hub.cancellation.of(self.stack, since)
 
     def ask(
         self,

@@ -97,7 +97,7 @@ class Run:
         """
         if not self._started:
             self._start()
-        if self._resource.is_cancelled():
+        if self._resource.is_cancelled(self._began):
             self.cancel()
             raise RunFailed(
                 f'the execution {self._id} is cancelled, as {self._action} '

@@ -279,6 +279,7 @@ class EndingTest(ExecutionTest):
         other.current_traversal = 'another'
         other.status = other.FAILED
         other.store()
+        self.heat.waited += 5
         for _ in range(20):
             if runner.step():
                 break
