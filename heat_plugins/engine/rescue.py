@@ -47,6 +47,7 @@ from oslo_config import cfg
 from heat_plugins import config
 from heat_plugins import foreign
 from heat_plugins import registry
+from heat_plugins.engine import fleet_watching
 from heat_plugins.engine import locks
 
 LOG = foreign.logger(__name__)
@@ -138,6 +139,14 @@ def _look_on() -> None:
             LOG.warning(
                 'Deployments of engines that have died were not looked for, '
                 'which is tried again: %s',
+                _told(exc),
+            )
+        try:
+            fleet_watching.look()
+        except Exception as exc:
+            LOG.warning(
+                'Cannot look for operations that nobody advances; retrying: '
+                '%s',
                 _told(exc),
             )
         time.sleep(interval)

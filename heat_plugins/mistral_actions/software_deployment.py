@@ -10,24 +10,38 @@ from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import sessions
 from heat_plugins.runs import run_operations
 from heat_plugins.runs import run_service
+from heat_plugins.runs.fleet import fleet_operations
+from heat_plugins.runs.fleet import fleets
+
+
+class _Access:
+    """What acts with the credentials of an action's context."""
+
+    def __init__(self, context: Any) -> None:
+        cloud = sessions.cloud(context.security)
+        who = sessions.user_name(cloud.session)
+        execution = context.execution.workflow_execution_id
+        self.heat = heat.Heat(cloud)
+        self.store = swift.connect(cloud)
+        self.who = (
+            f'{who}, by workflow execution {execution}' if execution else who
+        )
 
 
 def core(context: Any) -> run_operations.Operations:
     """Return the core, with the credentials of an action's context."""
-    security = context.security
-    cloud = sessions.cloud(security)
-    who = sessions.user_name(cloud.session)
-    execution = context.execution.workflow_execution_id
+    access = _Access(context)
     return run_operations.Operations(
-        run_service.Runs(
-            heat.Heat(cloud),
-            swift.connect(cloud),
-            who=(
-                f'{who}, by workflow execution {execution}'
-                if execution
-                else who
-            ),
-        )
+        run_service.Runs(access.heat, access.store, who=access.who)
+    )
+
+
+def fleet_core(context: Any) -> fleet_operations.Operations:
+    """Return the same for operations on many servers."""
+    access = _Access(context)
+    return fleet_operations.Operations(
+        fleets.Fleets.with_own_key(access.heat, access.store, who=access.who),
+        access.heat,
     )
 
 
@@ -35,8 +49,19 @@ def _call(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
     return getattr(core(context), operation)(**arguments)
 
 
+def _call_fleet(
+    context: Any, operation: str, arguments: dict[str, Any]
+) -> Any:
+    return getattr(fleet_core(context), operation)(**arguments)
+
+
 _action = making.Maker(__name__, _call, report=results.error)
 
 Trigger = _action(run_operations.Operations.trigger)
 Show = _action(run_operations.Operations.show)
 Cancel = _action(run_operations.Operations.cancel)
+
+_fleet_action = making.Maker(__name__, _call_fleet, report=results.error)
+
+Operate = _fleet_action(fleet_operations.Operations.operate)
+Advance = _fleet_action(fleet_operations.Operations.advance)

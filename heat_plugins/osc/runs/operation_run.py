@@ -17,7 +17,7 @@ from heat_plugins.osc.runs import operation_commands
 from heat_plugins.osc.runs import operation_following
 from heat_plugins.osc.runs import ordering
 from heat_plugins.runs import orchestration
-from heat_plugins.runs.fleet import choosing
+from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import limits as limit_values
 
 # More targets than these are confirmed, and some of them are shown first.
@@ -85,7 +85,9 @@ class RunOperation(common.Report):
         config = _config(parsed_args, inputs)
         order = ordering.order(parsed_args, parsed_args.action or _APPLY)
         fleets = common.fleets(manager)
-        chooser = choosing.Chooser(common.orchestration(manager), fleets.pool)
+        chooser = fleet_targets.Chooser(
+            common.orchestration(manager), fleets.pool
+        )
         self.progress.show('finding the targets')
         chosen = chooser.choose(_wanted(parsed_args), order, config)
         if parsed_args.dry_run:
@@ -102,7 +104,7 @@ class RunOperation(common.Report):
     def _confirm(
         self,
         parsed_args: argparse.Namespace,
-        chosen: choosing.Chosen,
+        chosen: fleet_targets.Chosen,
         action: str,
     ) -> None:
         number = len(chosen.targets)
@@ -255,8 +257,8 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _wanted(parsed_args: argparse.Namespace) -> choosing.Wanted:
-    return choosing.Wanted(
+def _wanted(parsed_args: argparse.Namespace) -> fleet_targets.Wanted:
+    return fleet_targets.Wanted(
         stacks=parsed_args.stacks,
         tags=parsed_args.tags,
         resources=parsed_args.resources,
@@ -297,7 +299,7 @@ def _config(
     return None
 
 
-def _dry(chosen: choosing.Chosen) -> common.Shown:
+def _dry(chosen: fleet_targets.Chosen) -> common.Shown:
     rows = [
         {
             'stack': one.root.name,

@@ -40,7 +40,10 @@ _CHUNK = 64
 
 # Seconds between two looks whether stacks are there, between two heads, and
 # until what may wait is written.
-_DEEP, _HEAD, _FLUSH = 15.0, 5.0, 10.0
+_DEEP, _HEAD, _FLUSH = 15.0, 10.0, 15.0
+
+# Results that are deleted together, or after seconds.
+_USED, _TIDY = 50, 30.0
 
 # Seconds for which Heat may be out of order for a run that starts, and until
 # the next attempt to give it to its server.
@@ -108,7 +111,7 @@ class Advancer:
         self._written: _Operation | None = None
         self._dirty_since: float | None = None
         self._head: object = None
-        self._next_head = self._next_deep = 0.0
+        self._next_head = self._next_deep = self._next_tidy = 0.0
         # Members that are recorded as starting: to be given their run, and
         # those of which it must be found out first, with the time for that.
         self._queue: list[int] = []
@@ -247,7 +250,8 @@ class Advancer:
                     -fleet_requests.KEPT :
                 ]
                 found = found.changed(handled=handled)
-            self._used.append(name)
+            if name not in self._used:
+                self._used.append(name)
         if self._op.ended and not found.ended:
             found = found.changed(
                 registered=fleet_requests.register(
@@ -487,13 +491,21 @@ class Advancer:
                 self._write(found)
         self._op = found
         self._write_head(force=found.ended)
-        used, self._used = self._used, []
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """Delete what has been read, many objects with one request."""
+        now = self._tools.monotonic()
+        if len(self._used) < _USED and now < self._next_tidy:
+            return
+        self._next_tidy = now + _TIDY
         try:
             # What somebody else has not recorded must not go.
             self._lease.check()
-            self._book.discard(used)
+            self._book.discard(self._used)
         except errors.Unavailable:
-            self._used += used
+            return
+        self._used = []
 
     def _write(self, found: _Operation) -> None:
         assert self._lease.epoch is not None  # noqa: S101 # nosec B101

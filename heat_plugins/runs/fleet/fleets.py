@@ -13,8 +13,8 @@ from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import book as books
-from heat_plugins.runs.fleet import choosing
 from heat_plugins.runs.fleet import fleet_requests
+from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import layout
 from heat_plugins.runs.fleet import limits as limit_values
 from heat_plugins.runs.fleet import operation as operations
@@ -111,7 +111,7 @@ class Fleets:
 
     def create(
         self,
-        chosen: choosing.Chosen,
+        chosen: fleet_targets.Chosen,
         limits: limit_values.Limits,
         order: starting.Order,
         config: orchestration.Config | None = None,
@@ -170,6 +170,17 @@ class Fleets:
         """Return what advances an operation if nobody else does."""
         order = self._book.order(self._book.find(operation_id))
         return advancing.Advancer(self._tools, order)
+
+    def advance_for(
+        self, advancer: advancing.Advancer, seconds: float
+    ) -> None:
+        """Advance an operation for a while, if nobody else does."""
+        until = self._tools.monotonic() + seconds
+        advancer.step()
+        while advancer.is_leading and self._tools.monotonic() < until:
+            if not advancer.is_busy:
+                self._tools.sleep(advancing.POLL)
+            advancer.step()
 
     def request(self, operation_id: str, what: str) -> advancing.Advancer:
         """Pause, resume, cancel or retry an operation.

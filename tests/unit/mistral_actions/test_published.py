@@ -14,6 +14,7 @@ from heat_plugins.mistral_actions import sessions
 from heat_plugins.nodes import node_operations
 from heat_plugins.plans import plan_operations
 from heat_plugins.runs import run_operations
+from heat_plugins.runs.fleet import fleet_operations
 from heat_plugins.validations import validation_operations
 from tests.unit.mistral_actions import base
 
@@ -29,6 +30,9 @@ OPERATIONS = {
     ),
 }
 
+#: What a namespace has beside those.
+MORE = {'software_deployment': [fleet_operations.Operations]}
+
 ACTIONS = {
     name: action
     for namespace in OPERATIONS
@@ -41,7 +45,8 @@ def test_there_is_one_for_each_operation_with_its_arguments(namespace):
     operations, by_hand = OPERATIONS[namespace]
     wanted = {
         f'{namespace}.{name}': base.arguments(method)
-        for name, method in vars(operations).items()
+        for core in (operations, *MORE.get(namespace, ()))
+        for name, method in vars(core).items()
         if not name.startswith('_') and name not in by_hand
     }
     assert wanted == {

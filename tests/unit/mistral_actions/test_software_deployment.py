@@ -4,14 +4,18 @@
 import json
 
 from mistral_lib import actions
+import testtools
 
 from heat_plugins import errors
 from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import software_deployment
 from heat_plugins.runs import run_operations
+from heat_plugins.runs.fleet import fleet_operations
+from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.records import record_names
 from tests.unit.mistral_actions import base
 from tests.unit.runs import base as runs_base
+from tests.unit.runs.fleet import simulation
 
 SECRET = 's3cret-of-the-day'
 
@@ -173,3 +177,50 @@ class CodesTest(runs_base.RunsTestCase):
             (errors.Conflict('no'), 'error'),
         ):
             self.assertEqual(code, results.error(error)['code'])
+
+
+class FleetActionsTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.world = simulation.World(4)
+        self.patch(
+            software_deployment,
+            'fleet_core',
+            lambda context: fleet_operations.Operations(
+                fleets.Fleets(self.world.heat, self.world.tools()),
+                self.world.heat,
+            ),
+        )
+
+    def run_action(self, action):
+        found = base.run(action)
+        found = found.error if isinstance(found, actions.Result) else found
+        return json.loads(json.dumps(found))
+
+    def test_an_operation_is_started_and_advanced_to_its_end(self):
+        found = self.run_action(
+            software_deployment.Operate(
+                'BACKUP', ['s0', 's1'], max_concurrent='25%', pause='1'
+            )
+        )
+        self.assertEqual('running', found['state'])
+        self.assertIsNone(found['success'])
+        while found['next_look']:
+            self.world.sleep(found['next_look'])
+            found = self.run_action(software_deployment.Advance(found['id']))
+        self.assertTrue(found['success'])
+        self.assertEqual({'complete': 4}, found['counts'])
+
+    def test_what_is_no_limit_or_map_is_refused(self):
+        for given in (
+            {'max_concurrent': 'all'},
+            {'canary': 'two'},
+            {'input_values': 'hunter2'},
+            {'stacks': {'a': 1}},
+        ):
+            given = {'stacks': ['s0'], **given}
+            found = self.run_action(
+                software_deployment.Operate('BACKUP', **given)
+            )
+            self.assertEqual('refused', found['code'])
+            self.assertNotIn('hunter2', found['message'])

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Advancing the operations that nobody else advances.
+
+Who starts an operation may go home: its command ends, or a signal or workflow
+has started it. For as long as it goes on Heat has a config of the group
+`fleet_requests.GROUP`, which names it and its stacks. Each process with an
+engine looks for those, and takes an operation over once nobody renews its
+lease. It acts with the credentials that are stored with one of the stacks, and
+only in the project that the config belongs to.
+"""
+
+from collections import abc
+import dataclasses
+import json
+import threading
+import time
+from typing import Any
+
+from heat.common import context as heat_context
+from heat.db import api as db_api
+from heat.db import models
+from heat.engine import stack as parser
+from heat.rpc import client as rpc_client
+
+from heat_plugins import errors
+from heat_plugins import foreign
+from heat_plugins.clients import heat_swift
+from heat_plugins.engine import own_heat
+from heat_plugins.runs.fleet import advancing
+from heat_plugins.runs.fleet import fleet_requests
+from heat_plugins.runs.fleet import fleets
+
+LOG = foreign.logger(__name__)
+
+#: In whose name an engine advances an operation.
+WHO = 'heat-engine'
+
+# Operations that one process advances at a time, and that one look reads.
+_MOST, _READ = 8, 200
+
+# Seconds between two steps, at first and while nothing happens.
+_FIRST, _LONGEST = 1.0, 5.0
+
+# Seconds after which what names no operation is a leftover.
+_LEFTOVER = 600
+
+_lock = threading.Lock()
+_advanced: set[str] = set()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Registered:
+    """An operation as Heat knows it.
+
+    :ivar config_id: the config that says so.
+    :ivar stacks: the ids of the root stacks, as somebody has written them.
+    """
+
+    config_id: str
+    operation_id: str
+    project_id: str
+    stacks: tuple[str, ...]
+    age: float
+
+
+def registered(context: heat_context.RequestContext) -> list[Registered]:
+    """Return the operations that go on, of all projects."""
+    row = models.SoftwareConfig
+    with db_api.context_manager.reader.using(context):
+        found = (
+            context.session.query(
+                row.id, row.name, row.tenant, row.config, row.created_at
+            )
+            .filter(row.group == fleet_requests.GROUP)
+            .order_by(row.created_at)
+            .limit(_READ)
+            .all()
+        )
+        return [one for each in found if (one := _registered(*each))]
+
+
+def _registered(
+    config_id: str, name: str, tenant: str, config: Any, created_at: Any
+) -> Registered | None:
+    try:
+        stacks = json.loads(config['config'])['stacks']
+        return Registered(
+            config_id=config_id,
+            operation_id=str(name),
+            project_id=tenant,
+            stacks=tuple(str(one) for one in stacks),
+            age=time.time() - created_at.timestamp() if created_at else 0,
+        )
+    except (KeyError, TypeError, ValueError):
+        # Somebody else's, whatever it is.
+        return None
+
+
+def look() -> list[str]:
+    """Look once; return the operations that are taken over."""
+    taken = []
+    for one in registered(heat_context.get_admin_context()):
+        with _lock:
+            if one.operation_id in _advanced or len(_advanced) >= _MOST:
+                continue
+            _advanced.add(one.operation_id)
+        advancer = None
+        try:
+            advancer = _led(one)
+        except Exception as exc:
+            LOG.info(
+                'Operation %(id)s is not advanced for now: %(error)s',
+                {'id': one.operation_id, 'error': exc},
+            )
+        finally:
+            if advancer is None:
+                _leave(one)
+        if advancer is not None:
+            taken.append(one.operation_id)
+            threading.Thread(
+                target=_advance,
+                args=(one, advancer),
+                name=f'operation {one.operation_id}',
+                daemon=True,
+            ).start()
+    return taken
+
+
+def _leave(one: Registered) -> None:
+    with _lock:
+        _advanced.discard(one.operation_id)
+
+
+def _led(one: Registered) -> advancing.Advancer | None:
+    """Lead an operation; None if somebody else does, or it has ended."""
+    for stack_id in one.stacks:
+        stack = _stack(stack_id, one.project_id)
+        if stack is None:
+            continue
+        heat = own_heat.Heat(rpc_client.EngineClient(), stack.context)
+        store = stack.clients.client(heat_swift.CLIENT_NAME)
+        door = fleets.Fleets.with_own_key(heat, store, who=WHO)
+        try:
+            advancer = door.advancer(one.operation_id)
+            found = advancer.step()
+        except errors.NotFound:
+            if one.age > _LEFTOVER:
+                heat.delete_config(one.config_id)
+            return None
+        if advancer.is_leading:
+            # Heat's clients refer to their stack weakly.
+            vars(advancer)['stack'] = stack
+            return advancer
+        if found.ended and one.age > _LEFTOVER:
+            heat.delete_config(one.config_id)
+        return None
+    return None
+
+
+def _stack(stack_id: str, project_id: str) -> Any:
+    """Load a stack of a project, with its stored credentials."""
+    try:
+        stack = parser.Stack.load(
+            heat_context.get_admin_context(),
+            stack_id=stack_id,
+            use_stored_context=True,
+        )
+    except Exception as exc:
+        LOG.debug('Stack %s cannot be loaded: %s', stack_id, exc)
+        return None
+    return stack if stack.context.tenant_id == project_id else None
+
+
+def _advance(one: Registered, advancer: advancing.Advancer) -> None:
+    """Advance an operation until it has ended."""
+    LOG.info('Advancing operation %s', one.operation_id)
+    try:
+        _step_on(advancer)
+    except Exception as exc:
+        LOG.warning(
+            'Operation %(id)s is left to whoever looks next: %(error)s',
+            {'id': one.operation_id, 'error': exc},
+        )
+    finally:
+        _leave(one)
+    found = advancer.operation
+    LOG.info(
+        'Operation %(id)s is %(state)s: %(reason)s',
+        {
+            'id': found.id,
+            'state': found.control.phase.value,
+            'reason': found.control.reason,
+        },
+    )
+
+
+def _step_on(
+    advancer: advancing.Advancer,
+    sleep: abc.Callable[[float], None] = time.sleep,
+) -> None:
+    pause = _FIRST
+    while advancer.is_leading:
+        before = advancer.operation
+        try:
+            advancer.step()
+        except errors.Unavailable as exc:
+            LOG.info('Retrying operation %s: %s', before.id, exc)
+        if not advancer.is_busy:
+            is_news = advancer.operation.attempts != before.attempts
+            pause = _FIRST if is_news else min(pause * 1.5, _LONGEST)
+            sleep(pause)

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What workflows and signals can do with operations, in terms of JSON."""
+
+from collections import abc
+from typing import Any
+
+from heat_plugins import errors
+from heat_plugins.runs import orchestration
+from heat_plugins.runs.fleet import advancing
+from heat_plugins.runs.fleet import fleet_targets
+from heat_plugins.runs.fleet import fleets
+from heat_plugins.runs.fleet import limits as limit_values
+from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.fleet import overview
+from heat_plugins.runs.start import starting
+
+Report = dict[str, Any]
+
+# Seconds for which one call advances an operation, and until the next one if
+# somebody else does.
+_SLICE, _FOLLOWING = 30.0, 30
+
+
+class Operations:
+    """The operations of a project on many servers.
+
+    Each returns all that may be shown of one, see `overview`, and:
+
+    - ``success``: whether it is complete; null while it goes on;
+    - ``next_look``: seconds after which to advance it again; 0 if it has
+      ended.
+    """
+
+    def __init__(
+        self, found: fleets.Fleets, heat: orchestration.Orchestration
+    ) -> None:
+        self._fleets = found
+        self._chooser = fleet_targets.Chooser(heat, found.pool)
+
+    def operate(
+        self,
+        action: str,
+        stacks: abc.Sequence[str] | None = None,
+        stack_tags: abc.Sequence[str] | None = None,
+        resources: abc.Sequence[str] | None = None,
+        server_metadata: abc.Mapping[str, str] | None = None,
+        input_values: abc.Mapping[str, Any] | None = None,
+        max_concurrent: str | int = '50',
+        max_errors: str | int = 0,
+        canary: int = 0,
+        approve_after_canary: bool = False,
+        pause: int = 0,
+        timeout: int | None = None,
+        delivery_timeout: int | None = None,
+        deadline: int | None = None,
+    ) -> Report:
+        """Start an action, such as BACKUP, on many servers over stacks.
+
+        :param action: the action.
+        :param stacks: a list of names or IDs of stacks.
+        :param stack_tags: a list; all stacks that bear any of them.
+        :param resources: a list of paths in the stacks (parent.child), or of
+            patterns of such; by default all deployments with the action.
+        :param server_metadata: a map; only servers whose metadata have it.
+        :param input_values: a map of inputs that are to have other values
+            than the stacks give them. Mistral shows them to everybody in the
+            project.
+        :param max_concurrent: the most runs at a time: a number, or a
+            percentage such as 25%.
+        :param max_errors: the most failures, likewise; after one more,
+            nothing else starts.
+        :param canary: so many targets come first, and all must succeed.
+        :param approve_after_canary: whether somebody must resume it then.
+        :param pause: seconds between two batches.
+        :param timeout: the most seconds that each run may take.
+        :param delivery_timeout: the most seconds until a server reports.
+        :param deadline: the most seconds for the whole.
+        :returns: the operation, which has not ended yet.
+        """
+        limits = limits_of(
+            {
+                'max_concurrent': max_concurrent,
+                'max_errors': max_errors,
+                'canary': canary,
+                'approve_after_canary': approve_after_canary,
+                'pause': pause,
+                'timeout': timeout,
+                'delivery_timeout': delivery_timeout,
+                'deadline': deadline,
+            }
+        )
+        order = starting.Order(
+            action=str(action), inputs=_map('input_values', input_values)
+        )
+        metadata = _map('server_metadata', server_metadata)
+        chosen = self._chooser.choose(
+            fleet_targets.Wanted(
+                stacks=_texts('stacks', stacks),
+                tags=_texts('stack_tags', stack_tags),
+                resources=_texts('resources', resources),
+                metadata={str(k): str(v) for k, v in metadata.items()},
+            ),
+            order,
+        )
+        return self._advance(self._fleets.create(chosen, limits, order))
+
+    def advance(self, operation: str) -> Report:
+        """Advance an operation for half a minute, if nobody else does.
+
+        :param operation: its ID.
+        :returns: the operation.
+        """
+        return self._advance(self._fleets.advancer(operation))
+
+    def _advance(self, advancer: advancing.Advancer) -> Report:
+        try:
+            self._fleets.advance_for(advancer, _SLICE)
+        finally:
+            is_leading = advancer.is_leading
+            advancer.release()
+        return self._report(advancer.operation, is_leading)
+
+    def _report(self, found: operations.Operation, is_leading: bool) -> Report:
+        complete = found.control.phase is operations.Phase.COMPLETE
+        again = 1 if is_leading else _FOLLOWING
+        return {
+            **overview.of(found, self._fleets.now()),
+            'success': complete if found.ended else None,
+            'next_look': 0 if found.ended else again,
+        }
+
+
+def limits_of(values: abc.Mapping[str, Any]) -> limit_values.Limits:
+    """Return the limits that somebody has written.
+
+    :raises errors.Refused: they are none.
+    """
+    found = dict(values)
+    for name in ('canary', 'pause', 'timeout', 'delivery_timeout', 'deadline'):
+        value = found.get(name)
+        if isinstance(value, str) and value.isdecimal():
+            # YAQL and templates make texts of numbers.
+            found[name] = int(value)
+    try:
+        return limit_values.Limits.read(found)
+    except ValueError as exc:
+        raise errors.Refused(str(exc)) from exc
+
+
+def _texts(name: str, values: Any) -> list[str]:
+    if values is None:
+        return []
+    if isinstance(values, str):
+        return [values]
+    if not isinstance(values, abc.Sequence):
+        raise errors.Refused(f'{name} should be a list of names')
+    return [str(one) for one in values]
+
+
+def _map(name: str, values: Any) -> dict[str, Any]:
+    if values is None:
+        return {}
+    if not isinstance(values, abc.Mapping):
+        # Whatever it is: not to be quoted.
+        raise errors.Refused(f'{name} should be a map: name: value')
+    return dict(values)
