@@ -15,7 +15,7 @@ from heat_plugins import foreign
 from heat_plugins.clients import mistral_errors
 from heat_plugins.mistral import calling
 from heat_plugins.mistral.definitions import adhoc
-from heat_plugins.resources import mistral_named
+from heat_plugins.resources.workflows import mistral_named
 
 LOG = foreign.logger(__name__)
 

@@ -14,7 +14,7 @@ from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import schedule
 from heat_plugins.mistral.triggers import trigger_change
 from heat_plugins.mistral.triggers import trigger_steps
-from heat_plugins.resources import mistral_calls
+from heat_plugins.resources.workflows import mistral_calls
 
 _Base: TypeAlias = cron_trigger.CronTrigger
 

@@ -11,7 +11,7 @@ from heat.engine import properties
 
 from heat_plugins.mistral import calling
 from heat_plugins.mistral.executions import outcome
-from heat_plugins.resources import mistral_named
+from heat_plugins.resources.workflows import mistral_named
 
 
 class Environment(mistral_named.MistralNamed):

@@ -16,7 +16,7 @@ from heat_plugins.mistral.executions import outcome
 from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import trigger_change
 from heat_plugins.mistral.triggers import trigger_plan
-from heat_plugins.resources import mistral_calls
+from heat_plugins.resources.workflows import mistral_calls
 
 # That Mistral was asked for it, and has not answered.
 _BEGUN = 'begun'

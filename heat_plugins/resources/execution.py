@@ -11,7 +11,7 @@ from heat.engine import properties
 from heat.engine import resource
 
 from heat_plugins.mistral.executions import execution_steps
-from heat_plugins.resources import mistral_calls
+from heat_plugins.resources.workflows import mistral_calls
 
 
 class Execution(mistral_calls.MistralCalls, resource.Resource):

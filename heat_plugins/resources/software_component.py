@@ -8,7 +8,7 @@ from heat.engine import attributes
 from heat.engine.resources.openstack.heat import software_component
 
 from heat_plugins.configs import actions
-from heat_plugins.resources import checked_config
+from heat_plugins.resources.software import checked_config
 
 
 class SoftwareComponent(

@@ -3,7 +3,7 @@
 
 from heat.engine.resources.openstack.heat import software_config
 
-from heat_plugins.resources import checked_config
+from heat_plugins.resources.software import checked_config
 
 
 class SoftwareConfig(

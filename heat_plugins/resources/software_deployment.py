@@ -3,8 +3,8 @@
 
 from heat.engine.resources.openstack.heat import software_deployment as base
 
-from heat_plugins.resources import deployment
-from heat_plugins.resources import deployment_schema
+from heat_plugins.resources.software import deployment
+from heat_plugins.resources.software import deployment_schema
 
 
 class SoftwareDeployment(deployment.DeploymentMixin, base.SoftwareDeployment):

@@ -3,8 +3,8 @@
 
 from heat.engine.resources.openstack.heat import software_deployment as base
 
-from heat_plugins.resources import deployment_schema
-from heat_plugins.resources import group_as_one
+from heat_plugins.resources.software import deployment_schema
+from heat_plugins.resources.software import group_as_one
 
 
 class SoftwareDeploymentGroup(

@@ -3,7 +3,7 @@
 
 from heat.engine.resources.openstack.heat import structured_config
 
-from heat_plugins.resources import checked_config
+from heat_plugins.resources.software import checked_config
 
 
 class StructuredConfig(

@@ -3,9 +3,9 @@
 
 from heat.engine.resources.openstack.heat import structured_config as base
 
-from heat_plugins.resources import deployment
-from heat_plugins.resources import deployment_schema
-from heat_plugins.resources import group_as_one
+from heat_plugins.resources.software import deployment
+from heat_plugins.resources.software import deployment_schema
+from heat_plugins.resources.software import group_as_one
 
 
 class StructuredDeployment(

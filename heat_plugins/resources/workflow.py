@@ -24,10 +24,10 @@ from heat_plugins.mistral.definitions import structured
 from heat_plugins.mistral.definitions import using
 from heat_plugins.mistral.executions import ending
 from heat_plugins.mistral.executions import log
-from heat_plugins.resources import mistral_calls
-from heat_plugins.resources import workflow_checks
-from heat_plugins.resources import workflow_schema as schema
-from heat_plugins.resources import workflow_signals
+from heat_plugins.resources.workflows import mistral_calls
+from heat_plugins.resources.workflows import workflow_checks
+from heat_plugins.resources.workflows import workflow_schema as schema
+from heat_plugins.resources.workflows import workflow_signals
 from heat_plugins.timeline import kinds
 
 LOG = foreign.logger(__name__)

@@ -16,7 +16,7 @@ import pytest
 
 from heat_plugins import registry
 from heat_plugins.clients import heat_mistral
-from heat_plugins.resources import workflow_schema
+from heat_plugins.resources.workflows import workflow_schema
 from tests.unit import heat_fixture
 from tests.unit.bad_input import anything
 from tests.unit.bad_input import test_workflows

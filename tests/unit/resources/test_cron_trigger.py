@@ -13,7 +13,7 @@ from keystoneauth1 import exceptions
 from oslo_config import cfg
 
 from heat_plugins.resources import cron_trigger
-from heat_plugins.resources import trust_probe
+from heat_plugins.resources.workflows import trust_probe
 from tests.unit.resources import fake_mistral
 
 

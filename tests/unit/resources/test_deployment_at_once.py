@@ -6,7 +6,7 @@ from heat.db import api as db_api
 from heat.engine import check_resource
 from heat.engine import scheduler
 
-from heat_plugins.resources import heats_loop
+from heat_plugins.resources.software import heats_loop
 from tests.unit.resources import deployments
 
 

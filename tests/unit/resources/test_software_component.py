@@ -8,8 +8,8 @@ from heat.common import exception
 from heat.engine.resources.openstack.heat import software_component as heats
 import pytest
 
-from heat_plugins.resources import checked_config
 from heat_plugins.resources import software_component
+from heat_plugins.resources.software import checked_config
 from tests.unit import heat_fixture
 
 OURS = {'OS::Heat::SoftwareComponent': software_component.SoftwareComponent}

@@ -5,8 +5,8 @@ from heat.common import exception
 from heat.engine.resources.openstack.heat import software_config as heats
 import yaml
 
-from heat_plugins.resources import checked_config
 from heat_plugins.resources import software_config
+from heat_plugins.resources.software import checked_config
 from tests.unit import heat_fixture
 
 OURS = {'OS::Heat::SoftwareConfig': software_config.SoftwareConfig}

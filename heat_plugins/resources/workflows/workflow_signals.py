@@ -13,7 +13,7 @@ from heat_plugins import foreign
 from heat_plugins.mistral.definitions import definition_problems
 from heat_plugins.mistral.executions import log
 from heat_plugins.mistral.executions import workflow_requests
-from heat_plugins.resources import workflow_schema as schema
+from heat_plugins.resources.workflows import workflow_schema as schema
 from heat_plugins.timeline import kinds
 
 if TYPE_CHECKING:

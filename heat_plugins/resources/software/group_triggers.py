@@ -8,7 +8,7 @@ from heat_plugins import foreign
 from heat_plugins.engine import run_ledgers
 from heat_plugins.engine import transports
 from heat_plugins.engine import triggering
-from heat_plugins.resources import group_members
+from heat_plugins.resources.software import group_members
 from heat_plugins.runs import summary
 
 LOG = foreign.logger(__name__)

@@ -11,7 +11,7 @@ from heat.engine import resource
 
 from heat_plugins import errors
 from heat_plugins.mistral import calling
-from heat_plugins.resources import mistral_calls
+from heat_plugins.resources.workflows import mistral_calls
 
 # The name that Mistral was asked for, before it has answered.
 _BEGUN = 'begun'

@@ -12,8 +12,8 @@ from heat_plugins import errors
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
 from heat_plugins.engine import transports
-from heat_plugins.resources import deployment_schema
-from heat_plugins.resources import signal_events
+from heat_plugins.resources.software import deployment_schema
+from heat_plugins.resources.software import signal_events
 from heat_plugins.runs.start import trigger_signals
 
 # What Heat does first in the stack of the members, and what it does last.

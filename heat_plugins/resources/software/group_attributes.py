@@ -14,7 +14,7 @@ from heat_plugins.configs import declared_names
 from heat_plugins.deployments import drafts
 from heat_plugins.engine import member_rows
 from heat_plugins.engine import servers
-from heat_plugins.resources import deployment_schema
+from heat_plugins.resources.software import deployment_schema
 
 # What an attribute of the group is for a member.
 _SHOWN = {

@@ -20,7 +20,7 @@ from heat_plugins.mistral.definitions import definition_records
 from heat_plugins.mistral.definitions import locating
 from heat_plugins.mistral.definitions import naming
 from heat_plugins.mistral.definitions import structured
-from heat_plugins.resources import workflow_schema as schema
+from heat_plugins.resources.workflows import workflow_schema as schema
 
 LOG = foreign.logger(__name__)
 

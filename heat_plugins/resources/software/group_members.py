@@ -11,7 +11,7 @@ import functools
 from typing import Any
 
 from heat_plugins.deployments import members
-from heat_plugins.resources import deployment
+from heat_plugins.resources.software import deployment
 
 
 class MemberMixin:

@@ -25,7 +25,7 @@ from heat_plugins.engine import server_metadata
 from heat_plugins.engine import servers
 from heat_plugins.engine import transports
 from heat_plugins.objectstore import keys
-from heat_plugins.resources import group_members
+from heat_plugins.resources.software import group_members
 from heat_plugins.runs import orchestration
 from heat_plugins.signals import body
 from heat_plugins.signals import transport_names

@@ -21,7 +21,7 @@ from heat_plugins.clients import mistral_errors
 from heat_plugins.engine import transports
 from heat_plugins.mistral import calling
 from heat_plugins.resources import eventful
-from heat_plugins.resources import trust_probe
+from heat_plugins.resources.workflows import trust_probe
 
 LOG = foreign.logger(__name__)
 

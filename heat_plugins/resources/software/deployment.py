@@ -34,10 +34,10 @@ from heat_plugins.engine import rows
 from heat_plugins.engine import sweeping
 from heat_plugins.engine import transports
 from heat_plugins.engine import triggering
-from heat_plugins.resources import deployment_schema
-from heat_plugins.resources import heats_loop
-from heat_plugins.resources import replacing
-from heat_plugins.resources import signal_events
+from heat_plugins.resources.software import deployment_schema
+from heat_plugins.resources.software import heats_loop
+from heat_plugins.resources.software import replacing
+from heat_plugins.resources.software import signal_events
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.start import trigger_signals
 from heat_plugins.signals import transport_names
