@@ -136,14 +136,20 @@ def secret() -> upgradecheck.Result:
     return found.result()
 
 
+def has_native_threads() -> bool:
+    """Say whether this Heat has threads of Python's, rather than green ones.
+
+    Those of Heat 24 share one of Python's.
+    """
+    return hasattr(service, 'ThreadGroup')
+
+
 def python() -> upgradecheck.Result:
     """Check whether stacks may fail at random with this Python."""
     found = report.Report()
-    # Heat 24 has green threads, which share one of Python's.
-    is_native = hasattr(service, 'ThreadGroup')
     first, fixed = FRAGILE
     version = platform.python_version()
-    if not is_native or not first <= sys.version_info < fixed:
+    if not has_native_threads() or not first <= sys.version_info < fixed:
         found.good(f'Python {version} parses in several threads at a time.')
         return found.result()
     told = (

@@ -113,7 +113,9 @@ class Row:
         self._pause.wait(0.002)
         return found
 
-    def change(self, context, key, traversal, is_update, version, data, extra):
+    def change(
+        self, context, key, traversal, is_update, version, data, extra=None
+    ):
         with self._lock:
             if version != self.atomic_key:
                 self.conflicts += 1
