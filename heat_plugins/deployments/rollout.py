@@ -43,6 +43,23 @@ class _Wait:
     since: float
     has_begun: bool = False
 
+    @classmethod
+    def of(
+        cls, task: members.Task, delivery: deliveries.Delivery, now: float
+    ) -> '_Wait':
+        """Return the wait for what was delivered."""
+        return cls(
+            task=task,
+            delivery=delivery,
+            ticket=watcher.Ticket(
+                deployment_id=delivery.deployment_id,
+                config_id=delivery.config_id,
+                object_name=delivery.signalling.object_name,
+                report_name=delivery.signalling.report_name,
+            ),
+            since=now,
+        )
+
 
 class Rollout:
     """An action on members; call `step` until it has ended.
@@ -159,42 +176,26 @@ class Rollout:
 
     def _deliver(self, tasks: abc.Sequence[members.Task]) -> None:
         """Give members what they must run; it can be repeated."""
-        made = []
-        derived = self._fleet.derive(tasks)
-        for each, task in zip(derived, tasks, strict=True):
-            if isinstance(each, fleets.Refusal):
-                self._refused(each)
-            else:
-                made.append((task, each))
+        derived = list(zip(self._fleet.derive(tasks), tasks, strict=True))
+        made = [
+            (task, each)
+            for each, task in derived
+            if not isinstance(each, fleets.Refusal)
+        ]
         self._fleet.write([each for task, each in made if task.delivers])
         # After a crash what was written may not have been told.
         self._fleet.tell({each.server_id for _, each in made})
-        now = self._clock()
+        for each, _ in derived:
+            if isinstance(each, fleets.Refusal):
+                self._refused(each)
+        waits = []
         for task, delivery in made:
-            if not delivery.is_signalled:
+            if delivery.is_signalled:
+                waits.append(_Wait.of(task, delivery, self._clock()))
+            else:
                 self._completed(task)
-                continue
-            self._wait_for(task, delivery, now)
-
-    def _wait_for(
-        self,
-        task: members.Task,
-        delivery: deliveries.Delivery,
-        now: float,
-    ) -> None:
-        ticket = watcher.Ticket(
-            deployment_id=delivery.deployment_id,
-            config_id=delivery.config_id,
-            object_name=delivery.signalling.object_name,
-            report_name=delivery.signalling.report_name,
-        )
-        self._waits[delivery.deployment_id] = _Wait(
-            task=task,
-            delivery=delivery,
-            ticket=ticket,
-            since=now,
-        )
-        self._watcher.join(ticket)
+        self._waits |= {one.delivery.deployment_id: one for one in waits}
+        self._watcher.join(*(one.ticket for one in waits))
 
     def _refused(self, refusal: fleets.Refusal) -> None:
         key = refusal.task.member.key
@@ -264,7 +265,14 @@ class Rollout:
         counted = set(self._fleet.settle(outcomes)) if outcomes else set()
         for ticket in counted:
             self._ended(ticket, outcomes[ticket])
-        self._fleet.discard([str(each.object_name) for each in outcomes])
+        self._fleet.discard(
+            [
+                name
+                for each in outcomes
+                for name in (each.object_name, each.report_name)
+                if name and (name in names or self._watcher.has_begun(each))
+            ]
+        )
         return set(outcomes) - counted, trouble
 
     def _read(self, tickets: abc.Collection[watcher.Ticket]) -> None:

@@ -146,7 +146,8 @@ def _plan(
     for name, scenario in scenarios.OTHERS.items():
         if name in options.others:
             for side in sides:
-                yield scenario, side
+                if side is labs.SIDES['ours'] or not scenario.single:
+                    yield scenario, side
 
 
 def _lab(options: argparse.Namespace) -> labs.Lab:

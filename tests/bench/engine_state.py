@@ -56,11 +56,20 @@ class EngineState:
         self._database.close()
 
     def deployments(self, roots: Sequence[str]) -> list[Deployment]:
-        """Read the deployments below root stacks."""
-        rows = self._select(
+        """Read the deployments below root stacks.
+
+        Those of a group without nested stack have the group's state.
+        """
+        columns = (
             'SELECT d.id, r.action, r.status, d.action, d.status'
-            ' FROM resource r JOIN software_deployment d'
-            ' ON d.id = r.nova_instance WHERE r.root_stack_id IN',
+            ' FROM resource r JOIN software_deployment d ON '
+        )
+        rows = self._select(
+            f'{columns} d.id = r.nova_instance WHERE r.root_stack_id IN', roots
+        ) + self._select(
+            f"{columns} d.id LIKE substr(r.nova_instance, 1, 24) || '%'"
+            " WHERE r.nova_instance LIKE '%-000000000000'"
+            ' AND r.root_stack_id IN',
             roots,
         )
         return [

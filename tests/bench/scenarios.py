@@ -25,6 +25,7 @@ class Scenario:
     :ivar one_server: whether all of them are for the same server.
     :ivar group: whether they are one group, in a stack nested in theirs.
     :ivar brief: whether a round ends when all are complete.
+    :ivar single: whether the group is one resource, which only ours can be.
     """
 
     kind: str
@@ -33,6 +34,7 @@ class Scenario:
     one_server: bool = False
     group: bool = False
     brief: bool = False
+    single: bool = False
 
     @property
     def name(self) -> str:
@@ -45,10 +47,15 @@ class Scenario:
             chosen = [servers[0]] * self.count
         size = self.count // self.stacks
         make = _group if self.group else _flat
-        return [
+        templates = [
             make(chosen[start : start + size])
             for start in range(0, self.count, size)
         ]
+        if self.single:
+            for each in templates:
+                group = each['resources']['group']['properties']
+                group['members'] = 'single'
+        return templates
 
 
 def flat(count: int) -> Scenario:
@@ -62,6 +69,9 @@ OTHERS = {
     # In its stack nothing needs anything, so with Heat's own each thing that
     # is done to it takes a second for each of them.
     'group': Scenario(kind='group of', count=200, group=True, brief=True),
+    'single': Scenario(
+        kind='single group of', count=200, group=True, single=True
+    ),
 }
 
 

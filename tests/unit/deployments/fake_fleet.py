@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers, rows and signals in memory, for rollouts; strict, and may crash.
+
+What the real one does in one transaction is one step here. A `Crash` comes
+before or after any step: as if the engine had died there.
+"""
+
+import dataclasses
+import json
+
+from heat_plugins import errors
+from heat_plugins.deployments import deliveries
+from heat_plugins.deployments import fleets
+from heat_plugins.deployments import members
+from heat_plugins.runs import orchestration
+from heat_plugins.signals import body
+from heat_plugins.signals import group_ids
+from heat_plugins.signals import pace
+from heat_plugins.signals import signal_names
+from heat_plugins.signals import watcher
+
+GROUP = group_ids.new()
+
+OK = {body.STATUS_CODE: 0}
+BAD = {body.STATUS_CODE: 1, body.STDERR: 'boom'}
+
+
+class Crash(BaseException):
+    """The engine has died."""
+
+
+class Source:
+    """What the watcher polls; see `watcher.Source`."""
+
+    def __init__(self, fleet):
+        self._fleet = fleet
+
+    def names(self, wanted):
+        return set(self._fleet.signals)
+
+    def rows(self, ids):
+        return {
+            row.id: watcher.Row(
+                config_id=row.config.id, in_progress=row.in_progress
+            )
+            for row in self._fleet.rows.values()
+            if row.id in ids
+        }
+
+
+class Fleet:
+    """See `fleets.Fleet`.
+
+    :ivar crash_at: the step before which the engine dies.
+    :ivar broken: what each step raises; None for none.
+    :ivar answer: returns what a server sends, by the key of its member; None
+        leaves it waiting.
+    :ivar ran: the actions that servers have run, with the config's id.
+    """
+
+    def __init__(self, clock):
+        self.clock = clock
+        self.rows, self.configs = {}, {}
+        self.told, self.signals = {}, {}
+        self.ran = []
+        self.refusals = {}
+        self.broken = None
+        self.crash_at = None
+        self.steps = 0
+        self.transport = 'TEMP_URL_POLL'
+        self.who = 'world'
+        self.answer = lambda key: OK
+        self.restart()
+
+    def restart(self):
+        """Be another engine, which knows what is stored and no more."""
+        self.watcher = watcher.Watcher(
+            Source(self),
+            watcher.Limits(
+                polls=pace.Limits(fast=0.25, interval=1, interval_max=1),
+                direct=60.0,
+            ),
+            self.clock,
+        )
+
+    def _step(self):
+        if self.broken is not None:
+            raise self.broken
+        self.steps += 1
+        if self.steps == self.crash_at:
+            raise Crash
+
+    # What servers are given
+
+    def draft(self, member, action):
+        return orchestration.Draft(
+            name='config',
+            group='script',
+            config='#!/bin/sh',
+            inputs=[
+                {'name': 'who', 'value': self.who},
+                {'name': 'deploy_server_id', 'value': member.server_id},
+                {'name': 'deploy_action', 'value': action},
+                {'name': 'deploy_resource_name', 'value': member.key},
+            ],
+            outputs=[{'name': 'answer'}],
+            options={},
+        )
+
+    def derive(self, tasks):
+        self._step()
+        return [self._derive(task) for task in tasks]
+
+    def _derive(self, task):
+        member = task.member
+        if member.key in self.refusals:
+            return fleets.Refusal(task=task, reason=self.refusals[member.key])
+        config_id = members.new_config_id(GROUP)
+        if not task.delivers:
+            config_id = task.before.config.id
+        is_polled = self.transport == 'TEMP_URL_POLL'
+        name = signal_names.signal(member.id, config_id)
+        return deliveries.Delivery(
+            deployment_id=member.id,
+            server_id=member.server_id,
+            config_id=config_id,
+            action=task.action,
+            draft=self.draft(member, task.action),
+            input_values=None,
+            signalling=deliveries.Signalling(
+                transport=self.transport,
+                object_name=name if is_polled else None,
+            ),
+            reading_project=None,
+            before=task.before,
+        )
+
+    def write(self, made):
+        self._step()
+        for each in made:
+            assert each.config_id not in self.configs
+            config = orchestration.Config(
+                id=each.config_id, **vars(each.draft)
+            )
+            self.configs[each.config_id] = config
+            self.rows[each.deployment_id] = deliveries.Row(
+                id=each.deployment_id,
+                server_id=each.server_id,
+                config=config,
+                action=each.action,
+                status='IN_PROGRESS' if each.is_signalled else 'COMPLETE',
+                reason='',
+                outputs={},
+                input_values={},
+                reading_project=None,
+            )
+        self._sweep()
+        self._step()
+
+    def _sweep(self):
+        used = {row.config.id for row in self.rows.values()}
+        self.configs = {k: v for k, v in self.configs.items() if k in used}
+
+    def tell(self, server_ids):
+        for server_id in sorted(server_ids):
+            self._step()
+            self.told[server_id] = [
+                row.config
+                for row in self.rows.values()
+                if row.server_id == server_id
+            ]
+        self._step()
+
+    # Rows
+
+    def read(self, ids):
+        self._step()
+        return {each: self.rows[each] for each in ids if each in self.rows}
+
+    def settle(self, outcomes):
+        self._step()
+        counted = set()
+        for ticket, outcome in outcomes.items():
+            row = self.rows.get(ticket.deployment_id)
+            if row and row.config.id == ticket.config_id and row.in_progress:
+                self._change(
+                    row,
+                    status=outcome.status,
+                    reason=outcome.reason,
+                    outputs=outcome.outputs,
+                )
+                counted.add(ticket)
+        self._step()
+        return counted
+
+    def _change(self, row, **values):
+        self.rows[row.id] = dataclasses.replace(row, **values)
+
+    def begin(self, tickets):
+        self._step()
+
+    def detach(self, reasons):
+        self._step()
+        for number, reason in reasons.items():
+            self._change(self.rows[number], server_id=GROUP)
+            if reason is not None:
+                self._change(self.rows[number], status='FAILED', reason=reason)
+        self._step()
+
+    def erase(self, ids):
+        self._step()
+        for each in ids:
+            # Else nobody would take their configs from the servers.
+            assert self.rows.pop(each).server_id == GROUP
+        self._sweep()
+        self._step()
+
+    # Signals
+
+    def fetch(self, names):
+        self._step()
+        return [
+            self.signals.get(name, errors.NotFound('no such object'))
+            for name in names
+        ]
+
+    def discard(self, names):
+        for name in names:
+            self.signals.pop(name, None)
+
+    def leave(self, tickets):
+        self.watcher.leave(*tickets)
+
+    def key_holds(self, signer):
+        return True
+
+    # The servers
+
+    def work(self):
+        """Be the agents: run what is new to them, and answer."""
+        for configs in self.told.values():
+            for config in configs:
+                inputs = {one['name']: one['value'] for one in config.inputs}
+                key = inputs['deploy_resource_name']
+                run = (key, inputs['deploy_action'], config.id)
+                if run in self.ran:
+                    continue
+                self.ran.append(run)
+                member = members.Member(
+                    group_id=GROUP,
+                    key=key,
+                    server_id=inputs['deploy_server_id'],
+                )
+                answer = self.answer(key)
+                if answer is not None and self.transport != 'NO_SIGNAL':
+                    name = signal_names.signal(member.id, config.id)
+                    self.signals[name] = json.dumps(answer).encode()
+
+    def actions(self):
+        """Return the actions that each member has run, in their order."""
+        found = {}
+        for key, action, _ in self.ran:
+            found.setdefault(key, []).append(action)
+        return found

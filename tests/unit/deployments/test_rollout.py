@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An action goes through all members of a group, whatever dies meanwhile."""
+
+import pytest
+
+from heat_plugins import errors
+from heat_plugins.deployments import failures
+from heat_plugins.deployments import fleets
+from heat_plugins.deployments import members
+from heat_plugins.deployments import rollout
+from heat_plugins.signals import group_ids
+from tests.unit.deployments import fake_fleet
+
+ALL = ('CREATE', 'UPDATE', 'DELETE', 'SUSPEND', 'RESUME')
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+class Group:
+    """A group as its resource drives it, from one engine to the next."""
+
+    def __init__(self, *keys, actions=ALL, **pace):
+        self.clock = Clock()
+        self.fleet = fake_fleet.Fleet(self.clock)
+        self.servers = {key: f'server-{key}' for key in keys}
+        self.actions = actions
+        self.pace = fleets.Pace(**pace)
+        self.told = []
+
+    def runs(self, action):
+        return action in self.actions
+
+    def wanted(self):
+        return members.wanted(fake_fleet.GROUP, self.servers)
+
+    def rollout(self, action, tasks):
+        return rollout.Rollout(
+            action,
+            tasks,
+            self.fleet,
+            self.fleet.watcher,
+            self.pace,
+            self.told.append,
+            self.clock,
+        )
+
+    def begun(self):
+        """Return a rollout of CREATE to all, of which nothing is done."""
+        tasks = members.to_update(
+            self.wanted(), {}, self.runs, self.fleet.draft
+        )
+        return self.rollout('CREATE', tasks)
+
+    def drive(self, change, seconds=300):
+        for _ in range(seconds):
+            self.clock.now += 1
+            self.fleet.work()
+            if change.step():
+                return change
+        raise AssertionError('it goes on and on')
+
+    def update(self, action='UPDATE'):
+        """Bring the members up to date, and let those go that must."""
+        wanted = self.wanted()
+        rows = dict(self.fleet.rows)
+        tasks = members.to_update(wanted, rows, self.runs, self.fleet.draft)
+        change = self.drive(self.rollout(action, tasks))
+        self.let_go({k: row for k, row in rows.items() if k not in wanted})
+        return change
+
+    def let_go(self, rows):
+        tasks = []
+        if self.runs('DELETE'):
+            tasks = members.to_undo(fake_fleet.GROUP, rows)
+        self.drive(self.rollout('DELETE', tasks))
+        rollout.remove(self.fleet, fake_fleet.GROUP, rows)
+
+    def delete(self):
+        self.let_go(dict(self.fleet.rows))
+
+    def act(self, action, *, repeats=False):
+        tasks = members.to_act(
+            self.wanted(), dict(self.fleet.rows), action, repeats=repeats
+        )
+        return self.drive(self.rollout(action, tasks))
+
+    def through_crashes(self, step, do):
+        """Do something, though an engine may die before some step.
+
+        :returns: whether it has died.
+        """
+        self.fleet.steps, self.fleet.crash_at = 0, step
+        try:
+            do()
+        except fake_fleet.Crash:
+            # The servers go on meanwhile.
+            self.fleet.work()
+            self.fleet.restart()
+            self.fleet.crash_at = None
+            do()
+            return True
+        self.fleet.crash_at = None
+        return False
+
+    def states(self):
+        return {
+            members.Member.of(fake_fleet.GROUP, row).key: (
+                row.action,
+                row.status,
+            )
+            for row in self.fleet.rows.values()
+        }
+
+    def assert_nothing_left(self):
+        assert not self.fleet.rows
+        assert not self.fleet.configs
+        assert not any(self.fleet.told.values())
+        assert not len(self.fleet.watcher)
+
+
+def test_each_server_runs_it_once():
+    group = Group('a', 'b', 'c')
+    group.update('CREATE')
+    assert group.states() == dict.fromkeys('abc', ('CREATE', 'COMPLETE'))
+    assert group.fleet.actions() == {key: ['CREATE'] for key in 'abc'}
+    assert not group.fleet.signals
+
+
+def test_an_update_of_nothing_delivers_nothing():
+    group = Group('a')
+    group.update('CREATE')
+    group.update()
+    assert group.fleet.actions() == {'a': ['CREATE']}
+
+
+def test_another_server_of_a_key_is_another_member():
+    group = Group('a')
+    group.update('CREATE')
+    group.servers['a'] = 'another'
+    group.update()
+    assert group.fleet.actions() == {'a': ['CREATE', 'CREATE', 'DELETE']}
+    assert [row.server_id for row in group.fleet.rows.values()] == ['another']
+    assert not group.fleet.told['server-a']
+
+
+def test_a_crash_at_no_step_of_a_creation_is_noticed():
+    step = 1
+    while True:
+        group = Group('a', 'b', 'c', batch=2)
+        crashed = group.through_crashes(step, group.update)
+        assert group.states() == dict.fromkeys('abc', ('CREATE', 'COMPLETE'))
+        # Nothing runs twice, not even where an engine died in between.
+        assert group.fleet.actions() == {key: ['CREATE'] for key in 'abc'}
+        group.delete()
+        group.assert_nothing_left()
+        if not crashed:
+            break
+        step += 1
+    assert step > 10
+
+
+def test_nor_one_of_an_update_or_a_deletion():
+    step = 1
+    while True:
+        group = Group('a', 'b', 'c')
+        group.update('CREATE')
+        group.fleet.who = 'moon'
+        del group.servers['b']
+        group.servers['d'] = 'server-d'
+        crashed = group.through_crashes(step, group.update)
+        assert group.fleet.actions() == {
+            'a': ['CREATE', 'UPDATE'],
+            'b': ['CREATE', 'DELETE'],
+            'c': ['CREATE', 'UPDATE'],
+            'd': ['CREATE'],
+        }
+        assert group.states().keys() == {'a', 'c', 'd'}
+        crashed |= group.through_crashes(step, group.delete)
+        group.assert_nothing_left()
+        ran = group.fleet.actions()
+        assert [ran[key].count('DELETE') for key in 'acd'] == [1, 1, 1]
+        if not crashed:
+            break
+        step += 1
+    assert step > 20
+
+
+def test_the_failed_ones_alone_are_repeated():
+    group = Group('a', 'b', 'c')
+    group.fleet.answer = lambda key: (
+        fake_fleet.BAD if key in 'bc' else fake_fleet.OK
+    )
+    with pytest.raises(failures.Error) as caught:
+        group.update('CREATE')
+    said = str(caught.value)
+    assert said.startswith('2 of 3 members failed. ')
+    assert 'boom' in said
+    group.fleet.answer = lambda key: fake_fleet.OK
+    group.update()
+    assert group.fleet.actions() == {
+        'a': ['CREATE'],
+        'b': ['CREATE', 'CREATE'],
+        'c': ['CREATE', 'CREATE'],
+    }
+
+
+def test_those_that_wait_may_answer_a_while_longer():
+    group = Group('a', 'b')
+    group.fleet.answer = lambda key: fake_fleet.BAD if key == 'a' else None
+    began = group.clock.now
+    with pytest.raises(failures.Error, match='1 have not answered'):
+        group.update('CREATE')
+    assert rollout.GRACE <= group.clock.now - began < rollout.GRACE + 5
+    assert not len(group.fleet.watcher)
+    # What comes later still counts.
+    group.fleet.ran.clear()
+    group.fleet.answer = lambda key: fake_fleet.OK
+    group.update()
+    assert group.states() == dict.fromkeys('ab', ('CREATE', 'COMPLETE'))
+
+
+def test_some_may_fail():
+    group = Group('a', 'b', allowed=1)
+    group.fleet.answer = lambda key: (
+        fake_fleet.BAD if key == 'a' else fake_fleet.OK
+    )
+    change = group.update('CREATE')
+    assert change.failures.keys() == {'a'}
+
+
+def test_no_batch_begins_after_too_many_failures():
+    group = Group('a', 'b', 'c', batch=1)
+    group.fleet.answer = lambda key: fake_fleet.BAD
+    with pytest.raises(failures.Error):
+        group.update('CREATE')
+    assert group.fleet.actions().keys() == {'a'}
+
+
+def test_batches_pause_after_all_of_one_have_answered():
+    group = Group('a', 'b', batch=1, pause=20)
+    times = {}
+
+    def answer(key):
+        times[key] = group.clock.now
+        return fake_fleet.OK
+
+    group.fleet.answer = answer
+    group.update('CREATE')
+    assert times['b'] - times['a'] >= 20
+
+
+def test_a_member_that_is_late_is_withdrawn():
+    group = Group('a', timeout=30)
+    group.fleet.answer = lambda key: None
+    with pytest.raises(failures.Error, match='not signalled CREATE within 30'):
+        group.update('CREATE')
+    assert group.states() == {'a': ('CREATE', 'FAILED')}
+    assert not group.fleet.told['server-a']
+    group.fleet.answer = lambda key: fake_fleet.OK
+    group.delete()
+    # Its server may have run some of it.
+    assert group.fleet.actions() == {'a': ['CREATE', 'DELETE']}
+    group.assert_nothing_left()
+
+
+def test_what_is_cancelled_is_withdrawn():
+    group = Group('a', 'b')
+    change = group.begun()
+    assert not change.step()
+    change.withdraw('CREATE was cancelled')
+    assert group.states() == dict.fromkeys('ab', ('CREATE', 'FAILED'))
+    assert not any(group.fleet.told.values())
+    assert not len(group.fleet.watcher)
+
+
+def test_an_object_store_that_is_away_is_ridden_out():
+    group = Group('a', budget=60)
+    group.fleet.broken = errors.Unavailable('503')
+    change = group.begun()
+    for _ in range(30):
+        group.clock.now += 1
+        assert not change.step()
+    assert change.trouble is not None
+    group.fleet.broken = None
+    group.drive(change)
+    assert group.fleet.actions() == {'a': ['CREATE']}
+
+
+def test_and_given_up_after_the_budget():
+    group = Group('a', budget=60)
+    group.fleet.broken = errors.Unavailable('503')
+    with pytest.raises(failures.Error, match='503'):
+        group.drive(group.begun())
+
+
+def test_a_server_that_takes_nothing_is_a_failure():
+    group = Group('a', 'b')
+    group.fleet.refusals['a'] = 'its policy forbids it'
+    with pytest.raises(failures.Error, match='a: its policy forbids it'):
+        group.update('CREATE')
+    assert group.states() == {'b': ('CREATE', 'COMPLETE')}
+
+
+def test_suspend_runs_on_each_and_is_repeated_where_it_failed():
+    group = Group('a', 'b')
+    group.update('CREATE')
+    group.fleet.answer = lambda key: (
+        fake_fleet.BAD if key == 'a' else fake_fleet.OK
+    )
+    with pytest.raises(failures.Error):
+        group.act('SUSPEND')
+    group.fleet.answer = lambda key: fake_fleet.OK
+    group.act('SUSPEND', repeats=True)
+    assert group.fleet.actions() == {
+        'a': ['CREATE', 'SUSPEND', 'SUSPEND'],
+        'b': ['CREATE', 'SUSPEND'],
+    }
+
+
+def test_without_signals_all_is_complete_at_once():
+    group = Group('a', 'b')
+    group.fleet.transport = 'NO_SIGNAL'
+    assert group.begun().step()
+    assert group.states() == dict.fromkeys('ab', ('CREATE', 'COMPLETE'))
+
+
+def test_progress_is_told_once_in_a_while():
+    group = Group('a', 'b', timeout=60)
+    group.fleet.answer = lambda key: fake_fleet.OK if key == 'a' else None
+    with pytest.raises(failures.Error):
+        group.update('CREATE')
+    assert [str(each) for each in group.told] == [
+        'CREATE: 1 of 2 members complete, 1 waiting for their servers'
+    ]
+
+
+def test_the_id_of_a_member_is_below_that_of_its_group():
+    member = members.Member(
+        group_id=fake_fleet.GROUP, key='a', server_id='server'
+    )
+    assert group_ids.is_one(fake_fleet.GROUP)
+    assert not group_ids.is_one(member.id)
+    assert member.id.startswith(group_ids.prefix(fake_fleet.GROUP))
+    assert len(member.id) == 36
