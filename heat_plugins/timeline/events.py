@@ -14,7 +14,7 @@ _REFUSALS = (
     kinds.Kind.SIGNAL_FAILED,
 )
 
-_ENDS = {
+ENDS = {
     'COMPLETE': chart.State.COMPLETE,
     'FAILED': chart.State.FAILED,
 }
@@ -88,7 +88,7 @@ def bars(
             current = chart.Bar(
                 label=action, state=ongoing, start=event.time, end=None
             )
-        elif status in _ENDS:
+        elif status in ENDS:
             if current is not None and current.label != action:
                 done.append(_superseded(current, event, action))
                 current = None
@@ -98,7 +98,7 @@ def bars(
             done.append(
                 dataclasses.replace(
                     begun,
-                    state=_ENDS[status],
+                    state=ENDS[status],
                     end=event.time,
                     reason=event.reason,
                 )

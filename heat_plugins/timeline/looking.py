@@ -14,6 +14,7 @@ from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service
 from heat_plugins.runs.start import targets
+from heat_plugins.signals import group_ids
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import events
 from heat_plugins.timeline import folding
@@ -186,6 +187,9 @@ class _Rows:
         resource = place.resource
         self._places[place.path] = place
         deployment = resource.type in _DEPLOYMENTS
+        if place.member is not None:
+            self._add_member(place, place.member)
+            return
         found = self._events.get((resource.stack_id, resource.name), ())
         ongoing = chart.State.WAITING if deployment else chart.State.RUNNING
         row = chart.Row(
@@ -194,7 +198,7 @@ class _Rows:
             name=resource.name,
             bars=self._lately(events.bars(found, ongoing)),
         )
-        if resource.nested_id:
+        if resource.nested_id or group_ids.is_one(resource.physical_id):
             self._nested[place.path] = row
         elif (
             deployment
@@ -202,6 +206,27 @@ class _Rows:
             or resource.type == _EXECUTION
         ):
             self._own[place.path].append(row)
+
+    def _add_member(
+        self, place: targets.Place, member: targets.Member
+    ) -> None:
+        """Add the last action of a member that Heat has no events of."""
+        ended = member.ended_at
+        bar = chart.Bar(
+            label=member.action,
+            state=events.ENDS.get(member.status, chart.State.WAITING),
+            start=events.moment(member.delivered_at),
+            end=None if ended is None else events.moment(ended),
+            reason=member.reason,
+        )
+        self._own[place.path].append(
+            chart.Row(
+                kind=chart.Kind.DEPLOYMENT,
+                path=place.path,
+                name=place.resource.name,
+                bars=self._lately((bar,)),
+            )
+        )
 
     def add_run(self, run: runs.Run) -> None:
         """Add a run to the row of its action."""

@@ -64,6 +64,8 @@ def make(group: Any, member: members.Member, properties: Any) -> Any:
     made.action, made.status = group.action, group.status
     made.id, made.uuid = group.id, group.uuid
     made.root_stack_id = group.root_stack_id
+    # Those of the group, which Heat has found by its name.
+    made._stored_properties_data = None
     return made
 
 

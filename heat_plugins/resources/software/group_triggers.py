@@ -26,7 +26,9 @@ class Triggers(_Base):
         """Return its members, on which a signal starts runs."""
         if not self._is_one():
             return super().deployments()
-        properties = self.get_resource_def()
+        with self.frozen_properties():
+            # Outside of an action Heat resolves nothing for a template.
+            properties = self.get_resource_def()
         return [
             group_members.make(self, state.member, properties)
             for state in self.states().values()

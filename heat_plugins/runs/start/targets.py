@@ -15,6 +15,7 @@ from heat_plugins.runs import orchestration
 from heat_plugins.runs.start import schema
 from heat_plugins.runs.start import template_sources
 from heat_plugins.signals import beginning
+from heat_plugins.signals import group_ids
 
 _KINDS = (
     'OS::Heat::SoftwareDeployment',
@@ -31,6 +32,9 @@ _OF_SERVERS = 'os_collect_config'
 
 _PATH = '.'
 
+# The attribute of a group with the states of its members.
+_MEMBERS = 'members'
+
 #: What the id of a stack looks like.
 STACK_ID = re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 
@@ -41,11 +45,33 @@ class Place:
 
     :ivar path: its name after those of the resources that it is nested in.
     :ivar parent: the path of the one that it is nested in; or ''.
+    :ivar member: what is known of a member of a group that is one resource.
+        The group's template says what such a member is; Heat has no resource
+        for it.
     """
 
     path: str
     resource: orchestration.Resource
     parent: str = ''
+    member: 'Member | None' = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Member:
+    """A member of a group without nested stack.
+
+    :ivar group: the group's resource.
+    :ivar delivered_at: when its last action was delivered, in ISO 8601.
+    :ivar ended_at: None while that goes on.
+    """
+
+    group: orchestration.Resource
+    server_id: str
+    action: str
+    status: str
+    reason: str
+    delivered_at: str
+    ended_at: str | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -215,7 +241,44 @@ class Finder:
             Place(path=path(one), resource=one, parent=parent(one))
             for one in found
         ]
+        for place in named[:]:
+            if group_ids.is_one(place.resource.physical_id):
+                named += self._members(place)
         return sorted(named, key=lambda place: place.path)
+
+    def _members(self, place: Place) -> abc.Iterator[Place]:
+        """Yield the members of a group that is one resource."""
+        group = place.resource
+        found: abc.Mapping[str, Any] = {}
+        with contextlib.suppress(errors.NotFound):
+            found = self._heat.attribute(group, _MEMBERS) or {}
+        kind = next(
+            (each for each in _KINDS if group.type.startswith(each)), _KINDS[0]
+        )
+        for key, one in found.items():
+            if not one.get('deployment'):
+                # It was given nothing.
+                continue
+            yield Place(
+                path=f'{place.path}{_PATH}{key}',
+                parent=place.path,
+                resource=orchestration.Resource(
+                    name=key,
+                    type=kind,
+                    physical_id=one['deployment'],
+                    status=f'{one["action"]}_{one["status"]}',
+                    stack_id=group.stack_id,
+                ),
+                member=Member(
+                    group=group,
+                    server_id=one['server'],
+                    action=one['action'],
+                    status=one['status'],
+                    reason=one.get('status_reason') or '',
+                    delivered_at=one['delivered_at'],
+                    ended_at=one.get('ended_at'),
+                ),
+            )
 
     def targets(self, name_or_id: str, resource: str | None) -> list[Target]:
         """Return the deployment that a resource is, or those inside of it.
@@ -368,7 +431,13 @@ class Finder:
                     configs[config_id] = self._heat.config(config_id)
             except errors.NotFound:
                 continue
-            source_id = named.config_of(place.resource)
+            told = place.resource
+            if place.member is not None:
+                told = place.member.group
+                if deployment.server_id != place.member.server_id:
+                    # What its server had was withdrawn.
+                    continue
+            source_id = named.config_of(told)
             if source_id and source_id not in declared:
                 declared[source_id] = None
                 with contextlib.suppress(errors.Error):
@@ -386,10 +455,10 @@ class Finder:
                     server_name=servers.get(deployment.server_id),
                     source_id=source_id or None,
                     timeout=named.seconds_of(
-                        place.resource, 'timeout', _given_timeout(config)
+                        told, 'timeout', _given_timeout(config)
                     ),
                     delivery_timeout=named.seconds_of(
-                        place.resource, 'delivery_timeout'
+                        told, 'delivery_timeout'
                     ),
                 )
             )

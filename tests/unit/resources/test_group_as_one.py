@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups that are one resource: no nested stack, a row for each member."""
 
+from unittest import mock
+
+from heat_plugins.deployments import signallers
+from heat_plugins.engine import callers
+from heat_plugins.engine import run_watching
 from tests.unit.resources import deployments
+
+OWNER = signallers.Signaller(user_id='owner', is_of_project=True)
 
 KIND = 'OS::Heat::SoftwareDeploymentGroup'
 
@@ -22,8 +29,7 @@ def group(*keys, policy=None, config=None, resources=None, **properties):
         kind=KIND,
         server=None,
         servers=servers,
-        members='single',
-        **properties,
+        **{'members': 'single', **properties},
     )
     whole['resources']['deployment']['update_policy'] = policy or {}
     return whole
@@ -211,3 +217,118 @@ class FailureTest(GroupTestCase):
         self.assertEqual({'a': ['CREATE', 'CREATE']}, self.given())
         self.delete(stack)
         self.assert_nothing_left()
+
+
+class SignalTest(GroupTestCase):
+    COMPONENT = deployments.component(
+        (['CREATE'], '#!/bin/sh'), (['BACKUP'], '#!/bin/sh')
+    )
+
+    def setUp(self):
+        super().setUp()
+        # There is one connection to the database, and no thread may have it.
+        self.patch(run_watching, 'follow', lambda ledger, stack_id: None)
+
+    def fleet(self, **properties):
+        return group(
+            'a', 'b', resources={'config': self.COMPONENT}, **properties
+        )
+
+    def test_a_trigger_starts_a_run_on_each(self):
+        stack = self.created(self.fleet())
+        found = self.heat.load(stack)['deployment']
+        with mock.patch.object(callers, 'of', return_value=OWNER):
+            found.signal({'trigger': 'BACKUP'})
+        self.assertTrue(
+            any(
+                'BACKUP has begun on 2 of 2 members' in one
+                for one in deployments.events(stack)
+            )
+        )
+        self.work()
+        self.assertEqual(
+            {key: ['CREATE', 'BACKUP'] for key in 'ab'}, self.given()
+        )
+        found = self.heat.load(stack)['deployment'].FnGetAtt('runs')
+        self.assertEqual(
+            {key: ['BACKUP'] for key in 'ab'},
+            {
+                key: [one['action'] for one in runs]
+                for key, runs in found.items()
+            },
+        )
+        self.delete(stack)
+        self.assert_nothing_left()
+
+
+class KindTest(GroupTestCase):
+    def is_single(self, **properties):
+        stack = self.heat.create(
+            group('a', **properties), name=f'stack{len(self.handed)}'
+        )
+        return not self.heat.load(stack)['deployment'].has_nested()
+
+    def test_what_a_template_may_ask_for(self):
+        self.assertTrue(self.is_single(signal_transport='NO_SIGNAL'))
+        self.assertTrue(self.is_single(signal_transport='AUTO'))
+
+    def test_an_operator_may_make_it_the_default(self):
+        self.configure(group_members='single')
+        self.assertTrue(self.is_single(members=None))
+
+    def test_what_takes_a_nested_stack(self):
+        for number, properties in enumerate(
+            (
+                {'signal_transport': 'HEAT_SIGNAL'},
+                {'trigger_url': True},
+                {'members': 'nested'},
+                {'members': None},
+            )
+        ):
+            stack = self.heat.stack(
+                group('a', **properties), name=f'stack{number}'
+            )
+            reason = self.failed(self.heat.begin(stack, 'CREATE'), stack)
+            # It would make one, which this Heat does not.
+            self.assertIn('create_stack', reason)
+
+
+class CancelTest(GroupTestCase):
+    def test_an_action_that_is_cut_short_is_withdrawn(self):
+        self.answer = None
+        stack = self.heat.stack(group('a', 'b'))
+        task = self.heat.begin(stack, 'CREATE')
+        while not self.deployment_rows():
+            self.step(task)
+        task.cancel()
+        found = self.heat.load(stack)
+        for server in ('server_a', 'server_b'):
+            self.assertEqual(
+                [], self.heat.deployments_of(found[server].resource_id)
+            )
+        self.assertEqual([], self.tickets())
+
+
+class CheckTest(GroupTestCase):
+    def test_a_member_whose_row_is_gone_is_named(self):
+        stack = self.created(group('a', 'b'))
+        row = self.deployment_rows()[0]
+        key = {
+            one['name']: one['value'] for one in row.config.config['inputs']
+        }['deploy_resource_name']
+        self.heat.rpc.delete_software_deployment(self.heat.context, row.id)
+        again = self.heat.load(stack)
+        task = self.heat.begin(again, 'CHECK')
+        self.assertIn(
+            f'These members have no deployment: {key}',
+            self.failed(task, again),
+        )
+
+
+class AdoptTest(GroupTestCase):
+    def test_what_was_abandoned_is_taken_over(self):
+        stack = self.created(group('a'))
+        found = self.heat.load(stack)['deployment']
+        data = found.prepare_abandon()
+        self.assertEqual(found.resource_id, data['resource_id'])
+        self.assertFalse(found.has_nested())

@@ -7,10 +7,12 @@ deployment of a config that is not there, an id of another project. What goes
 wrong is asked for with ``failing``, by the name of a method.
 """
 
+import dataclasses
 import uuid
 
 from heat_plugins import errors
 from heat_plugins.runs import orchestration
+from heat_plugins.signals import group_ids
 from heat_plugins.timeline import events
 
 COMPONENT = {
@@ -131,6 +133,40 @@ class Heat:
             **properties,
         )
         return row
+
+    def add_group(self, stack, name, servers, **more):
+        """Add a group that is one resource; return its members' rows."""
+        first = self.add_deployment(stack, name, **more)
+        group_id = group_ids.new()
+        *others, mine = self.members[stack.id]
+        self.members[stack.id] = [
+            *others,
+            dataclasses.replace(
+                mine,
+                type='OS::Heat::SoftwareDeploymentGroup',
+                physical_id=group_id,
+            ),
+        ]
+        del self.rows[first.id]
+        rows, states = {}, {}
+        for number, (key, server) in enumerate(servers.items()):
+            row = dataclasses.replace(
+                first,
+                id=group_ids.below(group_id, f'{number + 1:012x}'),
+                server_id=server,
+            )
+            self.rows[row.id] = rows[key] = row
+            states[key] = {
+                'server': server,
+                'deployment': row.id,
+                'action': 'CREATE',
+                'status': 'COMPLETE',
+                'status_reason': '',
+                'delivered_at': '2027-01-15T08:00:03Z',
+                'ended_at': '2027-01-15T08:00:06Z',
+            }
+        self.attributes[name, 'members'] = states
+        return rows
 
     def happens(self, stack, name, status, time, physical_id=''):
         """Let an event be listed."""

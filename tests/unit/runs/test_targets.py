@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finding deployments in stacks and in those nested in them."""
 
+import dataclasses
+
 from heat_plugins import errors
 from tests.unit.runs import base
 from tests.unit.runs import fake_heat
@@ -123,3 +125,37 @@ class FindTest(base.RunsTestCase):
         self.heat.failing = {'template': errors.Denied('no')}
         (target,) = self.runs.find('shop', 'db')
         self.assertEqual(target.config.inputs, target.declared)
+
+
+class OneGroupTest(base.RunsTestCase):
+    """Members of a group for which Heat has no resources."""
+
+    def setUp(self):
+        super().setUp()
+        self.members = self.heat.add_group(
+            self.stack,
+            'fleet',
+            {'a': 'server-2', 'b.c': 'server-3'},
+            properties={'timeout': 77},
+        )
+
+    def paths(self, resource=None):
+        return [one.path for one in self.runs.find('shop', resource)]
+
+    def test_the_group_stands_for_all_of_them(self):
+        self.assertEqual(['fleet.a', 'fleet.b.c'], self.paths('fleet'))
+        self.assertEqual(['db', 'fleet.a', 'fleet.b.c'], self.paths())
+
+    def test_each_has_a_path_and_an_id(self):
+        self.assertEqual(['fleet.b.c'], self.paths('fleet.b.c'))
+        (target,) = self.runs.find('shop', self.members['a'].id)
+        self.assertEqual('server-2', target.deployment.server_id)
+
+    def test_what_the_template_says_of_the_group_holds_for_each(self):
+        (target,) = self.runs.find('shop', 'fleet.a')
+        self.assertEqual(77, target.timeout)
+
+    def test_not_one_whose_config_was_withdrawn_from_its_server(self):
+        row = self.members['a']
+        self.heat.rows[row.id] = dataclasses.replace(row, server_id='group')
+        self.assertEqual(['fleet.b.c'], self.paths('fleet'))

@@ -59,6 +59,14 @@ class LookingTest(base.RunsTestCase):
         self.happens('one', 'CREATE_COMPLETE', 6, nested)
         self.happens('group', 'CREATE_COMPLETE', 7)
 
+    def test_members_without_resources_have_a_bar_each(self):
+        self.heat.add_group(self.stack, 'fleet', {'a': 's-1', 'b': 's-2'})
+        self.happens('fleet', 'CREATE_IN_PROGRESS', 2)
+        self.happens('fleet', 'CREATE_COMPLETE', 7)
+        folded = next(row for row in self.look().rows if row.name == 'fleet')
+        self.assertEqual(2, folded.folded)
+        self.assertIn(('deployment', '  a', 1), self.rows(unfold=True))
+
     def test_a_deployment_has_a_bar_for_each_action(self):
         self.happens('db', 'UPDATE_IN_PROGRESS', 20)
         self.assertEqual([('deployment', 'db', 2)], self.rows())
