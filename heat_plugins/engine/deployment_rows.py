@@ -26,6 +26,10 @@ from heat_plugins.objectstore import sharing
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
 
+_Config, _Deployment = models.SoftwareConfig, models.SoftwareDeployment
+
+_PASSING = (db_exception.DBConnectionError, db_exception.DBDeadlock)
+
 # For all stacks: what arrives while others are settled is settled together.
 _settlements: sharing.Batches[watcher.Ticket, body.Outcome]
 _settlements = sharing.Batches(
@@ -33,12 +37,9 @@ _settlements = sharing.Batches(
         # Heat's database asks nobody who they are.
         heat_context.get_admin_context(),
         outcomes,
-    )
+    ),
+    lambda exc: not isinstance(exc, _PASSING),
 )
-
-_Config, _Deployment = models.SoftwareConfig, models.SoftwareDeployment
-
-_PASSING = (db_exception.DBConnectionError, db_exception.DBDeadlock)
 
 
 class Rows:

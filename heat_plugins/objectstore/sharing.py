@@ -103,32 +103,53 @@ class Batches(Generic[Key, Item]):
     Who hands in something while a batch is done shares the next one.
 
     :param do: takes items by their keys, and returns the keys of some.
+    :param may_be_of_one: says whether an error may be the fault of one item;
+        then each is done by itself, and only that one fails.
     """
 
     def __init__(
-        self, do: abc.Callable[[dict[Key, Item]], abc.Collection[Key]]
+        self,
+        do: abc.Callable[[dict[Key, Item]], abc.Collection[Key]],
+        may_be_of_one: abc.Callable[[Exception], bool] = lambda exc: True,
     ) -> None:
         self._do = do
+        self._may_be_of_one = may_be_of_one
         self._lock = threading.Lock()
         self._items: dict[Key, Item] = {}
-        self._rounds: Rounds[abc.Collection[Key]] = Rounds()
+        self._rounds: Rounds[tuple[set[Key], dict[Key, Exception]]] = Rounds()
 
     def share(self, items: abc.Mapping[Key, Item]) -> set[Key]:
         """Hand in items, and wait until they are done.
 
         :returns: those of their keys that `do` has returned.
-        :raises Exception: what `do` has raised, for all of a batch.
+        :raises Exception: what `do` has raised for one of them, or for the
+            whole batch.
         :raises errors.Unavailable: see `Rounds.share`.
         """
         with self._lock:
             self._items.update(items)
-        done = self._rounds.share(self._do_all)
+        done, failures = self._rounds.share(self._do_all)
+        for key in items:
+            if key in failures:
+                raise failures[key]
         return {key for key in items if key in done}
 
-    def _do_all(self) -> abc.Collection[Key]:
+    def _do_all(self) -> tuple[set[Key], dict[Key, Exception]]:
         with self._lock:
             items, self._items = self._items, {}
-        return self._do(items)
+        try:
+            return set(self._do(items)), {}
+        except Exception as exc:
+            if len(items) == 1 or not self._may_be_of_one(exc):
+                raise
+        done: set[Key] = set()
+        failures: dict[Key, Exception] = {}
+        for key, item in items.items():
+            try:
+                done.update(self._do({key: item}))
+            except Exception as exc:
+                failures[key] = exc
+        return done, failures
 
 
 def _told(exc: BaseException) -> Exception:

@@ -135,7 +135,7 @@ class BatchesTest(testtools.TestCase):
                 for number in range(5)
             ]
             while len(shared._items) < 5:
-                pass
+                go_on.wait(0.001)
             go_on.set()
             self.assertEqual({'first'}, first.result(30))
             self.assertEqual(
@@ -144,7 +144,56 @@ class BatchesTest(testtools.TestCase):
             )
         self.assertEqual([1, 5], [len(each) for each in batches])
 
-    def test_all_of_a_batch_are_told_of_an_error(self):
+    def together(self, shared, items):
+        """Hand in items one by one, as one batch; return what each gets."""
+        begun, go_on = threading.Event(), threading.Event()
+        self.addCleanup(go_on.set)
+        real = shared._do
+
+        def stall(items):
+            begun.set()
+            self.assertTrue(go_on.wait(30))
+            shared._do = real
+            return ()
+
+        shared._do = stall
+        with futures.ThreadPoolExecutor(len(items) + 1) as pool:
+            pool.submit(shared.share, {'before': None})
+            self.assertTrue(begun.wait(30))
+            rest = [
+                pool.submit(shared.share, {key: item})
+                for key, item in items.items()
+            ]
+            while len(shared._items) < len(items):
+                go_on.wait(0.001)
+            go_on.set()
+            return [each.exception(30) or each.result() for each in rest]
+
+    def test_one_that_fails_fails_alone(self):
+        def do(items):
+            return [key for key, item in items.items() if 1 / item]
+
+        results = self.together(sharing.Batches(do), {'a': 1, 'b': 0, 'c': 2})
+        self.assertEqual([{'a'}, {'c'}], [results[0], results[2]])
+        self.assertIsInstance(results[1], ZeroDivisionError)
+
+    def test_what_is_nobodys_fault_fails_them_all_at_once(self):
+        asked = []
+
+        def do(items):
+            asked.append(items)
+            raise ConnectionError
+
+        shared = sharing.Batches(
+            do, lambda exc: not isinstance(exc, ConnectionError)
+        )
+        results = self.together(shared, {'a': 1, 'b': 2})
+        self.assertEqual(
+            [ConnectionError] * 2, [type(each) for each in results]
+        )
+        self.assertEqual(1, len(asked))
+
+    def test_an_error_of_one_alone_is_its_own(self):
         def do(items):
             raise ZeroDivisionError
 
