@@ -44,7 +44,7 @@ class Heat:
         return [str(one['stack_name']) for one in found]
 
     def stack_ids(self, tag: str | None = None) -> list[str]:
-        query = {'limit': str(_PAGE), 'sort_keys': 'name'}
+        query = {'limit': str(_PAGE)}
         if tag is not None:
             query['tags'] = tag
         found: list[str] = []

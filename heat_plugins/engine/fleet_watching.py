@@ -24,6 +24,7 @@ from heat.rpc import client as rpc_client
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import pool as pools
 from heat_plugins.clients import heat_swift
 from heat_plugins.engine import own_heat
 from heat_plugins.runs.fleet import advancing
@@ -104,22 +105,22 @@ def look() -> list[str]:
             if one.operation_id in _advanced or len(_advanced) >= _MOST:
                 continue
             _advanced.add(one.operation_id)
-        advancer = None
+        led = None
         try:
-            advancer = _led(one)
+            led = _led(one)
         except Exception as exc:
             LOG.info(
                 'Operation %(id)s is not advanced for now: %(error)s',
                 {'id': one.operation_id, 'error': exc},
             )
         finally:
-            if advancer is None:
+            if led is None:
                 _leave(one)
-        if advancer is not None:
+        if led is not None:
             taken.append(one.operation_id)
             threading.Thread(
                 target=_advance,
-                args=(one, advancer),
+                args=(one, *led),
                 name=f'operation {one.operation_id}',
                 daemon=True,
             ).start()
@@ -131,15 +132,21 @@ def _leave(one: Registered) -> None:
         _advanced.discard(one.operation_id)
 
 
-def _led(one: Registered) -> advancing.Advancer | None:
-    """Lead an operation; None if somebody else does, or it has ended."""
+def _led(one: Registered) -> tuple[advancing.Advancer, Any] | None:
+    """Lead an operation; None if somebody else does, or it has ended.
+
+    :returns: what advances it, and the stack whose credentials it has.
+    """
     for stack_id in one.stacks:
         stack = _stack(stack_id, one.project_id)
         if stack is None:
             continue
         heat = own_heat.Heat(rpc_client.EngineClient(), stack.context)
         store = stack.clients.client(heat_swift.CLIENT_NAME)
-        door = fleets.Fleets.with_own_key(heat, store, who=WHO)
+        # Heat's contexts are not for several threads.
+        door = fleets.Fleets.with_own_key(
+            heat, store, who=WHO, pool=pools.Pool(workers=1)
+        )
         try:
             advancer = door.advancer(one.operation_id)
             found = advancer.step()
@@ -148,9 +155,7 @@ def _led(one: Registered) -> advancing.Advancer | None:
                 heat.delete_config(one.config_id)
             return None
         if advancer.is_leading:
-            # Heat's clients refer to their stack weakly.
-            vars(advancer)['stack'] = stack
-            return advancer
+            return advancer, stack
         if found.ended and one.age > _LEFTOVER:
             heat.delete_config(one.config_id)
         return None
@@ -171,8 +176,13 @@ def _stack(stack_id: str, project_id: str) -> Any:
     return stack if stack.context.tenant_id == project_id else None
 
 
-def _advance(one: Registered, advancer: advancing.Advancer) -> None:
-    """Advance an operation until it has ended."""
+def _advance(
+    one: Registered, advancer: advancing.Advancer, stack: Any
+) -> None:
+    """Advance an operation until it has ended.
+
+    :param stack: kept so long, as Heat's clients refer to it weakly.
+    """
     LOG.info('Advancing operation %s', one.operation_id)
     try:
         _step_on(advancer)

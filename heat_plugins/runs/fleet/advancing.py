@@ -9,6 +9,7 @@ mark, was never given.
 """
 
 from collections import abc
+import contextlib
 import dataclasses
 import itertools
 import time
@@ -22,10 +23,10 @@ from heat_plugins.runs.fleet import book as books
 from heat_plugins.runs.fleet import deciding
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import handling
+from heat_plugins.runs.fleet import journal
 from heat_plugins.runs.fleet import layout
 from heat_plugins.runs.fleet import lease as leases
 from heat_plugins.runs.fleet import operation as operations
-from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.start import targets
 from heat_plugins.signals import beginning
 from heat_plugins.signals import live
@@ -38,12 +39,8 @@ POLL = 1.0
 # Members that one step starts, or settles, before it listens again.
 _CHUNK = 64
 
-# Seconds between two looks whether stacks are there, between two heads, and
-# until what may wait is written.
-_DEEP, _HEAD, _FLUSH = 15.0, 10.0, 15.0
-
-# Results that are deleted together, or after seconds.
-_USED, _TIDY = 50, 30.0
+# Seconds between two looks whether stacks are there.
+_DEEP = 15.0
 
 # Seconds for which Heat may be out of order for a run that starts, and until
 # the next attempt to give it to its server.
@@ -106,18 +103,14 @@ class Advancer:
         )
         self._signer: keys.Signer | None = None
         self._op = _Operation.new(order)
-        # The operation as it was written last, and when something about it
-        # changed that may wait.
-        self._written: _Operation | None = None
-        self._dirty_since: float | None = None
-        self._head: object = None
-        self._next_head = self._next_deep = self._next_tidy = 0.0
+        self._journal = journal.Journal(
+            tools.book, order, self._lease, tools.monotonic
+        )
+        self._next_deep = 0.0
         # Members that are recorded as starting: to be given their run, and
         # those of which it must be found out first, with the time for that.
         self._queue: list[int] = []
         self._doubtful: dict[int, float] = {}
-        # Objects to be deleted once the record is written.
-        self._used: list[str] = []
         # Whether a step was not finished.
         self._is_stale = False
 
@@ -140,9 +133,7 @@ class Advancer:
         self._sign()
         self._lease.begin()
         self._op = self._op.changed(registered=registered)
-        self._book.write_order(self._order)
-        self._write(self._op)
-        self._write_head(force=True)
+        self._journal.begin(self._op)
 
     def step(self) -> _Operation:
         """Advance the operation, or see how it stands if another one does.
@@ -165,31 +156,27 @@ class Advancer:
 
     def release(self) -> None:
         """Let another process advance it at once."""
-        if self.is_leading:
-            try:
-                self._lease.check()
-                self._write(self._op)
-            except leases.Lost:
-                return
+        if not self.is_leading:
+            return
+        # Else the lease expires.
+        with contextlib.suppress(errors.Error, leases.Lost):
+            self._lease.check()
+            if not self._is_stale:
+                self._journal.write(self._op)
             self._lease.release()
 
     # Leading
 
     def _reload(self) -> None:
         """Go on from what is recorded."""
-        epoch = self._lease.epoch or 0
-        self._op, written = self._book.operation(self._order, epoch)
-        self._written = self._op if written == epoch else None
-        self._queue, self._used = [], []
+        self._op = self._journal.load()
+        self._queue = []
         now = self._tools.monotonic()
         self._doubtful = {
             n: now
             for n in self._op.live
             if self._op.attempts[n].state is _State.STARTING
         }
-        if self._written is None:
-            # The copy of a former epoch.
-            self._write(self._op)
         self._is_stale = False
 
     def _lead(self) -> bool:
@@ -224,7 +211,8 @@ class Advancer:
                 # Heat or the store is out of order: later.
                 break
             step = deciding.advance(found, self._tools.clock())
-        self._record(step.operation)
+        self._journal.record(step.operation)
+        self._op = step.operation
         self._queue += step.start
         self._start()
         if self._op.ended:
@@ -250,8 +238,7 @@ class Advancer:
                     -fleet_requests.KEPT :
                 ]
                 found = found.changed(handled=handled)
-            if name not in self._used:
-                self._used.append(name)
+            self._journal.use(name)
         if self._op.ended and not found.ended:
             found = found.changed(
                 registered=fleet_requests.register(
@@ -287,7 +274,7 @@ class Advancer:
         changes = self._each(lambda n: self._handler.settle(found, n), members)
         for n in changes:
             name = layout.result(found.id, n, found.attempts[n].number)
-            self._used += [name, beginning.object_name(name)]
+            self._journal.use(name, beginning.object_name(name))
             self._drop(n)
         return found.attempted(changes)
 
@@ -457,8 +444,6 @@ class Advancer:
         if member in self._queue:
             self._queue.remove(member)
 
-    # Records
-
     def _persist(
         self, found: _Operation, members: abc.Sequence[int]
     ) -> _Operation:
@@ -469,58 +454,8 @@ class Advancer:
         found = found.attempted(
             self._each(lambda n: self._handler.adopt(found, n), unknown)
         )
-        written = self._written
-        if written is not None and any(
-            written.attempts[n].state is _State.STARTING
-            and found.attempts[n].state is not _State.STARTING
-            for n in members
-        ):
-            self._write(found)
+        self._journal.given(found, members)
         return found
-
-    def _record(self, found: _Operation) -> None:
-        """Write what must be known before anything is done."""
-        now = self._tools.monotonic()
-        written = self._written
-        if written is None or _is_urgent(written, found):
-            self._write(found)
-        elif found != written:
-            if self._dirty_since is None:
-                self._dirty_since = now
-            if now - self._dirty_since >= _FLUSH:
-                self._write(found)
-        self._op = found
-        self._write_head(force=found.ended)
-        self._tidy()
-
-    def _tidy(self) -> None:
-        """Delete what has been read, many objects with one request."""
-        now = self._tools.monotonic()
-        if len(self._used) < _USED and now < self._next_tidy:
-            return
-        self._next_tidy = now + _TIDY
-        try:
-            # What somebody else has not recorded must not go.
-            self._lease.check()
-            self._book.discard(self._used)
-        except errors.Unavailable:
-            return
-        self._used = []
-
-    def _write(self, found: _Operation) -> None:
-        assert self._lease.epoch is not None  # noqa: S101 # nosec B101
-        self._book.write(found, self._lease.epoch, self._written)
-        self._written = found
-        self._dirty_since = None
-
-    def _write_head(self, *, force: bool = False) -> None:
-        """Write what a list shows, from time to time."""
-        head = overview.head(self._op)
-        now = self._tools.monotonic()
-        if head == self._head or not (force or now >= self._next_head):
-            return
-        self._book.write_head(self._order.id, head)
-        self._head, self._next_head = head, now + _HEAD
 
     def _finish(self) -> None:
         """Leave an operation that has ended."""
@@ -543,16 +478,3 @@ class Advancer:
         if self._signer is None:
             self._signer = self._tools.sign(self._book.container)
         return self._signer
-
-
-def _is_urgent(before: _Operation, after: _Operation) -> bool:
-    """Say whether a record must be written before anything else is done."""
-    return before.control != after.control or any(
-        _weight(old) != _weight(new)
-        for old, new in zip(before.attempts, after.attempts, strict=True)
-    )
-
-
-def _weight(one: operations.Attempt) -> tuple[int, _State | None]:
-    given = one.state in (_State.WAITING, _State.RUNNING)
-    return one.number, _State.STARTING if given else one.state

@@ -87,6 +87,7 @@ class Fleets:
         *,
         who: str,
         keep: retention.Retention = KEPT,
+        pool: pools.Pool | None = None,
     ) -> 'Fleets':
         """Return the operations of a store's project.
 
@@ -96,7 +97,10 @@ class Fleets:
             store, secret=None, digests=starting.DIGESTS, overlap=None
         )
         tools = advancing.Tools(
-            heat=heat, book=books.Book(store), sign=keeper.ensure, who=who
+            heat=heat,
+            book=books.Book(store, pool),
+            sign=keeper.ensure,
+            who=who,
         )
         return cls(heat, tools, keep)
 

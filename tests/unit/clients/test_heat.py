@@ -94,6 +94,20 @@ class HeatTest(testtools.TestCase):
         )
         self.assertEqual(['shop', 'web'], self.heat.stack_names())
 
+    def test_stacks_by_their_tag_page_by_page(self):
+        self.patch(heat, '_PAGE', 2)
+        self.answer(
+            'GET /stacks?limit=2&tags=production',
+            {'stacks': [{'id': 'id-1'}, {'id': 'id-2'}]},
+        )
+        self.answer(
+            'GET /stacks?limit=2&tags=production&marker=id-2',
+            {'stacks': [{'id': 'id-3'}]},
+        )
+        self.assertEqual(
+            ['id-1', 'id-2', 'id-3'], self.heat.stack_ids('production')
+        )
+
     def test_resources_with_those_of_nested_stacks(self):
         stack = orchestration.Stack(
             id='id-1', name='shop', status='CREATE_COMPLETE', parent=None

@@ -30,12 +30,24 @@ class Killed(BaseException):
 class World:
     """A cloud with servers, over simulated time.
 
-    :param outcomes: what comes of each run, in the order of the servers: the
-        exit status, or None for silence.
-    :param seconds: how long a run takes at most.
+    :param members: how many servers there are.
+    :param names: of the stacks, in place of their number.
+    :param actions: what the servers' deployments have.
+    :param fail: the servers whose runs fail.
+    :param silent: those that never answer.
     """
 
-    def __init__(self, members, *, seed=0, stacks=2, fail=(), silent=()):
+    def __init__(
+        self,
+        members,
+        *,
+        seed=0,
+        stacks=2,
+        names=(),
+        actions=('BACKUP', 'FAIL/OVER'),
+        fail=(),
+        silent=(),
+    ):
         keys.KeyKeeper.forget_abilities()
         self.random = random.Random(seed)
         self.now = 1_800_000_000.0
@@ -45,12 +57,22 @@ class World:
         self.heat = fake_heat.Heat()
         self.heat_ask = self.heat._ask
         self.heat._ask = self._ask
-        self.stacks = [self.heat.add_stack(f's{n}') for n in range(stacks)]
+        names = names or [f's{n}' for n in range(stacks)]
+        self.stacks = [self.heat.add_stack(name) for name in names]
+        config = {
+            'configs': [
+                {'actions': ['CREATE'], 'tool': 'script', 'config': 'true'},
+                *(
+                    {'actions': [one], 'tool': 'script', 'config': 'true'}
+                    for one in actions
+                ),
+            ]
+        }
         self.members = []
         for n in range(members):
-            stack = self.stacks[n % stacks]
+            stack = self.stacks[n % len(names)]
             row = self.heat.add_deployment(
-                stack, name=f'db{n}', server=f'server-{n}'
+                stack, name=f'db{n}', server=f'server-{n}', config=config
             )
             self.heat.add_resource(
                 stack,

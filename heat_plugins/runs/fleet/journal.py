@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a leader writes of its operation, and when.
+
+What is to be started is written before it is, and how a run ended before its
+result goes; the rest may wait, since who comes after finds it out.
+"""
+
+from collections import abc
+
+from heat_plugins import errors
+from heat_plugins.runs.fleet import book as books
+from heat_plugins.runs.fleet import lease as leases
+from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.fleet import overview
+
+# Seconds between two heads, and until what may wait is written.
+_HEAD, _FLUSH = 10.0, 15.0
+
+# Results that are deleted together, or after seconds.
+_USED, _TIDY = 50, 30.0
+
+_Operation = operations.Operation
+_State = operations.State
+
+
+class Journal:
+    """The records of one operation, in the hands of its leader."""
+
+    def __init__(
+        self,
+        book: books.Book,
+        order: operations.Order,
+        lease: leases.Lease,
+        monotonic: abc.Callable[[], float],
+    ) -> None:
+        self._book = book
+        self._order = order
+        self._lease = lease
+        self._monotonic = monotonic
+        # The operation as it was written last, and when something about it
+        # changed that may wait.
+        self._written: _Operation | None = None
+        self._dirty_since: float | None = None
+        self._head: object = None
+        self._next_head = self._next_tidy = 0.0
+        # Objects to be deleted once the record is written.
+        self._used: list[str] = []
+
+    def begin(self, found: _Operation) -> None:
+        """Write a new operation; what a list shows comes last."""
+        self._book.write_order(self._order)
+        self.write(found)
+        self._write_head(found, force=True)
+
+    def load(self) -> _Operation:
+        """Return the operation as it is recorded, in our epoch from now on."""
+        epoch = self._lease.epoch or 0
+        found, written = self._book.operation(self._order, epoch)
+        self._written = found if written == epoch else None
+        self._used = []
+        if self._written is None:
+            # The copy of a former epoch.
+            self.write(found)
+        return found
+
+    def use(self, *names: str) -> None:
+        """Delete objects soon after the next record."""
+        self._used += [name for name in names if name not in self._used]
+
+    def given(self, found: _Operation, members: abc.Iterable[int]) -> None:
+        """Let the record say that members were given their run."""
+        written = self._written
+        if written is not None and any(
+            written.attempts[n].state is _State.STARTING
+            and found.attempts[n].state is not _State.STARTING
+            for n in members
+        ):
+            self.write(found)
+
+    def record(self, found: _Operation) -> None:
+        """Write what must be known before anything is done."""
+        now = self._monotonic()
+        written = self._written
+        if written is None or _is_urgent(written, found):
+            self.write(found)
+        elif found != written:
+            if self._dirty_since is None:
+                self._dirty_since = now
+            if now - self._dirty_since >= _FLUSH:
+                self.write(found)
+        self._write_head(found, force=found.ended)
+        self._tidy()
+
+    def write(self, found: _Operation) -> None:
+        """Write an operation.
+
+        :raises leases.Lost: we do not lead it.
+        """
+        if self._lease.epoch is None:
+            raise leases.Lost
+        self._book.write(found, self._lease.epoch, self._written)
+        self._written = found
+        self._dirty_since = None
+
+    def _tidy(self) -> None:
+        """Delete what has been read, many objects with one request."""
+        now = self._monotonic()
+        if len(self._used) < _USED and now < self._next_tidy:
+            return
+        self._next_tidy = now + _TIDY
+        try:
+            # What somebody else has not recorded must not go.
+            self._lease.check()
+            self._book.discard(self._used)
+        except errors.Unavailable:
+            return
+        self._used = []
+
+    def _write_head(self, found: _Operation, *, force: bool = False) -> None:
+        """Write what a list shows, from time to time."""
+        head = overview.head(found)
+        now = self._monotonic()
+        if head == self._head or not (force or now >= self._next_head):
+            return
+        self._book.write_head(self._order.id, head)
+        self._head, self._next_head = head, now + _HEAD
+
+
+def _is_urgent(before: _Operation, after: _Operation) -> bool:
+    """Say whether a record must be written before anything else is done."""
+    return before.control != after.control or any(
+        _weight(old) != _weight(new)
+        for old, new in zip(before.attempts, after.attempts, strict=True)
+    )
+
+
+def _weight(one: operations.Attempt) -> tuple[int, _State | None]:
+    given = one.state in (_State.WAITING, _State.RUNNING)
+    return one.number, _State.STARTING if given else one.state
