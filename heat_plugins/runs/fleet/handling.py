@@ -26,6 +26,9 @@ from heat_plugins.signals import live
 
 _States = operations.State
 
+# Seconds for which to believe what was found of targets; stacks are updated.
+_FRESH = 120.0
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Given:
@@ -58,6 +61,7 @@ class Handler:
         self._check = check
         self._clock = clock
         self._found = {one.deployment.id: one for one in found}
+        self._fresh_until = clock() + _FRESH
         self._sources: dict[str, orchestration.Config | None] = {}
         self._lock = threading.Lock()
         # By run: what it was given, and the config that was made for it.
@@ -235,7 +239,7 @@ class Handler:
         self, order: operations.Order, one: operations.Member
     ) -> targets.Target:
         found = self._found.pop(one.deployment_id, None)
-        if found is not None:
+        if found is not None and self._clock() < self._fresh_until:
             return found
         if order.config is not None:
             config = orchestration.Config(**order.config)

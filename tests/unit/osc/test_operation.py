@@ -105,6 +105,16 @@ class OperationTestCase(base.CommandCase):
         self.assertEqual(2, shown['targets'])
         self.assertEqual(2, len(self.world.executed))
 
+    def test_a_script_is_started_by_whoever_comes_after(self):
+        words = (
+            *('--stack', 's0', '--max-concurrent', '1', '-f', 'json'),
+            *('--', 'uptime'),
+        )
+        _, output = self.run_command(Run, *words)
+        operation = json.loads(output)['id']
+        code, shown = self.json(commands.WaitOperation, operation)
+        self.assertEqual((0, {'complete': 2}), (code, shown['counts']))
+
     def test_an_unknown_action_is_refused_with_the_known_ones(self):
         refusal = self.refused(Run, 'BAKCUP', '--stack', 's0')
         self.assertIn('did you mean "BACKUP"?', refusal)

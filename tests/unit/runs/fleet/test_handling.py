@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a member of an operation is given, and how its answer is read."""
+
+import dataclasses
+
+import testtools
+
+from heat_plugins import errors
+from heat_plugins.runs.fleet import fleet_targets
+from heat_plugins.runs.fleet import fleets
+from heat_plugins.runs.fleet import limits as limit_values
+from heat_plugins.runs.start import starting
+from tests.unit.runs.fleet import simulation
+
+ONE = limit_values.Limits(max_concurrent=limit_values.Share(1))
+
+
+class HandlingTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.world = simulation.World(2, stacks=1)
+        self.given = []
+        create = self.world.heat.create_config
+
+        def create_config(draft):
+            self.given.append(draft)
+            return create(draft)
+
+        self.world.heat.create_config = create_config
+        self.door = fleets.Fleets(self.world.heat, self.world.tools())
+
+    def begin(self, **given):
+        order = starting.Order(action='BACKUP', **given)
+        chosen = fleet_targets.Chooser(self.world.heat, self.door.pool).choose(
+            fleet_targets.Wanted(stacks=['s0']), order
+        )
+        advancer = self.door.create(chosen, ONE, order)
+        advancer.step()
+        return advancer
+
+    def end(self, advancer):
+        return simulation.run(self.world, [advancer])
+
+    def texts(self):
+        """Return what the runs of the members execute."""
+        return [
+            one.config['configs'][-1]['config']
+            for one in self.given
+            if isinstance(one.config, dict)
+        ]
+
+    def test_a_stack_may_be_updated_meanwhile(self):
+        advancer = self.begin()
+        self.world.sleep(300)
+        config = {
+            'configs': [
+                {'actions': ['BACKUP'], 'tool': 'script', 'config': 'newer'}
+            ]
+        }
+        row_id = self.world.members[1].deployment_id
+        rows, configs = self.world.heat.rows, self.world.heat.configs
+        inputs = configs[rows[row_id].config_id].inputs
+        newer = self.world.heat.add_config(config=config, inputs=inputs)
+        rows[row_id] = dataclasses.replace(rows[row_id], config_id=newer.id)
+        found = self.end(advancer)
+        self.assertEqual('complete', found.control.phase.value)
+        self.assertEqual('newer', self.texts()[-1])
+
+    def test_inputs_are_for_each_server(self):
+        self.end(self.begin(inputs={'database': 'wiki', 'level': '9'}))
+        for draft in self.given[1:]:
+            inputs = {one['name']: one['value'] for one in draft.inputs}
+            self.assertEqual('wiki', inputs['database'])
+            # Where each sends its own result.
+        urls = {
+            one['value']
+            for draft in self.given[1:]
+            for one in draft.inputs
+            if one['name'] == 'deploy_signal_id'
+        }
+        self.assertEqual(2, len(urls))
+
+    def test_inputs_that_do_not_fit_start_nothing(self):
+        exc = self.assertRaises(
+            errors.Refused, self.begin, inputs={'levle': 9}
+        )
+        self.assertIn('did you mean "level"?', str(exc))
+        self.assertEqual([], self.given)
+
+    def test_what_is_gone_leaves_the_operation(self):
+        advancer = self.begin()
+        self.world.heat.rows.pop(self.world.members[1].deployment_id)
+        self.world.sleep(300)
+        found = self.end(advancer)
+        self.assertEqual('complete', found.control.phase.value)
+        self.assertIn('no longer in stack s0', found.attempts[1].reason)
+
+    def test_a_stack_that_goes_takes_its_targets_along(self):
+        advancer = self.begin()
+        self.world.heat.delete_stack(self.world.stacks[0])
+        found = self.end(advancer)
+        self.assertEqual('cancelled', found.control.phase.value)
+        self.assertEqual(
+            ['Stack s0 was deleted'] * 2,
+            [one.reason for one in found.attempts],
+        )
+        self.assertEqual([], self.world.given)
