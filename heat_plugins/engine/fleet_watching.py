@@ -11,6 +11,7 @@ only in the project that the config belongs to.
 
 from collections import abc
 import dataclasses
+import datetime
 import json
 import threading
 import time
@@ -90,11 +91,19 @@ def _registered(
             operation_id=str(name),
             project_id=tenant,
             stacks=tuple(str(one) for one in stacks),
-            age=time.time() - created_at.timestamp() if created_at else 0,
+            age=_age(created_at),
         )
     except (KeyError, TypeError, ValueError):
         # Somebody else's, whatever it is.
         return None
+
+
+def _age(created_at: datetime.datetime | None) -> float:
+    if created_at is None:
+        return 0.0
+    # Heat's times are in UTC, and do not say so.
+    now = datetime.datetime.now(datetime.UTC)
+    return (now - created_at.replace(tzinfo=datetime.UTC)).total_seconds()
 
 
 def look() -> list[str]:

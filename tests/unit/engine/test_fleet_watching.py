@@ -127,6 +127,13 @@ class WatchingTest(heat_fixture.HeatTestCase):
         self.register(advancer.operation.id)
         self.assertEqual([advancer.operation.id], self.look())
 
+    def test_heat_knows_how_old_it_is(self):
+        self.register('20270115T080000Z-00000000')
+        (one,) = fleet_watching.registered(self.context)
+        self.assertEqual(PROJECT, one.project_id)
+        self.assertEqual(('one',), one.stacks)
+        self.assertTrue(-60 < one.age < 600, one.age)
+
     def test_a_leftover_goes(self):
         order = self.world.order()
         config_id = fleet_requests.register(self.world.heat, order)
