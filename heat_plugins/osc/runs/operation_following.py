@@ -59,12 +59,15 @@ class Follower:
     def start(self, advancer: advancing.Advancer) -> operations.Operation:
         """Start what may run at first, and leave the rest to others."""
         try:
-            found = advancer.step()
+            self._shown.changed(advancer.step())
             while advancer.is_busy:
-                found = advancer.step()
-                self._shown.changed(found)
+                self._shown.changed(advancer.step())
+        except errors.Unavailable as exc:
+            # It is recorded, and goes on all the same.
+            self._command.progress.say(f'Starting is retried later: {exc}')
         finally:
             advancer.release()
+        found = advancer.operation
         write_page(self._page, found)
         if not found.ended:
             self._command.progress.say(

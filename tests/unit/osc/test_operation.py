@@ -4,10 +4,12 @@ import types
 
 import fixtures
 
+from heat_plugins import errors
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import operation_commands as commands
 from heat_plugins.osc.runs import operation_following
 from heat_plugins.osc.runs import operation_run
+from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleets
 from tests.unit.osc import base
 from tests.unit.runs.fleet import simulation
@@ -114,6 +116,17 @@ class OperationTestCase(base.CommandCase):
         operation = json.loads(output)['id']
         code, shown = self.json(commands.WaitOperation, operation)
         self.assertEqual((0, {'complete': 2}), (code, shown['counts']))
+
+    def test_it_is_named_though_a_service_is_out_of_order(self):
+        def step(advancer):
+            raise errors.Unavailable('Heat is out of order')
+
+        self.patch(advancing.Advancer, 'step', step)
+        code, shown = self.run_it('--stack', 's0')
+        self.assertEqual((0, {'pending': 2}), (code, shown['counts']))
+        said = self.stderr.getvalue()
+        self.assertIn('Heat is out of order', said)
+        self.assertIn(f'operation wait {shown["id"]}', said)
 
     def test_an_unknown_action_is_refused_with_the_known_ones(self):
         refusal = self.refused(Run, 'BAKCUP', '--stack', 's0')
