@@ -6,6 +6,7 @@ into heat.conf takes none of the operator's other plugins away.
 """
 
 from collections import abc
+from importlib import metadata
 import os
 import sys
 
@@ -42,7 +43,7 @@ def main(args: abc.Sequence[str] | None = None) -> None:
     try:
         conf.import_opt('plugin_dirs', 'heat.common.config')
     except ImportError:
-        # Without Heat nobody knows its default directories.
+        # Without Heat its default directories are unknown.
         conf.register_opt(cfg.ListOpt('plugin_dirs', default=[]))
     try:
         conf(
@@ -51,6 +52,7 @@ def main(args: abc.Sequence[str] | None = None) -> None:
             prog='heat-engine',  # whose configuration files are meant
             usage='python -m heat_plugins [options]',
             description=DESCRIPTION,
+            version=metadata.version('heat-plugins'),
         )
         configured = conf.plugin_dirs
     except cfg.Error as exc:

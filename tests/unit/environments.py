@@ -17,7 +17,7 @@ _SCRATCH = tempfile.TemporaryDirectory(prefix='heat-plugins-wheel-')
 
 CHECKOUT = pathlib.Path(__file__).parents[2]
 # There is no tag to tell a version by.
-_BUILD = {**os.environ, 'PBR_VERSION': '0.1.0'}
+_BUILD = {**os.environ, 'PBR_VERSION': '0.2.0'}
 PROBE = pathlib.Path(__file__).with_name('engine_probe.py')
 
 

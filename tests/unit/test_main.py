@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``python -m heat_plugins``: the plugin_dirs line for heat.conf."""
 
+from importlib import metadata
 import pathlib
 import subprocess
 import sys
@@ -69,6 +70,12 @@ class MainTest(testtools.TestCase):
         self.assertEqual('', done.stdout)
         (message,) = done.stderr.splitlines()
         self.assertIn(str(self.heat_conf), message)
+
+    def test_it_tells_the_release(self):
+        done = run('-P', '-m', 'heat_plugins', '--version')
+        self.assertEqual(
+            [metadata.version('heat-plugins')], done.stdout.split()
+        )
 
     def test_help_says_what_it_is_for(self):
         done = run('-c', WITHOUT_HEAT, '--help')

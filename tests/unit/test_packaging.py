@@ -12,7 +12,7 @@ import testtools
 
 from tests.unit import environments
 
-_TOP = 'heat_plugins-0.1.0'
+_TOP = 'heat_plugins-0.2.0'
 _DATA = f'{_TOP}.data/data/lib/heat/heat_plugins_loader.py'
 
 
