@@ -4,9 +4,9 @@
 from typing import Any
 
 from heat.common import exception
+from heat.objects import resource as resource_objects
 
 from heat_plugins.engine import rows
-from heat_plugins.engine import traversals
 from heat_plugins.resources import eventful
 
 
@@ -42,8 +42,35 @@ class Replaceable(eventful.Eventful):
             it, or has done so.
         """
         if (action, status) == (self.UPDATE, self.IN_PROGRESS):
-            traversals.reject_stale_update(self, self._checked_for)
+            self._reject_stale_update()
         return super().state_set(action, status, *args, **kwargs)
+
+    def _reject_stale_update(self) -> None:
+        """Raise if an update is not what is to be done any more.
+
+        A check that meets another one at work tries again a moment later, and
+        Heat lets it do what was to be done before. The server would be given
+        the same UPDATE twice; and the stack, complete after the first, would
+        fail of the template that the second still refers to, where the
+        database looks at that.
+        """
+        if self._checked_for is None:
+            return
+        template_id, version = self._checked_for
+        if self._atomic_key == version:
+            return
+        found = resource_objects.Resource.get_obj(
+            self.context, self.id, refresh=True
+        )
+        is_done = (
+            found.current_template_id == template_id
+            and found.status == self.COMPLETE
+        )
+        if is_done or (found.action, found.status) == (
+            self.CREATE,
+            self.FAILED,
+        ):
+            raise exception.UpdateInProgress(resource_name=self.name)
 
     @rows.unquoted()
     def make_replacement(
