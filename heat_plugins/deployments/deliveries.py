@@ -60,6 +60,8 @@ class Signalling:
     :ivar report_name: where a report that the server has begun would lie,
         for TEMP_URL_POLL.
     :ivar report_url: the TempURL for that.
+    :ivar control_url: the TempURL of the object that tells the server to
+        stop, for TEMP_URL_POLL.
     :ivar signer: what has signed them.
     :ivar timeout: in how many seconds the server has to answer.
     """
@@ -70,6 +72,7 @@ class Signalling:
     url: str | None = dataclasses.field(default=None, repr=False)
     report_name: str | None = None
     report_url: str | None = dataclasses.field(default=None, repr=False)
+    control_url: str | None = dataclasses.field(default=None, repr=False)
     signer: keys.Signer | None = None
     timeout: int | None = None
 

@@ -11,6 +11,7 @@ from heat_plugins.configs import hidden_inputs
 from heat_plugins.deployments import deliveries
 from heat_plugins.runs import orchestration
 from heat_plugins.signals import beginning
+from heat_plugins.signals import live
 
 #: The input of Heat that names the transport.
 TRANSPORT = 'deploy_signal_transport'
@@ -54,6 +55,7 @@ def _about_reports(
         beginning.URL_INPUT: signalling.report_url,
         beginning.REPORTS_INPUT: signalling.takes_reports and 'true',
         beginning.TIMEOUT_INPUT: str(signalling.timeout),
+        live.CONTROL_INPUT: signalling.control_url,
     }
     return [
         {'name': name, 'type': 'String', 'value': value}

@@ -100,6 +100,12 @@ class Signals(Protocol):
     def leave(self, ticket: watcher.Ticket) -> None:
         """Stop polling for a signal."""
 
+    def request_stop(self, name: str) -> None:
+        """Tell a server to stop the action that a signal is of, if it can.
+
+        :param name: of the signal. What fails is logged.
+        """
+
     def key_holds(self, signer: keys.Signer) -> bool:
         """Say whether URLs of a signer still work."""
 

@@ -390,7 +390,15 @@ class Waiter:
         row = self._history.row()
         ours = {self._config_id, *self._lost_ids}
         if row is not None and row.in_progress and row.config.id in ours:
+            self._request_stop()
             self._history.withdraw(row)
+
+    def _request_stop(self) -> None:
+        """Tell the server, which may have begun it, to stop."""
+        reception = self._reception
+        name = reception and reception.ticket.object_name
+        if name is not None:
+            self._signals.request_stop(name)
 
     def _leave(self) -> None:
         if self._reception is not None:

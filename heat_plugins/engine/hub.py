@@ -34,6 +34,7 @@ from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import probes
 from heat_plugins.objectstore import sharing
 from heat_plugins.signals import arrivals
+from heat_plugins.signals import live
 from heat_plugins.signals import pace
 from heat_plugins.signals import signal_names
 from heat_plugins.signals import watcher
@@ -53,6 +54,9 @@ _ACCOUNT_KEY_SECONDS = 300
 
 # For how long to believe that a container is there which was seen.
 _CONTAINER_SECONDS = 10
+
+# After how long the store deletes what tells a server to stop.
+_STOP_SECONDS = 3600
 
 # For how long those that go share a listing of what is to go with them.
 _LISTING_SECONDS = 1
@@ -181,6 +185,21 @@ class Hub(account.Account):
         to do.
         """
         self._bin.add(name)
+
+    def request_stop(self, name: str) -> None:
+        """Tell a server to stop an action; see `outside.Signals`."""
+        try:
+            self.store.put_object(
+                self.container,
+                live.control_name(name),
+                b'{}',
+                lifetime=_STOP_SECONDS,
+            )
+        except errors.ServiceError as exc:
+            LOG.warning(
+                'The server of %(name)s could not be told to stop: %(error)s',
+                {'name': name, 'error': exc},
+            )
 
     def leave(self, ticket: watcher.Ticket) -> None:
         """Stop polling for a signal; see `watcher.Watcher.leave`."""

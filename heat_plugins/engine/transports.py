@@ -29,6 +29,7 @@ from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
 from heat_plugins.objectstore import keys
 from heat_plugins.signals import beginning
+from heat_plugins.signals import live
 from heat_plugins.signals import signal_names
 from heat_plugins.signals import transport_names
 
@@ -285,6 +286,9 @@ class _TempURLPoll(_Transport):
             url=signer.url(name, expires),
             report_name=report_name,
             report_url=signer.url(report_name, expires),
+            control_url=signer.url(
+                live.control_name(name), expires, method='GET'
+            ),
             signer=signer,
         )
 

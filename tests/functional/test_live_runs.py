@@ -14,6 +14,7 @@ import pytest
 
 from tests.functional import base
 from tests.functional import servers
+from tests.functional import test_on_call
 from tests.functional import test_supervisor
 
 Template = base.Template
@@ -45,7 +46,14 @@ _SCRIPTS = {
     'DAEMON': '#!/bin/sh\n(setsid sh -c "sleep 601 & exec sleep 602" &) &\n'
     'echo half\nsleep 603\n',
     'QUICK': '#!/bin/sh\necho done\n',
+    # As the page has them.
+    'BACKUP': '#!/bin/sh\n'
+    'for n in 1 2 3; do sleep 3; echo "table $n of 3"; done\n',
+    'REINDEX': '#!/bin/sh\nsleep 604\n',
+    'CLOCK': '#!/bin/sh\ndate +%s.%N\n',
 }
+
+_PAGE = base.ROOT / 'doc/source/running-actions.rst'
 
 
 def template(**properties: Any) -> Template:
@@ -131,7 +139,7 @@ class Commands:
 def supervised(
     cloud: base.minicloud_client.Cloud, module_stacks: Any
 ) -> Iterator[tuple[base.Stack, base.minicloud_client.Agent]]:
-    stack = module_stacks(template())
+    stack = module_stacks(template(), name='shop')
     with test_supervisor.supervised(cloud, stack) as agent:
         stack.wait('CREATE_COMPLETE')
         yield stack, agent
@@ -335,3 +343,55 @@ def agent_of(
     cloud: base.minicloud_client.Cloud, stack: base.Stack
 ) -> base.minicloud_client.Agent:
     return servers.agent(cloud, stack)
+
+
+@pytest.mark.timeout(300)
+def test_the_page_says_what_the_commands_print(
+    cloud: base.minicloud_client.Cloud, commands: Commands
+) -> None:
+    text = _PAGE.read_text()
+    section = text.partition('\nFollow it, stop it\n')[2]
+    section = section.partition('\nOn several servers\n')[0]
+    typist = test_on_call.Typist(cloud.env())
+    typed = 0
+    for command, expected in test_on_call.parts(section):
+        if command == 'it runs':
+            run = list(typist.runs.values())[-1]
+            base.until(lambda run=run: commands.state(run) == 'running')
+            continue
+        typist.type(command, expected)
+        typed += 1
+    assert typed == section.count('\n   $ ') == 3
+
+
+@pytest.mark.timeout(300)
+def test_a_quick_server_begins_at_once(
+    cloud: base.minicloud_client.Cloud, stacks: Callable[..., base.Stack]
+) -> None:
+    server = {'software_config_transport': 'POLL_TEMP_URL'}
+    found = template()
+    found['resources']['server']['properties'] = server
+    stack = stacks(found)
+    commands = Commands(cloud, stack)
+    agent = cloud.agent(
+        f'{stack.name}-server',
+        stack=stack.name,
+        resource='server',
+        supervised=True,
+        interval=30,
+    )
+    with agent:
+        stack.wait('CREATE_COMPLETE')
+        # Until os-collect-config has gone back to its own pace.
+        time.sleep(40)
+        delays = []
+        for _ in range(4):
+            before = time.time()
+            run = commands.trigger('CLOCK')
+            given = time.time()
+            base.until(lambda run=run: commands.state(run) == 'complete')
+            outputs = commands('run show', run)[1]['outputs']
+            began = float(outputs['deploy_stdout'])
+            delays.append((began - before, began - given))
+        print('command to script, and from its end:', delays)
+        assert sorted(delays)[1][1] < 10

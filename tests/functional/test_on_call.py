@@ -17,7 +17,7 @@ PAGE = base.ROOT / 'doc/source/on-call.rst'
 EXAMPLE = base.ROOT / 'contrib/examples/software.yaml'
 
 _PARTS = re.compile(
-    r'^\.\. (server off|the clock)$'
+    r'^\.\. (server off|the clock|it runs)$'
     r'|^\.\. code-block:: console\n\n((?:(?: {3}.*)?\n)+)',
     re.MULTILINE,
 )
@@ -44,12 +44,12 @@ def same(text: str) -> list[str]:
     return text.split('\n')
 
 
-def parts() -> Iterator[tuple[str, str]]:
-    """Return what the page says, in its order.
+def parts(page: str) -> Iterator[tuple[str, str]]:
+    """Return what a page says, in its order.
 
     That is what happens, and commands with their outputs.
     """
-    for event, block in _PARTS.findall(PAGE.read_text()):
+    for event, block in _PARTS.findall(page):
         if event:
             yield event, ''
         for typed in re.split(r'^\$ ', textwrap.dedent(block), flags=re.M)[1:]:
@@ -104,7 +104,7 @@ def test_the_commands_of_the_page_print_what_it_says(
             'server off': agent.stop,
         }
         typed = 0
-        for command, expected in parts():
+        for command, expected in parts(PAGE.read_text()):
             if command in events:
                 events.pop(command)()
             else:

@@ -504,6 +504,22 @@ class CancelTest(deployments.DeploymentTestCase):
         task.cancel()
         self.assert_taken_back(stack)
 
+    def test_a_server_that_has_begun_it_is_told_to_stop(self):
+        _, task = self.waiting()
+        inputs = {
+            one['name']: one['value'] for one in self.handed[-1]['inputs']
+        }
+        url = inputs['deploy_control_url']
+        self.assertEqual(404, self.swift.get_signed(url)[0])
+        task.cancel()
+        self.assertEqual(200, self.swift.get_signed(url)[0])
+
+    def test_a_store_that_cannot_tell_it_does_not_keep_it_there(self):
+        stack, task = self.waiting()
+        self.swift.fail(10**6, method='PUT')
+        task.cancel()
+        self.assert_taken_back(stack)
+
     def test_also_before_anybody_has_looked(self):
         stack, task = self.begun()
         task.cancel()
@@ -799,7 +815,9 @@ class CostTest(deployments.DeploymentTestCase):
         self.assertTrue(tasks[1].step())
         self.assertEqual(2, len(self.objects(stack)))
         tasks[2].cancel()
-        self.assertEqual([], self.objects(stack))
+        # But what tells the server of the third to stop it.
+        (name,) = self.objects(stack)
+        self.assertTrue(name.endswith('.control'))
 
     def test_of_many_urls_only_the_first_asks_swift_for_anything(self):
         parts = {'other': deployments.deployment()}

@@ -48,6 +48,20 @@ class TempURLTest(testtools.TestCase):
             self.assertEqual(theirs.path, ours.path)
             self.assertEqual(query(path), query(make(digest=digest)))
 
+    def test_one_for_a_prefix_is_the_one_that_swifts_client_makes(self):
+        for digest in ('sha1', 'sha256'):
+            path = utils.generate_temp_url(
+                '/v1/AUTH_abc/box/runs/logs/r/',
+                EXPIRES,
+                'secret',
+                'PUT',
+                absolute=True,
+                prefix=True,
+                digest=digest,
+            )
+            ours = make(name='runs/logs/r/', digest=digest, is_prefix=True)
+            self.assertEqual(query(path), query(ours))
+
     def test_a_signature_covers_method_time_and_path(self):
         self.assertEqual(
             hmac.new(b'k', b'PUT\n5\n/v1/a/c/o', hashlib.sha1).hexdigest(),
@@ -137,6 +151,19 @@ class MiddlewareTest(testtools.TestCase):
             },
         }
         return request.get_response(swift).status_int
+
+    def test_it_takes_one_for_a_prefix_below_that_alone(self):
+        soon = int(time.time()) + 60
+        url = make(name='runs/logs/r/', expires=soon, is_prefix=True)
+        for name, method, status in (
+            ('runs/logs/r/000000', 'PUT', 201),
+            ('runs/logs/r/000000', 'GET', 401),
+            ('runs/logs/r/000000', 'DELETE', 401),
+            ('runs/logs/q/000000', 'PUT', 401),
+            ('runs/records/r', 'PUT', 401),
+        ):
+            other = url.replace('runs/logs/r/?', f'{name}?')
+            self.assertEqual(status, self.status(other, method), name)
 
     def test_it_takes_our_urls_under_each_digest(self):
         soon = int(time.time()) + 60
