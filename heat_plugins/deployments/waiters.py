@@ -395,8 +395,9 @@ class Waiter:
 
     def _request_stop(self) -> None:
         """Tell the server, which may have begun it, to stop."""
-        reception = self._reception
-        name = reception and reception.ticket.object_name
+        if self._reception is None:
+            return
+        name = self._reception.ticket.object_name
         if name is not None:
             self._signals.request_stop(name)
 

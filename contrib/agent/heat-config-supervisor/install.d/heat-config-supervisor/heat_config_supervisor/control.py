@@ -12,7 +12,7 @@ from heat_config_supervisor import sending
 LOG = logging.getLogger(__name__)
 
 # Seconds between two requests, and to which those double that fail.
-_PACE, _MOST = 3.0, 30.0
+_PACE, _MOST = 2.0, 30.0
 
 
 class Control:

@@ -25,7 +25,7 @@ OVER, TOLD = 124, 143
 _GRACE = 5.0
 
 # Seconds between two looks whether it must stop.
-_LOOK = 0.5
+_LOOK = 0.25
 
 # How often to look for what a killed process may have started meanwhile.
 _ROUNDS = 50
