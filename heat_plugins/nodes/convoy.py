@@ -10,7 +10,6 @@ from collections import abc
 import dataclasses
 import enum
 import time
-from typing import Any
 
 from heat_plugins import errors
 from heat_plugins.nodes import moves
@@ -87,15 +86,6 @@ class Convoy:
 
     def count(self, *phases: Phase) -> int:
         return sum(one.phase in phases for one in self.members)
-
-
-def read(found: abc.Mapping[str, Any]) -> Convoy:
-    """Return a convoy of its map, as `dataclasses.asdict` makes one."""
-    members = tuple(
-        Member(**{**one, 'phase': Phase(one['phase'])})
-        for one in found['members']
-    )
-    return Convoy(**{**found, 'members': members})
 
 
 class Escort:

@@ -13,6 +13,7 @@ from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import pool as pools
+from heat_plugins import stored
 from heat_plugins.nodes import convoy as convoys
 from heat_plugins.nodes import introspection_summary as inventories
 from heat_plugins.nodes import moves
@@ -151,11 +152,15 @@ class Operations:
             next_look, in seconds, 0 at the end; success, null before that; and
             the reason.
         """
-        return self._report(self._escort.step(convoys.read(convoy)))
+        return self._report(
+            self._escort.step(stored.read(convoys.Convoy, convoy))
+        )
 
     def stop(self, convoy: abc.Mapping[str, Any]) -> Report:
         """Stop the nodes that are on their way."""
-        return self._report(self._escort.stop(convoys.read(convoy)))
+        return self._report(
+            self._escort.stop(stored.read(convoys.Convoy, convoy))
+        )
 
     def abort(self, nodes: abc.Collection[str] | None = None) -> Report:
         """Abort inspections, those of other callers as well.

@@ -5,10 +5,11 @@ from collections import abc
 import dataclasses
 import enum
 import json
-from typing import Any, TypeVar
+from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import masking
+from heat_plugins import stored
 from heat_plugins.runs.records import record_names
 from heat_plugins.signals import body
 from heat_plugins.signals import signal_names as signal_names
@@ -18,11 +19,6 @@ UNANSWERED = 'The server has not answered so far'
 
 #: How much of an output a record holds: its end, where errors are told.
 TAIL = 4096
-
-# The most seconds of a time: its sum with another one is still a date.
-_LAST = 2**36
-
-_Read = TypeVar('_Read', 'Run', 'Late')
 
 
 class State(enum.Enum):
@@ -164,40 +160,12 @@ class Run:
 
         :raises ValueError: it is none.
         """
-        try:
-            values = bounds.read_json(record)
-            json.dumps(values, allow_nan=False)
-            known = {field.name for field in dataclasses.fields(cls)}
-            kept = {k: v for k, v in values.items() if k in known}
-            kept['state'] = State(kept['state'])
-            if kept.get('late') is not None:
-                kept['late'] = _checked(Late(**kept['late']))
-            found = _checked(cls(**kept))
-            if not all(isinstance(one['name'], str) for one in found.declared):
-                raise TypeError('an output has no name')
-            return found
-        except (
-            AttributeError,
-            KeyError,
-            TypeError,
-        ) as exc:
-            raise ValueError(f'it is no record of a run: {exc}') from exc
-
-
-def _checked(found: _Read) -> _Read:
-    """Return what was read from the store, where others can write.
-
-    :raises TypeError: its values are not of their fields' types.
-    """
-    for field in dataclasses.fields(found):
-        value = getattr(found, field.name)
-        # Of a map or a list that is what holds the rest; a union has none.
-        kind: Any = getattr(field.type, '__origin__', field.type)
-        if not isinstance(value, kind):
-            raise TypeError(f'{field.name} is of another type')
-        if isinstance(value, int) and not 0 <= value <= _LAST:
-            raise TypeError(f'{field.name} is out of range')
-    return found
+        values = bounds.read_json(record)
+        json.dumps(values, allow_nan=False)
+        found = stored.read(cls, values)
+        if not all(isinstance(one.get('name'), str) for one in found.declared):
+            raise ValueError('an output has no name')
+        return found
 
 
 def mark(run_id: str) -> str:

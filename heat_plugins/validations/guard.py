@@ -39,7 +39,7 @@ def main(folder: pathlib.Path) -> int:
     threading.Thread(
         target=_listen, args=(stopping, said), daemon=True
     ).start()
-    job = jobs.Job.read(folder)
+    job = jobs.read(folder)
     with reporting.Reporter(folder, job) as reporter:
         try:
             status = _play(folder, job, reporter, stopping)

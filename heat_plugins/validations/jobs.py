@@ -11,8 +11,9 @@ import json
 import os
 import pathlib
 import sys
-from typing import Any, Final, Self
+from typing import Any, Final
 
+from heat_plugins import stored
 from heat_plugins.content import sources
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import inventory
@@ -45,11 +46,6 @@ class Job:
     output: int = 16 * 1024 * 1024
     forks: int = 5
     secrets: tuple[str, ...] = dataclasses.field(default=(), repr=False)
-
-    @classmethod
-    def read(cls, folder: pathlib.Path) -> Self:
-        found = json.loads((folder / _JOB).read_text())
-        return cls(**{**found, 'secrets': tuple(found['secrets'])})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -151,6 +147,11 @@ def _ansible(
         '-o StrictHostKeyChecking=accept-new '
         f'-o UserKnownHostsFile={known_hosts} -o ControlMaster=no',
     }
+
+
+def read(folder: pathlib.Path) -> Job:
+    """Read what `write` has written."""
+    return stored.read(Job, json.loads((folder / _JOB).read_text()))
 
 
 def _write_json(file: pathlib.Path, value: Any) -> None:

@@ -7,18 +7,18 @@ that runs them writes at least every `BEAT` seconds; after longer silence it
 counts as dead.
 """
 
-from collections import abc
 import contextlib
 import dataclasses
 import gzip
 import json
 import re
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 import uuid
 
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import pool as pools
+from heat_plugins import stored
 from heat_plugins.objectstore import claims
 from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import store as store_module
@@ -43,6 +43,8 @@ _LIMIT = 64 * 1024 * 1024
 _ID = re.compile('[A-Za-z0-9][A-Za-z0-9-]{7,63}')
 _RUN = '/run.json'
 _STOP = '/stop'
+
+_Kept = TypeVar('_Kept', validation_runs.Run, validation_runs.Detail)
 
 
 class Ledger:
@@ -109,7 +111,7 @@ class Ledger:
             raise errors.NotFound(
                 f'Run {run_id} has no result of a validation {validation}'
             )
-        return validation_runs.Detail.from_dict(self._unpacked(found.content))
+        return self._unpacked(validation_runs.Detail, found)
 
     def every(self) -> list[validation_runs.Run]:
         """Return all runs, the latest first."""
@@ -158,7 +160,7 @@ class Ledger:
         found = self._get(f'{run_id}{_RUN}')
         if found is None:
             return None
-        run = validation_runs.Run.from_dict(self._unpacked(found.content))
+        run = self._unpacked(validation_runs.Run, found)
         if not run.state.ended and found.age > _SILENCE:
             return dataclasses.replace(
                 run,
@@ -198,12 +200,12 @@ class Ledger:
             name,
         )
 
-    def _unpacked(self, content: bytes) -> abc.Mapping[str, Any]:
+    def _unpacked(
+        self, kind: type[_Kept], found: store_module.Fetched
+    ) -> _Kept:
         try:
-            found: abc.Mapping[str, Any] = bounds.read_json(
-                bounds.gunzip(content, _LIMIT)
-            )
-            return found
+            content = bounds.gunzip(found.content, _LIMIT)
+            return stored.read(kind, bounds.read_json(content))
         except ValueError as exc:
             raise errors.ServiceError(
                 f'A record in container {self._container} is unreadable; '

@@ -4,7 +4,6 @@
 from collections import abc
 import dataclasses
 import enum
-from typing import Any, Self
 
 from heat_plugins import bounds
 
@@ -70,16 +69,6 @@ class Outcome:
         default_factory=dict
     )
 
-    @classmethod
-    def from_dict(cls, found: abc.Mapping[str, Any]) -> Self:
-        return cls(
-            **{
-                **found,
-                'groups': tuple(found['groups']),
-                'state': State(found['state']),
-            }
-        )
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Detail:
@@ -93,14 +82,6 @@ class Detail:
     tasks: tuple[Task, ...] = ()
     stdout: str = ''
     cut: bool = False
-
-    @classmethod
-    def from_dict(cls, found: abc.Mapping[str, Any]) -> Self:
-        return cls(
-            tasks=tuple(Task(**one) for one in found['tasks']),
-            stdout=found['stdout'],
-            cut=found['cut'],
-        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -124,16 +105,6 @@ class Run:
     state: State = State.RUNNING
     reason: str = ''
     outcomes: tuple[Outcome, ...] = ()
-
-    @classmethod
-    def from_dict(cls, found: abc.Mapping[str, Any]) -> Self:
-        return cls(
-            **{
-                **found,
-                'state': State(found['state']),
-                'outcomes': tuple(map(Outcome.from_dict, found['outcomes'])),
-            }
-        )
 
     @property
     def counts(self) -> dict[str, int]:

@@ -9,6 +9,7 @@ import time
 from typing import Any, Final
 import uuid
 
+from heat_plugins import stored
 from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import naming
 from heat_plugins.mistral.definitions import renaming
@@ -45,14 +46,7 @@ class Record:
 
     @classmethod
     def read(cls, text: str | None) -> 'Record':
-        said: dict[str, Any] = json.loads(text) if text else {}
-        known = {field.name for field in dataclasses.fields(cls)}
-        values: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value
-            for key, value in said.items()
-            if key in known
-        }
-        return cls(**values)
+        return stored.read(cls, json.loads(text or '{}'))
 
     def write(self) -> str:
         return json.dumps(dataclasses.asdict(self))

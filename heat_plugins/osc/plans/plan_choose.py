@@ -8,6 +8,7 @@ from typing import Any
 from osc_lib import exceptions
 
 from heat_plugins import bounds
+from heat_plugins import stored
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import local_way
@@ -149,7 +150,7 @@ class ListParameters(plan_common.PlanCommand):
             refresh=parsed_args.refresh,
         )
         self.warn(found['warnings'])
-        root = parameters.Template.from_dict(found['root'])
+        root = stored.read(parameters.Template, found['root'])
         listed: list[tuple[parameters.Parameter, tuple[str, ...]]]
         if parsed_args.nested:
             listed = [

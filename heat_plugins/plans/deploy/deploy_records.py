@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was deployed of a plan, exactly, and when."""
 
-from collections import abc
 import contextlib
 import dataclasses
 import datetime
-from typing import Any, Self
 
+from heat_plugins import stored
 from heat_plugins.plans.content import annex as annexes
 from heat_plugins.plans.content import references
 
@@ -28,19 +27,6 @@ class Record:
     at: str
     content_hash: str
     content: references.Resolved = dataclasses.field(repr=False)
-
-    @classmethod
-    def from_dict(cls, found: abc.Mapping[str, Any]) -> Self:
-        content = found['content']
-        return cls(
-            at=found['at'],
-            content_hash=found['content_hash'],
-            content=references.Resolved(
-                template=content['template'],
-                environments=tuple(content['environments']),
-                files=content['files'],
-            ),
-        )
 
 
 def write(
@@ -72,7 +58,8 @@ def find(annex: annexes.Annex, content_hash: str) -> Record | None:
         if name.endswith(content_hash[:12]):
             found = annex.read(name)
             # Any user who may write into the container may corrupt it.
-            with contextlib.suppress(LookupError, TypeError, AttributeError):
-                if found['content_hash'] == content_hash:
-                    return Record.from_dict(found)
+            with contextlib.suppress(ValueError):
+                record = stored.read(Record, found)
+                if record.content_hash == content_hash:
+                    return record
     return None

@@ -4,7 +4,7 @@
 from collections import abc
 import dataclasses
 import enum
-from typing import Any, Self
+from typing import Any
 
 from heat_plugins import errors
 from heat_plugins.content import texts
@@ -54,15 +54,6 @@ class Parameter:
     )
     tags: tuple[str, ...] = ()
 
-    @classmethod
-    def from_dict(cls, found: abc.Mapping[str, Any]) -> Self:
-        """Make it again from what `dataclasses.asdict` has made of one."""
-        more = {
-            'origin': Origin(found['origin']),
-            'tags': tuple(found['tags']),
-        }
-        return cls(**{**found, **more})
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Template:
@@ -77,15 +68,6 @@ class Template:
     description: str = ''
     parameters: tuple[Parameter, ...] = ()
     nested: tuple['Template', ...] = ()
-
-    @classmethod
-    def from_dict(cls, found: abc.Mapping[str, Any]) -> Self:
-        """Make it again from what `dataclasses.asdict` has made of one."""
-        more = {
-            'parameters': tuple(map(Parameter.from_dict, found['parameters'])),
-            'nested': tuple(map(cls.from_dict, found['nested'])),
-        }
-        return cls(**{**found, **more})
 
     def walk(self) -> abc.Iterator['Template']:
         """Return this template and all below it."""

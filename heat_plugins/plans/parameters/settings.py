@@ -7,10 +7,11 @@ import copy
 import dataclasses
 import datetime
 import shlex
-from typing import Any, Self
+from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins import stored
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import annex as annexes
@@ -51,13 +52,6 @@ class Shown:
 
     root: parameters.Template
     warnings: tuple[str, ...] = ()
-
-    @classmethod
-    def from_dict(cls, found: abc.Mapping[str, Any]) -> Self:
-        return cls(
-            root=parameters.Template.from_dict(found['root']),
-            warnings=tuple(found['warnings']),
-        )
 
 
 class Settings:
@@ -112,8 +106,8 @@ class Settings:
         if found is None:
             return None
         try:
-            return Shown.from_dict(found)
-        except (KeyError, TypeError, ValueError):
+            return stored.read(Shown, found)
+        except ValueError:
             return None
 
     def update(

@@ -7,6 +7,7 @@ import json
 import testtools
 
 from heat_plugins import errors
+from heat_plugins import stored
 from heat_plugins.nodes import convoy as convoys
 from heat_plugins.nodes import moves
 from tests.unit.nodes import fake_ironic
@@ -38,7 +39,7 @@ class ConvoyTest(testtools.TestCase):
     def step(self, convoy):
         """Take a step, with the convoy as JSON has it in between."""
         text = json.dumps(dataclasses.asdict(self.escort.step(convoy)))
-        return convoys.read(json.loads(text))
+        return stored.read(convoys.Convoy, json.loads(text))
 
     def phases(self, convoy):
         return ' '.join(one.phase for one in convoy.members)

@@ -7,6 +7,7 @@ import json
 import testtools
 
 from heat_plugins import masking
+from heat_plugins import stored
 from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import references
 from heat_plugins.plans.parameters import heat_validation
@@ -194,7 +195,9 @@ class ReadTest(testtools.TestCase):
     def test_a_tree_survives_json(self):
         root = read()
         text = json.dumps(dataclasses.asdict(root))
-        self.assertEqual(root, parameters.Template.from_dict(json.loads(text)))
+        self.assertEqual(
+            root, stored.read(parameters.Template, json.loads(text))
+        )
 
 
 class EffectiveTest(testtools.TestCase):

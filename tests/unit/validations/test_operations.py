@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be done with validations, on a machine that runs none."""
 
+import gzip
 import json
 import time
 
@@ -497,11 +498,12 @@ class ResultsTest(OperationsTest):
     def test_an_unreadable_record_is_told(self):
         self.make()
         run = self.run_all()
-        self.objects()[f'{run["id"]}/run.json'] = b'corrupt'
-        error = self.assertRaises(
-            errors.ServiceError, self.validations.result, run['id']
-        )
-        self.assertIn('unreadable', str(error))
+        for content in (b'corrupt', gzip.compress(b'{"id": 7}')):
+            self.objects()[f'{run["id"]}/run.json'] = content
+            error = self.assertRaises(
+                errors.ServiceError, self.validations.result, run['id']
+            )
+            self.assertIn('unreadable', str(error))
 
 
 class RequiredTest(OperationsTest):

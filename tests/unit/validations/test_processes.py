@@ -81,7 +81,7 @@ class FolderTest(testtools.TestCase):
 
     def test_the_job_is_read_again_as_it_was(self):
         self.write()
-        self.assertEqual(self.job, jobs.Job.read(self.folder))
+        self.assertEqual(self.job, jobs.read(self.folder))
 
     def test_nobody_else_may_look_at_what_is_secret(self):
         self.write(key='a key', variables={'password': 'hunter2'})

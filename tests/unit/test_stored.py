@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dataclasses as they were stored, or as others have left them."""
+
+from collections import abc
+import dataclasses
+import enum
+import json
+from typing import Any
+
+import pytest
+
+from heat_plugins import stored
+
+
+class Size(enum.StrEnum):
+    BIG = 'big'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Inner:
+    name: str
+    nested: tuple['Inner', ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Outer:
+    size: Size
+    inner: Inner | None = None
+    number: int = 0
+    share: float = 0.0
+    many: abc.Sequence[str] = ()
+    counts: abc.Mapping[str, int] = dataclasses.field(default_factory=dict)
+    more: Any = None
+
+
+WHOLE = Outer(
+    size=Size.BIG,
+    inner=Inner(name='a', nested=(Inner(name='b'),)),
+    number=7,
+    share=1.5,
+    many=['x'],
+    counts={'y': 1},
+    more=[{'z': None}],
+)
+
+
+def values(**changes):
+    return {**json.loads(json.dumps(dataclasses.asdict(WHOLE))), **changes}
+
+
+def test_what_was_stored_is_read_as_it_was():
+    assert stored.read(Outer, values()) == WHOLE
+
+
+def test_what_is_missing_has_its_default_and_what_is_later_is_left_out():
+    found = stored.read(Outer, {'size': 'big', 'later': 1})
+    assert found == Outer(size=Size.BIG)
+
+
+def test_a_whole_number_is_a_share_too():
+    assert stored.read(Outer, values(share=2)).share == 2
+
+
+@pytest.mark.parametrize(
+    'changes',
+    [
+        {'size': 'small'},
+        {'size': None},
+        {'inner': 'a'},
+        {'inner': {}},
+        {'inner': {'name': 'a', 'nested': [{'name': 1}]}},
+        {'number': '7'},
+        {'number': -1},
+        {'number': 2**40},
+        {'share': 'much'},
+        {'many': 'x'},
+        {'many': [1]},
+        {'counts': []},
+        {'counts': {'y': 'z'}},
+    ],
+)
+def test_what_is_of_another_type_is_refused(changes):
+    with pytest.raises(ValueError, match=r'.'):
+        stored.read(Outer, values(**changes))
+
+
+@pytest.mark.parametrize('found', [None, [], 'text', 7, {}])
+def test_what_is_no_record_at_all_is_refused(found):
+    with pytest.raises(ValueError, match='Outer'):
+        stored.read(Outer, found)
