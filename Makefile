@@ -54,8 +54,8 @@ TIMES := $(MINICLOUD_HOME)/times.json
 
 # Each of these has a recipe under `do-<name>`, and keeps the time it took.
 TIMED := lint unit docs functional test test-all test-production test-pythons \
-    test-rgw test-heats test-heats-classes coverage soak bench demo demo-plan venv \
-    pictures agent-packages
+    test-rgw test-heats test-heats-classes coverage soak bench \
+    demo demo-plan demo-server venv pictures agent-packages
 .PHONY: help install-production install-rgw $(TIMED) $(TIMED:%=do-%)
 
 help:
@@ -64,6 +64,7 @@ help:
 pictures: ## draw the pages' pictures again; needs Debian's graphviz
 demo: ## watch a real Heat deploy software and run workflows
 demo-plan: ## watch templates become a plan that is deployed
+demo-server: ## watch a virtual machine boot and answer; root, Debian
 lint: ## ruff, mypy, import-linter, bandit and pip-audit
 unit: ## the tests without a cloud; BAD_INPUT=long makes up input for an hour
 docs: ## the pages for users, in doc/build: html and man
@@ -163,6 +164,9 @@ do-demo: $(STAMP)
 
 do-demo-plan: $(STAMP)
 	contrib/demo/run-plan
+
+do-demo-server: $(STAMP)
+	contrib/demo/run-server
 
 $(BENCH_STAMP): $(STAMP)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check \

@@ -30,6 +30,8 @@ from minicloud_lib import identity
 from minicloud_lib import layout
 from minicloud_lib import rest
 from minicloud_lib import settings
+from minicloud_lib.virtual import machine
+from minicloud_lib.virtual import sockets
 
 Answer = rest.Answer
 
@@ -251,6 +253,29 @@ class Cloud:
         ]
         return Agent(self, name, stack, resource, options)
 
+    def server(
+        self,
+        name: str,
+        stack: str,
+        resource: str,
+        *,
+        supervised: bool = False,
+        user_data: str | os.PathLike[str] | None = None,
+        boot: bool = False,
+    ) -> 'Server':
+        """A virtual machine; it is not started before ``start`` or ``with``.
+
+        :param user_data: a file: what a template has as ``user_data``.
+        :param boot: not to go on from the snapshot.
+        """
+        options = [
+            *('--stack', stack, '--resource', resource),
+            *(['--supervised'] if supervised else []),
+            *(['--user-data', os.fspath(user_data)] if user_data else []),
+            *(['--boot'] if boot else []),
+        ]
+        return Server(self, name, options)
+
     def agents(self) -> list[dict[str, Any]]:
         """What ``minicloud agent list --format json`` prints."""
         output = self.minicloud('agent', 'list', '--format', 'json').stdout
@@ -321,6 +346,59 @@ class Agent:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+class Server:
+    """A virtual machine that is one server of a stack."""
+
+    def __init__(
+        self, cloud: Cloud, name: str, options: Sequence[str]
+    ) -> None:
+        self._cloud = cloud
+        self._machine = machine.Server(cloud._instance, name)
+        self._options = options
+        self.name = name
+
+    @property
+    def path(self) -> pathlib.Path:
+        return self._machine.path
+
+    @property
+    def console(self) -> pathlib.Path:
+        return self._machine.console
+
+    def start(self) -> 'Server':
+        """Start it: as a new one, or again."""
+        options = [] if self.path.is_dir() else self._options
+        self._cloud.minicloud('server', 'start', self.name, *options)
+        return self
+
+    def stop(self) -> None:
+        """Shut it down in order."""
+        self._cloud.minicloud('server', 'stop', self.name)
+
+    def kill(self) -> None:
+        """Cut its power."""
+        self._cloud.minicloud('server', 'kill', self.name)
+
+    def plug(self) -> None:
+        self._cloud.minicloud('server', 'plug', self.name)
+
+    def unplug(self) -> None:
+        """Pull the plug of its network."""
+        self._cloud.minicloud('server', 'unplug', self.name)
+
+    def run(
+        self, command: str, seconds: float = 60, stdin: bytes = b''
+    ) -> sockets.Result:
+        """Run a command of the shell on it, as root."""
+        return self._machine.inside.run(command, seconds, stdin)
+
+    def __enter__(self) -> 'Server':
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
 
 
 class Session:

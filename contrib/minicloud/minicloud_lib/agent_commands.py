@@ -3,6 +3,7 @@
 
 import argparse
 import json
+from typing import Any
 
 from minicloud_lib import agents
 from minicloud_lib import catalog
@@ -103,7 +104,7 @@ def logs(options: argparse.Namespace) -> None:
 def _prepare(options: argparse.Namespace) -> agents.Agent:
     """The agent's folder: as it was left, or new for the given server."""
     instance = options.instance
-    found = settings.require(instance)
+    settings.require(instance)
     agent = agents.Agent(instance, options.agent)
     if agent.process:
         raise errors.MinicloudError(
@@ -113,21 +114,8 @@ def _prepare(options: argparse.Namespace) -> agents.Agent:
     if not options.stack and not options.resource and agent.path.is_dir():
         # A server that is switched on again.
         return agent
-    if not options.stack or not options.resource:
-        raise errors.UsageError(
-            'a new agent needs --stack and --resource',
-            'They name the server that it is.',
-        )
-    heat = catalog.find(found.profile, 'heat')
-    if not any(service.process(instance) for service in heat):
-        raise errors.NotRunningError('heat is not running', 'minicloud up')
-    # Checks the name of the user, too.
-    found.user_env(options.user)
-    bootstrap = servers.bootstrap(
-        found, options.user, options.stack, options.resource, options.wait
-    )
     agent.set_up(
-        bootstrap,
+        bootstrap(options),
         {
             'stack': options.stack,
             'resource': options.resource,
@@ -138,18 +126,32 @@ def _prepare(options: argparse.Namespace) -> agents.Agent:
     return agent
 
 
+def bootstrap(options: argparse.Namespace) -> dict[str, Any]:
+    """What the server of a stack begins with, as soon as Heat has it."""
+    instance = options.instance
+    found = settings.require(instance)
+    if not options.stack or not options.resource:
+        raise errors.UsageError(
+            'what is new needs --stack and --resource',
+            'They name the server that it is.',
+        )
+    heat = catalog.find(found.profile, 'heat')
+    if not any(service.process(instance) for service in heat):
+        raise errors.NotRunningError('heat is not running', 'minicloud up')
+    # Checks the name of the user, too.
+    found.user_env(options.user)
+    return servers.bootstrap(
+        found, options.user, options.stack, options.resource, options.wait
+    )
+
+
 def _add_name(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('agent', metavar='NAME', help='a name of your choice')
 
 
 def _add_server(parser: argparse.ArgumentParser) -> None:
     _add_name(parser)
-    parser.add_argument(
-        '--stack',
-        help='the stack, by name or id; none for an agent that '
-        'was started before',
-    )
-    parser.add_argument('--resource', help="the server's name in the stack")
+    add_resource(parser)
     parser.add_argument(
         '--interval',
         metavar='SECONDS',
@@ -158,6 +160,15 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
         help='how often it polls at most; it slows down to that from one '
         'second when nothing changes (default: 1)',
     )
+
+
+def add_resource(parser: argparse.ArgumentParser) -> None:
+    """Add what says which server of which stack it is."""
+    parser.add_argument(
+        '--stack',
+        help='the stack, by name or id; none for one that was started before',
+    )
+    parser.add_argument('--resource', help="the server's name in the stack")
     parser.add_argument(
         '--supervised',
         action='store_true',

@@ -11,6 +11,7 @@ from minicloud_lib import catalog
 from minicloud_lib import commands
 from minicloud_lib import errors
 from minicloud_lib import layout
+from minicloud_lib import server_commands
 from minicloud_lib import settings
 
 _DESCRIPTION = """\
@@ -31,7 +32,8 @@ first steps:
   minicloud down --purge           stop and forget
 
 Exit codes: 0 done, 1 failed, 2 asked for something that makes no sense,
-3 not running, 4 "install" lacks root, apt-get or packages of Debian.
+3 not running, 4 "install" lacks root, apt-get or packages of Debian, or
+"server" does.
 """
 
 
@@ -105,6 +107,12 @@ def _parser() -> argparse.ArgumentParser:
         description='Run real, unmodified Heat agents, each in a folder.',
     )
     agent_commands.add(agent, common)
+    server = subparsers.add_parser(
+        'server',
+        help='run servers that are virtual machines',
+        description='Run virtual machines: Debian, cloud-init and agents.',
+    )
+    server_commands.add(server, common)
     return parser
 
 

@@ -28,6 +28,7 @@ from minicloud_lib import venv
 from minicloud_lib.production import certificates
 from minicloud_lib.production import stores
 from minicloud_lib.settings import Settings
+from minicloud_lib.virtual import machine
 
 #: A first start makes databases; on a busy machine that takes its time.
 START_SECONDS = 120
@@ -143,9 +144,10 @@ def _start_stage(
 
 
 def down(instance: layout.Instance, *, purge: bool = False) -> None:
-    """Stop agents and services; with purge forget all that they held."""
+    """Stop all that runs; with purge forget all that it held."""
     with files.lock(instance.lock):
         agents.stop_all(instance)
+        machine.kill_all(instance)
         found = instance_settings.load(instance)
         services = catalog.services(found.profile if found else 'small')
         # What others stand on goes last, or they would not end in time.

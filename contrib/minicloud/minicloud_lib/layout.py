@@ -14,7 +14,7 @@ SOURCE = pathlib.Path(__file__).resolve().parent.parent
 CHECKOUT = SOURCE.parent.parent
 
 #: Folders of the home that no instance may be named after.
-SHARED = ('bin', 'cache', 'heat-agents', 'locks', 'venv')
+SHARED = ('bin', 'cache', 'heat-agents', 'locks', 'server-image', 'venv')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +50,10 @@ class Home:
     @property
     def heat_agents(self) -> pathlib.Path:
         return self.path / 'heat-agents'
+
+    @property
+    def server_image(self) -> pathlib.Path:
+        return self.path / 'server-image'
 
     def lock(self, name: str) -> pathlib.Path:
         return self.path / 'locks' / name
@@ -104,6 +108,10 @@ class Instance:
     @property
     def agents(self) -> pathlib.Path:
         return self.path / 'agents'
+
+    @property
+    def servers(self) -> pathlib.Path:
+        return self.path / 'servers'
 
     @property
     def faults(self) -> pathlib.Path:

@@ -9,8 +9,15 @@ import subprocess
 from minicloud_lib import errors
 from minicloud_lib import output
 
-#: A program of each Debian package that a profile needs.
+#: A program of each Debian package that a profile, or a server, needs.
 PROGRAMS: dict[str, dict[str, str]] = {
+    'server': {
+        '/usr/bin/qemu-system-x86_64': 'qemu-system-x86',
+        '/usr/bin/qemu-img': 'qemu-utils',
+        '/usr/bin/mmdebstrap': 'mmdebstrap',
+        '/usr/bin/genisoimage': 'genisoimage',
+        '/usr/bin/socat': 'socat',
+    },
     'rgw': {
         '/usr/bin/ceph': 'ceph-common',
         '/usr/bin/ceph-mon': 'ceph-mon',
@@ -47,7 +54,7 @@ def require(profile: str) -> None:
     """Refuse to continue without them, before anything is started."""
     if packages := missing(profile):
         raise errors.UsageError(
-            f'the profile "{profile}" needs programs that are not here: '
+            f'"{profile}" needs programs that are not here: '
             + ', '.join(packages),
             'On Debian or Ubuntu: sudo ' + _command(packages),
         )

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Virtual machines: what QEMU is told, and who talks to it."""
+
+import base64
+import email
+import itertools
+import json
+import pathlib
+import socket
+import subprocess
+import sys
+import threading
+
+import fixtures
+from minicloud_lib import errors
+from minicloud_lib import layout
+from minicloud_lib.virtual import image
+from minicloud_lib.virtual import machine
+from minicloud_lib.virtual import qemu
+from minicloud_lib.virtual import seed
+from minicloud_lib.virtual import sockets
+import testtools
+
+
+class Folder(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.path = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+
+
+class CommandTest(Folder):
+    def command(self, **options):
+        return qemu.Machine(
+            image=image.Image(self.path / 'image'),
+            accelerator='tcg',
+            disk=self.path / 'a, disk',
+            **options,
+        ).command()
+
+    def values(self, command, option):
+        pairs = itertools.pairwise(command)
+        return [value for name, value in pairs if name == option]
+
+    def test_a_machine_reaches_the_services_and_nothing_else(self):
+        command = self.command(services=[20001, 20002])
+        (network,) = self.values(command, '-netdev')
+        kind, _, restrict, _, *relays = network.split(',')
+        self.assertEqual(('user', 'restrict=on'), (kind, restrict))
+        self.assertEqual(
+            [
+                f'guestfwd=tcp:10.0.2.100:{port}-cmd:'
+                f'socat STDIO TCP4:127.0.0.1:{port}'
+                for port in (20001, 20002)
+            ],
+            relays,
+        )
+        # No port of this machine leads to it.
+        self.assertNotIn('hostfwd', ' '.join(command))
+        self.assertNotIn('tcp:', ' '.join(self.values(command, '-chardev')))
+
+    def test_a_comma_in_a_path_is_no_end_of_an_option(self):
+        disk, seed_disk = self.values(
+            self.command(seed=self.path / 'b,c'), '-drive'
+        )
+        self.assertTrue(disk.endswith('/a,, disk'))
+        self.assertTrue(seed_disk.endswith('/b,,c'))
+        self.assertIn('readonly=on', seed_disk)
+
+    def test_a_path_of_a_state_is_one_word_of_a_shell(self):
+        state = self.path / "it's mine; rm"
+        (incoming,) = self.values(self.command(resumes=state), '-incoming')
+        self.assertEqual('exec:', incoming[:5])
+        state.write_text('state')
+        found = subprocess.run(
+            ['/bin/sh', '-c', incoming[5:]], capture_output=True, text=True
+        )
+        self.assertEqual('state', found.stdout)
+
+
+class NameTest(Folder):
+    def test_a_name_that_is_no_host_name_is_refused(self):
+        instance = layout.Home(self.path).instance('tests')
+        for name in ('', '-web', 'Web', 'web.1', '../web', 'a' * 64):
+            self.assertRaises(
+                errors.UsageError, machine.Server, instance, name
+            )
+        self.assertEqual('web-1', machine.Server(instance, 'web-1').name)
+
+
+class SeedTest(Folder):
+    def test_the_user_data_is_what_heat_gives_to_nova(self):
+        given = '#cloud-config\nruncmd: [id]\n'
+        home = layout.Home(pathlib.Path(sys.prefix).parent)
+        self.patch(layout.Home, 'python', pathlib.Path(sys.executable))
+        found = email.message_from_string(
+            seed.user_data(home, {'request': {'metadata_url': 'url'}}, given)
+        )
+        parts = {
+            part.get_filename(): part.get_payload()
+            for part in found.get_payload()
+        }
+        self.assertEqual(
+            {
+                'deployments': [],
+                'os-collect-config': {'request': {'metadata_url': 'url'}},
+            },
+            json.loads(parts['cfn-init-data']),
+        )
+        self.assertIn('list_types', parts['part-handler.py'])
+        self.assertIn(given, parts.values())
+
+
+class Agent(threading.Thread):
+    """Answers at a socket as QEMU's agent in a machine does.
+
+    What it was asked by somebody who has gone stands before its answers.
+    """
+
+    def __init__(self, path, states):
+        super().__init__(daemon=True)
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.bind(str(path))
+        self._socket.listen()
+        self._states = iter(states)
+        self.asked = []
+        self.start()
+
+    def run(self):
+        connection, _ = self._socket.accept()
+        with connection, connection.makefile('rwb') as stream:
+            stream.write(b'{"return": {"pid": 1}}\n')
+            for line in stream:
+                asked = json.loads(line.lstrip(b'\xff'))
+                self.asked.append(asked)
+                answer = self._answer(asked)
+                stream.write(json.dumps(answer).encode() + b'\n')
+                stream.flush()
+
+    def _answer(self, asked):
+        match asked['execute']:
+            case 'guest-sync-delimited':
+                return {'return': asked['arguments']['id']}
+            case 'guest-exec':
+                return {'return': {'pid': 7}}
+            case 'guest-exec-status':
+                assert asked['arguments'] == {'pid': 7}
+                return {'return': next(self._states)}
+            case other:
+                return {'error': {'desc': f'{other} is disabled'}}
+
+
+class InsideTest(Folder):
+    def inside(self, *states):
+        path = self.path / 'agent'
+        self.agent = Agent(path, states)
+        return sockets.Inside(path)
+
+    def test_a_command_is_waited_for(self):
+        text = base64.b64encode(b'out').decode()
+        inside = self.inside(
+            {'exited': False},
+            {'exited': True, 'exitcode': 3, 'out-data': text},
+        )
+        found = inside.run('true', stdin=b'in')
+        self.assertEqual(
+            sockets.Result(code=3, stdout='out', stderr=''), found
+        )
+        (execute,) = [
+            one['arguments']
+            for one in self.agent.asked
+            if one['execute'] == 'guest-exec'
+        ]
+        self.assertEqual(['-c', 'true'], execute['arg'])
+        self.assertEqual(b'in', base64.b64decode(execute['input-data']))
+
+    def test_a_command_that_a_signal_has_ended_has_failed(self):
+        inside = self.inside({'exited': True, 'signal': 9})
+        self.assertEqual(-1, inside.run('true').code)
+
+    def test_what_an_agent_refuses_is_told(self):
+        exc = self.assertRaises(sockets.Refused, self.inside().set_clock, 1.5)
+        self.assertIn('guest-set-time is disabled', str(exc))
+
+    def test_a_machine_that_is_off_is_silent(self):
+        inside = sockets.Inside(self.path / 'none')
+        self.assertFalse(inside.answers())
+        self.assertRaises(sockets.Silent, inside.run, 'true')
+
+    def test_a_path_may_be_longer_than_a_socket_allows(self):
+        folder = self.path / ('x' * 120)
+        folder.mkdir()
+        short = self.path / 'short'
+        short.symlink_to(folder)
+        agent = Agent(short / 'agent', [])
+        self.assertTrue(sockets.Inside(folder / 'agent').answers())
+        self.assertEqual(1, len(agent.asked))
+
+
+class ImageTest(Folder):
+    def test_a_file_of_the_image_that_changes_makes_another_image(self):
+        before = image._wanted()
+        self.assertEqual(before, image._wanted())
+        self.patch(image, 'TREE', layout.SOURCE / 'minicloud_lib/rgw')
+        self.assertNotEqual(before, image._wanted())
+
+    def test_without_root_it_cannot_be_built(self):
+        self.patch(image.os, 'geteuid', lambda: 1000)
+        home = layout.Home(self.path)
+        exc = self.assertRaises(
+            errors.UnavailableError,
+            image._build,
+            home,
+            image.Image(home.server_image),
+        )
+        self.assertEqual(4, exc.exit_code)
