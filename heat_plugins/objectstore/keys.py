@@ -363,7 +363,8 @@ class KeyKeeper:
         if self._store.names_account:
             return (
                 'In Swift, its tempurl middleware must come before the '
-                'middleware that authenticates'
+                'middleware that authenticates. In Ceph RGW, no RGW account '
+                'may own the container'
             )
         return (
             f'The storage URL {self._store.url} names no account. Ceph RGW '

@@ -304,6 +304,24 @@ class AccountKeyTest(Case):
             self.assert_usable(signer)
             self.assertEqual('sha1', signer.digest)
 
+    def test_newer_ceph_signs_with_what_it_names_and_else_with_sha1(self):
+        for named, digest in (
+            (None, 'sha1'),
+            (('sha1', 'sha256', 'sha512'), 'sha256'),
+        ):
+            keys.KeyKeeper.forget_abilities()
+            self.use(fake_swift.ceph_by_its_sources(named_digests=named))
+            signer = self.keeper().ensure(BOX)
+            self.assert_usable(signer)
+            self.assertEqual(digest, signer.digest)
+
+    def test_containers_of_an_rgw_account_have_no_tempurls(self):
+        self.use(fake_swift.ceph_by_its_sources(rgw_accounts=True))
+        exc = self.assertRaises(
+            errors.TempURLUnusable, self.keeper().ensure, BOX
+        )
+        self.assertIn('no RGW account may own the container', str(exc))
+
     def test_a_key_that_somebody_else_set_is_used_and_never_replaced(self):
         for secret in ('s3cret', 'rotated', None):
             self.cluster.account()[ACCOUNT_KEY] = 'foreign'
