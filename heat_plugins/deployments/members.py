@@ -110,15 +110,16 @@ def to_update(
     That serves CREATE too, where there are no rows, or those that a dead
     engine has left.
 
-    :param known: the ids of those that were members before, and have no row
-        because their config does not run CREATE.
+    :param known: the ids of those that were members before. If their config
+        does not run CREATE they may have no row, and still run UPDATE.
     """
+    first = CREATE if runs(CREATE) else UPDATE
     tasks = []
     for member in members.values():
         row = rows.get(member.id)
         task: Task | None
         if row is None:
-            action = UPDATE if member.id in known else CREATE
+            action = first if member.id in known else CREATE
             task = Task(member=member, action=action, before=None)
         else:
             task = _to_update(member, row, draft)

@@ -109,6 +109,11 @@ class Rollout:
         """Whether `step` has something that wakes it."""
         return bool(self._waits) and self.trouble is None
 
+    @property
+    def may_answer(self) -> bool:
+        """Whether servers have the action and have not answered."""
+        return bool(self._waits)
+
     def step(self, patience: float = 0.0) -> bool:
         """Do what can be done now; say whether all has ended.
 

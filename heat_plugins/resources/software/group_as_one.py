@@ -23,6 +23,7 @@ from heat_plugins import foreign
 from heat_plugins.deployments import failures
 from heat_plugins.deployments import fleets
 from heat_plugins.deployments import members
+from heat_plugins.deployments import removals
 from heat_plugins.deployments import rollout
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
@@ -38,6 +39,7 @@ from heat_plugins.resources.software import group_triggers
 from heat_plugins.resources.software import heats_loop
 from heat_plugins.signals import group_ids
 from heat_plugins.signals import transport_names
+from heat_plugins.signals import watcher
 from heat_plugins.timeline import kinds
 
 LOG = foreign.logger(__name__)
@@ -46,6 +48,9 @@ config.register_opts(cfg.CONF)
 
 # The transports of a group without nested stack; AUTO is tried.
 _TRANSPORTS = (transport_names.TEMP_URL_POLL, transport_names.NO_SIGNAL)
+
+# Seconds between two attempts to clean up the object store.
+_STORE_DELAY = 5
 
 _POLICIES = {
     members.CREATE: 'batch_create',
@@ -88,6 +93,10 @@ class OneMixin(
 
     # What goes on.
     _change: Change | None = None
+
+    # What cleans up the object store, and since when that refuses it.
+    _sweep: sweeping.Sweep | None = None
+    _trouble: watcher.Trouble | None = None
 
     # The state before the action at hand.
     _state_before: tuple[str, str] | None = None
@@ -385,16 +394,20 @@ class OneMixin(
             self._clean_up()
         return True
 
-    def _clean_up(self) -> Any:
-        sweep = sweeping.Sweep(self)
+    def _clean_up(self) -> None:
+        """Clean up the object store, and ride out its passing faults."""
+        sweep = self._sweep = self._sweep or sweeping.Sweep(self)
         try:
             sweep.run()
         except errors.ServiceError as exc:
-            self.tell(
-                self.DELETE,
-                _('Container %(container)s may be left behind: %(error)s')
-                % {'container': sweep.container, 'error': exc},
+            self._trouble = watcher.Trouble.of(
+                exc, self._trouble, time.monotonic
             )
+            passes = exc.may_pass or isinstance(exc, errors.Conflict)
+            budget = cfg.CONF.heat_plugins.swift_error_budget
+            if passes and self._trouble.seconds <= budget:
+                raise resource.PollDelay(_STORE_DELAY) from exc
+            removals.leave_behind(self, self.DELETE, sweep, exc)
 
     def handle_check(self) -> Any:
         """Hold that the members and their servers exist."""
@@ -464,7 +477,17 @@ class OneMixin(
         return True
 
     def _advance(self, change: Any, current: Any, patience: Any) -> Any:
-        done = current.step(patience)
+        try:
+            done = current.step(patience)
+        except failures.Error as exc:
+            is_delivered = current.trouble is None or current.may_answer
+            if change.action != self.DELETE or is_delivered:
+                raise
+            # What is missing may never come back, and a stack has to go.
+            self.tell(
+                self.DELETE, _('DELETE was not run on all servers: %s') % exc
+            )
+            return True
         hub = change.fleet.hub
         if not done and hub.cancellation.of(self.stack, since=change.begun):
             raise failures.Error(

@@ -185,6 +185,24 @@ class FailureTest(GroupTestCase):
             {'a': ['CREATE'], 'b': ['CREATE', 'CREATE']}, self.given()
         )
 
+    def test_those_of_a_later_batch_still_run_create(self):
+        self.answers('a')
+        policy = {'batch_create': {'max_batch_size': 1}}
+        stack, _ = self.fails(group('a', 'b', policy=policy), self.answer)
+        self.assertEqual({'a': ['CREATE']}, self.given())
+        self.answers()
+        self.update(stack, group('a', 'b', policy=policy))
+        self.assertEqual(
+            {'a': ['CREATE', 'CREATE'], 'b': ['CREATE']}, self.given()
+        )
+
+    def test_a_store_that_is_away_keeps_no_group_from_going(self):
+        stack = self.created(group('a'))
+        self.configure(swift_error_budget=30)
+        self.swift.fail(times=10000)
+        self.delete(stack)
+        self.assertEqual([], self.deployment_rows())
+
     def test_so_many_may_fail(self):
         self.answers('b')
         stack = self.created(group('a', 'b', max_failures='50%'))
