@@ -41,7 +41,7 @@ class Role:
     )
 
     @classmethod
-    def _from_dict(cls, found: abc.Mapping[str, Any]) -> Self:
+    def from_dict(cls, found: abc.Mapping[str, Any]) -> Self:
         return cls(
             name=found['name'],
             description=' '.join(str(found.get('description') or '').split()),
@@ -69,7 +69,7 @@ def from_roles_data(text: str) -> tuple[Role, ...]:
     if len(counts) < len(found):
         twice = sorted(name for name, count in counts.items() if count > 1)
         raise errors.Invalid(f'{PATH} has {bounds.listed(twice)} twice')
-    return tuple(Role._from_dict(one) for one in found)
+    return tuple(Role.from_dict(one) for one in found)
 
 
 def from_template(text: str, where: str) -> tuple[Role, ...]:
