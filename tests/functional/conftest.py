@@ -194,8 +194,7 @@ def _stacks(
     # A test that fails may leave the cloud in disorder.
     cloud.clear_faults()
     cloud.revive()
-    for stack in made:
-        stack.purge()
+    base.purge(made)
 
 
 def _clean_stacks(

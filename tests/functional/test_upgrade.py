@@ -82,8 +82,7 @@ def stacks(changing):
 
     before = base.Leftovers.of(cloud)
     yield make
-    for stack in made.values():
-        stack.purge()
+    base.purge([*made.values()])
     for name in base.Leftovers.of(cloud).containers:
         # Heat's own classes do not know of it.
         assert name.startswith('heat-plugins-')
@@ -267,8 +266,7 @@ def test_workflows_and_their_triggers_go_on_in_both_directions(changing):
         change('none')
         go_on(*ours)
     finally:
-        for stack in made:
-            stack.purge()
+        base.purge(made)
 
 
 @pytest.mark.timeout(360)
@@ -328,5 +326,4 @@ def test_stacks_of_types_that_heat_lacks_are_held_up_until_these_are_back(
             assert _in_mistral(cloud, stack) == []
     finally:
         change(base.ROOT)
-        for stack in made:
-            stack.purge()
+        base.purge(made)

@@ -49,8 +49,7 @@ def stacks(
     cloud.clear_faults()
     for service in ('mariadb', 'rabbitmq', 'mistral', 'heat'):
         cloud.start(service)
-    for stack in made:
-        stack.purge()
+    base.purge(made)
     assert base.Leftovers.of(cloud) == before
 
 
