@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Executions of a real Mistral."""
 
+from collections.abc import Container
 import json
 from typing import Any
 
@@ -65,6 +66,19 @@ class Mistral:
             return None if found['state'] == 'RUNNING' else dict(found)
 
         return json.loads(base.until(ended)['output'])['result']
+
+    def pauses(self, workflow: str, but: Container[str] = ()) -> None:
+        """Wait until a workflow is between two tasks: it runs no action.
+
+        :param but: the ids of tasks of other executions.
+        """
+        base.until(
+            lambda: any(
+                task['state'] == 'DELAYED'
+                for task in self.tasks(workflow)
+                if task['id'] not in but
+            )
+        )
 
     def stop(self, execution: str) -> None:
         answer = self._session.put(

@@ -225,15 +225,7 @@ def test_a_wait_outlives_a_crash_of_mistral(
         resource='deployment',
         action='BACKUP',
     )
-
-    def between_two_looks() -> bool:
-        return any(
-            task['state'] == 'DELAYED'
-            for task in mistral.tasks('software_deployment.wait')
-            if task['id'] not in others
-        )
-
-    base.until(between_two_looks)
+    mistral.pauses('software_deployment.wait', but=others)
     cloud.kill('mistral')
     cloud.start('mistral')
     with servers.agent(cloud, stack):

@@ -242,8 +242,10 @@ def test_a_deployment_outlives_a_mistral_that_is_killed(
 ) -> None:
     plan = plans('lasting')
     plan.make(planning.files(planning.tier()))
+    others = {one['id'] for one in mistral.tasks('plan.deploy')}
     execution_id = mistral.start('plan.deploy', plan=plan.name)
     agent = plan.agent()
+    mistral.pauses('plan.deploy', but=others)
     cloud.kill('mistral')
     with agent:
         base.until(

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pathlib
 import re
 import subprocess
+import sys
 import textwrap
 
 import pytest
@@ -54,13 +55,20 @@ def test_every_command_of_the_page_works(
 ) -> None:
     # The page writes a file to where its reader is.
     (tmp_path / 'contrib').symlink_to(base.ROOT / 'contrib')
+    # The Python with which the reader has installed the mini cloud.
+    python = tmp_path / 'bin/python3'
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o700)
+    env = own_cloud.env()
+    env['PATH'] = f'{python.parent}:{env["PATH"]}'
     said = tmp_path / 'said'
     # To a file: whatever the page leaves running would hold a pipe open.
     with said.open('w') as file:
         done = subprocess.run(
             ['bash', '-c', script()],
             cwd=tmp_path,
-            env=own_cloud.env(),
+            env=env,
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
