@@ -21,7 +21,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'contrib/minicloud'))
 
 import minicloud_client  # noqa: E402
+from minicloud_lib import catalog  # noqa: E402
 from minicloud_lib import rest  # noqa: E402
+from minicloud_lib import settings  # noqa: E402
 
 from tests.functional import warm_openstack  # noqa: E402
 
@@ -60,6 +62,13 @@ class Cloud(minicloud_client.Cloud):
         if folder:
             found['PATH'] = f'{folder}{os.pathsep}{found["PATH"]}'
         return found
+
+    def crash(self, service: str) -> None:
+        """SIGKILL a service now; the command ``kill`` takes a second."""
+        profile = settings.require(self._instance).profile
+        for one in catalog.find(profile, service):
+            if process := one.process(self._instance):
+                process.kill()
 
 
 def cloud_name(name: str) -> str:

@@ -226,7 +226,7 @@ def test_a_wait_outlives_a_crash_of_mistral(
         action='BACKUP',
     )
     mistral.pauses('software_deployment.wait', but=others)
-    cloud.kill('mistral')
+    cloud.crash('mistral')
     cloud.start('mistral')
     with servers.agent(cloud, stack):
         # Should the crash have met a look after all, Mistral finds out by a

@@ -237,7 +237,7 @@ def test_a_large_result_comes_by_way_of_the_object_store(
 
 def test_a_deployment_outlives_a_mistral_that_is_killed(
     plans: Any,
-    cloud: base.minicloud_client.Cloud,
+    cloud: base.Cloud,
     mistral: executions.Mistral,
 ) -> None:
     plan = plans('lasting')
@@ -246,7 +246,7 @@ def test_a_deployment_outlives_a_mistral_that_is_killed(
     execution_id = mistral.start('plan.deploy', plan=plan.name)
     agent = plan.agent()
     mistral.pauses('plan.deploy', but=others)
-    cloud.kill('mistral')
+    cloud.crash('mistral')
     with agent:
         base.until(
             lambda: plan.stack()['stack_status'] == 'CREATE_COMPLETE', 90
