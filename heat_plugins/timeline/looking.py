@@ -231,6 +231,10 @@ class _Rows:
     def add_run(self, run: runs.Run) -> None:
         """Add a run to the row of its action."""
         waiting = run.state is chart.State.STARTING
+        # A run that waits says more if its server is busy with another one.
+        is_held_up = (
+            run.state is runs.State.WAITING and run.reason != runs.UNANSWERED
+        )
         bar = chart.Bar(
             label=run.action,
             state=chart.State.WAITING if waiting else run.state,
@@ -238,7 +242,7 @@ class _Rows:
             end=run.ended_at,
             working_since=run.reported_at,
             reason=run.reason,
-            hint=run.reason if run.unknown_hook else '',
+            hint=run.reason if run.unknown_hook or is_held_up else '',
         )
         self._add(chart.Kind.RUN, run.resource, run.action, bar)
 

@@ -25,6 +25,19 @@ class TimelineTest(base.CommandTestCase):
     def show(self, *arguments):
         return self.run_command(timeline.ShowTimeline, 'shop', *arguments)
 
+    def test_a_run_that_waits_says_what_its_server_is_busy_with(self):
+        first = self.start('BACKUP')
+        self.put(self.inputs()['deploy_progress_url'], {})
+        self.now += 1
+        self.start('FAIL/OVER')
+        _, output = self.show()
+        self.assertIn(f'is busy with run {first.id}', output)
+        _, rows = self.json(timeline.ShowTimeline, 'shop')
+        (reason,) = [
+            row['Reason'] for row in rows if row['What'] == 'FAIL/OVER'
+        ]
+        self.assertIn(f'is busy with run {first.id}', reason)
+
     def test_it_draws_for_people(self):
         code, output = self.show()
         self.assertEqual(0, code)
