@@ -182,7 +182,7 @@ def _stack(stack_id: str, project_id: str) -> Any:
     except Exception as exc:
         LOG.debug('Stack %s cannot be loaded: %s', stack_id, exc)
         return None
-    return stack if stack.context.tenant_id == project_id else None
+    return stack if stack.tenant_id == project_id else None
 
 
 def _advance(

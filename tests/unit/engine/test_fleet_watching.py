@@ -26,6 +26,8 @@ class WatchingTest(heat_fixture.HeatTestCase):
         super().setUp()
         self.context = heat_context.get_admin_context()
         self.world = simulation.World(4, fail=[3])
+        self.real = own_heat.Heat
+        self.load = fleet_watching._stack
         self.patch(own_heat, 'Heat', lambda rpc, context: self.world.heat)
         self.patch(fleet_watching.rpc_client, 'EngineClient', lambda: None)
         self.stack = types.SimpleNamespace(
@@ -126,6 +128,32 @@ class WatchingTest(heat_fixture.HeatTestCase):
         self.register('20270115T080000Z-00000000')
         self.register(advancer.operation.id)
         self.assertEqual([advancer.operation.id], self.look())
+
+    def test_it_finds_what_heat_was_told_of(self):
+        order = self.world.order()
+        heat = self.real(
+            self.heat.rpc, heat_fixture.new_context(project_id=PROJECT)
+        )
+        config_id = fleet_requests.register(heat, order)
+        (one,) = fleet_watching.registered(self.context)
+        self.assertEqual(config_id, one.config_id)
+        self.assertEqual(order.id, one.operation_id)
+        self.assertEqual(PROJECT, one.project_id)
+        self.assertEqual(
+            {stack.id for stack in self.world.stacks}, set(one.stacks)
+        )
+        heat.delete_config(config_id)
+        self.assertEqual([], fleet_watching.registered(self.context))
+
+    def test_it_has_the_stored_credentials_of_a_stack(self):
+        stack = self.heat.create({'heat_template_version': '2021-04-16'})
+        project = stack.tenant_id
+        loaded = self.load(stack.id, project)
+        self.assertEqual(project, loaded.tenant_id)
+        self.assertIsNotNone(loaded.clients)
+        # Anybody may write the id of a stack into a config.
+        self.assertIsNone(self.load(stack.id, 'of-somebody-else'))
+        self.assertIsNone(self.load('no-such-stack', project))
 
     def test_heat_knows_how_old_it_is(self):
         self.register('20270115T080000Z-00000000')
