@@ -79,14 +79,15 @@ class Resource:
 class Rows:
     """Heat's database; see `outside.Rows`.
 
-    :ivar away: how often the next deliveries fail, and whether they are
-        written all the same.
+    :ivar away: for the next deliveries, which fail, whether each is written
+        all the same; then it cannot be withdrawn at first, either.
     """
 
     def __init__(self):
         self.there = {}
         self.configs = {}
         self.away = []
+        self._is_stuck = False
 
     @contextlib.contextmanager
     def guarded(self, *, everything=False):
@@ -103,6 +104,7 @@ class Rows:
         if is_written is not False:
             for each in made:
                 self._deliver(each)
+        self._is_stuck = is_written is True
         if is_written is not None:
             raise DatabaseError('away')
 
@@ -158,6 +160,9 @@ class Rows:
         return True
 
     def withdraw(self, ids):
+        if self._is_stuck:
+            self._is_stuck = False
+            raise DatabaseError('away')
         for each in ids:
             self.there.pop(each, None)
 
