@@ -33,10 +33,11 @@ RERUN = --reruns $(RERUNS) --max-suite-reruns $(RERUNS_AT_MOST) \
 FUNCTIONAL ?= not heats_classes
 
 # Where test-production finds its tests, what test-heats runs and which Python
-# it finds there, and which Pythons test-pythons looks for.
+# it finds there, tox's own options, and which Pythons test-pythons looks for.
 PRODUCTION ?= tests/functional
 HEATS ?= heat24,heat25,heat26,heat27
 DISCOVER ?=
+TOX ?=
 PYTHONS ?= 3.11 3.12 3.13
 
 # What test-rgw runs on Ceph's gateway: whatever touches the object store.
@@ -157,7 +158,8 @@ do-soak: install-production
 	$(PYTHON) -m tests.functional.production.soak $(ARGS)
 
 do-test-heats: $(STAMP)
-	$(PYTHON) -m tox run $(DISCOVER:%=--discover %) -e $(HEATS) -- $(ARGS)
+	$(PYTHON) -m tox run $(DISCOVER:%=--discover %) $(TOX) -e $(HEATS) \
+	    -- $(ARGS)
 
 do-demo: $(STAMP)
 	$(DEMO)
