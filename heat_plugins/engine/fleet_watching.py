@@ -182,7 +182,9 @@ def _stack(stack_id: str, project_id: str) -> Any:
     except Exception as exc:
         LOG.debug('Stack %s cannot be loaded: %s', stack_id, exc)
         return None
-    return stack if stack.tenant_id == project_id else None
+    # Another project would find nothing, and take all for gone.
+    is_ours = stack.tenant_id == stack.context.project_id == project_id
+    return stack if is_ours else None
 
 
 def _advance(

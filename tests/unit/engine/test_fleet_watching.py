@@ -148,6 +148,13 @@ class WatchingTest(heat_fixture.HeatTestCase):
     def test_it_has_the_stored_credentials_of_a_stack(self):
         stack = self.heat.create({'heat_template_version': '2021-04-16'})
         project = stack.tenant_id
+        # Heat's fake of Keystone makes trusts for no project.
+        self.assertIsNone(self.load(stack.id, project))
+        self.patch(
+            type(stack),
+            'stored_context',
+            lambda stack: heat_fixture.new_context(),
+        )
         loaded = self.load(stack.id, project)
         self.assertEqual(project, loaded.tenant_id)
         self.assertIsNotNone(loaded.clients)
