@@ -18,6 +18,7 @@ from heat_plugins.deployments import deliveries
 from heat_plugins.runs import orchestration
 from heat_plugins.signals import beginning
 from heat_plugins.signals import group_ids
+from heat_plugins.signals import live
 
 CREATE, UPDATE, DELETE = 'CREATE', 'UPDATE', 'DELETE'
 SUSPEND, RESUME = 'SUSPEND', 'RESUME'
@@ -26,11 +27,11 @@ SUSPEND, RESUME = 'SUSPEND', 'RESUME'
 _KEY_INPUT, _SERVER_INPUT = 'deploy_resource_name', 'deploy_server_id'
 
 # What differs from one delivery of the same to the next.
-_OF_ONE_DELIVERY = beginning.INPUTS | {
-    'deploy_signal_id',
-    'deploy_signal_verb',
-    'deploy_signal_transport',
-}
+_OF_ONE_DELIVERY = (
+    beginning.INPUTS
+    | live.INPUTS
+    | {'deploy_signal_id', 'deploy_signal_verb', 'deploy_signal_transport'}
+)
 
 
 def new_config_id(group_id: str) -> str:

@@ -35,17 +35,23 @@ class Attributes(_Base):
     def get_attribute(self, key: Any, *path: Any) -> Any:
         """Return a map of the members' values, by key.
 
+        An output that the config declares comes before what we add.
+
         :raises exception.InvalidTemplateAttribute: there is no such one.
         """
-        if key == deployment_schema.MEMBERS:
-            return attributes.select_from_attribute(self._states(), path)
-        if not self._is_one():
-            return super().get_attribute(key, *path)
-        return attributes.select_from_attribute(self._values(key), path)
+        if self._is_one():
+            return attributes.select_from_attribute(self._values(key), path)
+        if key == deployment_schema.MEMBERS and not self._declares(key):
+            return attributes.select_from_attribute(
+                self._states_of_nested(), path
+            )
+        return super().get_attribute(key, *path)
 
     def _resolve_attribute(self, name: Any) -> Any:
         # For who asks the API; templates come by `get_attribute`.
-        return self.get_attribute(name)
+        if self._is_one() or name == deployment_schema.MEMBERS:
+            return self.get_attribute(name)
+        return super()._resolve_attribute(name)
 
     def states(self) -> Any:
         """Return what is known of the members, by key.
@@ -63,6 +69,23 @@ class Attributes(_Base):
 
     def _values(self, key: Any) -> Any:
         found = self.states()
+        output = _SHOWN.get(key, key)
+        if not self._is_output(output, found):
+            ours = self._ours(key, found)
+            if ours is None:
+                raise exception.InvalidTemplateAttribute(
+                    resource=self.name, key=key
+                )
+            return ours
+        return {
+            name: state and state.row.outputs.get(output)
+            for name, state in found.items()
+        }
+
+    def _ours(self, key: Any, found: Any) -> Any:
+        """Return the map of an attribute that is no output, or None."""
+        if key == deployment_schema.MEMBERS:
+            return {name: _shown(state) for name, state in found.items()}
         if key == deployment_schema.TRIGGER_URL:
             return dict.fromkeys(found)
         if key == deployment_schema.RUNS_ATTR:
@@ -72,33 +95,30 @@ class Attributes(_Base):
                 name: state and state.row.inputs.get(drafts.TRANSPORT)
                 for name, state in found.items()
             }
-        output = _SHOWN.get(key, key)
-        if output not in declared_names.BUILT_IN_OUTPUTS and not any(
-            state and output in state.row.outputs for state in found.values()
-        ):
-            self._check_declared(output)
-        return {
-            name: state and state.row.outputs.get(output)
-            for name, state in found.items()
-        }
+        return None
 
-    def _check_declared(self, output: Any) -> Any:
+    def _is_output(self, name: Any, found: Any) -> Any:
+        return (
+            name in declared_names.BUILT_IN_OUTPUTS
+            or any(
+                state
+                and any(
+                    one['name'] == name for one in state.row.config.outputs
+                )
+                for state in found.values()
+            )
+            or self._declares(name)
+        )
+
+    def _declares(self, output: Any) -> Any:
+        """Say whether the template's config declares an output."""
         config = None
         with contextlib.suppress(exception.NotFound):
             config = config_objects.SoftwareConfig.get_by_id(
                 self.context, self.properties[self.CONFIG]
             )
         declared = config.config['outputs'] if config else ()
-        if not any(each['name'] == output for each in declared or ()):
-            raise exception.InvalidTemplateAttribute(
-                resource=self.name, key=output
-            )
-
-    def _states(self) -> Any:
-        """Return the state of each member."""
-        if not self._is_one():
-            return self._states_of_nested()
-        return {key: _shown(state) for key, state in self.states().items()}
+        return any(each['name'] == output for each in declared or ())
 
     def _states_of_nested(self) -> Any:
         nested = self.nested()

@@ -3,6 +3,8 @@
 
 from unittest import mock
 
+from heat.common import exception
+
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
 from heat_plugins.engine import run_watching
@@ -72,6 +74,17 @@ class LifeTest(GroupTestCase):
         states = found.FnGetAtt('members')
         self.assertEqual(
             {'COMPLETE'}, {one['status'] for one in states.values()}
+        )
+
+    def test_an_output_comes_before_what_we_add(self):
+        self.answer = {'members': 'mine'}
+        stack = self.created(
+            group('a', config={'outputs': [{'name': 'members'}]})
+        )
+        found = self.heat.load(stack)['deployment']
+        self.assertEqual({'a': 'mine'}, found.FnGetAtt('members'))
+        self.assertRaises(
+            exception.InvalidTemplateAttribute, found.FnGetAtt, 'no such'
         )
 
     def test_nothing_is_left_of_it(self):
