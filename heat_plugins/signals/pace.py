@@ -26,6 +26,9 @@ _MARGIN = 2.0
 # The last arrivals that tell what is usual.
 _REMEMBERED = 16
 
+# The last polls that tell what one costs.
+_COSTS = 5
+
 # The interval is that part of the time for which nothing has arrived: five
 # seconds after two minutes.
 _PART = 1 / 24
@@ -70,6 +73,8 @@ class Pace:
         self._quiet_since = clock()
         # Seconds from delivery to arrival, of the last signals.
         self._usual: list[float] = []
+        # Seconds that the last polls took.
+        self._costs: list[float] = []
 
     def deliver(self) -> None:
         """Note that a server was given an action just now."""
@@ -89,14 +94,18 @@ class Pace:
     def interval(self, cost: float = 0.0, *, troubled: bool = False) -> float:
         """Return the seconds until the next poll.
 
-        :param cost: how many seconds the last one took. A store that answers
-            slowly is polled less often.
+        :param cost: how many seconds the last one took, if any. A store that
+            answers slowly is polled less often; one slow answer says nothing,
+            as servers that signal together slow it down for a moment.
         :param troubled: whether the last one failed.
         """
         slow = self._limits.after(self._clock() - self._quiet_since)
+        if cost:
+            self._costs = [*self._costs[1 - _COSTS :], cost]
         if troubled or not self.is_likely:
             return slow
-        return min(max(self._limits.fast, LEAST, _SHARE * cost), slow)
+        usual = statistics.median(self._costs or [0.0])
+        return min(max(self._limits.fast, LEAST, _SHARE * usual), slow)
 
     @property
     def is_likely(self) -> bool:

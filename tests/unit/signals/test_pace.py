@@ -98,7 +98,15 @@ class PaceTest(testtools.TestCase):
     def test_a_store_that_answers_slowly_is_polled_less_often(self):
         self.pace.deliver()
         self.assertEqual(0.8, self.pace.interval(cost=0.2))
-        self.assertEqual(1.0, self.pace.interval(cost=20))
+        for _ in range(5):
+            interval = self.pace.interval(cost=20)
+        self.assertEqual(1.0, interval)
+
+    def test_one_slow_answer_makes_no_poll_late(self):
+        self.pace.deliver()
+        for cost in (0.02, 0.02, 0.02, 5.0, 5.0):
+            self.assertEqual(0.25, self.pace.interval(cost))
+        self.assertEqual(1.0, self.pace.interval(5.0))
 
     def test_one_in_trouble_is_polled_slowly(self):
         self.pace.deliver()
