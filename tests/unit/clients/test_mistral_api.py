@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the connection to Mistral adds to mistralclient."""
+
+import io
+import logging
+
+from keystoneauth1 import session as ks_session
+from keystoneauth1 import token_endpoint
+import pytest
+import requests
+from requests import adapters
+
+from heat_plugins import errors
+from heat_plugins.clients import keystone
+from heat_plugins.clients import mistral_api
+
+URL = 'https://mistral.example.com/v2'
+SECRET = 'swordfish'
+
+
+class Wire(adapters.BaseAdapter):
+    """Answers each request in the same way, and keeps how it was sent."""
+
+    def __init__(self):
+        super().__init__()
+        self.content = b'{"id": "e-1"}'
+        self.status = 201
+
+    def send(self, request, **options):
+        self.request, self.options = request, options
+        answer = requests.Response()
+        answer.status_code = self.status
+        answer._content = self.content
+        answer.raw = io.BytesIO(self.content)
+        answer.url, answer.request = request.url, request
+        return answer
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def wire():
+    return Wire()
+
+
+@pytest.fixture
+def cloud(wire):
+    web = requests.Session()
+    web.mount('https://', wire)
+    auth = token_endpoint.Token(URL, 'token')
+    return keystone.Cloud(
+        ks_session.Session(auth=auth, session=web, verify='/session-ca.pem')
+    )
+
+
+def begin(client):
+    body = {'id': 'e-1', 'input': SECRET}
+    return mistral_api.ask(client.executions.begin, body)
+
+
+def test_an_execution_has_the_id_that_it_was_given(cloud, wire):
+    assert begin(mistral_api.connect(cloud)).id == 'e-1'
+    assert wire.request.url == f'{URL}/executions'
+    assert b'"id": "e-1"' in wire.request.body.encode()
+
+
+def test_the_ca_of_the_session_counts_unless_mistral_has_another(cloud, wire):
+    begin(mistral_api.connect(cloud))
+    assert wire.options['verify'] == '/session-ca.pem'
+    begin(mistral_api.connect(cloud, {'verify': '/mistral-ca.pem'}))
+    assert wire.options['verify'] == '/mistral-ca.pem'
+
+
+def test_no_answer_is_waited_for_without_end(cloud, wire):
+    begin(mistral_api.connect(cloud))
+    assert wire.options['timeout'] == 60
+
+
+def test_nothing_that_is_sent_is_logged(cloud, wire, caplog):
+    caplog.set_level(logging.DEBUG)
+    begin(mistral_api.connect(cloud))
+    assert SECRET not in caplog.text
+
+
+@pytest.mark.parametrize('content', [b'<html>', b'[' * 300 + b']' * 300])
+def test_an_answer_that_cannot_be_read_is_an_error(cloud, wire, content):
+    wire.content = content
+    with pytest.raises(errors.ServiceError, match='not JSON'):
+        begin(mistral_api.connect(cloud))
