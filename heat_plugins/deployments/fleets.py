@@ -59,6 +59,9 @@ class Fleet(Protocol):
     def discard(self, names: abc.Sequence[str]) -> None:
         """Delete signals that were taken, before long."""
 
+    def request_stop(self, names: abc.Sequence[str]) -> None:
+        """Tell servers to stop what signals are of; what fails is logged."""
+
     def leave(self, tickets: abc.Iterable[watcher.Ticket]) -> None:
         """Stop polling for signals."""
 

@@ -214,6 +214,10 @@ class Fleet:
         for name in names:
             self.hub.discard(name)
 
+    def request_stop(self, names: abc.Sequence[str]) -> None:
+        with futures.ThreadPoolExecutor(_WORKERS) as executor:
+            list(executor.map(self.hub.request_stop, names))
+
     def leave(self, tickets: abc.Iterable[watcher.Ticket]) -> None:
         for ticket in tickets:
             self.hub.leave(ticket)

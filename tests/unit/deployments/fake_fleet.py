@@ -63,7 +63,7 @@ class Fleet:
         self.rows, self.configs = {}, {}
         self.told, self.signals = {}, {}
         self.ran = []
-        self.refusals = {}
+        self.refusals, self.stopped = {}, []
         self.broken = None
         self.crash_at = None
         self.steps = 0
@@ -227,6 +227,9 @@ class Fleet:
     def discard(self, names):
         for name in names:
             self.signals.pop(name, None)
+
+    def request_stop(self, names):
+        self.stopped += names
 
     def leave(self, tickets):
         self.watcher.leave(*tickets)

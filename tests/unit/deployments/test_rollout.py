@@ -276,6 +276,8 @@ def test_what_is_cancelled_is_withdrawn():
     assert group.states() == dict.fromkeys('ab', ('CREATE', 'FAILED'))
     assert not any(group.fleet.told.values())
     assert not len(group.fleet.watcher)
+    # Those that run it already.
+    assert len(group.fleet.stopped) == 2
 
 
 def test_an_object_store_that_is_away_is_ridden_out():
