@@ -234,12 +234,14 @@ def test_the_store_may_be_away_meanwhile(
     )
     base.until(lambda: commands.state(run) == 'running')
     process = commands.begin('run logs', run, '-f')
+    assert process.stdout is not None
+    first = process.stdout.read(1)
     cloud.stop('swift')
     time.sleep(10)
     cloud.start('swift')
     output, said = process.communicate(timeout=150)
     assert process.returncode == 0, said
-    assert output == expected(40)
+    assert first + output == expected(40)
 
 
 @pytest.mark.timeout(240)
@@ -282,7 +284,9 @@ def test_a_cancel_stops_what_runs(
     taken = time.monotonic() - began
     assert code == 0, found
     assert found[0]['reason'].endswith(f'; {told}')
-    assert found[0]['late_result']['deploy_stdout'] == 'half\n'
+    # Its config is gone, so nobody knows what is hidden in the outputs; the
+    # server knew, and has masked what it printed.
+    assert commands.logs(run)[1] == b'half\n'
     assert taken < 20
     print(f'{action}: {told} {taken:.1f} s after the command began')
     left = alive(*(f'sleep {number}' for number in (600, 601, 602, 603)))

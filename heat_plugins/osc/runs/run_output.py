@@ -52,10 +52,11 @@ class Output:
     def finish(self, run: runs.Run) -> None:
         """Show the rest of that of a run that has ended."""
         if run.id in self._tails and run.id not in self._finished:
-            self._finished.add(run.id)
             tail, sink = self._tails[run.id]
             tail.finish(run)
             sink.end()
+            # Not before: who waits may try again what has failed.
+            self._finished.add(run.id)
 
 
 class Raw:

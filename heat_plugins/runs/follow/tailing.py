@@ -25,6 +25,9 @@ _SILENCE = 45.0
 # told to stop sends the rest after that.
 _REST, _PAUSE = 15.0, 0.5
 
+# Seconds for which the store may fail meanwhile.
+_BUDGET = 300.0
+
 
 class Tail:
     """Follows the output of one run.
@@ -63,11 +66,19 @@ class Tail:
     def finish(self, run: runs.Run) -> None:
         """Show the rest of a run that has ended.
 
-        :raises errors.ServiceError: the store did not answer.
+        :raises errors.ServiceError: the store has not answered for too long.
         """
         end = self._clock() + _REST
+        patience = self._clock() + _BUDGET
         while True:
-            if self._read():
+            try:
+                has_more = self._read()
+                patience = self._clock() + _BUDGET
+            except errors.Unavailable:
+                if self._clock() >= patience:
+                    raise
+                has_more = True
+            if has_more:
                 end = self._clock() + _REST
             if self._reader.finished or self._clock() >= end:
                 return

@@ -3,6 +3,7 @@
 
 from urllib import parse
 
+from heat_plugins import errors
 from heat_plugins.osc.runs import action_commands
 from heat_plugins.osc.runs import apply
 from heat_plugins.osc.runs import run_commands
@@ -142,6 +143,24 @@ class RunLogsTest(LogsCase):
             lambda: (self.send(b'one\ntwo\n'), self.end(8)),
         )
         self.assertEqual((0, 'one\ntwo\n'), self.logs(self.run_, '-f'))
+
+    def test_a_store_that_fails_at_the_end_loses_nothing(self):
+        def fail_parts(request):
+            if '/runs/logs/' in request.url and failing:
+                failing.pop()
+                raise errors.Unavailable('503')
+
+        failing = [1] * 5
+        self.sends(
+            lambda: self.send(b'one\n'),
+            lambda: (
+                self.send(b'one\ntwo\n'),
+                self.end(8),
+                setattr(self.cluster, 'before', fail_parts),
+            ),
+        )
+        self.assertEqual((0, 'one\ntwo\n'), self.logs(self.run_, '-f'))
+        self.assertEqual([], failing)
 
 
 class FollowTest(LogsCase):
