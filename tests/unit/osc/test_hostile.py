@@ -33,9 +33,10 @@ def _commands():
     for line in points.strip().splitlines():
         name, _, where = line.partition(' = ')
         module, _, found = where.partition(':')
-        yield pytest.param(
-            getattr(importlib.import_module(module), found), id=name
-        )
+        command = getattr(importlib.import_module(module), found)
+        # What has no columns is bytes, as a server has sent them.
+        if issubclass(command, common.Report):
+            yield pytest.param(command, id=name)
 
 
 every_command = pytest.mark.parametrize('command', list(_commands()))

@@ -69,9 +69,20 @@ ARGUMENTS = {
     'deployment plan validation stop': RUN,
     'software deployment action list': 'shop',
     'software deployment apply': 'shop db --config c',
+    'software deployment operation cancel': RUN,
+    'software deployment operation delete': RUN,
+    'software deployment operation list': '',
+    'software deployment operation output': RUN,
+    'software deployment operation pause': RUN,
+    'software deployment operation resume': RUN,
+    'software deployment operation retry': RUN,
+    'software deployment operation run': 'BACKUP --stack shop',
+    'software deployment operation show': RUN,
+    'software deployment operation wait': RUN,
     'software deployment run cancel': f'shop {RUN}',
     'software deployment run delete': f'shop {RUN}',
     'software deployment run list': 'shop',
+    'software deployment run logs': f'shop {RUN}',
     'software deployment run output': f'shop {RUN}',
     'software deployment run rerun': f'shop {RUN}',
     'software deployment run show': f'shop {RUN}',
@@ -148,11 +159,20 @@ NODES = tuple(name for name in LOCAL if ' node ' in name)
 #: The commands that cannot do without a service, past Mistral if they can.
 #: Others have a word of another service first, or no need.
 NEED = {
-    HEAT: {name for name in ARGUMENTS if name.startswith('software ')},
+    HEAT: {
+        name
+        for name in ARGUMENTS
+        if name.startswith('software ')
+        # An operation is found in the object store.
+        and (' operation ' not in name or name.endswith(' run'))
+    },
     SWIFT: {
         name
         for name in ARGUMENTS
-        if ' run ' in f'{name} ' and name.startswith('software ')
+        if {'run', 'operation'} & {*name.split()}
+        and name.startswith('software ')
+        # It looks for targets in Heat before it stores anything.
+        and not name.endswith('operation run')
     }
     | {
         'deployment plan capability list',

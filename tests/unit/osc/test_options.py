@@ -15,7 +15,14 @@ from tests.unit.osc import test_run
 COMMANDS = test_run.commands()
 
 # Values that the types of options take.
-_VALUES = ('7', 'name=value', 'chart.svg', 'run.html', '2026-11-20T22:00:00')
+_VALUES = (
+    '7',
+    '1000000',
+    'name=value',
+    'chart.svg',
+    'run.html',
+    '2026-11-20T22:00:00',
+)
 
 
 @pytest.fixture(scope='module', params=COMMANDS)
