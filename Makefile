@@ -30,7 +30,7 @@ RERUN = --reruns $(RERUNS) --max-suite-reruns $(RERUNS_AT_MOST) \
     --rerun-show-tracebacks
 
 # Which functional tests run, by their markers; pyproject.toml explains them.
-FUNCTIONAL ?= not heats_classes
+FUNCTIONAL ?= not heats_classes and not server
 
 # Where test-production finds its tests, what test-heats runs and which Python
 # it finds there, tox's own options, and which Pythons test-pythons looks for.
@@ -55,7 +55,7 @@ TIMES := $(MINICLOUD_HOME)/times.json
 
 # Each of these has a recipe under `do-<name>`, and keeps the time it took.
 TIMED := lint unit docs functional test test-all test-production test-pythons \
-    test-rgw test-heats test-heats-classes coverage soak bench \
+    test-rgw test-server test-heats test-heats-classes coverage soak bench \
     demo demo-plan demo-server venv pictures agent-packages
 .PHONY: help install-production install-rgw $(TIMED) $(TIMED:%=do-%)
 
@@ -74,6 +74,7 @@ test: ## lint, unit, docs and the tests marked quick; retries nothing
 test-all: ## everything, as CI runs it
 test-production: ## all and more on RabbitMQ, MariaDB, TLS; as root, on Debian
 test-rgw: ## the object store's tests on Ceph's gateway; as root, on Debian
+test-server: ## a virtual machine as a server; as root, on Debian
 test-pythons: ## unit tests on each Python found, functional on the newest
 test-heats: ## the unit tests under each Heat that is supported
 test-heats-classes: ## do Heat's own classes still have their defects? weekly
@@ -153,6 +154,12 @@ install-rgw: $(STAMP)
 do-test-rgw: install-rgw
 	FUNCTIONAL_STORE=rgw $(PYTEST) --dist worksteal $(RERUN) \
 	    -m '$(FUNCTIONAL)' $(RGW) $(ARGS)
+
+# One machine at a time: each takes a core.
+do-test-server: $(STAMP)
+	contrib/minicloud/minicloud server build
+	$(PYTHON) -m pytest --durations 30 $(RERUN) -m server tests/functional \
+	    $(ARGS)
 
 do-soak: install-production
 	$(PYTHON) -m tests.functional.production.soak $(ARGS)
