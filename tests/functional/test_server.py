@@ -52,7 +52,13 @@ def template(collector: str, **properties: Any) -> Template:
     }
     return base.software(
         config=config,
-        server={'software_config_transport': collector},
+        server={
+            'software_config_transport': collector,
+            'deployment_swift_data': {
+                'container': 'machines',
+                'object': 'metadata',
+            },
+        },
         **properties,
     )
 
@@ -120,12 +126,18 @@ def machine(
     module_stacks: Callable[..., base.Stack],
 ) -> Iterator[Machine]:
     """A server of a stack that is complete."""
+    demo = cloud.session()
+    assert demo.put('object-store', '/machines').ok
     found = Machine(cloud, module_stacks, 'POLL_TEMP_URL')
     begun = time.monotonic()
     with found.server:
         found.stack.wait('CREATE_COMPLETE', 2 * SOON)
         print(f'From power-on to outputs: {time.monotonic() - begun:.0f} s')
         yield found
+    # Heat's own server leaves what held its metadata behind.
+    found.stack.purge()
+    demo.delete('object-store', '/machines/metadata')
+    demo.delete('object-store', '/machines')
 
 
 def test_it_runs_what_its_user_data_leads_it_to(machine: Machine) -> None:
