@@ -18,8 +18,8 @@ from heat_plugins.runs.records import ledger as ledgers
 
 LOG = foreign.logger(__name__)
 
-#: Nobody waits for what it finds.
-PACE = waiting.Pace(fast=2.0, first=2.0, most=30.0, nap=30.0)
+#: No caller waits for what it finds.
+PACE = waiting.Pace(fast=4.0, first=4.0, most=30.0, nap=30.0)
 
 # The root stacks whose runs are followed, and the ledger of the last that has
 # begun since their thread has looked for one. The stack may have been given

@@ -113,6 +113,8 @@ class BrokenTest(LoadingTest):
     def break_module(self, name):
         """Let a module of the installed package miss a library."""
         path = self.environment.site_packages / 'heat_plugins' / name
+        # The environment is that of all tests of the class.
+        self.addCleanup(path.write_text, path.read_text())
         path.write_text('import a_library_that_is_not_there\n')
 
     def test_a_missing_library_takes_the_deployment_types_together(self):

@@ -183,6 +183,7 @@ class Signals:
         self.objects = {}
         self.changed_keys = set()
         self.is_away = False
+        self.stopped = []
         self.watcher = watcher.Watcher(
             self, watcher.Limits(direct=60), clock, sleep=self._sleep
         )
@@ -214,6 +215,9 @@ class Signals:
         if name not in self.objects:
             raise errors.NoObject(name)
         return self.objects[name]
+
+    def request_stop(self, name):
+        self.stopped.append(name)
 
     def discard(self, name):
         self.objects.pop(name, None)

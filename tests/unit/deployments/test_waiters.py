@@ -8,6 +8,7 @@ import pytest
 from heat_plugins import errors
 from heat_plugins.deployments import failures
 from heat_plugins.deployments import histories
+from heat_plugins.signals import signal_names
 from tests.unit.deployments import fake_engine
 
 
@@ -73,8 +74,10 @@ def test_another_action_on_the_server_ends_the_wait(cloud):
 def test_a_cancelled_action_leaves_nothing_on_its_server(cloud):
     waiter = cloud.waiter()
     waiter.begin()
+    name = signal_names.signal(cloud.row.id, cloud.row.config.id)
     cloud.stack.cancelled = True
     assert 'CREATE was cancelled before server web' in cloud.failure(waiter)
+    assert cloud.signals.stopped == [name]
     assert cloud.rows.there == {}
     assert cloud.rows.configs == {}
     # What it may have done is to be undone.
