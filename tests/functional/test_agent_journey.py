@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a script prints, from the real supervisor to whoever reads it.
+"""What a script prints, from the real supervisor to the reader.
 
 The supervisor runs as on a server, in processes of its own, and sends over
 HTTP to the strict fake of an object store, which fails now and then.
