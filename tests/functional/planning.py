@@ -130,8 +130,8 @@ class Plan:
     ) -> None:
         self._cloud = cloud
         self._env = cloud.env()
-        # With the real program, whose process is that of the command.
-        self._own_env = base.minicloud_client.Cloud.env(cloud)
+        # Finds the real program, whose process is that of the command.
+        self._path = base.minicloud_client.Cloud.env(cloud)['PATH']
         self.name = name
         self.folder = folder / name
         #: All that was printed.
@@ -148,7 +148,7 @@ class Plan:
         """Begin one in a process of its own."""
         return subprocess.Popen(
             ['openstack', *self._arguments(command, arguments)],
-            env=self._own_env,
+            env={**self._env, 'PATH': self._path},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
