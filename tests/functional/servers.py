@@ -41,7 +41,14 @@ def container(stack: base.Stack) -> str:
 def signals(
     cloud: base.minicloud_client.Cloud, stack: base.Stack
 ) -> list[dict[str, Any]]:
-    """Return the requests to Swift that bore signals of a stack."""
-    return cloud.swift_requests(
-        method='PUT', path=f'{container(stack)}/signals/.*'
-    )
+    """Return the requests to Swift that bore signals of a stack.
+
+    What heat-engine writes next to them is for servers to read.
+    """
+    return [
+        request
+        for request in cloud.swift_requests(
+            method='PUT', path=f'{container(stack)}/signals/.*'
+        )
+        if not request['path'].endswith('.control')
+    ]

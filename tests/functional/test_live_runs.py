@@ -109,6 +109,8 @@ class Commands:
                 *(self._stack, *arguments),
             ],
             env=self._env,
+            # communicate() goes on where a read has ended.
+            bufsize=0,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
