@@ -213,6 +213,16 @@ def stacks(
     yield from _clean_stacks(cloud)
 
 
+@pytest.fixture
+def folder(cloud: base.minicloud_client.Cloud) -> Iterator[dict[str, str]]:
+    """A container for servers' metadata; Heat would leave its own."""
+    demo = cloud.session()
+    assert demo.put('object-store', '/servers').ok
+    yield {'container': 'servers', 'object': 'metadata'}
+    assert demo.delete('object-store', '/servers/metadata').ok
+    assert demo.delete('object-store', '/servers').ok
+
+
 @pytest.fixture(scope='module')
 def module_stacks(
     cloud: base.minicloud_client.Cloud,

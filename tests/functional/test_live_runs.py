@@ -372,9 +372,14 @@ def test_the_page_says_what_the_commands_print(
 
 @pytest.mark.timeout(300)
 def test_a_quick_server_begins_at_once(
-    cloud: base.minicloud_client.Cloud, stacks: Callable[..., base.Stack]
+    cloud: base.minicloud_client.Cloud,
+    stacks: Callable[..., base.Stack],
+    folder: dict[str, str],
 ) -> None:
-    server = {'software_config_transport': 'POLL_TEMP_URL'}
+    server = {
+        'software_config_transport': 'POLL_TEMP_URL',
+        'deployment_swift_data': folder,
+    }
     found = template()
     found['resources']['server']['properties'] = server
     stack = stacks(found)

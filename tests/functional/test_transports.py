@@ -92,16 +92,6 @@ def test_somebody_else_completes_it(cloud, stacks, transport, way):
     assert stack.outputs['deployment_greeting'] == 'by hand'
 
 
-@pytest.fixture
-def folder(cloud):
-    """A container for servers' metadata; Heat would leave its own behind."""
-    demo = cloud.session()
-    assert demo.put('object-store', '/servers').ok
-    yield {'container': 'servers', 'object': 'metadata'}
-    assert demo.delete('object-store', '/servers/metadata').ok
-    assert demo.delete('object-store', '/servers').ok
-
-
 @conftest.trusted
 def test_server_is_handed_its_configs_by_heat(cloud, stacks):
     server = {'software_config_transport': 'POLL_SERVER_HEAT'}
