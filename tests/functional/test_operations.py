@@ -124,6 +124,7 @@ class Operations:
 @pytest.mark.skipif(
     conftest.PROFILE != 'small', reason='other engines look there'
 )
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_an_operation_survives_who_advances_it(
     alone: base.minicloud_client.Cloud, tmp_path: pathlib.Path
