@@ -197,7 +197,8 @@ def stopped(server, script, grace=0.3):
 
 def test_what_must_stop_answers_with_what_there_was(server):
     ready = server.path / 'ready'
-    found = stopped(server, f'echo half; touch {ready}; sleep 60')
+    # Time for its output to be read: a hook's own process dies with it.
+    found = stopped(server, f'echo half; sleep 1; touch {ready}; sleep 60')
     assert found['deploy_stdout'] == 'half\n'
     assert found['deploy_status_code'] == 143
     assert found['deploy_stopped'] == 'when told'
@@ -208,7 +209,8 @@ def test_what_ignores_sigterm_is_stopped_by_force(server):
     ready = server.path / 'ready'
     found = stopped(
         server,
-        f"trap '' TERM; echo half; touch {ready}; while :; do sleep 1; done",
+        f"trap '' TERM; echo half; sleep 1; touch {ready}\n"
+        'while :; do sleep 1; done',
     )
     assert found['deploy_stopped'] == 'by force'
     assert found['deploy_stdout'] == 'half\n'
