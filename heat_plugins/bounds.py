@@ -53,10 +53,7 @@ _Container = dict[Any, Any] | list[Any]
 
 
 class TooDeep(ValueError):
-    """A value is nested too deeply.
-
-    :param depth: the most levels.
-    """
+    """A value is nested too deeply."""
 
     def __init__(self, depth: int) -> None:
         super().__init__(f'it is nested more than {depth} levels deep')
@@ -136,7 +133,6 @@ def closest(
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return the end of a message about an unknown name.
 
-    :param known: see `closest`.
     :returns: a question about the closest name; empty if there is none.
     """
     found = closest(name, known)
@@ -185,7 +181,6 @@ def check_depth(value: object, depth: int = DEPTH) -> None:
 def gunzip(packed: bytes, limit: int) -> bytes:
     """Unpack gzip up to a limit; a thousandth of its size can be enough.
 
-    :param limit: the most bytes to unpack.
     :raises ValueError: it is no gzip, or holds more than that.
     """
     try:

@@ -4,29 +4,29 @@
 ::
 
     Error
-      x Refused               it was not done, and nothing was changed
-          . Invalid           a name, a file or a choice that cannot be
+      x Refused               we did not do it, and changed nothing
+          . Invalid           an invalid name, file or choice
               - BadFile       a file, with its path and line
-          . Exists            there is something of that name
+          . Exists            the name is taken
           . InUse             a stack of the plan exists
-          . Busy              somebody else changes the plan just now
-          . Unfinished        the plan is half made, or half deleted
-          . AlreadyRunning    the same action runs there
-      x Ended                 a run cannot be cancelled any more
-      x Unreadable            a record is none, or of a later release
-      x Failed                it has begun, and did not succeed
+          . Busy              another process is changing the plan
+          . Unfinished        the plan is half created, or half deleted
+          . AlreadyRunning    the same action is running there
+      x Ended                 a run has ended, and cannot be cancelled
+      x Unreadable            a record is invalid, or of a later release
+      x Failed                it has started, and failed
       x ServiceError          a service did not do what we asked
           . NotFound          no such thing, or not for this project
               - NoObject      404 of the object store
-          . Conflict          409: in the way is what is there, or a change
-              - Locked        of Ironic: somebody changes the node just now
+          . Conflict          409: it exists, or is being changed
+              - Locked        of Ironic: the node is being changed
           . TooMany           a listing is longer than we read
-          . OverLimit         Heat takes less than that
+          . OverLimit         a plan exceeds a limit of Heat
           . BadSignal         what a server sent is no result
           . TempURLUnusable   this cloud, or this user, cannot have TempURLs
           . Denied            401, 403, or Keystone refused us a token
-          . Unavailable       it may pass: 5xx, 429, a broken connection
-              - Doubtful      500 of Mistral: often it is a defect
+          . Unavailable       temporary: 5xx, 429, a broken connection
+              - Doubtful      500 of Mistral: often a defect
               - NotLetIn      401 to a new token, before anything was made
 
 Mistral hands on what JSON can say, so each has a code: `report` writes an
@@ -53,24 +53,24 @@ class Error(Exception):
 
     @property
     def may_pass(self) -> bool:
-        """Whether the same may go well a while later."""
+        """Whether a retry may succeed."""
         return False
 
 
 class Refused(Error):
-    """It was not done; the message says why, and what to do."""
+    """The request was refused; the message says why, and the remedy."""
 
     code = 'refused'
 
 
 class Invalid(Refused):
-    """What was given is no plan, no name, or no choice that there is."""
+    """An invalid plan, name or choice."""
 
     code = 'invalid'
 
 
 class BadFile(Invalid):
-    """A file of a plan cannot be read, or refers to what it may not.
+    """A file of a plan is unreadable, or refers to a forbidden path.
 
     :param path: of the file.
     :param line: from 1; None where no line is known.
@@ -97,13 +97,13 @@ class InUse(Refused):
 
 
 class Busy(Refused):
-    """The plan is being changed by somebody else."""
+    """Another process is changing the plan."""
 
     code = 'busy'
 
 
 class Unfinished(Refused):
-    """The plan's making, or its deletion, has begun and not ended."""
+    """The plan's creation or deletion has started and not ended."""
 
     code = 'unfinished'
 
@@ -111,7 +111,7 @@ class Unfinished(Refused):
 class AlreadyRunning(Refused):
     """Only one run of an action is allowed on a deployment at a time.
 
-    :param run_id: the one that is there.
+    :param run_id: the run that is running.
     """
 
     code = 'already-running'
@@ -128,9 +128,9 @@ class Ended(Error):
 
 
 class Unreadable(Error):
-    """Nobody can say of a run more than its name; `run delete` forgets it.
+    """A run's record is unreadable; `run delete` deletes it.
 
-    :param key: that name.
+    :param key: the record's name, all that is known of the run.
     """
 
     code = 'unreadable'
@@ -141,7 +141,7 @@ class Unreadable(Error):
 
 
 class Failed(Error):
-    """What has begun, a deployment or what runs after it, has failed."""
+    """A deployment, or what runs after it, has started and failed."""
 
     code = 'failed'
 
@@ -149,7 +149,7 @@ class Failed(Error):
 class ServiceError(Error):
     """A service refused a request.
 
-    :param message: what was tried, and what came of it.
+    :param message: the request and its outcome.
     :param status: the HTTP status, or None where no answer came.
     """
 
@@ -161,7 +161,7 @@ class ServiceError(Error):
 
 
 class NotFound(ServiceError):
-    """There is no such thing, or not for this project."""
+    """It does not exist, or not for this project."""
 
     code = 'not-found'
 
@@ -171,11 +171,11 @@ class NoObject(NotFound):
 
 
 class Conflict(ServiceError):
-    """It is there already, is not empty, or belongs to somebody else."""
+    """It exists already, is not empty, or has another owner."""
 
 
 class Locked(Conflict):
-    """A node is being changed by somebody else."""
+    """Another process is changing the node."""
 
 
 class TooMany(ServiceError):
@@ -200,27 +200,28 @@ class BadSignal(ServiceError):
 
 
 class TempURLUnusable(ServiceError):
-    """No TempURL can be had; the message names the cause and the remedy."""
+    """TempURLs are unusable; the message says why, and the remedy."""
 
     code = 'no-temp-url'
 
 
 class Denied(ServiceError):
-    """Who asked may not do this."""
+    """The user may not do this."""
 
     code = 'denied'
 
     @property
     def may_pass(self) -> bool:
-        """Whether the store takes no token for now: who lacks a role gets 403.
+        """Whether the store rejects all tokens for now.
 
-        Swift does so, at least. Ceph's gateway answers 401 to those, too.
+        Swift answers 403 to a user without a role. Ceph's gateway answers
+        401 in both cases.
         """
         return self.status == 401
 
 
 class Unavailable(ServiceError):
-    """The service is out of order for now; later it may answer."""
+    """A temporary failure of the service."""
 
     code = 'unavailable'
 
@@ -230,11 +231,27 @@ class Unavailable(ServiceError):
 
 
 class Doubtful(Unavailable):
-    """It may pass, but is not waited for long: often it is a defect."""
+    """A failure that is often permanent, so retried for a short time only."""
 
 
 class NotLetIn(Unavailable):
-    """No token of who asks is taken for now, so that nothing was made."""
+    """The service rejects a new token, too, and has changed nothing."""
+
+
+_BY_STATUS: abc.Mapping[int, type[ServiceError]] = {
+    401: Denied,
+    403: Denied,
+    404: NotFound,
+    408: Unavailable,
+    409: Conflict,
+    429: Unavailable,
+}
+
+
+def of_status(status: int) -> type[ServiceError]:
+    """Return which error the HTTP status of an answer means."""
+    other = Unavailable if status >= 500 else ServiceError
+    return _BY_STATUS.get(status, other)
 
 
 def report(exc: Exception) -> dict[str, str]:

@@ -5,7 +5,7 @@ from collections import abc
 from concurrent import futures
 import threading
 import time
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from heat_plugins import retrying
 
@@ -24,11 +24,15 @@ class Pool:
 
     :param workers: the most calls at a time.
     :param wait: seconds before the second attempt; then twice as long.
+    :param attempts: the most of one call; 1 repeats none.
     """
 
-    def __init__(self, workers: int = _WORKERS, wait: float = 0.5) -> None:
+    def __init__(
+        self, workers: int = _WORKERS, wait: float = 0.5, attempts: int = 4
+    ) -> None:
         self._workers = workers
         self._wait = wait
+        self._attempts = attempts
 
     def each(
         self,
@@ -75,7 +79,9 @@ class Pool:
         time.sleep(self._wait)
 
     def insist(
-        self, function: abc.Callable[[_Thing], _Result], thing: _Thing
+        self, function: abc.Callable[..., _Result], *arguments: Any
     ) -> _Result:
         """Call a function again while the object store is out of order."""
-        return retrying.insist(function, thing, wait=self._wait)
+        return retrying.insist(
+            function, *arguments, attempts=self._attempts, wait=self._wait
+        )

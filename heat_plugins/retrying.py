@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ride out what may pass: a call is repeated, within a budget."""
+"""Ride out what may pass, within a budget.
+
+`insist` repeats a call, and `follow` polls something until it has ended.
+`Trouble` is for a caller that does something else until its next attempt.
+"""
 
 from collections import abc
+import contextlib
+import dataclasses
 import time
 from typing import Any, TypeVar
 
@@ -24,7 +30,7 @@ def insist(
 ) -> _Result:
     """Call a function until it returns, or the budget is used up.
 
-    :param on: errors that may pass.
+    :param on: the errors after which it retries.
     :param seconds: the budget, in place of a number of attempts.
     :param wait: seconds before the second attempt; then twice as long each
         time, up to `most`.
@@ -39,3 +45,58 @@ def insist(
         sleep=sleep,
         reraise=True,
     )(call, *args)
+
+
+def follow(
+    look: abc.Callable[[], _Result],
+    has_ended: abc.Callable[[_Result], bool],
+    *,
+    interval: float,
+    growth: float = 1.0,
+    most: float = 60.0,
+    sleep: abc.Callable[[float], None] = time.sleep,
+) -> _Result:
+    """Look at something until it has ended; return it as it was last.
+
+    It goes on even while the service that tells of it is unavailable.
+
+    :param interval: seconds between two looks, which grows up to `most`.
+    """
+    while True:
+        with contextlib.suppress(errors.Unavailable):
+            found = look()
+            if has_ended(found):
+                return found
+        sleep(interval)
+        interval = min(interval * growth, most)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Trouble:
+    """What has failed since its last success.
+
+    :ivar since: when it first failed, by `clock`.
+    :ivar error: the last error.
+    """
+
+    since: float
+    error: errors.ServiceError
+    clock: abc.Callable[[], float] = dataclasses.field(
+        default=lambda: time.monotonic(), repr=False, compare=False
+    )
+
+    @classmethod
+    def of(
+        cls,
+        error: errors.ServiceError,
+        before: 'Trouble | None',
+        clock: abc.Callable[[], float] = lambda: time.monotonic(),
+    ) -> 'Trouble':
+        """Return the trouble that an error begins or continues."""
+        since = before.since if before else clock()
+        return cls(since=since, error=error, clock=clock)
+
+    @property
+    def seconds(self) -> float:
+        """For how long it has lasted."""
+        return self.clock() - self.since

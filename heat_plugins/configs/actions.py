@@ -49,7 +49,6 @@ def entry_actions(entry: Mapping[str, Any]) -> tuple[str, ...]:
 def actions(group: str | None, config: object) -> tuple[str, ...]:
     """Return the actions that a config offers by name, in its own order.
 
-    :param group: the config's group.
     :param config: its body; for a component ``{'configs': [...]}``.
     :returns: each action once; empty for a config that is no component,
         which runs for whatever action its deployment lists.

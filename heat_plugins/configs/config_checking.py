@@ -73,8 +73,7 @@ def _plain(
     if group is config_problems.UNKNOWN:
         return
     if not isinstance(group, str) or group in ('', UNGROUPED):
-        yield config_problems.Problem(
-            severity=config_problems.Severity.NOTE,
+        yield config_problems.note(
             code='no-group',
             where='group',
             message='no group is set, which suits user data; a deployment '
@@ -95,8 +94,7 @@ def _component(
 ) -> Iterator[config_problems.Problem]:
     if not isinstance(config, Mapping):
         if config is not config_problems.UNKNOWN:
-            yield config_problems.Problem(
-                severity=config_problems.Severity.WARNING,
+            yield config_problems.warning(
                 code='not-a-component',
                 where='group',
                 message='the group "component" needs a map with the list '
@@ -131,8 +129,7 @@ def _actions(config: Mapping[str, Any]) -> Iterator[config_problems.Problem]:
             unsure = True
             continue
         if named is not None and not actions.sequence(named):
-            yield config_problems.Problem(
-                severity=config_problems.Severity.ERROR,
+            yield config_problems.error(
                 code='no-action',
                 where=where,
                 message='the list of actions is empty, so this entry would '
@@ -150,8 +147,7 @@ def _actions(config: Mapping[str, Any]) -> Iterator[config_problems.Problem]:
                     yield from _owner(action, index, owners, where)
     if owners and not unsure and 'CREATE' not in owners:
         offered = bounds.listed(owners)
-        yield config_problems.Problem(
-            severity=config_problems.Severity.WARNING,
+        yield config_problems.warning(
             code='no-create',
             where='configs',
             message=f'no entry serves CREATE (there are: {offered}), so a '
@@ -163,8 +159,7 @@ def _actions(config: Mapping[str, Any]) -> Iterator[config_problems.Problem]:
 def _action(action: str, where: str) -> Iterator[config_problems.Problem]:
     stripped = action.strip()
     if not stripped:
-        yield config_problems.Problem(
-            severity=config_problems.Severity.ERROR,
+        yield config_problems.error(
             code='empty-action',
             where=where,
             message=f'the action "{action}" is empty, and no deployment '
@@ -172,8 +167,7 @@ def _action(action: str, where: str) -> Iterator[config_problems.Problem]:
         )
     elif action not in actions.LIFECYCLE:
         if stripped.upper() in actions.LIFECYCLE:
-            yield config_problems.Problem(
-                severity=config_problems.Severity.WARNING,
+            yield config_problems.warning(
                 code='action-case',
                 where=where,
                 message=f'the action "{action}" is not '
@@ -181,8 +175,7 @@ def _action(action: str, where: str) -> Iterator[config_problems.Problem]:
                 f'letter, and Heat never runs this one by itself.',
             )
         elif action != stripped:
-            yield config_problems.Problem(
-                severity=config_problems.Severity.WARNING,
+            yield config_problems.warning(
                 code='padded-name',
                 where=where,
                 message=f'the action "{action}" begins or ends with blanks, '
@@ -195,8 +188,7 @@ def _owner(
 ) -> Iterator[config_problems.Problem]:
     owner = owners.setdefault(action, index)
     if owner != index:
-        yield config_problems.Problem(
-            severity=config_problems.Severity.ERROR,
+        yield config_problems.error(
             code='action-twice',
             where=where,
             message=f'the action "{action}" already has a config in '

@@ -3,6 +3,7 @@
 
 import dataclasses
 import enum
+import functools
 from typing import Final
 
 
@@ -41,3 +42,8 @@ class Problem:
 
     def __str__(self) -> str:
         return f'{self.where}: {self.message}'
+
+
+error = functools.partial(Problem, severity=Severity.ERROR)
+warning = functools.partial(Problem, severity=Severity.WARNING)
+note = functools.partial(Problem, severity=Severity.NOTE)

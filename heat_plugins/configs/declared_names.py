@@ -68,8 +68,7 @@ def check_inputs(
     for index, name, item in _names(section):
         where = f'inputs[{index}]'
         if name in RESERVED_INPUTS:
-            yield config_problems.Problem(
-                severity=config_problems.Severity.ERROR,
+            yield config_problems.error(
                 code='reserved-input',
                 where=where,
                 message=f'the input "{name}" is one that every deployment '
@@ -78,8 +77,7 @@ def check_inputs(
                 f'rename it.',
             )
         elif name == 'heat_outputs_path':
-            yield config_problems.Problem(
-                severity=config_problems.Severity.WARNING,
+            yield config_problems.warning(
                 code='hidden-input',
                 where=where,
                 message='the input "heat_outputs_path" never reaches the '
@@ -90,8 +88,7 @@ def check_inputs(
         if hooks.SCRIPT in tools:
             yield from _environment_name(name, where)
         if 'default' in item and item['default'] is None:
-            yield config_problems.Problem(
-                severity=config_problems.Severity.WARNING,
+            yield config_problems.warning(
                 code='null-default',
                 where=where,
                 message=f'the default of input "{name}" is null, which is '
@@ -105,8 +102,7 @@ def _environment_name(
 ) -> Iterator[config_problems.Problem]:
     # The script hook passes inputs as environment variables.
     if '=' in name or '\0' in name:
-        yield config_problems.Problem(
-            severity=config_problems.Severity.ERROR,
+        yield config_problems.error(
             code='impossible-variable',
             where=where,
             message=f'the input {name!r} cannot be an environment variable, '
@@ -114,8 +110,7 @@ def _environment_name(
             f'the "=" or NUL.',
         )
     elif name.strip() and not _SHELL_VARIABLE.fullmatch(name):
-        yield config_problems.Problem(
-            severity=config_problems.Severity.NOTE,
+        yield config_problems.note(
             code='not-a-shell-variable',
             where=where,
             message=f'a shell script cannot read the input "{name}" as '
@@ -136,8 +131,7 @@ def check_outputs(
     for index, name, _ in _names(section):
         where = f'outputs[{index}]'
         if name in BUILT_IN_OUTPUTS:
-            yield config_problems.Problem(
-                severity=config_problems.Severity.WARNING,
+            yield config_problems.warning(
                 code='built-in-output',
                 where=where,
                 message=f'every deployment has the output "{name}" already; '
@@ -151,16 +145,14 @@ def check_outputs(
 
 def _file_name(name: str, where: str) -> Iterator[config_problems.Problem]:
     if '\0' in name:
-        yield config_problems.Problem(
-            severity=config_problems.Severity.ERROR,
+        yield config_problems.error(
             code='impossible-file',
             where=where,
             message=f'the output {name!r} cannot be a file name, so the '
             f'hook fails after the config has run; take out the NUL.',
         )
     elif '/' in name:
-        yield config_problems.Problem(
-            severity=config_problems.Severity.WARNING,
+        yield config_problems.warning(
             code='output-in-folder',
             where=where,
             message=f'the output "{name}" is read from a file in the folder '
@@ -168,8 +160,7 @@ def _file_name(name: str, where: str) -> Iterator[config_problems.Problem]:
             f'exists if the config makes it; take out the "/".',
         )
     elif len(name.encode(errors='replace')) > _LONGEST_OUTPUT:
-        yield config_problems.Problem(
-            severity=config_problems.Severity.WARNING,
+        yield config_problems.warning(
             code='long-output',
             where=where,
             message=f'the output "{name}" is too long for the name of the '
@@ -187,8 +178,7 @@ def _duplicates(
     for name, indexes in places.items():
         if len(indexes) > 1:
             listed = bounds.listed([f'{kind}s[{i}]' for i in indexes])
-            yield config_problems.Problem(
-                severity=config_problems.Severity.ERROR,
+            yield config_problems.error(
                 code=f'duplicate-{kind}',
                 where=f'{kind}s[{indexes[1]}]',
                 message=f'the {kind} "{name}" is declared {len(indexes)} '
@@ -201,15 +191,13 @@ def _odd_name(
     name: str, where: str, kind: str
 ) -> Iterator[config_problems.Problem]:
     if not name.strip():
-        yield config_problems.Problem(
-            severity=config_problems.Severity.WARNING,
+        yield config_problems.warning(
             code='blank-name',
             where=where,
             message=f'the name "{name}" of this {kind} is blank; name it.',
         )
     elif name != name.strip():
-        yield config_problems.Problem(
-            severity=config_problems.Severity.WARNING,
+        yield config_problems.warning(
             code='padded-name',
             where=where,
             message=f'the name "{name}" of this {kind} begins or ends with '

@@ -36,8 +36,6 @@ def marked(
     """Return the options of a config, with the marks of its inputs.
 
     All of the inputs is hidden where it would take too long to seek.
-
-    :param secrets: the values of hidden parameters.
     """
     inputs = list(inputs)
     values = [one.get('value') for one in inputs]

@@ -12,25 +12,7 @@ from heat_plugins.configs import config_problems
 #: agents poll every 30 s.
 PATIENCE: Final = 60
 
-#: The hooks that heat-agents ships.
-HOOKS: Final = frozenset(
-    {
-        'ansible',
-        'apply-config',
-        'cfn-init',
-        'chef',
-        'docker-cmd',
-        'docker-compose',
-        'hiera',
-        'json-file',
-        'kubelet',
-        'puppet',
-        'salt',
-        'script',
-    }
-)
-
-#: Those that bring a server into a described state, so that a second run of
+#: Hooks that bring a server into a described state, so that a second run of
 #: the same config does no harm.
 REPEATABLE: Final = frozenset(
     {
@@ -44,6 +26,9 @@ REPEATABLE: Final = frozenset(
         'salt',
     }
 )
+
+#: The hooks that heat-agents ships.
+HOOKS: Final = REPEATABLE | {'ansible', 'cfn-init', 'docker-cmd', 'script'}
 
 #: The hook that runs a config as a program, inputs in its environment.
 SCRIPT: Final = 'script'
@@ -114,8 +99,7 @@ def check_script(
         return
     first = (config or '').split('\n', 1)[0]
     if not first.startswith('#!'):
-        yield config_problems.Problem(
-            severity=config_problems.Severity.WARNING,
+        yield config_problems.warning(
             code='no-interpreter',
             where=where,
             message='heat-agents runs a script as a program of its own, '
@@ -123,8 +107,7 @@ def check_script(
             'characters are "#!", as in "#!/bin/sh".',
         )
     elif first.endswith('\r'):
-        yield config_problems.Problem(
-            severity=config_problems.Severity.WARNING,
+        yield config_problems.warning(
             code='carriage-returns',
             where=where,
             message='the script has Windows line ends, so that the server '

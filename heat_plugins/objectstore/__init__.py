@@ -3,8 +3,9 @@
 
 ``store`` has the verbs. ``keys`` derives and keeps the keys that ``tempurl``
 signs with, ``probes`` says whether they still sign. ``claims`` creates
-exclusively, ``containers`` names the containers of a project, ``cleaning``
-deletes many objects, ``sharing`` lets several callers share one request,
-``parcels`` carries what is too large or too secret for Mistral. It imports
-neither Heat nor Mistral nor the command line.
+exclusively, ``json_records`` reads and writes records, ``containers`` names
+the containers of a project, ``cleaning`` deletes many objects, ``sharing``
+lets several callers share one request, ``parcels`` carries what is too large
+or too secret for Mistral. It imports neither Heat nor Mistral nor the command
+line.
 """

@@ -5,13 +5,13 @@ Swift honours ``If-None-Match: *`` only by what one of its proxies sees;
 Ceph's gateway ignores it and overwrites. So each candidate announces itself
 with an object of its own and then reads a fresh listing of all announcements:
 
-- If somebody has the thing already, the candidate gives way.
+- If a candidate has won already, the others give way.
 - If another candidate is undecided too, the one whose name comes first
   wins, but only after the other has given way or has won: that one may have
   read its listing before ours was announced.
 - A candidate whose last listing is older than `PATIENCE` seconds reads
-  another. After `_LOOKS` of those it gives way. So nobody waits longer than
-  `PATIENCE` for a candidate that has died.
+  another. After `_LOOKS` of those it gives way. So a candidate waits at
+  most `PATIENCE` for one that has died.
 
 A window remains: a listing that does not show an announcement made before it
 (Swift's may lag behind), and a process that stands still for more than
@@ -31,7 +31,7 @@ from heat_plugins.objectstore import store as store_module
 #: Seconds from a candidate's listing within which it takes the thing.
 PATIENCE = 10.0
 
-#: Where `create` keeps announcements, beside what it creates.
+#: Where `create` keeps announcements, in the container of the object.
 FOLDER = '.heat-plugins/claims/'
 
 _PAUSE = 0.25
@@ -57,7 +57,7 @@ class Contest(Protocol):
     def others(self) -> abc.Iterable[str]:
         """Read a fresh listing; return the other candidates in order.
 
-        :raises Exception: somebody has the thing; the contest is over.
+        :raises Exception: a candidate has won; the contest is over.
         """
 
     def is_undecided(self, other: str) -> bool:
@@ -91,7 +91,7 @@ def win(
     """Take the thing, and leave the announcement; or leave no trace.
 
     :returns: False if no listing could be read within `PATIENCE`.
-    :raises Exception: somebody else has won; see `Contest`.
+    :raises Exception: another candidate has won; see `Contest`.
     """
     # Before our announcement can be in the way of others.
     _must_wait(contest, late=False)
@@ -122,7 +122,7 @@ def _must_wait(contest: Contest, *, late: bool) -> bool:
     about one other and not about all.
 
     :param late: whether a candidate that was there before our announcement
-        must have decided by now, unless it has died.
+        must have decided already, unless it has died.
     """
     for other in contest.others():
         if not contest.is_undecided(other):
@@ -162,10 +162,10 @@ def create(
         raise errors.Unavailable(
             f'Cannot create object {name} of container {container}: the '
             f'object store needs more than {PATIENCE:.0f} s for a listing. '
-            'Try again later'
+            'Retry later'
         )
     # The object is there; the announcement of a candidate that has ended
-    # stands in nobody's way for long.
+    # delays other candidates only for a short time.
     with contextlib.suppress(errors.ServiceError):
         contest.withdraw(contest.ours)
     return True

@@ -15,6 +15,9 @@ _DROP_ATTEMPTS = 3
 # Objects that one attempt deletes.
 _DROPPED = 10000
 
+# Attempts at the objects below a prefix.
+_PASSES = 100
+
 # How many objects to let lie before they go, for how many seconds after the
 # last one that follows others, and for how many at most.
 _BATCH = 500
@@ -48,19 +51,50 @@ def delete(
     rest = list(objects)
     known = keys.KeyKeeper.known(store.cluster_url)
     if known is not None and known.bulk and len(rest) > 1:
-        rest = _delete_together(store, container, rest, known.bulk)
+        rest = delete_together(store, container, rest, known.bulk)
     for name in rest:
         store.delete_object(container, name)
 
 
-def _delete_together(
+def delete_below(
+    store: store_module.ObjectStore, container: str, prefix: str
+) -> None:
+    """Delete all objects below a prefix, however many a server has put there.
+
+    :raises errors.TooMany: more than `_PASSES` times `_DROPPED` objects; it
+        can be called again.
+    """
+    for _ in range(_PASSES):
+        names = _some(store, container, prefix)
+        delete(store, container, names)
+        if len(names) < _DROPPED:
+            return
+    raise errors.TooMany(
+        f'Container {container} holds more than {_PASSES * _DROPPED} objects '
+        f'below {prefix}, or objects keep arriving. Delete again'
+    )
+
+
+def _some(
+    store: store_module.ObjectStore, container: str, prefix: str = ''
+) -> list[str]:
+    """List as many objects as one attempt deletes; none if there is none."""
+    entries = store.iterate(container, prefix)
+    try:
+        return [entry.name for entry in itertools.islice(entries, _DROPPED)]
+    except errors.NoObject:
+        return []
+
+
+def delete_together(
     store: store_module.ObjectStore,
     container: str,
-    objects: list[str],
+    objects: abc.Sequence[str],
     size: int,
+    progress: abc.Callable[[int, int], None] = lambda done, total: None,
 ) -> list[str]:
-    """Delete objects, so many with a request; return what remains."""
-    remaining = []
+    """Delete objects, up to `size` with a request; return what remains."""
+    remaining: list[str] = []
     for start in range(0, len(objects), size):
         chunk = objects[start : start + size]
         try:
@@ -68,6 +102,8 @@ def _delete_together(
         except errors.ServiceError:
             # Each by itself will tell what is the matter.
             remaining += chunk
+        done = start + len(chunk) - len(remaining)
+        progress(done, len(objects))
     return remaining
 
 
@@ -84,11 +120,7 @@ def drop(store: store_module.ObjectStore, container: str) -> None:
         try:
             if attempt:
                 keys.withdraw(store, container)
-            entries = store.iterate(container, '')
-            there = [
-                entry.name for entry in itertools.islice(entries, _DROPPED)
-            ]
-            delete(store, container, there)
+            delete(store, container, _some(store, container))
             store.delete_container(container)
         except errors.NoObject:
             return
@@ -100,7 +132,7 @@ def drop(store: store_module.ObjectStore, container: str) -> None:
 
 
 class Bin:
-    """Objects that are to go before long, and together."""
+    """Objects to delete soon, and together."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -117,9 +149,9 @@ class Bin:
             self._names.append(name)
 
     def take(self, *, is_last: bool) -> list[str]:
-        """Take all out if it is time to; whoever does so deletes them.
+        """Take all out if it is time to; the caller deletes them.
 
-        :param is_last: whether nobody may come to do it later.
+        :param is_last: whether no later call is certain.
         """
         with self._lock:
             now = time.monotonic()

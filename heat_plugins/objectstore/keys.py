@@ -25,14 +25,14 @@ ACCOUNT = 'account'
 
 _KEY = 'x-{}-meta-temp-url-key'
 _KEY_2 = 'x-{}-meta-temp-url-key-2'
-# When the last URL that the former key has signed runs out.
+# When the last URL that the former key has signed expires.
 _KEY_2_EXPIRES = 'x-container-meta-heat-plugins-key-2-expires'
 
 # A name that no signal has, to send a signed request for.
 _PROBE = 'signals/.probe'
 _PROBE_SECONDS = 300
 
-# The remedy for who is not let in.
+# The remedy for a 403.
 _ROLE = (
     "who owns the stack needs an operator role of the object store (Swift's "
     'operator_roles, such as "member" or "swiftoperator")'
@@ -91,7 +91,6 @@ class Ability:
     """What a cluster accepts.
 
     :ivar kind: a key of whom, `CONTAINER` or `ACCOUNT`.
-    :ivar digest: the one to sign with.
     :ivar bulk: how many objects one request may delete; 0 for one by one.
     :ivar known_at: since when that is known, by `time.monotonic`.
     """
@@ -117,9 +116,9 @@ def account_keys(store: store_module.ObjectStore) -> abc.Collection[str]:
 
 
 def withdraw(store: store_module.ObjectStore, container: str) -> None:
-    """Take a container's keys away: no URL signed with them works any more.
+    """Remove a container's keys, which revokes all URLs signed with them.
 
-    It changes nothing where the key of the account serves.
+    This changes nothing where the account's key signs.
     """
     key, key_2 = _KEY.format(CONTAINER), _KEY_2.format(CONTAINER)
     store.post_container(container, {key: '', key_2: '', _KEY_2_EXPIRES: ''})
@@ -128,9 +127,9 @@ def withdraw(store: store_module.ObjectStore, container: str) -> None:
 def _refusal(
     exc: errors.Denied, passing: type[errors.Unavailable]
 ) -> errors.ServiceError:
-    """Return what it means that the owner of a stack is not let in.
+    """Return the error for a refusal of the stack's owner.
 
-    :param passing: what it is if it may pass.
+    :param passing: the error's class if the refusal may be temporary.
     """
     if exc.status is None:
         # Keystone's word: it is no matter of roles.
@@ -146,10 +145,12 @@ def _refusal(
     )
 
 
-def _most_deletes(info: abc.Mapping[str, Any] | None) -> int:
+def most_deletes(info: abc.Mapping[str, Any] | None) -> int:
     """Return how many objects one request may delete, by ``/info``."""
     about = (info or {}).get('bulk_delete')
-    most = about.get('max_deletes_per_request') if about else None
+    if not isinstance(about, abc.Mapping):
+        return 0
+    most = about.get('max_deletes_per_request')
     return most if isinstance(most, int) else 0
 
 
@@ -160,7 +161,7 @@ class KeyKeeper:
         hand is publicly known, so that a random key is better.
     :param digests: the digests to use, the most wanted first.
     :param overlap: seconds for which a key that is replaced stays valid
-        beside the new one: as long as its URLs may live. None: always.
+        with the new one: as long as its URLs may live. None: always.
     """
 
     # By cluster, for all keepers of this process.
@@ -189,15 +190,15 @@ class KeyKeeper:
     def ensure(self, container: str, former: Signer | None = None) -> Signer:
         """Make a container with its key, unless that has been done.
 
-        :param former: what has signed URLs of the container that are still
-            out; if it has to be made again, they stay valid.
+        :param former: the signer of URLs of the container that servers
+            still hold. They stay valid if we replace the container.
         :raises errors.TempURLUnusable: the store has no TempURLs, takes
-            none of our keys, or does not let us in.
-        :raises errors.NotLetIn: it takes no token for now, and has made
-            nothing.
-        :raises errors.Unavailable: it takes none any more, or it fails
-            otherwise in a way that may pass.
-        :raises errors.ServiceError: it failed otherwise.
+            none of our keys, or refuses the stack's owner.
+        :raises errors.NotLetIn: it rejects a new token, too, and has
+            created nothing.
+        :raises errors.Unavailable: it rejects tokens later on, or fails
+            temporarily.
+        :raises errors.ServiceError: any other failure.
         """
         try:
             there = self._look(container)
@@ -251,9 +252,9 @@ class KeyKeeper:
             self._drop_stale_key(container, there)
             return key
         # Also if ours is the second key: another engine that has another
-        # secret put it there, and its time begins anew with each URL that
-        # may be signed with it. The two keys change places as long as there
-        # are engines of both kinds, and both are good all that time.
+        # secret put it there, and each URL that may be signed with it
+        # extends its time. The two keys change places as long as there
+        # are engines of both kinds, and both stay valid all that time.
         headers = {header: key}
         if current:
             headers[header_2] = current
@@ -279,7 +280,7 @@ class KeyKeeper:
     def _drop_stale_key(
         self, container: str, there: abc.Mapping[str, str]
     ) -> None:
-        """Take back a former key when its URLs have run out."""
+        """Remove a former key when its URLs have expired."""
         until = there.get(_KEY_2_EXPIRES, '')
         if until.isdigit() and int(until) < time.time():
             gone = {_KEY_2.format(CONTAINER): '', _KEY_2_EXPIRES: ''}
@@ -293,12 +294,11 @@ class KeyKeeper:
             return there
         project_id = self._store.project_id
         # Each account's owners can read its key, so no two may have the same.
-        if project_id is None:
-            key = secrets.token_hex(32)
-        else:
+        key = secrets.token_hex(32)
+        if project_id is not None:
             key = self._own_key(f'{ACCOUNT} {project_id}')
         self._store.post_account({header: key})
-        # Somebody else may have been faster; or the answer is not yet new.
+        # Another engine may have set one first, or this is a stale read.
         return self._store.head_account().get(header) or key
 
     def _ability(self, container: str, key: str) -> Ability:
@@ -313,16 +313,14 @@ class KeyKeeper:
         try:
             return attempt.share(lambda: self._new_ability(container, key))
         except errors.Denied:
-            # That may be about somebody else's account.
+            # The refusal may concern the account of another attempt.
             return self._new_ability(container, key)
 
     def _new_ability(self, container: str, key: str) -> Ability:
         cluster = self._store.cluster_url
-        # Somebody may have found it out just before this attempt.
-        known = self.known(cluster)
-        if known is None:
-            now = time.monotonic()
-            known = self._find_ability(container, key, now)
+        # An earlier attempt may just have found it out.
+        if (known := self.known(cluster)) is None:
+            known = self._find_ability(container, key)
             self._abilities[cluster] = known
         return known
 
@@ -337,21 +335,20 @@ class KeyKeeper:
             return known
         return None
 
-    def _find_ability(self, container: str, key: str, now: float) -> Ability:
+    def _find_ability(self, container: str, key: str) -> Ability:
+        now = time.monotonic()
         info = self._store.info()
         digests = self._usable_digests(info)
-        bulk = _most_deletes(info)
-        for digest in digests:
-            if self._accepted(container, CONTAINER, key, digest):
-                return Ability(
-                    kind=CONTAINER, digest=digest, bulk=bulk, known_at=now
-                )
-        account_key = self._ensure_account()
-        for digest in digests:
-            if self._accepted(container, ACCOUNT, account_key, digest):
-                return Ability(
-                    kind=ACCOUNT, digest=digest, bulk=bulk, known_at=now
-                )
+        bulk = most_deletes(info)
+        for kind in (CONTAINER, ACCOUNT):
+            if kind == ACCOUNT:
+                key = self._ensure_account()
+            for digest in digests:
+                signer = self._signer(container, kind, key, digest)
+                if self._store.probe(signer.probe_url()):
+                    return Ability(
+                        kind=kind, digest=digest, bulk=bulk, known_at=now
+                    )
         raise errors.TempURLUnusable(
             'The object store accepts no TempURL, neither under a key of '
             f'the container nor of the account ({", ".join(digests)}). '
@@ -385,8 +382,7 @@ class KeyKeeper:
                 '/info); Swift has them with its tempurl middleware'
             )
         about = info['tempurl'] if isinstance(info['tempurl'], dict) else {}
-        # PUT is for the server, HEAD for us, to try the keys.
-        for method in ('PUT', 'HEAD'):
+        for method in ('PUT', 'HEAD'):  # for the server, and to try keys
             if method not in about.get('methods', [method]):
                 raise errors.TempURLUnusable(
                     f'The object store allows no {method} with TempURLs '
@@ -402,9 +398,3 @@ class KeyKeeper:
                 f'{", ".join(self._digests)}'
             )
         return digests
-
-    def _accepted(
-        self, container: str, kind: str, key: str, digest: str
-    ) -> bool:
-        signer = self._signer(container, kind, key, digest)
-        return self._store.probe(signer.probe_url())

@@ -2,7 +2,7 @@
 """What is too large for Mistral, or too secret, by way of the object store.
 
 Mistral keeps a mebibyte of a result at most, and shows all of it in its
-lists. So a large one is put beside the plan, and a reference comes back::
+lists. So a large one is stored with the plan, and a reference returned::
 
     {'container': 'shop', 'object': '.heat-plugins/results/…', 'bytes': 923411}
 
@@ -12,6 +12,7 @@ and goes by itself after a day.
 
 from collections import abc
 import contextlib
+import functools
 import hashlib
 import json
 from typing import Any, Final
@@ -77,16 +78,15 @@ def send(store: store_module.ObjectStore, content: bytes) -> dict[str, Any]:
     """
     name = str(uuid.uuid4())
     pool = pools.Pool()
-    container = pool.insist(
-        lambda own: own.name, containers.Own(store, UPLOADS)
-    )
-    pool.insist(lambda name: store.put_container(name, {}), container)
+    own = containers.Own(store, UPLOADS)
+    container = pool.insist(lambda: own.name)
+    pool.insist(store.put_container, container, {})
     storage.Container(store, container, pool).check_unshared()
     pool.insist(
-        lambda name: store.put_object(
-            container, name, content, lifetime=LIFETIME
-        ),
+        functools.partial(store.put_object, lifetime=LIFETIME),
+        container,
         name,
+        content,
     )
     return reference(container, name, content)
 
@@ -121,8 +121,8 @@ def unpack(
 def opened(store: store_module.ObjectStore, value: Any) -> abc.Iterator[Any]:
     """Give what `unpack` returns; what was uploaded for it goes in the end.
 
-    It is a secret, and whoever uploaded it may be dead. Until the end it
-    stays, since Mistral runs an action again whose executor has died.
+    It is a secret, and the client that uploaded it may be dead. It stays
+    until the end, since Mistral repeats an action whose executor has died.
     """
     found = unpack(store, value, _MOST_SENT)
     try:

@@ -34,7 +34,7 @@ _lock = threading.Lock()
 def holds(store: store_module.ObjectStore, signer: keys.Signer) -> bool:
     """Say whether URLs of a signer worked when that was last probed.
 
-    Nobody waits for somebody else's probe. A container's key is ours alone.
+    No caller waits for the probe of another. A container's key is ours alone.
     """
     if signer.kind != keys.ACCOUNT:
         return True
@@ -44,7 +44,7 @@ def holds(store: store_module.ObjectStore, signer: keys.Signer) -> bool:
         last = _verdicts.get(place)
         if last is not None and now - last.at < INTERVAL:
             return last.holds
-        # Whoever made the signer has just tried or read its key.
+        # The signer is new: its maker has just tried or read its key.
         holds_now = last is None or last.holds
         _verdicts[place] = _Verdict(at=now, holds=holds_now)
         _forget_old(now)

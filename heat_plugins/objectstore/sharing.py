@@ -4,7 +4,7 @@
 from collections import abc
 from concurrent import futures
 import threading
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from heat_plugins import errors
 
@@ -26,11 +26,11 @@ class Attempt(Generic[T]):
         self._future: futures.Future[T] | None = None
 
     def share(self, do: abc.Callable[[], T]) -> T:
-        """Do something, or wait for what is being done.
+        """Do something, or wait for the attempt that is running.
 
-        :returns: what came of the one attempt.
+        :returns: the result of the one attempt.
         :raises Exception: what it has raised, for all who share it.
-        :raises errors.Unavailable: who made it was stopped meanwhile.
+        :raises errors.Unavailable: the thread that ran it was stopped.
         """
         with self._lock:
             shared = self._future
@@ -53,6 +53,14 @@ class Attempt(Generic[T]):
             self._future = None
 
 
+class _Round(Generic[T]):
+    """What some share; `items` are what they have handed in for it."""
+
+    def __init__(self) -> None:
+        self.future: futures.Future[T] = futures.Future()
+        self.items: dict[Any, Any] = {}
+
+
 class Rounds(Generic[T]):
     """Does something for all who ask, one round after another.
 
@@ -63,44 +71,54 @@ class Rounds(Generic[T]):
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running = threading.Lock()
-        self._next: futures.Future[T] | None = None
+        self._next: _Round[T] | None = None
 
-    def share(self, do: abc.Callable[[], T]) -> T:
-        """Do something, or wait until somebody has begun to and is done.
+    def __len__(self) -> int:
+        """Return how many items wait for the next round."""
+        shared = self._next
+        return 0 if shared is None else len(shared.items)
 
-        :returns: what came of a round that began after this was called.
+    def share(
+        self,
+        do: abc.Callable[[dict[Any, Any]], T],
+        items: abc.Mapping[Any, Any],
+    ) -> T:
+        """Run a round, or wait for one that begins after this call.
+
+        :param do: takes the items of all who share the round.
+        :returns: the result of that round.
         :raises Exception: what that round has raised.
-        :raises errors.Unavailable: who made it was stopped meanwhile.
+        :raises errors.Unavailable: the thread that ran it was stopped.
         """
         with self._lock:
-            shared = self._next
-            future = shared or futures.Future()
-            self._next = future
-        if shared is not None:
-            return shared.result()
+            is_open = self._next is not None
+            shared = self._next = self._next or _Round()
+            shared.items.update(items)
+        if is_open:
+            return shared.future.result()
         try:
             with self._running:
-                self._close(future)
-                result = do()
+                self._close(shared)
+                result = do(shared.items)
         except BaseException as exc:
             # It may be stopped also while it waits for its turn.
-            self._close(future)
-            future.set_exception(_told(exc))
+            self._close(shared)
+            shared.future.set_exception(_told(exc))
             raise
-        future.set_result(result)
+        shared.future.set_result(result)
         return result
 
-    def _close(self, future: futures.Future[T]) -> None:
-        """Let nobody else share a round; there may be another by now."""
+    def _close(self, shared: _Round[T]) -> None:
+        """Close a round to further callers; the next may be open already."""
         with self._lock:
-            if self._next is future:
+            if self._next is shared:
                 self._next = None
 
 
 class Batches(Generic[Key, Item]):
-    """Does something for many items together, whoever hands them in.
+    """Does something for the items of many callers together.
 
-    Who hands in something while a batch is done shares the next one.
+    Items that arrive while a batch runs share the next one.
 
     :param do: takes items by their keys, and returns the keys of some.
     :param may_be_of_one: says whether an error may be the fault of one item;
@@ -114,8 +132,6 @@ class Batches(Generic[Key, Item]):
     ) -> None:
         self._do = do
         self._may_be_of_one = may_be_of_one
-        self._lock = threading.Lock()
-        self._items: dict[Key, Item] = {}
         self._rounds: Rounds[tuple[set[Key], dict[Key, Exception]]] = Rounds()
 
     def share(self, items: abc.Mapping[Key, Item]) -> set[Key]:
@@ -126,17 +142,21 @@ class Batches(Generic[Key, Item]):
             whole batch.
         :raises errors.Unavailable: see `Rounds.share`.
         """
-        with self._lock:
-            self._items.update(items)
-        done, failures = self._rounds.share(self._do_all)
+        if not items:
+            return set()
+        done, failures = self._rounds.share(self._do_all, items)
         for key in items:
             if key in failures:
                 raise failures[key]
         return {key for key in items if key in done}
 
-    def _do_all(self) -> tuple[set[Key], dict[Key, Exception]]:
-        with self._lock:
-            items, self._items = self._items, {}
+    def __len__(self) -> int:
+        """Return how many items wait for the next batch."""
+        return len(self._rounds)
+
+    def _do_all(
+        self, items: dict[Key, Item]
+    ) -> tuple[set[Key], dict[Key, Exception]]:
         try:
             return set(self._do(items)), {}
         except Exception as exc:

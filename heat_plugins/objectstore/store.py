@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The object store's verbs, over a seam of one method.
+"""The object store's verbs: Swift's API, which Ceph's gateway serves too.
 
-`ObjectStore` speaks Swift's API, which Ceph's gateway serves too. It sends
-each request through a `Transport`; the real one is in
-`heat_plugins.clients.swift`, the strict fake in ``tests/unit/fake_swift.py``.
+`ObjectStore` sends each request through a `wire.Transport`; `wire` says why
+that is not swiftclient's.
 """
 
 from collections import abc
@@ -12,11 +11,12 @@ import dataclasses
 from email import utils as email_utils
 import itertools
 import re
-from typing import Any, Protocol
+from typing import Any
 from urllib import parse
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins.objectstore import wire
 
 # The most entries that one listing request asks for. Swift refuses more than
 # its container_listing_limit (10000 by default); Ceph's gateway gives fewer
@@ -29,67 +29,6 @@ PAGE = 1000
 MOST = 50000
 
 _VERSION = re.compile(r'v[0-9]+(\.[0-9]+)?')
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Request:
-    """One HTTP request.
-
-    :ivar method: the HTTP method.
-    :ivar url: the whole URL, quoted.
-    :ivar headers: the request's headers.
-    :ivar authenticated: whether to send a token with it.
-    :ivar limit: the most bytes of the answer's body to read.
-    :ivar body: what to send; None for nothing.
-    """
-
-    method: str
-    url: str
-    headers: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
-    authenticated: bool = True
-    limit: int = 64 * 1024 * 1024
-    body: bytes | None = None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Response:
-    """What came back.
-
-    :ivar headers: names in lower case.
-    :ivar body: as sent, undecoded; `Request.limit` bytes at the most.
-    :ivar truncated: whether there was more.
-    """
-
-    status: int
-    headers: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
-    body: bytes = b''
-    truncated: bool = False
-
-
-class Transport(Protocol):
-    """The way out."""
-
-    def storage_url(self) -> str:
-        """Return the URL of the account, without a slash at its end.
-
-        :raises errors.Denied: Keystone gives no token.
-        :raises errors.TempURLUnusable: the catalogue has no object store.
-        :raises errors.Unavailable: Keystone does not answer.
-        """
-
-    def project_id(self) -> str | None:
-        """Return the id of the project whose account this is, if known.
-
-        :raises errors.Denied: Keystone gives no token.
-        :raises errors.Unavailable: Keystone does not answer.
-        """
-
-    def send(self, request: Request) -> Response:
-        """Send a request; any HTTP status is an answer, not an error.
-
-        :raises errors.Denied: Keystone gives no token.
-        :raises errors.Unavailable: no answer, or half of one.
-        """
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,10 +55,17 @@ class Fetched:
     age: float
 
 
+# 498 is Swift's, to a client that asks too often.
+_KINDS: abc.Mapping[int, type[errors.ServiceError]] = {
+    404: errors.NoObject,
+    498: errors.Unavailable,
+}
+
+
 class ObjectStore:
     """One account of an object store."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: wire.Transport) -> None:
         self._transport = transport
 
     @property
@@ -169,7 +115,7 @@ class ObjectStore:
     def info(self) -> abc.Mapping[str, Any] | None:
         """Return what ``/info`` says, or None where it says nothing."""
         response = self._transport.send(
-            Request(
+            wire.Request(
                 method='GET',
                 url=f'{self.cluster_url}/info',
                 authenticated=False,
@@ -272,7 +218,7 @@ class ObjectStore:
         except (ValueError, OverflowError, TypeError, KeyError) as exc:
             what = f'container {container}' if container else 'the account'
             raise errors.Unavailable(
-                f'The listing of {what} is garbled: {type(exc).__name__}',
+                f'The listing of {what} is invalid: {type(exc).__name__}',
                 page.status,
             ) from exc
 
@@ -286,8 +232,8 @@ class ObjectStore:
         :raises errors.BadSignal: it is larger.
         :raises errors.NoObject: it is not there.
         """
-        # Whoever may PUT an object may make it a manifest that names others
-        # in the account; we want what was PUT, not what it points to.
+        # The holder of a URL may PUT a manifest that names other objects of
+        # the account; we want what was PUT, not what it points to.
         response = self._call(
             'GET', container, name, {'multipart-manifest': 'get'}, limit=limit
         )
@@ -364,7 +310,7 @@ class ObjectStore:
             }
         except (ValueError, TypeError, KeyError) as exc:
             raise errors.Unavailable(
-                'The answer to a bulk delete is garbled: '
+                'The response to a bulk delete is invalid: '
                 f'{type(exc).__name__}',
                 answer.status,
             ) from exc
@@ -375,7 +321,7 @@ class ObjectStore:
     def probe(self, url: str) -> bool:
         """Say whether the store accepts a signed URL, by a HEAD of it."""
         response = self._transport.send(
-            Request(method='HEAD', url=url, authenticated=False)
+            wire.Request(method='HEAD', url=url, authenticated=False)
         )
         if response.status < 300 or response.status == 404:
             return True
@@ -394,13 +340,13 @@ class ObjectStore:
         headers: abc.Mapping[str, str] | None = None,
         limit: int = 64 * 1024 * 1024,
         body: bytes | None = None,
-    ) -> Response:
+    ) -> wire.Response:
         path = '/'.join(part for part in (container, name) if part)
         url = f'{self.url}/{parse.quote(path)}' if path else self.url
         if query:
             url = f'{url}?{parse.urlencode(query)}'
         response = self._transport.send(
-            Request(
+            wire.Request(
                 method=method,
                 url=url,
                 headers=headers or {},
@@ -413,21 +359,9 @@ class ObjectStore:
         return response
 
     def _error(
-        self, method: str, what: str, response: Response
+        self, method: str, what: str, response: wire.Response
     ) -> errors.ServiceError:
-        kinds: dict[int, type[errors.ServiceError]] = {
-            401: errors.Denied,
-            403: errors.Denied,
-            404: errors.NoObject,
-            408: errors.Unavailable,
-            409: errors.Conflict,
-            429: errors.Unavailable,
-            498: errors.Unavailable,
-        }
-        kind = errors.ServiceError
-        if response.status >= 500:
-            kind = errors.Unavailable
-        kind = kinds.get(response.status, kind)
+        kind = _KINDS.get(response.status) or errors.of_status(response.status)
         return kind(
             f'The object store answered {response.status} to {method} of '
             f'{what} at {parse.urlsplit(self.url).netloc}',

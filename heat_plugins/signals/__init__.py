@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Core: how a server's signal travels through an object store.
+"""Core: what a server's signal means, and the shared poll for signals.
 
-``store`` speaks to the object store, ``tempurl`` signs, ``keys`` derives and
-keeps the signing keys, ``body`` says what a signal means, and ``watcher``
-looks for the signals of all the deployments that wait. Nothing here knows
-Heat.
+``body`` says what a signal means, ``beginning`` what a server reports before
+it, and ``live`` what a server and Heat tell each other while an action runs.
+``signal_names``, ``group_ids`` and ``transport_names`` have the names.
+``watcher`` polls for the signals of all deployments that wait, at the pace of
+``pace``; ``arrivals`` lists what has arrived, and ``sleepers`` wakes those who
+wait. Nothing here knows Heat.
 """

@@ -24,7 +24,7 @@ SPARE = 4000
 #: Signals and reports that one poll asks for by themselves.
 ONE_BY_ONE = 100
 
-#: Seconds until the listing of an overfull container is tried again.
+#: Seconds until we list an overfull container again.
 OVERFULL_SECONDS = 60
 
 #: Entries that a look at runs reads before it asks for names.

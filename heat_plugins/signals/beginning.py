@@ -19,7 +19,7 @@ REPORTS_INPUT = 'deploy_signal_reports'
 #: The input with the URL that a report may be PUT to.
 URL_INPUT = 'deploy_progress_url'
 
-#: The input with the seconds in which the result has to be there.
+#: The input with the seconds within which the result must arrive.
 TIMEOUT_INPUT = 'deploy_signal_timeout'
 
 #: What of these a template has no use for.
@@ -80,7 +80,7 @@ def names_config(details: object) -> bool:
 
 
 def is_report(details: object) -> bool:
-    """Say whether a signal is no result, but says that one is to come."""
+    """Say whether a signal announces a result rather than being one."""
     return isinstance(details, abc.Mapping) and details.keys() == {
         REPORT,
         CONFIG_ID,

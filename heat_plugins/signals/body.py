@@ -21,8 +21,8 @@ STANDARD_OUTPUTS = (STDOUT, STDERR, STATUS_CODE)
 COMPLETE = 'COMPLETE'
 FAILED = 'FAILED'
 
-# So many causes of a failure are told, with so much of an output's name: what
-# a template declares has no limits, and an event of Heat has 255 characters.
+# The most causes of a failure in a reason, and characters of an output's name:
+# a template's outputs have no limits, and an event of Heat has 255 characters.
 _TOLD = 3
 _NAME = 40
 
@@ -56,8 +56,8 @@ class Outcome:
     :ivar status: ``COMPLETE`` or ``FAILED``.
     :ivar reason: short, for people. Of the outputs, which may hold secrets,
         it quotes the last line of what was written to stderr, masked.
-    :ivar outputs: all that is to be known of this action, by name; nothing
-        of an earlier action belongs beside it.
+    :ivar outputs: all outputs of this action, by name; none of an earlier
+        action is added to them.
     """
 
     status: str
@@ -156,7 +156,7 @@ def outcome(
         name = output['name']
         if name not in details:
             continue
-        # What the config's author has asked for is nobody's else to mask.
+        # The config's author has asked for this value: it is not masked.
         outputs[name] = details[name]
         if output.get('error_output') and _has_value(details[name]):
             shown = foreign.stored(name, _NAME)

@@ -33,8 +33,8 @@ _COSTS = 5
 # seconds after two minutes.
 _PART = 1 / 24
 
-# Of the time, polls take at most one part in so many, while they are fast.
-_SHARE = 4
+# Polls take at most this part of the time while they are fast: 1 / _SHARE.
+_SHARE = 5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -92,9 +92,9 @@ class Pace:
             self._usual = [*self._usual[1 - _REMEMBERED :], now - since]
 
     def interval(self, cost: float = 0.0, *, troubled: bool = False) -> float:
-        """Return the seconds until the next poll.
+        """Return the seconds from the end of a poll to the next one.
 
-        :param cost: how many seconds the last one took, if any. A store that
+        :param cost: how many seconds that poll took, if any. A store that
             answers slowly is polled less often; one slow answer says nothing,
             as servers that signal together slow it down for a moment.
         :param troubled: whether the last one failed.
@@ -105,7 +105,9 @@ class Pace:
         if troubled or not self.is_likely:
             return slow
         usual = statistics.median(self._costs or [0.0])
-        return min(max(self._limits.fast, LEAST, _SHARE * usual), slow)
+        # From the begin of one poll to that of the next.
+        whole = max(self._limits.fast, LEAST, _SHARE * usual)
+        return min(max(whole - cost, usual), slow)
 
     @property
     def is_likely(self) -> bool:

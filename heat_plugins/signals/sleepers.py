@@ -37,7 +37,7 @@ class Sleepers:
                 self._wake_leader()
 
     def wake_leader(self) -> None:
-        """Let the one who polls see that it is to poll sooner."""
+        """Wake the thread that polls, as it must poll sooner."""
         with self._lock:
             self._wake_leader()
 

@@ -3,8 +3,8 @@
 
 All that wait for one root stack sleep until something concerns them. One of
 them polls for all, with one listing of the container and one read of the
-deployments' rows, and wakes those whose signals have come. There is no
-thread: where nobody waits, nothing happens.
+deployments' rows, and wakes those whose signals have come. It has no thread of
+its own: where no deployment waits, nothing happens.
 """
 
 from collections import abc
@@ -16,6 +16,7 @@ from typing import Protocol
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import retrying
 from heat_plugins.signals import pace as paces
 from heat_plugins.signals import sleepers
 
@@ -30,7 +31,7 @@ _POLLING = 0.05
 
 
 class Sight(enum.Enum):
-    """What is to be seen of a deployment."""
+    """What a poll shows of a deployment."""
 
     WAITING = 'nothing yet'
     ARRIVED = 'its signal lies in the object store'
@@ -102,7 +103,7 @@ class _Wait:
 
     :ivar since: the number of the last look that began before it joined.
     :ivar begun: when it joined.
-    :ivar woken: what wakes who sleeps until it is seen; None if nobody does.
+    :ivar woken: wakes the thread that sleeps until then; None if none does.
     """
 
     ticket: Ticket
@@ -123,33 +124,6 @@ class _Look:
     rows: abc.Mapping[str, Row]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Trouble:
-    """The object store has not answered for some time."""
-
-    since: float
-    error: errors.ServiceError
-    clock: abc.Callable[[], float] = dataclasses.field(
-        default=time.monotonic, repr=False, compare=False
-    )
-
-    @classmethod
-    def of(
-        cls,
-        error: errors.ServiceError,
-        before: 'Trouble | None',
-        clock: abc.Callable[[], float] = time.monotonic,
-    ) -> 'Trouble':
-        """Return the trouble that an error begins, or goes on with."""
-        since = before.since if before else clock()
-        return cls(since=since, error=error, clock=clock)
-
-    @property
-    def seconds(self) -> float:
-        """For how long it has lasted."""
-        return self.clock() - self.since
-
-
 class Watcher:
     """Polls for the signals of the deployments of one root stack."""
 
@@ -162,7 +136,7 @@ class Watcher:
         sleep: sleepers.Sleep = threading.Event.wait,
         stack_id: str = '',
     ) -> None:
-        """Begin with nobody who waits.
+        """Begin with no deployment that waits.
 
         :param stack_id: of the root stack, for the log.
         """
@@ -185,7 +159,7 @@ class Watcher:
         self._peeks = 0
         self._peeks_until = 0.0
         #: Since when the listing fails; None if it does not.
-        self.trouble: Trouble | None = None
+        self.trouble: retrying.Trouble | None = None
 
     def __len__(self) -> int:
         return len(self._waits)
@@ -193,12 +167,12 @@ class Watcher:
     def join(self, *tickets: Ticket) -> None:
         """Begin to poll for signals.
 
-        Whoever waited for another action of a deployment does so no more.
+        A wait for another action of the same deployment ends.
         """
         with self._lock:
             if not self._waits:
-                # Nobody has looked meanwhile, so nobody knows how long the
-                # object store has been out of order.
+                # There was no poll meanwhile, so it is unknown how long the
+                # object store has been failing.
                 self.trouble = None
             now = self._clock()
             for ticket in tickets:
@@ -224,7 +198,7 @@ class Watcher:
                     self._forget(ticket.deployment_id)
 
     def look(self, ticket: Ticket) -> Sight:
-        """Say what is to be seen; polls only if it is time to.
+        """Say what the last poll shows; poll only if it is time to.
 
         :param ticket: one that has joined. If its deployment was forgotten
             since, or has joined for another action, it is superseded.
@@ -238,12 +212,12 @@ class Watcher:
     def wait(
         self, tickets: abc.Collection[Ticket], seconds: float
     ) -> dict[Ticket, Sight]:
-        """Block until something is to be seen of some tickets.
+        """Block until a poll shows something of some tickets.
 
-        One of those who block polls for all. Who stops another one from
-        waiting, by `forget` or `join`, wakes it.
+        One of the threads that block polls for all. `forget` and `join` wake
+        the thread whose wait they end.
 
-        :param tickets: that have joined; nobody else waits for them.
+        :param tickets: that have joined; no other thread waits for them.
         :param seconds: at most; with 0, this is `look`.
         :returns: those that are not WAITING; empty if time is up.
         """
@@ -280,7 +254,7 @@ class Watcher:
                     wait.woken = woken
 
     def _seen_of(self, tickets: abc.Iterable[Ticket]) -> dict[Ticket, Sight]:
-        """Return what is to be seen of tickets, other than WAITING."""
+        """Return what a poll shows of tickets, other than WAITING."""
         with self._lock:
             sights = {
                 ticket: self._sight(ticket, may_peek=True)
@@ -396,7 +370,7 @@ class Watcher:
             if wanted:
                 names = wanted & set(self._source.names(wanted))
         except errors.ServiceError as exc:
-            trouble = Trouble.of(exc, self.trouble, self._clock)
+            trouble = retrying.Trouble.of(exc, self.trouble, self._clock)
         with self._lock:
             self._note(trouble)
             self._seen = _Look(number=seen_rows, names=names, rows=rows)
@@ -421,18 +395,18 @@ class Watcher:
                 if sight is not Sight.WAITING:
                     wait.woken.set()
 
-    def _note(self, trouble: Trouble | None) -> None:
+    def _note(self, trouble: retrying.Trouble | None) -> None:
         """Log that trouble begins, or is over; not each look that fails."""
         before, self.trouble = self.trouble, trouble
         if trouble is not None and before is None:
             LOG.warning(
-                'Signals of stack %(stack)s cannot be looked for, which is '
-                'tried again: %(error)s',
+                'Cannot list the signals of stack %(stack)s; retrying: '
+                '%(error)s',
                 {'stack': self._stack_id, 'error': trouble.error},
             )
         elif trouble is None and before is not None:
             LOG.info(
-                'Signals of stack %(stack)s can be looked for again, after '
+                'Listing the signals of stack %(stack)s works again, after '
                 '%(seconds)d s',
                 {'stack': self._stack_id, 'seconds': before.seconds},
             )

@@ -85,7 +85,7 @@ class RoundsTest(testtools.TestCase):
 
         def follow():
             try:
-                told.append(self.rounds.share(int))
+                told.append(self.rounds.share(len, {}))
             except errors.Unavailable as exc:
                 told.append(exc)
 
@@ -103,15 +103,17 @@ class RoundsTest(testtools.TestCase):
                 self.fail('it was never held')
 
         self.rounds._running, real = Running(), self.rounds._running
-        self.assertRaises(Stopped, self.rounds.share, int)
+        self.assertRaises(Stopped, self.rounds.share, len, {})
         self.rounds._running = real
         follower.join(10)
         self.assertEqual([errors.Unavailable], [type(one) for one in told])
-        self.assertEqual(1, self.rounds.share(lambda: 1))
+        self.assertEqual(1, self.rounds.share(len, {'a': 'one'}))
 
     def test_an_error_is_for_its_round_alone(self):
-        self.assertRaises(ZeroDivisionError, self.rounds.share, lambda: 1 / 0)
-        self.assertEqual(1, self.rounds.share(lambda: 1))
+        self.assertRaises(
+            ZeroDivisionError, self.rounds.share, lambda items: 1 / 0, {}
+        )
+        self.assertEqual(1, self.rounds.share(len, {'a': 'one'}))
 
 
 class BatchesTest(testtools.TestCase):
@@ -134,7 +136,7 @@ class BatchesTest(testtools.TestCase):
                 pool.submit(shared.share, {number: number % 2})
                 for number in range(5)
             ]
-            while len(shared._items) < 5:
+            while len(shared) < 5:
                 go_on.wait(0.001)
             go_on.set()
             self.assertEqual({'first'}, first.result(30))
@@ -143,6 +145,31 @@ class BatchesTest(testtools.TestCase):
                 [each.result(30) for each in rest],
             )
         self.assertEqual([1, 5], [len(each) for each in batches])
+
+    def test_of_nothing_nothing_is_done(self):
+        shared = sharing.Batches(self.fail)
+        self.assertEqual(set(), shared.share({}))
+
+    def test_what_comes_as_a_round_closes_is_of_the_next_one(self):
+        """It was done with the round before, which told others of it."""
+        shared, told = sharing.Batches(lambda items: [*items]), []
+        rounds = shared._rounds
+        real = rounds._close
+        other = threading.Thread(
+            target=lambda: told.append(shared.share({'b': 2})), daemon=True
+        )
+
+        def close(one):
+            real(one)
+            rounds._close = real
+            other.start()
+            while len(shared) < 1:
+                pass
+
+        rounds._close = close
+        self.assertEqual({'a'}, shared.share({'a': 1}))
+        other.join(30)
+        self.assertEqual([{'b'}], told)
 
     def together(self, shared, items):
         """Hand in items one by one, as one batch; return what each gets."""
@@ -164,7 +191,7 @@ class BatchesTest(testtools.TestCase):
                 pool.submit(shared.share, {key: item})
                 for key, item in items.items()
             ]
-            while len(shared._items) < len(items):
+            while len(shared) < len(items):
                 go_on.wait(0.001)
             go_on.set()
             return [each.exception(30) or each.result() for each in rest]
@@ -199,4 +226,4 @@ class BatchesTest(testtools.TestCase):
 
         shared = sharing.Batches(do)
         self.assertRaises(ZeroDivisionError, shared.share, {'a': 1})
-        self.assertEqual({}, shared._items)
+        self.assertEqual(0, len(shared))

@@ -10,6 +10,7 @@ import testtools
 from heat_plugins import errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.objectstore import tempurl
+from heat_plugins.objectstore import wire
 from tests.unit import fake_swift
 
 KEY = {'x-container-meta-temp-url-key': 'secret'}
@@ -19,7 +20,7 @@ class Canned:
     """A transport that gives the same answer to everything."""
 
     def __init__(self, status=200, body=b'', url='http://s/v1/AUTH_a'):
-        self.response = store_module.Response(status=status, body=body)
+        self.response = wire.Response(status=status, body=body)
         self.url = url
 
     def storage_url(self):

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signed URLs, held against Swift's own client and the words of its manual."""
+"""Signed URLs, held against Swift's own middleware and its manual."""
 
-import hashlib
 import hmac
 import importlib.util
 import time
 from urllib import parse
 
-from swiftclient import utils
 import testtools
 
 from heat_plugins.objectstore import tempurl
@@ -27,46 +25,44 @@ def make(storage_url=SWIFT, container='box', name='signals/d/c', **changes):
     return tempurl.make(storage_url, container, name, **arguments)
 
 
+def signature(method, path, digest='sha256'):
+    text = f'{method}\n{EXPIRES}\n{path}'
+    return hmac.new(b'secret', text.encode(), digest).hexdigest()
+
+
 def query(url):
     return dict(parse.parse_qsl(parse.urlsplit(url).query))
 
 
 class TempURLTest(testtools.TestCase):
-    def test_a_url_is_the_one_that_swifts_client_makes(self):
-        # For sha512 theirs spells the signature in another way.
-        for digest in ('sha1', 'sha256'):
-            path = utils.generate_temp_url(
-                '/v1/AUTH_abc/box/signals/d/c',
-                EXPIRES,
-                'secret',
-                'PUT',
-                absolute=True,
-                digest=digest,
-            )
-            theirs = parse.urlsplit(path)
-            ours = parse.urlsplit(make(digest=digest))
-            self.assertEqual(theirs.path, ours.path)
-            self.assertEqual(query(path), query(make(digest=digest)))
-
-    def test_one_for_a_prefix_is_the_one_that_swifts_client_makes(self):
-        for digest in ('sha1', 'sha256'):
-            path = utils.generate_temp_url(
-                '/v1/AUTH_abc/box/runs/logs/r/',
-                EXPIRES,
-                'secret',
-                'PUT',
-                absolute=True,
-                prefix=True,
-                digest=digest,
-            )
-            ours = make(name='runs/logs/r/', digest=digest, is_prefix=True)
-            self.assertEqual(query(path), query(ours))
-
     def test_a_signature_covers_method_time_and_path(self):
-        self.assertEqual(
-            hmac.new(b'k', b'PUT\n5\n/v1/a/c/o', hashlib.sha1).hexdigest(),
-            tempurl.sign('PUT', '/v1/a/c/o', 5, 'k', 'sha1'),
-        )
+        for digest in ('sha1', 'sha256'):
+            self.assertEqual(
+                {
+                    'temp_url_sig': signature(
+                        'PUT', '/v1/AUTH_abc/box/signals/d/c', digest
+                    ),
+                    'temp_url_expires': str(EXPIRES),
+                },
+                query(make(digest=digest)),
+            )
+
+    def test_one_for_a_prefix_signs_and_names_the_prefix_after_each_root(self):
+        for root in ('/v1/AUTH_abc', '/swift/v1', '/swift/v1/AUTH_abc', '/v1'):
+            url = make(
+                storage_url=f'http://rgw:7480{root}',
+                name='runs/logs/r/',
+                is_prefix=True,
+            )
+            path = f'prefix:{root}/box/runs/logs/r/'
+            self.assertEqual(
+                {
+                    'temp_url_sig': signature('PUT', path),
+                    'temp_url_expires': str(EXPIRES),
+                    'temp_url_prefix': 'runs/logs/r/',
+                },
+                query(url),
+            )
 
     def test_every_part_counts(self):
         signatures = {
@@ -90,7 +86,7 @@ class TempURLTest(testtools.TestCase):
             path = f'{prefix}/box/signals/d/c'
             self.assertTrue(url.startswith(f'http://rgw:7480{path}?'))
             self.assertEqual(
-                tempurl.sign('PUT', path, EXPIRES, 'secret', 'sha256'),
+                signature('PUT', path),
                 query(url)['temp_url_sig'],
             )
 
@@ -104,13 +100,7 @@ class TempURLTest(testtools.TestCase):
             parse.urlsplit(url).path,
         )
         self.assertEqual(
-            tempurl.sign(
-                'PUT',
-                '/v1/AUTH_a b/box/signals/ü &?/c',
-                EXPIRES,
-                'secret',
-                'sha256',
-            ),
+            signature('PUT', '/v1/AUTH_a b/box/signals/ü &?/c'),
             query(url)['temp_url_sig'],
         )
 
@@ -119,7 +109,7 @@ class TempURLTest(testtools.TestCase):
             self.assertRaises(ValueError, make, container=container, name=name)
 
     def test_a_digest_that_nobody_knows_is_refused(self):
-        self.assertRaises(KeyError, make, digest='md5')
+        self.assertRaises(ValueError, make, digest='md5')
 
 
 @testtools.skipUnless(

@@ -104,9 +104,16 @@ class PaceTest(testtools.TestCase):
 
     def test_one_slow_answer_makes_no_poll_late(self):
         self.pace.deliver()
-        for cost in (0.02, 0.02, 0.02, 5.0, 5.0):
-            self.assertEqual(0.25, self.pace.interval(cost))
+        for cost in (0.02, 0.02, 0.02):
+            self.assertAlmostEqual(0.23, self.pace.interval(cost))
+        for cost in (5.0, 5.0):
+            self.assertEqual(0.02, self.pace.interval(cost))
         self.assertEqual(1.0, self.pace.interval(5.0))
+
+    def test_they_begin_four_times_a_second_whatever_they_cost(self):
+        self.pace.deliver()
+        for earlier, later in itertools.pairwise(self.polls(10, cost=0.04)):
+            self.assertAlmostEqual(0.25, later - earlier)
 
     def test_one_in_trouble_is_polled_slowly(self):
         self.pace.deliver()

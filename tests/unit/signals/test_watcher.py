@@ -10,6 +10,7 @@ import testtools
 from testtools import matchers
 
 from heat_plugins import errors
+from heat_plugins import retrying
 from heat_plugins.signals import pace as paces
 from heat_plugins.signals import watcher
 
@@ -590,12 +591,12 @@ class TroubleTest(Case):
             [
                 (
                     'WARNING',
-                    'Signals of stack s1 cannot be looked for, which is '
-                    'tried again: out of order',
+                    'Cannot list the signals of stack s1; retrying: '
+                    'out of order',
                 ),
                 (
                     'INFO',
-                    'Signals of stack s1 can be looked for again, after 30 s',
+                    'Listing the signals of stack s1 works again, after 30 s',
                 ),
             ],
             [(one.levelname, one.getMessage()) for one in logs.records],
@@ -652,14 +653,14 @@ class TroubleTest(Case):
         self.assertEqual(30, self.watcher.trouble.seconds)
 
     def test_an_error_goes_on_with_the_trouble_before_it(self):
-        first = watcher.Trouble.of(self.error, None, self.clock)
+        first = retrying.Trouble.of(self.error, None, self.clock)
         self.clock.now += 5
-        second = watcher.Trouble.of(self.error, first, self.clock)
+        second = retrying.Trouble.of(self.error, first, self.clock)
         self.assertEqual(first.since, second.since)
         self.assertEqual(5, second.seconds)
 
     def test_without_a_clock_it_is_the_systems(self):
-        trouble = watcher.Trouble.of(self.error, None)
+        trouble = retrying.Trouble.of(self.error, None)
         self.assertLess(trouble.seconds, 5)
         self.assertGreaterEqual(trouble.seconds, 0)
 

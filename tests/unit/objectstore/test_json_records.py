@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records of JSON, as they are and as others may have left them."""
+
+import dataclasses
+import gzip
+
+import pytest
+
+from heat_plugins import errors
+from heat_plugins import pool
+from heat_plugins.objectstore import claims
+from heat_plugins.objectstore import json_records
+from tests.unit import fake_swift
+
+VALUE = {'b': [1, 'é'], 'a': None}
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    left: int
+    right: str = ''
+
+
+@pytest.fixture
+def store():
+    found = fake_swift.Cluster().store()
+    found.put_container('box', {})
+    return found
+
+
+@pytest.mark.parametrize('packed', [False, True])
+def test_either_form_is_read_by_either(store, packed):
+    json_records.Records(store, 'box', packed=packed).write('x', VALUE)
+    other = json_records.Records(store, 'box', packed=not packed)
+    assert other.fetch('x').value == VALUE
+    assert list(other.find('x')) == ['b', 'a']
+
+
+@pytest.mark.parametrize(
+    'content',
+    [b'', b'x', b'\xff', b'[' * 100, b'{}' * 99, gzip.compress(b' ' * 999)],
+)
+def test_what_is_no_record_is_told_or_none(store, content):
+    records = json_records.Records(store, 'box', limit=150)
+    store.put_object('box', 'x', content)
+    with pytest.raises(ValueError, match=r'it |gzip|JSON|Expecting|codec'):
+        records.fetch('x')
+    assert records.find('x') is None
+    assert records.load(Pair, 'x') is None
+    assert records.has('x')
+
+
+def test_a_record_of_a_dataclass(store):
+    records = json_records.Records(store, 'box')
+    records.write('x', {'left': 1, 'later': 2})
+    records.write('y', {'left': 'one'})
+    assert records.load(Pair, 'x') == Pair(1)
+    assert records.load(Pair, 'y') is None
+    assert records.load(Pair, 'z') is None
+
+
+def test_names_have_no_prefix_and_are_no_announcements(store):
+    records = json_records.Records(store, 'box', prefix='own/')
+    for name in ('b/2', 'b/1', 'a'):
+        records.write(name, 1)
+    json_records.Records(store, 'box').write(f'{claims.FOLDER}x/y', 1)
+    assert records.names('b/') == ['b/1', 'b/2']
+    assert records.names() == ['a', 'b/1', 'b/2']
+    records.delete('a', 'gone', 'b/1')
+    assert records.names() == ['b/2']
+    assert json_records.Records(store, 'box').names() == ['own/b/2']
+    assert json_records.Records(store, 'gone').names() == []
+
+
+def test_one_creates_a_record_and_its_container(store):
+    records = json_records.Records(store, 'new')
+    assert records.create('x', 1)
+    assert not records.create('x', 2)
+    assert records.find('x') == 1
+
+
+def test_requests_are_repeated_by_a_pool_alone():
+    cluster = fake_swift.Cluster()
+    cluster.store().put_container('box', {})
+    cluster.fail(1, 503, 'PUT')
+    once = json_records.Records(cluster.store(), 'box')
+    with pytest.raises(errors.Unavailable):
+        once.write('x', 1)
+    cluster.fail(1, 503, 'PUT')
+    patient = json_records.Records(
+        cluster.store(), 'box', pool=pool.Pool(wait=0)
+    )
+    patient.write('x', 1)
+    assert once.find('x') == 1
