@@ -1,17 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heat over a Keystone session, for runs and timelines."""
+"""Heat over a Keystone session: one client for all that the core asks of it.
+
+An engine asks its own Heat by RPC instead; see `heat_plugins.engine.own_heat`.
+"""
 
 from collections import abc
 import contextlib
+import json
 from typing import Any
 from urllib import parse
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins.clients import heat_reading
 from heat_plugins.clients import keystone
 from heat_plugins.clients import rest
+from heat_plugins.plans.content import references
+from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.runs import orchestration
-from heat_plugins.timeline import events
+from heat_plugins.timeline import events as timeline
+from heat_plugins.validations import inventory
+
+# It is no matter for parameters whether this cloud has all services (Heat's
+# error 99001) that the plan's resources need.
+_VALIDATE = '/validate?show_nested=true&ignore_errors=99001'
+
+# What Heat has to read and check may be hundreds of templates.
+_LONG = 600.0
 
 # More than Heat allows; it takes its own limit then.
 _NESTED_DEPTH = 50
@@ -19,117 +34,193 @@ _NESTED_DEPTH = 50
 # Events, or stacks, in one answer.
 _PAGE = 500
 
+# Heat's words for its limits, and the options that set them.
+_LIMITS = {
+    'JSON body size': 'max_json_body_size',
+    'Recursion depth exceeds': 'max_nested_stack_depth',
+    'Template size': 'max_template_size',
+    'Maximum resources per stack exceeded': 'max_resources_per_stack',
+}
+
+# OS::Nova::Server, and what plans call theirs: OS::TripleO::ComputeServer.
+_SERVER = 'Server'
+
+_Stack = orchestration.Stack | plan_stacks.Stack
+
 
 class Heat:
-    """Heat, as `orchestration.Orchestration` and `looking.Heat` have it."""
+    """Heat, as the protocols of the core have it.
+
+    They are `orchestration.Orchestration` for runs, `looking.Heat` for
+    timelines, `plan_stacks.Stacks` and `inventory.Servers`.
+    """
 
     def __init__(self, cloud: keystone.Cloud) -> None:
         self._rest = rest.Rest(rest.HEAT, cloud)
 
+    # Stacks
+
     def stack(self, name_or_id: str) -> orchestration.Stack:
-        # Its outputs may take long to work out, and nobody wants them here.
-        path = f'/stacks/{_quoted(name_or_id)}?resolve_outputs=false'
-        found = self._get(path, 'stack', name_or_id)['stack']
-        return orchestration.Stack(
-            id=found['id'],
-            name=found['stack_name'],
-            status=found['stack_status'],
-            parent=found.get('parent') or None,
-            parameters=found.get('parameters') or {},
-        )
+        return heat_reading.stack(self._show(name_or_id))
+
+    def find(self, name: str) -> plan_stacks.Stack | None:
+        try:
+            stack = heat_reading.plan_stack(self._show(name))
+        except errors.NotFound:
+            return None
+        return None if stack.status == 'DELETE_COMPLETE' else stack
 
     def stack_names(self) -> list[str]:
-        path = f'/stacks?limit={bounds.CANDIDATES}'
-        found = self._get(path, 'stacks', '')['stacks']
-        return [str(one['stack_name']) for one in found]
+        found = self._get(f'/stacks?limit={bounds.CANDIDATES}', 'stacks')
+        return _each(found['stacks'], 'stack_name')
 
     def stack_ids(self, tag: str | None = None) -> list[str]:
-        query = {'limit': str(_PAGE)}
-        if tag is not None:
-            query['tags'] = tag
-        found: list[str] = []
-        while True:
-            path = f'/stacks?{parse.urlencode(query)}'
-            page = self._get(path, 'stacks', '')['stacks']
-            found += [str(one['id']) for one in page]
-            if len(page) < _PAGE:
-                return found
-            query['marker'] = found[-1]
+        query = {} if tag is None else {'tags': tag}
+        return _each(self._pages('/stacks', 'stacks', 'stacks', query), 'id')
 
-    def template(self, stack: orchestration.Stack) -> abc.Mapping[str, Any]:
-        path = f'/stacks/{_quoted(stack.name)}/{stack.id}/template'
-        found = self._get(path, 'template of stack', stack.name)
-        return found if isinstance(found, dict) else {}
+    def output(self, stack: str, name: str) -> Any:
+        found = self._get(f'/stacks/{_quoted(stack)}', f'stack {stack}')
+        for one in found['stack'].get('outputs') or ():
+            if one['output_key'] == name:
+                if one.get('output_error'):
+                    raise errors.Invalid(
+                        f'Output {name} of stack {stack} has no value: '
+                        f'{one["output_error"]}'
+                    )
+                return one.get('output_value')
+        return None
 
-    def resources(
-        self, stack: orchestration.Stack
-    ) -> list[orchestration.Resource]:
-        path = (
-            f'/stacks/{_quoted(stack.name)}/{stack.id}/resources'
-            f'?nested_depth={_NESTED_DEPTH}'
+    def template(self, stack: _Stack) -> abc.Mapping[str, Any]:
+        return self._part(stack, 'template')
+
+    def content(
+        self, stack: plan_stacks.Stack
+    ) -> tuple[abc.Mapping[str, Any], abc.Mapping[str, Any], dict[str, str]]:
+        return (
+            self.template(stack),
+            self._part(stack, 'environment'),
+            self._part(stack, 'files'),
         )
-        found = self._get(path, 'resources of stack', stack.name)
-        return [_resource(one) for one in found['resources']]
 
-    def events(self, stack: orchestration.Stack) -> list[events.Event]:
-        query = {
-            'nested_depth': str(_NESTED_DEPTH),
-            'sort_dir': 'asc',
-            'limit': str(_PAGE),
-        }
-        path = f'/stacks/{_quoted(stack.name)}/{stack.id}/events'
-        found: list[events.Event] = []
-        while True:
-            page = self._get(
-                f'{path}?{parse.urlencode(query)}',
-                'events of stack',
-                stack.name,
-            )['events']
-            found += map(_event, page)
-            if len(page) < _PAGE:
-                return found
-            query['marker'] = page[-1]['id']
+    def create(
+        self,
+        name: str,
+        content: references.Resolved,
+        *,
+        tags: abc.Sequence[str],
+        timeout: int | None,
+    ) -> str:
+        body = _body(content, tags, timeout) | {'stack_name': name}
+        answer = self._send('POST', '/stacks', f'stack {name}', body)
+        return str(answer['stack']['id'])
+
+    def replace(
+        self,
+        stack: plan_stacks.Stack,
+        content: references.Resolved,
+        *,
+        tags: abc.Sequence[str],
+        timeout: int | None,
+    ) -> None:
+        body = _body(content, tags, timeout)
+        self._send('PUT', _path(stack), f'stack {stack.name}', body)
+
+    def cancel(self, stack: plan_stacks.Stack) -> None:
+        self._send(
+            'POST',
+            f'{_path(stack)}/actions',
+            f'cancel of stack {stack.name}',
+            {'cancel_without_rollback': None},
+        )
+
+    def validate(self, content: references.Resolved) -> abc.Mapping[str, Any]:
+        answer = self._send('POST', _VALIDATE, 'validation', _body(content))
+        return dict(answer)
+
+    def preview(self, name: str, content: references.Resolved) -> None:
+        body = _body(content) | {'stack_name': name}
+        self._send('POST', '/stacks/preview', f'stack {name}', body)
+
+    def preview_replace(
+        self, stack: plan_stacks.Stack, content: references.Resolved
+    ) -> abc.Mapping[str, tuple[str, ...]]:
+        path, what = f'{_path(stack)}/preview', f'stack {stack.name}'
+        answer = self._send('PUT', path, what, _body(content))
+        return heat_reading.changes(answer['resource_changes'])
+
+    # Their resources and events, nested ones included
+
+    def resource_types(self) -> frozenset[str]:
+        answer = self._get('/resource_types', 'resource types')
+        return frozenset(map(str, answer['resource_types']))
+
+    def resources(self, stack: _Stack) -> list[orchestration.Resource]:
+        path = f'{_path(stack)}/resources?nested_depth={_NESTED_DEPTH}'
+        found = self._get(path, f'resources of stack {stack.name}')
+        return [heat_reading.resource(one) for one in found['resources']]
+
+    def statuses(self, stack: plan_stacks.Stack) -> list[str]:
+        return [one.status for one in self.resources(stack)]
 
     def attribute(self, resource: orchestration.Resource, name: str) -> Any:
-        stack = self.stack(resource.stack_id)
-        path = (
-            f'/stacks/{_quoted(stack.name)}/{stack.id}/resources/'
-            f'{_quoted(resource.name)}?{parse.urlencode({"with_attr": name})}'
-        )
-        found = self._get(path, 'resource', resource.name)['resource']
-        return (found.get('attributes') or {}).get(name)
+        query = parse.urlencode({'with_attr': name})
+        return self._attributes(resource, f'?{query}').get(name)
+
+    def servers(self, stack: str) -> list[inventory.Server]:
+        root = self.stack(stack)
+        resources = self.resources(root)
+        found = []
+        for one in resources:
+            if one.nested_id is None and one.type.endswith(_SERVER):
+                attributes: abc.Mapping[str, Any] = {}
+                # It may have just gone.
+                with contextlib.suppress(errors.NotFound):
+                    attributes = self._attributes(one)
+                if 'addresses' in attributes:
+                    found.append(
+                        inventory.Server(
+                            path=heat_reading.lineage(one, resources, root.id),
+                            name=str(attributes.get('name') or ''),
+                            address=inventory.address(attributes),
+                        )
+                    )
+        return found
+
+    def all_events(self, stack: orchestration.Stack) -> list[timeline.Event]:
+        path, what = f'{_path(stack)}/events', f'events of stack {stack.name}'
+        query = {'nested_depth': str(_NESTED_DEPTH), 'sort_dir': 'asc'}
+        found = self._pages(path, what, 'events', query)
+        return [heat_reading.timeline_event(one) for one in found]
+
+    def events(
+        self, stack: plan_stacks.Stack, after: str | None, limit: int
+    ) -> list[plan_stacks.Event]:
+        query = {'sort_dir': 'asc', 'limit': str(limit)}
+        if after is not None:
+            query['marker'] = after
+        return [heat_reading.event(one) for one in self._events(stack, query)]
+
+    def last_event(self, stack: plan_stacks.Stack) -> str | None:
+        found = self._events(stack, {'sort_dir': 'desc', 'limit': '1'})
+        return str(found[0]['id']) if found else None
+
+    # Software configs and deployments
 
     def config(self, config_id: str) -> orchestration.Config:
         path = f'/software_configs/{_quoted(config_id)}'
-        found = self._get(path, 'software config', config_id)[
-            'software_config'
-        ]
-        return orchestration.Config(
-            id=found['id'],
-            name=found.get('name'),
-            group=found.get('group'),
-            config=found.get('config'),
-            inputs=found.get('inputs') or [],
-            outputs=found.get('outputs') or [],
-            options=found.get('options') or {},
-        )
+        found = self._get(path, f'software config {config_id}')
+        return heat_reading.config(found['software_config'])
 
     def create_config(self, draft: orchestration.Draft) -> str:
-        answer = self._call(
-            'POST',
-            '/software_configs',
-            'software config',
-            draft.name,
-            json={
-                'name': draft.name,
-                'group': draft.group,
-                'config': draft.config,
-                'inputs': list(draft.inputs),
-                'outputs': list(draft.outputs),
-                'options': dict(draft.options),
-            },
-        )
-        return str(answer['software_config']['id'])
+        body = {
+            'name': draft.name,
+            'group': draft.group,
+            'config': draft.config,
+            'inputs': list(draft.inputs),
+            'outputs': list(draft.outputs),
+            'options': dict(draft.options),
+        }
+        return self._make('software_config', f'config {draft.name}', body)
 
     def delete_config(self, config_id: str) -> None:
         self._delete(f'/software_configs/{_quoted(config_id)}', config_id)
@@ -138,104 +229,146 @@ class Heat:
         if not deployment_id:
             raise errors.NotFound('Heat has no deployment without an id')
         path = f'/software_deployments/{_quoted(deployment_id)}'
-        found = self._get(path, 'software deployment', deployment_id)
-        return _deployment(found['software_deployment'])
+        found = self._get(path, f'software deployment {deployment_id}')
+        return heat_reading.deployment(found['software_deployment'])
 
     def deployments(self, server_id: str) -> list[orchestration.Deployment]:
         query = parse.urlencode({'server_id': server_id})
-        found = self._get(
-            f'/software_deployments?{query}', 'deployments of', server_id
-        )
-        return [_deployment(one) for one in found['software_deployments']]
+        path = f'/software_deployments?{query}'
+        found = self._get(path, f'deployments of {server_id}')
+        return [
+            heat_reading.deployment(one)
+            for one in found['software_deployments']
+        ]
 
     def create_deployment(
         self, *, config_id: str, server_id: str, action: str, reason: str
     ) -> str:
-        answer = self._call(
-            'POST',
-            '/software_deployments',
-            'software deployment for server',
-            server_id,
-            json={
-                'config_id': config_id,
-                'server_id': server_id,
-                'action': action,
-                'status': 'IN_PROGRESS',
-                'status_reason': reason,
-            },
-        )
-        return str(answer['software_deployment']['id'])
+        body = {
+            'config_id': config_id,
+            'server_id': server_id,
+            'action': action,
+            'status': 'IN_PROGRESS',
+            'status_reason': reason,
+        }
+        what = f'deployment for server {server_id}'
+        return self._make('software_deployment', what, body)
 
     def delete_deployment(self, deployment_id: str) -> None:
         path = f'/software_deployments/{_quoted(deployment_id)}'
         self._delete(path, deployment_id)
 
+    # Requests
+
+    def _show(self, name_or_id: str) -> abc.Mapping[str, Any]:
+        # Heat may take long to work out the outputs, which no caller needs.
+        path = f'/stacks/{_quoted(name_or_id)}?resolve_outputs=false'
+        found: abc.Mapping[str, Any] = self._get(path, f'stack {name_or_id}')
+        return dict(found['stack'])
+
+    def _part(self, stack: _Stack, kind: str) -> dict[str, Any]:
+        path = f'{_path(stack)}/{kind}'
+        found = self._get(path, f'{kind} of stack {stack.name}')
+        return found if isinstance(found, dict) else {}
+
+    def _attributes(
+        self, resource: orchestration.Resource, query: str = ''
+    ) -> abc.Mapping[str, Any]:
+        # Heat wants the stack's name as well as its ID, and resolves it.
+        stack = self.stack(resource.stack_id)
+        path = f'{_path(stack)}/resources/{_quoted(resource.name)}{query}'
+        found = self._get(path, f'resource {resource.name}')
+        return found['resource'].get('attributes') or {}
+
+    def _events(
+        self, stack: plan_stacks.Stack, query: dict[str, str]
+    ) -> list[Any]:
+        query['nested_depth'] = str(_NESTED_DEPTH)
+        path = f'{_path(stack)}/events?{parse.urlencode(query)}'
+        with contextlib.suppress(errors.NotFound):
+            found = self._get(path, f'events of stack {stack.name}')
+            return list(found['events'])
+        return []
+
+    def _pages(
+        self, path: str, what: str, key: str, query: dict[str, str]
+    ) -> list[Any]:
+        """Return what is on all pages of a list."""
+        query = {**query, 'limit': str(_PAGE)}
+        found: list[Any] = []
+        while True:
+            page = self._get(f'{path}?{parse.urlencode(query)}', what)[key]
+            found += page
+            if len(page) < _PAGE:
+                return found
+            query['marker'] = str(page[-1]['id'])
+
+    def _get(self, path: str, what: str) -> Any:
+        try:
+            return self._rest.call('GET', path, what)
+        except errors.NotFound as exc:
+            raise errors.NotFound(
+                f'Heat has no {what} in this project', exc.status
+            ) from exc
+
+    def _make(self, kind: str, what: str, body: dict[str, Any]) -> str:
+        # Heat may quote what it was given, so its words are not passed on.
+        answer = self._rest.call(
+            'POST', f'/{kind}s', f'software {what}', quote=False, json=body
+        )
+        return str(answer[kind]['id'])
+
     def _delete(self, path: str, name: str) -> None:
         with contextlib.suppress(errors.NotFound):
-            self._call('DELETE', path, '', name)
+            self._rest.call('DELETE', path, name)
 
-    def _get(self, path: str, kind: str, name: str) -> Any:
-        return self._call('GET', path, kind, name)
-
-    def _call(
-        self, method: str, path: str, kind: str, name: str, **more: Any
-    ) -> Any:
+    def _send(self, method: str, path: str, what: str, body: Any) -> Any:
+        # Heat counts the bytes of a body, so none is given away.
+        data = json.dumps(body, ensure_ascii=False, separators=(',', ':'))
         try:
-            # Heat may quote what it was given, so the answer to a POST is
-            # not passed on.
             return self._rest.call(
                 method,
                 path,
-                f'{kind} {name}'.strip(),
-                quote=method != 'POST',
-                **more,
+                what,
+                timeout=_LONG,
+                data=data.encode(),
+                headers={'Content-Type': 'application/json'},
             )
-        except errors.NotFound as exc:
-            raise errors.NotFound(
-                f'Heat has no {kind} {name} in this project', exc.status
-            ) from exc
+        except errors.ServiceError as exc:
+            for words, option in _LIMITS.items():
+                if words in str(exc):
+                    raise errors.OverLimit(
+                        f'The plan exceeds a limit of this Heat: {exc} The '
+                        f'operator raises [DEFAULT] {option} in heat.conf',
+                        exc.status,
+                        option,
+                    ) from exc
+            raise
 
 
-def _resource(found: abc.Mapping[str, Any]) -> orchestration.Resource:
-    links = {
-        link['rel']: link['href'].partition('?')[0].rstrip('/')
-        for link in found.get('links') or ()
+def _body(
+    content: references.Resolved,
+    tags: abc.Sequence[str] = (),
+    timeout: int | None = None,
+) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        'template': content.template,
+        'files': dict(content.files),
+        'environment_files': list(content.environments),
     }
-    nested = links.get('nested')
-    return orchestration.Resource(
-        name=found['resource_name'],
-        type=found['resource_type'],
-        physical_id=found.get('physical_resource_id') or '',
-        status=found['resource_status'],
-        stack_id=links['stack'].rpartition('/')[2],
-        nested_id=nested.rpartition('/')[2] if nested else None,
-    )
+    if tags:
+        body['tags'] = ','.join(tags)
+    if timeout is not None:
+        body['timeout_mins'] = timeout
+    return body
 
 
-def _event(found: abc.Mapping[str, Any]) -> events.Event:
-    links = {
-        link['rel']: link['href'].partition('?')[0].rstrip('/')
-        for link in found['links']
-    }
-    return events.Event(
-        resource=found['resource_name'],
-        stack_id=links['stack'].rpartition('/')[2],
-        physical_id=found.get('physical_resource_id') or '',
-        status=found['resource_status'],
-        reason=found.get('resource_status_reason') or '',
-        time=events.moment(found['event_time']),
-    )
+def _each(found: abc.Iterable[Any], key: str) -> list[str]:
+    return [str(one[key]) for one in found]
 
 
-def _deployment(found: abc.Mapping[str, Any]) -> orchestration.Deployment:
-    return orchestration.Deployment(
-        id=found['id'],
-        server_id=found['server_id'],
-        config_id=found['config_id'],
-        action=found.get('action'),
-        status=found.get('status'),
-        reason=found.get('status_reason'),
-    )
+def _path(stack: _Stack) -> str:
+    return f'/stacks/{_quoted(stack.name)}/{stack.id}'
 
 
 def _quoted(text: str) -> str:

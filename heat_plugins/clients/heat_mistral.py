@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heat's client plugin for Mistral, beside Heat's own ``mistral``."""
+"""Heat's client plugin for Mistral, next to Heat's own ``mistral``."""
 
 from typing import Any
 

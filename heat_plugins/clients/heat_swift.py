@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heat's client plugin for the object store, beside Heat's own ``swift``."""
+"""Heat's client plugin for Swift, next to Heat's own ``swift``."""
 
 from heat.common import config
 from heat.engine.clients import client_plugin
@@ -46,7 +46,7 @@ class SwiftClientPlugin(client_plugin.ClientPlugin):
         return isinstance(ex, errors.NoObject)
 
     def is_conflict(self, ex: BaseException) -> bool:
-        """Say whether a container is not empty, or somebody else's."""
+        """Say whether a container holds objects or has another owner."""
         return isinstance(ex, errors.Conflict)
 
     def is_over_limit(self, ex: BaseException) -> bool:

@@ -6,6 +6,8 @@ import dataclasses
 from keystoneauth1 import exceptions
 from keystoneauth1 import session as ks_session
 
+from heat_plugins import errors
+
 #: No token can be had; that will not pass by itself.
 REFUSALS = (
     exceptions.Unauthorized,
@@ -22,7 +24,6 @@ REFUSALS = (
 class Cloud:
     """A user's way to the services of a cloud.
 
-    :ivar session: a session with an auth plugin.
     :ivar interface: which of the catalogue's endpoints to use.
     :ivar region_name: the region; None for the only one.
     """
@@ -30,3 +31,30 @@ class Cloud:
     session: ks_session.Session
     interface: str = 'public'
     region_name: str | None = None
+
+
+def unanswered(
+    exc: exceptions.ClientException,
+    service: str,
+    absent: errors.ServiceError,
+    whom: str | None = None,
+) -> errors.ServiceError:
+    """Return what the failure of a session means: no service has answered.
+
+    :param absent: what it means that the catalogue does not have it.
+    :param whom: what cannot be reached, unless it is the service.
+    """
+    reason = type(exc).__name__
+    if isinstance(exc, exceptions.EndpointNotFound):
+        return absent
+    if isinstance(exc, REFUSALS):
+        return errors.Denied(
+            'Keystone gives no token for these credentials, to ask '
+            f'{service} with: {reason}'
+        )
+    if isinstance(exc, exceptions.HttpError):
+        # The service's own are answers, and no errors of the session.
+        return errors.Unavailable(
+            f'Keystone answered {exc.http_status} ({reason})'
+        )
+    return errors.Unavailable(f'{whom or service} cannot be reached: {reason}')

@@ -116,6 +116,15 @@ def is_there(cloud: keystone.Cloud) -> bool:
     return ask(asked)
 
 
+def check(answer: requests.Response) -> None:
+    """Raise what an answer means that is no success.
+
+    :raises errors.ServiceError: so it is.
+    """
+    if answer.status_code >= 300:
+        raise mistral_errors.answered(answer.status_code, answer.content)
+
+
 def ask(
     function: abc.Callable[..., _Result], *args: Any, **kwargs: Any
 ) -> _Result:

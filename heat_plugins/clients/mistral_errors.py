@@ -15,19 +15,6 @@ from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins.clients import keystone
 
-_BY_STATUS: Final = {
-    401: errors.Denied,
-    403: errors.Denied,
-    404: errors.NotFound,
-    408: errors.Unavailable,
-    409: errors.Conflict,
-    429: errors.Unavailable,
-    500: errors.Doubtful,
-    502: errors.Unavailable,
-    503: errors.Unavailable,
-    504: errors.Unavailable,
-}
-
 # What another service has told Mistral arrives as a 500 with this in it.
 _INNER: Final = re.compile(r'\(HTTP (\d{3})\)')
 
@@ -87,13 +74,12 @@ def answered(status: Any, message: Any) -> errors.ServiceError:
     if not text or text.startswith('<'):
         text = 'no reason given'
     status = int(status or 500)
-    kind = _BY_STATUS.get(status, errors.ServiceError)
-    inner = _INNER.search(text)
-    if status == 500 and inner:
-        kind = _BY_STATUS.get(int(inner[1]), errors.ServiceError)
-        if kind is errors.NotFound:
-            # It is the other service that lacks something.
-            kind = errors.ServiceError
+    inner = _INNER.search(text) if status == 500 else None
+    meant = int(inner[1]) if inner else status
+    kind = errors.Doubtful if meant == 500 else errors.of_status(meant)
+    if inner and kind is errors.NotFound:
+        # It is the other service that lacks something.
+        kind = errors.ServiceError
     return kind(f'Mistral answers {status}: {text}', status)
 
 
@@ -104,9 +90,9 @@ def _line(text: object) -> str:
 def trust_refused(error: Exception, trust_id: str | None) -> str | None:
     """Explain why Mistral got no trust from Keystone; None if it did.
 
-    For a trigger Mistral asks Keystone for a trust, in the name of whoever
-    makes the trigger. Keystone says little about why it refuses, so this
-    names what can be the matter.
+    For a trigger, Mistral asks Keystone for a trust in the name of the user
+    who creates the trigger. Keystone says little about why it refuses, so
+    this names the possible causes.
 
     :param trust_id: of the trust that the request was made with, if so.
     """
@@ -122,8 +108,6 @@ def trust_refused(error: Exception, trust_id: str | None) -> str | None:
 def explain_trust(status: str, text: str, trust_id: str | None) -> str:
     """Explain a trust that Keystone has refused.
 
-    :param status: of Keystone's answer.
-    :param text: what it says.
     :param trust_id: of the trust that the request was made with, if so.
     """
     advice = _trust_advice(text, status, trust_id)
@@ -133,9 +117,9 @@ def explain_trust(status: str, text: str, trust_id: str | None) -> str:
 def _trust_advice(text: str, status: str, trust_id: str | None) -> str:
     if 'elegated tokens' in text:
         return (
-            'Keystone lets nobody make a trust who has logged in with an '
-            'application credential, and a cron trigger needs one: act on '
-            'this stack with a password, or let the operator set '
+            'A cron trigger needs a trust, and Keystone refuses one to users '
+            'who have logged in with an application credential. Act on this '
+            'stack with a password, or let the operator set '
             '[security_compliance] '
             'allow_insecure_application_credential_trust_escalation in '
             'keystone.conf, for an unrestricted application credential'

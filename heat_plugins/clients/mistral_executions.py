@@ -2,8 +2,8 @@
 """Mistral's executions of workflows and actions, for plans."""
 
 from collections import abc
-import contextlib
 import dataclasses
+import functools
 import json
 import time
 from typing import Any, Protocol
@@ -83,13 +83,12 @@ def follow(
     :param tell: is called at each poll; if it returns True, that ends the
         waiting.
     """
-    while True:
-        # It goes on, whether somebody can look or not.
-        with contextlib.suppress(errors.Unavailable):
-            found = executions.execution(execution_id)
-            if tell() or found.ended:
-                return found
-        sleep(_INTERVAL)
+    return retrying.follow(
+        lambda: executions.execution(execution_id),
+        lambda found: bool(tell()) or found.ended,
+        interval=_INTERVAL,
+        sleep=sleep,
+    )
 
 
 class Executions:
@@ -110,17 +109,19 @@ class Executions:
         Mistral would wait itself, but a minute at most, and with a
         transaction open; so it is asked how the action stands.
 
-        :param description: stands in lists of executions.
         :raises errors.Error: what the action itself says; see `codes`.
         """
         found = self._begin_action(name, arguments, description)
-        pause = _SOON
-        while str(found['state']) not in outcome.FINISHED:
-            time.sleep(pause)
-            pause = min(2 * pause, _LATER)
-            # It goes on, whether somebody can look or not.
-            with contextlib.suppress(errors.Unavailable):
-                found = self._action(found['id'])
+        if str(found['state']) not in outcome.FINISHED:
+            time.sleep(_SOON)
+            found = retrying.follow(
+                functools.partial(self._action, found['id']),
+                lambda found: str(found['state']) in outcome.FINISHED,
+                interval=2 * _SOON,
+                growth=2,
+                most=_LATER,
+                sleep=time.sleep,
+            )
         result = outcome.mapping(found.get('output')).get('result')
         if found['state'] == 'SUCCESS':
             return result
@@ -131,10 +132,7 @@ class Executions:
     def start_workflow(
         self, name: str, arguments: abc.Mapping[str, Any], description: str
     ) -> str:
-        """Begin an execution of a workflow; return its id.
-
-        :param description: stands in lists of executions.
-        """
+        """Begin an execution of a workflow; return its id."""
         # With an id of ours a second request changes nothing.
         execution_id = str(uuid.uuid4())
         body = {
@@ -167,7 +165,7 @@ class Executions:
         )
 
     def cancel(self, execution_id: str) -> None:
-        """Stop an execution: none of its tasks begins any more."""
+        """Cancel an execution: it starts no further task."""
         mistral_api.ask(
             self._client.executions.update, execution_id, 'CANCELLED'
         )

@@ -12,7 +12,7 @@ from heat_plugins.clients import mistral_api
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.plans import plan_protocols
 
-#: So many rows come in one answer.
+#: Rows per page of a listing.
 _ROWS: Final = 1000
 
 _FIELDS: Final = ('id', 'name', 'description', 'project_id', 'variables')

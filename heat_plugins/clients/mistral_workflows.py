@@ -10,10 +10,10 @@ from heat_plugins.clients import mistral_api
 from heat_plugins.mistral import workflow_service
 from heat_plugins.mistral.executions import outcome
 
-#: So many names go into one URL.
+#: Names per URL.
 _NAMES: Final = 20
 
-#: So many rows come in one answer.
+#: Rows per page of a listing.
 _ROWS: Final = 1000
 
 
@@ -21,7 +21,6 @@ class Workflows:
     """The protocol :class:`~heat_plugins.mistral.workflow_service.Service`.
 
     :param client: what ``mistralclient.api.client.client()`` returns.
-    :param project: the id of our project.
 
     Definitions must begin with ``version:`` or ``name:``: mistralclient
     takes a text that is a path or a URL for a file to read.

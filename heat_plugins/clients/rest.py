@@ -19,22 +19,12 @@ from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins.clients import keystone
 
-#: Nobody waits longer than this for the first byte of an answer.
+#: Seconds to wait for the first byte of a response.
 TIMEOUT = 60.0
 
-#: Levels of lists and maps in an answer: whoever masks or prints it goes
-#: through it by recursion.
+#: Levels of lists and maps in a response: the code that masks or prints it
+#: recurses.
 DEPTH = 200
-
-
-_KINDS = {
-    401: errors.Denied,
-    403: errors.Denied,
-    404: errors.NotFound,
-    408: errors.Unavailable,
-    409: errors.Conflict,
-    429: errors.Unavailable,
-}
 
 
 def _of_heat(answer: Any) -> Any:
@@ -135,14 +125,13 @@ class Rest:
         name = self._service.name
         status = int(answer.status_code)
         if status >= 300:
-            kind = _KINDS.get(status, errors.ServiceError)
-            if status >= 500:
-                kind = errors.Unavailable
             message = (
                 f'{name} answered {status} to {method} of {what}'.rstrip()
             )
             said = self._said(answer) if quote else ''
-            raise kind(f'{message}: {said}' if said else message, status)
+            raise errors.of_status(status)(
+                f'{message}: {said}' if said else message, status
+            )
         if not answer.content:
             return None
         try:
@@ -180,19 +169,9 @@ class Rest:
     def _unanswered(
         self, exc: exceptions.ClientException
     ) -> errors.ServiceError:
-        """Say what a failure of the session means to us."""
-        reason = type(exc).__name__
         service = self._service
-        if isinstance(exc, exceptions.EndpointNotFound):
-            return errors.ServiceError(
-                f'The catalogue has no {service.name} (service type '
-                f'"{service.type}") in this region. {service.remedy}'
-            )
-        if isinstance(exc, keystone.REFUSALS):
-            return errors.Denied(
-                'Keystone gives no token for these credentials, to ask '
-                f'{service.name} with: {reason}'
-            )
-        return errors.Unavailable(
-            f'{service.name} cannot be reached: {reason}'
+        absent = errors.ServiceError(
+            f'The catalogue has no {service.name} (service type '
+            f'"{service.type}") in this region. {service.remedy}'
         )
+        return keystone.unanswered(exc, service.name, absent)

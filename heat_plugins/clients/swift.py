@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The object store over a Keystone session.
 
-It uses keystoneauth rather than swiftclient: a `swiftclient.Connection`
-cannot be shared by threads, keeps the token it began with, and reads bodies
-without a limit. A keystoneauth session pools its connections, renews its
-token on a 401, and may be used by all threads of an engine.
+A keystoneauth session pools its connections, renews its token on a 401, and
+may be used by all threads of an engine; `wire` says what for.
 """
 
 from typing import Any
@@ -17,10 +15,11 @@ import urllib3
 from heat_plugins import errors
 from heat_plugins.clients import keystone
 from heat_plugins.objectstore import store
+from heat_plugins.objectstore import wire
 
 SERVICE_TYPE = 'object-store'
 
-# Nobody waits longer than this for the first byte of an answer.
+# Seconds to wait for the first byte of a response.
 _TIMEOUT = 60.0
 
 
@@ -49,26 +48,26 @@ class KeystoneTransport:
         self._storage_url: str | None = None
 
     def storage_url(self) -> str:
-        """See `store.Transport.storage_url`."""
+        """See `wire.Transport.storage_url`."""
         if self._storage_url is None:
             try:
                 url = self._session.get_endpoint(**self._filter)
             except exceptions.ClientException as exc:
-                raise _translated(exc, 'Keystone') from exc
+                raise _unanswered(exc, 'Keystone') from exc
             if not url:
                 raise _no_endpoint()
             self._storage_url = url.rstrip('/')
         return self._storage_url
 
     def project_id(self) -> str | None:
-        """See `store.Transport.project_id`."""
+        """See `wire.Transport.project_id`."""
         try:
             return self._session.get_project_id()
         except exceptions.ClientException as exc:
-            raise _translated(exc, 'Keystone') from exc
+            raise _unanswered(exc, 'Keystone') from exc
 
-    def send(self, request: store.Request) -> store.Response:
-        """See `store.Transport.send`."""
+    def send(self, request: wire.Request) -> wire.Response:
+        """See `wire.Transport.send`."""
         host = parse.urlsplit(request.url).netloc
         more: dict[str, Any] = dict(self._tls)
         if request.body is not None:
@@ -88,7 +87,7 @@ class KeystoneTransport:
                 **more,
             )
         except exceptions.ClientException as exc:
-            raise _translated(exc, f'The object store at {host}') from exc
+            raise _unanswered(exc, f'The object store at {host}') from exc
         with answer:
             try:
                 body, truncated = _read(answer, request.limit)
@@ -97,7 +96,7 @@ class KeystoneTransport:
                     f'The object store at {host} broke off in the middle of '
                     f'an answer: {type(exc).__name__}'
                 ) from exc
-        return store.Response(
+        return wire.Response(
             status=answer.status_code,
             headers={
                 name.lower(): value for name, value in answer.headers.items()
@@ -140,24 +139,8 @@ def _no_endpoint() -> errors.TempURLUnusable:
     )
 
 
-def _translated(
+def _unanswered(
     exc: exceptions.ClientException, whom: str
 ) -> errors.ServiceError:
-    """Say what a failure of the session means to us.
-
-    :param whom: it was to reach.
-    """
-    name = type(exc).__name__
-    if isinstance(exc, exceptions.EndpointNotFound):
-        return _no_endpoint()
-    if isinstance(exc, keystone.REFUSALS):
-        return errors.Denied(
-            'Keystone gives no token for these credentials, to ask the '
-            f'object store with: {name}'
-        )
-    if isinstance(exc, exceptions.HttpError):
-        # The object store's own are answers, and no errors of the session.
-        return errors.Unavailable(
-            f'Keystone answered {exc.http_status} ({name})'
-        )
-    return errors.Unavailable(f'{whom} cannot be reached: {name}')
+    absent = _no_endpoint()
+    return keystone.unanswered(exc, 'the object store', absent, whom)

@@ -1,24 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Heat over REST, with answers as Heat gives them."""
 
-import io
 import json
 
-from keystoneauth1 import session as ks_session
-from keystoneauth1 import token_endpoint
 import requests
-from requests import adapters
 import testtools
 
 from heat_plugins import errors
 from heat_plugins.clients import heat
-from heat_plugins.clients import keystone
 from heat_plugins.runs import orchestration
+from tests.unit import web_service
 
 URL = 'http://heat.example.com/v1/project-1'
 
 
-class Wire(adapters.BaseAdapter):
+class Wire(web_service.Service):
     """Answers by method and path; an AssertionError for any other."""
 
     def __init__(self):
@@ -26,44 +22,27 @@ class Wire(adapters.BaseAdapter):
         self.answers = {}
         self.sent = {}
 
-    def send(self, request, **options):
+    def answer(self, request):
         asked = f'{request.method} {request.url.removeprefix(URL)}'
         assert asked in self.answers, f'{asked} was not expected'
         status, body, headers = self.answers[asked]
         if isinstance(body, Exception):
             raise body
         self.sent[asked] = request
-        answer = requests.Response()
-        answer.status_code = status
-        answer.headers.update(headers)
-        content = b'' if body is None else json.dumps(body).encode()
-        answer.raw = io.BytesIO(content)
-        answer._content = content
-        answer.url = request.url
-        answer.request = request
-        return answer
-
-    def close(self):
-        pass
+        return status, body, headers
 
 
-class HeatTest(testtools.TestCase):
+class HeatCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.wire = Wire()
-        web = requests.Session()
-        web.mount('http://', self.wire)
-        self.heat = heat.Heat(
-            keystone.Cloud(
-                ks_session.Session(
-                    auth=token_endpoint.Token(URL, 'token'), session=web
-                )
-            )
-        )
+        self.heat = heat.Heat(web_service.cloud(self.wire, URL))
 
     def answer(self, asked, body=None, status=200, **headers):
         self.wire.answers[asked] = (status, body, headers)
 
+
+class HeatTest(HeatCase):
     def test_a_stack_by_name(self):
         found = {
             'id': 'id-1',
@@ -97,11 +76,11 @@ class HeatTest(testtools.TestCase):
     def test_stacks_by_their_tag_page_by_page(self):
         self.patch(heat, '_PAGE', 2)
         self.answer(
-            'GET /stacks?limit=2&tags=production',
+            'GET /stacks?tags=production&limit=2',
             {'stacks': [{'id': 'id-1'}, {'id': 'id-2'}]},
         )
         self.answer(
-            'GET /stacks?limit=2&tags=production&marker=id-2',
+            'GET /stacks?tags=production&limit=2&marker=id-2',
             {'stacks': [{'id': 'id-3'}]},
         )
         self.assertEqual(

@@ -1,36 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The servers of stacks over REST, with answers as Heat gives them."""
 
-from keystoneauth1 import session as ks_session
-from keystoneauth1 import token_endpoint
-import requests
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.clients import heat_servers
-from heat_plugins.clients import keystone
 from heat_plugins.validations import inventory
 from tests.unit.clients import test_heat
 
 URL = test_heat.URL
 
 
-class HeatServersTest(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.wire = test_heat.Wire()
-        web = requests.Session()
-        web.mount('http://', self.wire)
-        self.servers = heat_servers.HeatServers(
-            keystone.Cloud(
-                ks_session.Session(
-                    auth=token_endpoint.Token(URL, 'token'), session=web
-                )
-            )
-        )
-
+class HeatServersTest(test_heat.HeatCase):
     def answer(self, asked, body=None, status=200):
-        self.wire.answers[f'GET {asked}'] = (status, body, {})
+        super().answer(f'GET {asked}', body, status)
 
     def stack(self, name, stack_id=None, **more):
         found = {
@@ -65,18 +47,16 @@ class HeatServersTest(testtools.TestCase):
             {'output_key': 'bad', 'output_value': None, 'output_error': 'why'},
         ]
         self.stack('shop', outputs=outputs)
-        self.assertEqual({'a': 'b'}, self.servers.output('shop', 'hosts'))
-        self.assertIsNone(self.servers.output('shop', 'nope'))
+        self.assertEqual({'a': 'b'}, self.heat.output('shop', 'hosts'))
+        self.assertIsNone(self.heat.output('shop', 'nope'))
         error = self.assertRaises(
-            errors.Invalid, self.servers.output, 'shop', 'bad'
+            errors.Invalid, self.heat.output, 'shop', 'bad'
         )
         self.assertIn('why', str(error))
 
     def test_a_stack_that_is_not_there(self):
         self.answer('/stacks/shop', {}, 404)
-        self.assertRaises(
-            errors.NotFound, self.servers.output, 'shop', 'hosts'
-        )
+        self.assertRaises(errors.NotFound, self.heat.output, 'shop', 'hosts')
 
     def test_a_heat_that_refuses_or_is_away(self):
         for status, kind in (
@@ -85,9 +65,7 @@ class HeatServersTest(testtools.TestCase):
             (400, errors.ServiceError),
         ):
             self.answer('/stacks/shop', {}, status)
-            error = self.assertRaises(
-                kind, self.servers.output, 'shop', 'hosts'
-            )
+            error = self.assertRaises(kind, self.heat.output, 'shop', 'hosts')
             self.assertIs(kind, type(error))
 
     def test_servers_are_found_in_nested_stacks_too(self):
@@ -118,7 +96,7 @@ class HeatServersTest(testtools.TestCase):
                     path=('Tier', 'web'), name='web-0', address='10.0.0.7'
                 )
             ],
-            self.servers.servers('shop'),
+            self.heat.servers('shop'),
         )
 
 
@@ -127,7 +105,7 @@ class AddressTest(testtools.TestCase):
         networks = {'a': [{'addr': '10.0.0.1', 'version': 4}]}
         self.assertEqual(
             '192.0.2.1',
-            heat_servers.address(
+            inventory.address(
                 {'accessIPv4': '192.0.2.1', 'addresses': networks}
             ),
         )
@@ -146,8 +124,8 @@ class AddressTest(testtools.TestCase):
             ([six], '2001:db8::1'),
             ([], ''),
         ):
-            found = heat_servers.address({'addresses': {'net': every}})
+            found = inventory.address({'addresses': {'net': every}})
             self.assertEqual(wanted, found)
 
     def test_a_server_without_a_network_has_none(self):
-        self.assertEqual('', heat_servers.address({'addresses': None}))
+        self.assertEqual('', inventory.address({'addresses': None}))

@@ -3,14 +3,7 @@
 
 import json
 
-from keystoneauth1 import session as ks_session
-from keystoneauth1 import token_endpoint
-import requests
-import testtools
-
 from heat_plugins import errors
-from heat_plugins.clients import heat_stacks
-from heat_plugins.clients import keystone
 from heat_plugins.plans.content import references
 from heat_plugins.plans.deploy import plan_stacks
 from tests.unit.clients import test_heat
@@ -35,23 +28,7 @@ FOUND = {
 VALIDATE = '/validate?show_nested=true&ignore_errors=99001'
 
 
-class HeatStacksTest(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.wire = test_heat.Wire()
-        web = requests.Session()
-        web.mount('http://', self.wire)
-        self.heat = heat_stacks.HeatStacks(
-            keystone.Cloud(
-                ks_session.Session(
-                    auth=token_endpoint.Token(URL, 'token'), session=web
-                )
-            )
-        )
-
-    def answer(self, asked, body=None, status=200, **headers):
-        self.wire.answers[asked] = (status, body, headers)
-
+class HeatStacksTest(test_heat.HeatCase):
     def refuse(self, asked, status, message=''):
         self.answer(asked, {'error': {'message': message}}, status)
 

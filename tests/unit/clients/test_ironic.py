@@ -1,27 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes over Ironic's REST API, with answers as Ironic gives them."""
 
-import io
 import json
 import logging
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions
-from keystoneauth1 import session as ks_session
-from keystoneauth1 import token_endpoint
-import requests
-from requests import adapters
 import testtools
 
 from heat_plugins import errors
 from heat_plugins.clients import ironic
-from heat_plugins.clients import keystone
 from heat_plugins.nodes import node
+from tests.unit import web_service
 
 URL = 'http://ironic.example.com'
 
 
-class Ironic(adapters.BaseAdapter):
+class Ironic(web_service.Service):
     """Gives the answers that it was told to, in their order."""
 
     def __init__(self):
@@ -29,21 +24,11 @@ class Ironic(adapters.BaseAdapter):
         self.answers = []
         self.asked = []
 
-    def send(self, request, **options):
+    def answer(self, request):
         body = json.loads(request.body) if request.body else None
         self.asked.append((request.method, request.url, body))
         self.headers = request.headers
-        status, content = self.answers.pop(0)
-        answer = requests.Response()
-        answer.status_code = status
-        answer._content = content
-        answer.raw = io.BytesIO(content)
-        answer.url = request.url
-        answer.request = request
-        return answer
-
-    def close(self):
-        pass
+        return self.answers.pop(0)
 
 
 class BaremetalTest(testtools.TestCase):
@@ -53,13 +38,10 @@ class BaremetalTest(testtools.TestCase):
         self.baremetal = self.at(URL)
 
     def at(self, url):
-        session = ks_session.Session(token_endpoint.Token(url, 'secret'))
-        session.mount('http://', self.ironic)
-        return ironic.Baremetal(keystone.Cloud(session))
+        return ironic.Baremetal(web_service.cloud(self.ironic, url))
 
     def answer(self, status, body=None):
-        content = b'' if body is None else json.dumps(body).encode()
-        self.ironic.answers.append((status, content))
+        self.ironic.answers.append((status, body))
 
     def refuse(self, status, said):
         fault = {'faultcode': 'Client', 'faultstring': said}

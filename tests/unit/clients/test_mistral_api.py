@@ -1,24 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the connection to Mistral adds to mistralclient."""
 
-import io
 import logging
 
-from keystoneauth1 import session as ks_session
-from keystoneauth1 import token_endpoint
 import pytest
-import requests
-from requests import adapters
 
 from heat_plugins import errors
-from heat_plugins.clients import keystone
 from heat_plugins.clients import mistral_api
+from tests.unit import web_service
 
 URL = 'https://mistral.example.com/v2'
 SECRET = 'swordfish'
 
 
-class Wire(adapters.BaseAdapter):
+class Mistral(web_service.Service):
     """Answers each request in the same way, and keeps how it was sent."""
 
     def __init__(self):
@@ -26,32 +21,19 @@ class Wire(adapters.BaseAdapter):
         self.content = b'{"id": "e-1"}'
         self.status = 201
 
-    def send(self, request, **options):
-        self.request, self.options = request, options
-        answer = requests.Response()
-        answer.status_code = self.status
-        answer._content = self.content
-        answer.raw = io.BytesIO(self.content)
-        answer.url, answer.request = request.url, request
-        return answer
-
-    def close(self):
-        pass
+    def answer(self, request):
+        self.request = request
+        return self.status, self.content
 
 
 @pytest.fixture
 def wire():
-    return Wire()
+    return Mistral()
 
 
 @pytest.fixture
 def cloud(wire):
-    web = requests.Session()
-    web.mount('https://', wire)
-    auth = token_endpoint.Token(URL, 'token')
-    return keystone.Cloud(
-        ks_session.Session(auth=auth, session=web, verify='/session-ca.pem')
-    )
+    return web_service.cloud(wire, URL, verify='/session-ca.pem')
 
 
 def begin(client):

@@ -1,23 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Executions of Mistral, with answers as Mistral gives them."""
 
-import io
 import json
 
-from keystoneauth1 import session as ks_session
-from keystoneauth1 import token_endpoint
-import requests
-from requests import adapters
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.clients import keystone
 from heat_plugins.clients import mistral_executions
+from tests.unit import web_service
 
 URL = 'http://mistral.example.com/v2'
 
 
-class Mistral(adapters.BaseAdapter):
+class Mistral(web_service.Service):
     """Gives the answers that it was given, in order, to what was expected."""
 
     def __init__(self, *answers):
@@ -25,20 +20,12 @@ class Mistral(adapters.BaseAdapter):
         self.answers = list(answers)
         self.bodies = []
 
-    def send(self, request, **options):
+    def answer(self, request):
         wanted, status, body = self.answers.pop(0)
         said = f'{request.method} {request.url.removeprefix(URL)}'
         assert said == wanted, said
         self.bodies.append(json.loads(request.body or 'null'))
-        answer = requests.Response()
-        answer.status_code = status
-        answer._content = json.dumps(body).encode()
-        answer.raw = io.BytesIO(answer._content)
-        answer.url, answer.request = request.url, request
-        return answer
-
-    def close(self):
-        pass
+        return status, json.dumps(body).encode()
 
 
 def action(state, **output):
@@ -51,13 +38,10 @@ class ActionTest(testtools.TestCase):
         self.patch(mistral_executions, '_SOON', 0)
 
     def executions(self, *answers):
-        http = requests.Session()
         self.mistral = Mistral(*answers)
-        http.mount('http://', self.mistral)
-        session = ks_session.Session(
-            auth=token_endpoint.Token(URL, 'token'), session=http
+        return mistral_executions.Executions(
+            web_service.cloud(self.mistral, URL)
         )
-        return mistral_executions.Executions(keystone.Cloud(session))
 
     def run_action(self, *answers):
         result = self.executions(*answers).run_action('plan.x', {}, 'plan p')

@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names in Mistral's environments, with answers as Mistral gives them."""
 
-import io
 import json
 from urllib import parse
 
 from keystoneauth1 import exceptions
-from keystoneauth1 import session as ks_session
 from keystoneauth1 import token_endpoint
 import requests
-from requests import adapters
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.clients import keystone
 from heat_plugins.clients import mistral_registry
 from heat_plugins.plans import plan_protocols
+from tests.unit import web_service
 
 URL = 'http://mistral.example.com/v2'
 
@@ -31,7 +28,7 @@ class Auth(token_endpoint.Token):
         return 'project-1'
 
 
-class Mistral(adapters.BaseAdapter):
+class Mistral(web_service.Service):
     """Mistral's environments; an AssertionError for what it has not."""
 
     def __init__(self):
@@ -51,22 +48,14 @@ class Mistral(adapters.BaseAdapter):
             }
         )
 
-    def send(self, request, **options):
+    def answer(self, request):
         parts = parse.urlsplit(request.url.removeprefix(URL))
         self.asked.append(f'{request.method} {parts.path}')
         if isinstance(self.broken, Exception):
             raise self.broken
-        status, body = self.broken or getattr(self, request.method)(
+        return self.broken or getattr(self, request.method)(
             request, parts.path, dict(parse.parse_qsl(parts.query))
         )
-        answer = requests.Response()
-        answer.status_code = status
-        content = b'' if body is None else json.dumps(body).encode()
-        answer.raw = io.BytesIO(content)
-        answer._content = content
-        answer.url = request.url
-        answer.request = request
-        return answer
 
     def POST(self, request, path, query):
         assert path == '/environments' and not query
@@ -101,20 +90,13 @@ class Mistral(adapters.BaseAdapter):
         gone, self.rows = len(self.rows) > len(left), left
         return (204, None) if gone else (404, {'faultstring': 'not found'})
 
-    def close(self):
-        pass
-
 
 class RegistryTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.mistral = Mistral()
-        web = requests.Session()
-        web.mount('http://', self.mistral)
         self.registry = mistral_registry.Registry(
-            keystone.Cloud(
-                ks_session.Session(auth=Auth(URL, 'token'), session=web)
-            )
+            web_service.cloud(self.mistral, URL, auth=Auth)
         )
 
     def test_a_name_is_taken_once(self):

@@ -22,6 +22,7 @@ from heat_plugins.clients import keystone
 from heat_plugins.clients import swift
 from heat_plugins.objectstore import store
 from heat_plugins.objectstore import tempurl
+from heat_plugins.objectstore import wire
 
 # As an attribute of its package it may be eventlet's by now, with green
 # threads, under those Heats that import eventlet.
@@ -192,7 +193,7 @@ class Case(testtools.TestCase):
 
     def send(self, path, method='GET', **more):
         return self.transport.send(
-            store.Request(method=method, url=f'{self.url}/{path}', **more)
+            wire.Request(method=method, url=f'{self.url}/{path}', **more)
         )
 
     def header(self, name):
@@ -484,7 +485,7 @@ class SecrecyTest(Case):
             digest='sha1',
         )
         self.transport.send(
-            store.Request(method='HEAD', url=url, authenticated=False)
+            wire.Request(method='HEAD', url=url, authenticated=False)
         )
         self.assertIn('temp_url_sig=', self.server.requests[-1][1])
         self.assertNotIn('temp_url_sig', self.log.output)
