@@ -48,7 +48,7 @@ class Answers:
         :raises failures.Error: it is of another than the row's server.
         """
         if row is None or not row.in_progress:
-            # Nobody waits for it, or not any more.
+            # No engine waits for it, or no longer.
             return None
         if not beginning.is_for(details, row.config.id):
             LOG.info(

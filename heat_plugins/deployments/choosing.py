@@ -40,8 +40,8 @@ def choose(
             continue
         if tried:
             LOG.info(
-                '%(deployment)s is to be signalled by %(chosen)s, as it '
-                'cannot be otherwise. %(tried)s',
+                '%(deployment)s uses %(chosen)s; these transports are '
+                'unavailable: %(tried)s',
                 {
                     'deployment': label,
                     'chosen': chosen.transport,

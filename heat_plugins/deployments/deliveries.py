@@ -90,7 +90,7 @@ class Signalling:
         return self.takes_reports or self.report_name is not None
 
 
-#: What is known of an action for which nothing has been made so far.
+#: The signalling of an action for which nothing was created yet.
 NOTHING = Signalling(transport=transport_names.NO_SIGNAL)
 
 
@@ -152,8 +152,8 @@ class Server:
 class Terms(Protocol):
     """What a template says of all actions of a deployment.
 
-    Each is asked for as late as can be: what a deployment that goes has no
-    use for may not be known any more.
+    Each is resolved as late as possible: what a deleted deployment does not
+    need may no longer exist.
     """
 
     @property
@@ -177,12 +177,11 @@ class Terms(Protocol):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Order:
-    """An action that a server is to run."""
+class Work:
+    """An action that servers run."""
 
     action: str
     source: Source
-    server: Server
     terms: Terms
 
     @property
@@ -202,6 +201,13 @@ class Order:
             self.terms.transport == transport_names.AUTO
             or hooks.name_of(self.tool or '') in hooks.REPEATABLE
         )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Order(Work):
+    """An action that one server runs."""
+
+    server: Server
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -95,10 +95,10 @@ class Deliverer:
                 raise error
             self._history.note_configs(former)
         except Exception as exc:
-            # Without what led to it: that quotes what was to be written.
+            # Without the cause: that quotes the values of the statement.
             LOG.error(
-                '%(deployment)s was not handed to its server, and not all of '
-                'it could be taken back: %(error)s',
+                'Cannot deliver %(deployment)s to its server, nor withdraw '
+                'all of it: %(error)s',
                 {
                     'deployment': self._resource.label,
                     'error': type(exc).__name__,

@@ -6,9 +6,9 @@ Heat begins the reason of a resource with the name of the class.
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import retrying
 from heat_plugins.deployments import deliveries
 from heat_plugins.signals import beginning
-from heat_plugins.signals import watcher
 
 
 class Error(errors.Failed):
@@ -61,18 +61,36 @@ def not_delivered(
 ) -> NoAnswer:
     """Return the failure of an action that could not be delivered in time."""
     return NoAnswer(
-        f'{order.action} could not be handed to server {order.server.name} '
+        f'{order.action} could not be delivered to server {order.server.name} '
         f'within {order.terms.timeout} s (property "timeout"): {error}'
     )
 
 
 def in_trouble(
-    order: deliveries.Order, trouble: watcher.Trouble, *, is_delivered: bool
+    order: deliveries.Order, trouble: retrying.Trouble, *, is_delivered: bool
 ) -> Error:
-    """Return the failure of an action that trouble keeps from going on."""
+    """Return the failure of an action that a failing service has blocked."""
     return (Error if is_delivered else NoAnswer)(
-        f'{order.action} could not be handed over, or its signal not be '
-        f'looked for, in the last {int(trouble.seconds)} s: {trouble.error}'
+        f'{order.action} could not be delivered, or its signal not be read, '
+        f'in the last {int(trouble.seconds)} s: {trouble.error}'
+    )
+
+
+def key_changed(work: deliveries.Work, servers: str, *, repeats: bool) -> str:
+    """Return what is told once signed URLs no longer work.
+
+    :param servers: those that have them.
+    :param repeats: whether they are given others.
+    """
+    then = (
+        'Delivering it again, with new URLs'
+        if repeats
+        else 'Set the former key as X-Account-Meta-Temp-URL-Key-2, or cancel '
+        'the action and repeat it'
+    )
+    return (
+        f"The account's TempURL key was changed; {servers} can no longer "
+        f'send the result of {work.action}. {then}'
     )
 
 

@@ -19,7 +19,7 @@ LOG = foreign.logger(__name__)
 # The keys in a resource's data.
 
 #: The configs that its actions have made: the last one, and those before it
-#: that could not be deleted so far.
+#: that could not be deleted yet.
 CONFIGS_KEY = 'heat_plugins_configs'
 
 #: The inputs of an action that was withdrawn.
@@ -29,7 +29,7 @@ INPUTS_KEY = 'heat_plugins_inputs'
 #: is still to be undone.
 UNDO_KEY = 'heat_plugins_undo'
 
-#: Another one is to do anew what this one has failed to do.
+#: A replacement must repeat what this one has failed to do.
 GIVEN_WAY_KEY = 'heat_plugins_given_way'
 
 #: The server that it was given the CREATE of, in the place of another one.
@@ -55,16 +55,15 @@ class History:
         return self._rows.read([deployment_id]).get(deployment_id)
 
     def check(self) -> deliveries.Row | None:
-        """Return the row; None if no action has concerned the server so far.
+        """Return the row; None if no action has concerned the server yet.
 
         :raises failures.Error: it is gone.
         """
         row = self.row()
         if row is None and self._resource.resource_id is not None:
             raise failures.Error(
-                'There is no deployment with id '
-                f'{self._resource.resource_id} any more; an update of the '
-                'stack makes it again'
+                f'Deployment {self._resource.resource_id} no longer exists '
+                'in Heat; an update of the stack creates it again'
             )
         return row
 
@@ -137,16 +136,16 @@ class History:
             self._resource.data_set(INPUTS_KEY, json.dumps(kept), redact=True)
 
     def take_back(self) -> None:
-        """Take from its server what is in progress, and nobody waits for."""
+        """Withdraw an action in progress that no engine waits for."""
         row = self.row()
         if row is not None and row.in_progress:
             self.withdraw(row)
 
     def give_way(self, action: str | None) -> None:
-        """Leave the server to another one, that is made in this one's place.
+        """Leave the server to the resource that replaces this one.
 
-        What has come from this one until then does not count any more. If it
-        is in progress its engine has died, and nobody waits for its signal.
+        Signals of this one no longer count. If it is in progress, its engine
+        has died, and no other waits for its signal.
 
         :param action: that this one may have run, and the other one repeats
             as soon as it runs its own CREATE there; this one goes after that.
@@ -165,7 +164,7 @@ class History:
         id, at the next action.
         """
         LOG.info(
-            '%(deployment)s: %(action)s is taken back from server %(server)s',
+            '%(deployment)s: withdrawing %(action)s from server %(server)s',
             {
                 'deployment': self._resource.label,
                 'action': row.action,

@@ -96,7 +96,7 @@ class Lifecycle:
         if not self._has_done_anything(source):
             return None
         if not self._servers.is_there(server_id):
-            self._tell_not_undone(f'server {server_id} is not there any more')
+            self._tell_not_undone(f'server {server_id} no longer exists')
             return None
         return self.waiter('DELETE', source)
 
@@ -105,7 +105,7 @@ class Lifecycle:
     ) -> bool:
         """Say whether another one has run CREATE there in this one's place.
 
-        Until then, what this one did is to be undone.
+        Until then, a DELETE must undo what this one did.
         """
         return (
             histories.GIVEN_WAY_KEY in self._resource.data()

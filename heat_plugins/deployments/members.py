@@ -83,6 +83,18 @@ class Task:
     delivers: bool = True
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """Why a member can be given nothing.
+
+    :ivar fails: whether that is a failure; a DELETE goes on without it.
+    """
+
+    task: Task
+    reason: str
+    fails: bool = True
+
+
 #: Returns what a member would be given for an action.
 Draft = abc.Callable[[Member, str], orchestration.Draft]
 
@@ -133,10 +145,10 @@ def _to_update(
     member: Member, row: deliveries.Row, draft: Draft
 ) -> Task | None:
     """Return what a member that was given something must do, if anything."""
-    anew = row.action in (CREATE, DELETE)
+    from_start = row.action in (CREATE, DELETE)
     if row.status == deliveries.FAILED:
         return Task(
-            member=member, action=CREATE if anew else UPDATE, before=row
+            member=member, action=CREATE if from_start else UPDATE, before=row
         )
     is_same = _is_given(row, draft(member, row.action))
     if row.in_progress and is_same and row.action in (CREATE, UPDATE):
@@ -145,7 +157,7 @@ def _to_update(
         )
     if row.in_progress or row.action == DELETE:
         return Task(
-            member=member, action=CREATE if anew else UPDATE, before=row
+            member=member, action=CREATE if from_start else UPDATE, before=row
         )
     if is_same:
         return None

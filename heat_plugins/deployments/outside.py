@@ -11,6 +11,7 @@ import dataclasses
 from typing import Any, Protocol
 
 from heat_plugins import errors
+from heat_plugins import retrying
 from heat_plugins.deployments import deliveries
 from heat_plugins.objectstore import keys
 from heat_plugins.runs import orchestration
@@ -21,7 +22,7 @@ from heat_plugins.signals import watcher
 class Unanswered(errors.Unavailable):
     """Heat's database does not answer.
 
-    What was to be written may have been written all the same.
+    The database may have written the change all the same.
     """
 
 
@@ -89,7 +90,7 @@ class Signals(Protocol):
     """
 
     def fetch(self, name: str, limit: int) -> bytes:
-        """Fetch a signal of at most so many bytes.
+        """Fetch a signal of at most `limit` bytes.
 
         :raises errors.ServiceError: as `store.ObjectStore.get_object`.
         """
@@ -168,7 +169,7 @@ class Memory(Protocol):
     def data_set(self, key: str, value: str, redact: bool = False) -> object:
         """Keep a text.
 
-        :param redact: store it encrypted, and show nobody.
+        :param redact: store it encrypted, and never show it.
         """
 
     def data_delete(self, key: str) -> object:
@@ -252,7 +253,7 @@ class Settings:
     body_limit: int
     budget: float
 
-    def is_over_budget(self, trouble: watcher.Trouble) -> bool:
+    def is_over_budget(self, trouble: retrying.Trouble) -> bool:
         """Say whether trouble has lasted longer than is ridden out."""
         return trouble.seconds > self.budget
 

@@ -44,15 +44,15 @@ class Reception:
         self._limit = engine.settings.body_limit
 
     def settled(self) -> body.Outcome:
-        """Return how somebody else has ended what is waited for.
+        """Return the outcome that another process has written to the row.
 
         :raises failures.Error: the deployment was withdrawn.
         """
         row = self._history.row()
         if row is None or row.config.id != self.ticket.config_id:
             raise failures.Error(
-                'The deployment was withdrawn by somebody else while it '
-                f'waited for the signal of {self._order.action}'
+                'Another process withdrew the deployment while it waited for '
+                f'the signal of {self._order.action}'
             )
         return body.Outcome(
             status=row.status, reason=row.reason or '', outputs=row.outputs
@@ -77,7 +77,7 @@ class Reception:
         except errors.NoObject:
             return None
         counts = self._rows.settle({self.ticket: outcome})
-        # It may hold secrets, and nobody will ask for it again.
+        # It may hold secrets, and no engine reads it again.
         self._signals.discard(name)
         if self.ticket.report_name and self._watcher.has_begun(self.ticket):
             self._signals.discard(self.ticket.report_name)

@@ -6,10 +6,10 @@ import time
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import retrying
 from heat_plugins.deployments import failures
 from heat_plugins.deployments import outside
 from heat_plugins.deployments import waiters
-from heat_plugins.signals import watcher
 
 LOG = foreign.logger(__name__)
 
@@ -48,7 +48,7 @@ class Removal:
         self._settings = settings
         self._next_server_check = time.monotonic() + _SERVER_SECONDS
         # Since when the object store refuses to be cleaned up.
-        self._trouble: watcher.Trouble | None = None
+        self._trouble: retrying.Trouble | None = None
 
     @property
     def pause(self) -> int | None:
@@ -56,7 +56,7 @@ class Removal:
         return self._waiter.pause if self._waiter else waiters.STORE_DELAY
 
     def begin(self) -> None:
-        """Deliver the DELETE action, if one is to run."""
+        """Deliver the DELETE action, if there is one."""
         try:
             if self._waiter is not None and self._waiter.begin():
                 self._waiter = None
@@ -97,10 +97,10 @@ class Removal:
             self._waiter.withdraw()
 
     def _go_without(self, why: failures.NoAnswer) -> None:
-        """Go on without the DELETE action; nobody could tell how it ended.
+        """Go on without the DELETE action, whose result could not arrive.
 
-        To fail would be to fail each time: what is missing may never come
-        back, and a stack has to go all the same.
+        A failure would repeat at each attempt: what is missing may never
+        return, and the stack must be deleted all the same.
         """
         self._waiter = None
         warn(
@@ -114,9 +114,7 @@ class Removal:
         try:
             sweep.run()
         except errors.ServiceError as exc:
-            self._trouble = watcher.Trouble.of(
-                exc, self._trouble, time.monotonic
-            )
+            self._trouble = retrying.Trouble.of(exc, self._trouble)
             is_passing = exc.may_pass or isinstance(exc, errors.Conflict)
             if is_passing and not self._settings.is_over_budget(self._trouble):
                 return False
@@ -138,7 +136,7 @@ def leave_behind(
     warn(
         resource,
         action,
-        f'Container {sweep.container} may be left behind: {exc}',
+        f'Container {sweep.container} may remain: {exc}',
     )
 
 

@@ -2,7 +2,7 @@
 """Run an action on the members of a group: in batches, to the end of each.
 
 All that must survive the engine is in the rows. Each step may be repeated:
-whoever comes after a crash reads the rows, asks `members` what is left to
+after a crash, another engine reads the rows, asks `members` what is left to
 do, and begins another rollout with that.
 """
 
@@ -12,13 +12,18 @@ import time
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import retrying
+from heat_plugins.configs import hooks
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
-from heat_plugins.deployments import fleets
 from heat_plugins.deployments import members
+from heat_plugins.deployments import rollout_values
+from heat_plugins.deployments import rollout_waits
 from heat_plugins.objectstore import keys
 from heat_plugins.signals import body
+from heat_plugins.signals import signal_names
 from heat_plugins.signals import watcher
+from heat_plugins.timeline import kinds
 
 LOG = foreign.logger(__name__)
 
@@ -29,36 +34,8 @@ GRACE = 30
 #: Seconds between two reports of progress.
 REPORT = 5
 
-#: How often one action is delivered anew because of changed keys, at most.
+#: The most times that changed keys have one action delivered again.
 _DELIVERIES = 3
-
-
-@dataclasses.dataclass(kw_only=True)
-class _Wait:
-    """A member whose server has a config, and has not answered."""
-
-    task: members.Task
-    delivery: deliveries.Delivery
-    ticket: watcher.Ticket
-    since: float
-    has_begun: bool = False
-
-    @classmethod
-    def of(
-        cls, task: members.Task, delivery: deliveries.Delivery, now: float
-    ) -> '_Wait':
-        """Return the wait for what was delivered."""
-        return cls(
-            task=task,
-            delivery=delivery,
-            ticket=watcher.Ticket(
-                deployment_id=delivery.deployment_id,
-                config_id=delivery.config_id,
-                object_name=delivery.signalling.object_name,
-                report_name=delivery.signalling.report_name,
-            ),
-            since=now,
-        )
 
 
 class Rollout:
@@ -70,15 +47,18 @@ class Rollout:
 
     def __init__(
         self,
-        action: str,
+        work: deliveries.Work,
         tasks: abc.Sequence[members.Task],
-        fleet: fleets.Fleet,
+        fleet: rollout_values.Fleet,
         polls: watcher.Watcher,
-        pace: fleets.Pace,
-        report: abc.Callable[[fleets.Progress], None] = lambda progress: None,
+        pace: rollout_values.Pace,
+        report: abc.Callable[[rollout_values.Progress], None] = (
+            lambda progress: None
+        ),
         clock: abc.Callable[[], float] = time.monotonic,
     ) -> None:
-        self._action = action
+        self._work = work
+        self._action = work.action
         self._fleet = fleet
         self._watcher = polls
         self._pace = pace
@@ -90,14 +70,17 @@ class Rollout:
             list(tasks[start : start + size])
             for start in range(0, len(tasks), size)
         ]
-        self._waits: dict[str, _Wait] = {}
+        self._waits = rollout_waits.Waits(
+            fleet, polls, pace, self._ended, REPORT, clock
+        )
         # What signed URLs that the object store no longer takes.
-        self._dead: set[keys.Signer | None] = set()
+        self._dead: set[keys.Signer] = set()
+        self._has_warned = False
         self._next_batch = clock()
         self._next_report = clock() + REPORT
-        self._reported: fleets.Progress | None = None
+        self._reported: rollout_values.Progress | None = None
         self._too_many_since: float | None = None
-        self.trouble: watcher.Trouble | None = None
+        self.trouble: retrying.Trouble | None = None
         #: Why members failed, by key.
         self.failures: dict[str, str] = {}
         #: What had to be left out, by key.
@@ -138,7 +121,7 @@ class Rollout:
                 '%(action)s of a group is interrupted; retrying: %(error)s',
                 {'action': self._action, 'error': exc},
             )
-        self.trouble = watcher.Trouble.of(exc, self.trouble, self._clock)
+        self.trouble = retrying.Trouble.of(exc, self.trouble, self._clock)
         if self.trouble.seconds > self._pace.budget:
             raise failures.Error(
                 f'{self._action} could not be delivered, or its signals not '
@@ -148,8 +131,8 @@ class Rollout:
     def _step(self, patience: float) -> bool:
         while True:
             if self._waits:
-                self._collect(patience)
-                self._check_times()
+                self._waits.collect(patience)
+                self._waits.check_times()
                 self._check_keys()
                 patience = 0.0
                 if not self._waits:
@@ -185,211 +168,68 @@ class Rollout:
         made = [
             (task, each)
             for each, task in derived
-            if not isinstance(each, fleets.Refusal)
+            if not isinstance(each, members.Refusal)
         ]
-        self._fleet.write([each for task, each in made if task.delivers])
+        to_write = [(task, each) for task, each in made if task.delivers]
+        # What they still run of an action before is of no use.
+        _stop(self._fleet, (task.before for task, _ in to_write))
+        self._fleet.write([each for _, each in to_write])
         # After a crash what was written may not have been told.
-        self._fleet.tell({each.server_id for _, each in made})
+        self._fleet.push({each.server_id for _, each in made})
         for each, _ in derived:
-            if isinstance(each, fleets.Refusal):
+            if isinstance(each, members.Refusal):
                 self._refused(each)
-        waits = []
-        for task, delivery in made:
-            if delivery.is_signalled:
-                waits.append(_Wait.of(task, delivery, self._clock()))
-            else:
-                self._completed(task)
-        self._waits |= {one.delivery.deployment_id: one for one in waits}
-        self._watcher.join(*(one.ticket for one in waits))
+        self._waits.add(one for one in made if one[1].is_signalled)
+        for task, each in made:
+            if not each.is_signalled:
+                self.complete.append(task)
+        if self._waits:
+            self._warn()
 
-    def _refused(self, refusal: fleets.Refusal) -> None:
+    def _refused(self, refusal: members.Refusal) -> None:
         key = refusal.task.member.key
         if refusal.fails:
             self.failures[key] = refusal.reason
         else:
             self.skipped[key] = refusal.reason
-            self._completed(refusal.task)
+            self.complete.append(refusal.task)
 
-    # Results
-
-    def _collect(self, patience: float) -> None:
-        """Take the results that have come."""
-        sights = self._watcher.wait(
-            [one.ticket for one in self._each()],
-            min(patience, self._until_late()),
+    def _warn(self) -> None:
+        """Tell once that servers may lack the hook that runs it."""
+        known = self._pace.known_hooks
+        tool = self._work.unknown_hook(known)
+        if tool is None or self._has_warned:
+            return
+        self._has_warned = True
+        self._fleet.tell(
+            self._action,
+            kinds.reason(kinds.Kind.UNKNOWN_HOOK, hooks.warning(tool, known)),
         )
-        arrived = [
-            ticket
-            for ticket, sight in sights.items()
-            if sight in (watcher.Sight.ARRIVED, watcher.Sight.PEEK)
-        ]
-        ended = {
-            ticket
-            for ticket, sight in sights.items()
-            if sight in (watcher.Sight.SETTLED, watcher.Sight.SUPERSEDED)
-        }
-        trouble = None
-        if arrived:
-            uncounted, trouble = self._take(arrived, sights)
-            ended |= uncounted
-        if ended:
-            self._read(ended)
-        self._note_starts()
-        trouble = trouble or (
-            self._watcher.trouble.error if self._watcher.trouble else None
-        )
-        if trouble is not None:
-            raise trouble
 
-    def _take(
-        self,
-        tickets: abc.Sequence[watcher.Ticket],
-        sights: abc.Mapping[watcher.Ticket, watcher.Sight],
-    ) -> tuple[set[watcher.Ticket], errors.ServiceError | None]:
-        """Fetch signals and settle by them.
-
-        :returns: those that somebody else has ended, and what kept signals
-            from being fetched.
-        """
-        names = [str(ticket.object_name) for ticket in tickets]
-        trouble = None
-        outcomes = {}
-        for ticket, found in zip(
-            tickets, self._fleet.fetch(names), strict=True
-        ):
-            wait = self._waits[ticket.deployment_id]
-            if isinstance(found, errors.NotFound):
-                if sights[ticket] is watcher.Sight.ARRIVED:
-                    self._watcher.absent(ticket)
-            elif isinstance(found, errors.ServiceError) and not isinstance(
-                found, errors.BadSignal
-            ):
-                trouble = found
-            else:
-                outcomes[ticket] = _outcome(wait, found)
-        counted = set(self._fleet.settle(outcomes)) if outcomes else set()
-        for ticket in counted:
-            self._ended(ticket, outcomes[ticket])
-        self._fleet.discard(
-            [
-                name
-                for each in outcomes
-                for name in (each.object_name, each.report_name)
-                if name and (name in names or self._watcher.has_begun(each))
-            ]
-        )
-        return set(outcomes) - counted, trouble
-
-    def _read(self, tickets: abc.Collection[watcher.Ticket]) -> None:
-        """See how somebody else has ended what is waited for."""
-        rows = self._fleet.read({each.deployment_id for each in tickets})
-        for ticket in tickets:
-            row = rows.get(ticket.deployment_id)
-            if row is None or row.config.id != ticket.config_id:
-                outcome = body.failure('its deployment was withdrawn')
-            elif row.in_progress:
-                # The watcher has forgotten it, and nobody has settled it.
-                self._watcher.join(ticket)
-                continue
-            else:
-                outcome = body.Outcome(
-                    status=row.status,
-                    reason=row.reason or '',
-                    outputs=row.outputs,
-                )
-            self._ended(ticket, outcome)
-
-    def _ended(self, ticket: watcher.Ticket, outcome: body.Outcome) -> None:
-        wait = self._waits.pop(ticket.deployment_id)
-        self._fleet.leave([ticket])
+    def _ended(self, task: members.Task, outcome: body.Outcome) -> None:
         if outcome.status == body.COMPLETE:
-            self._completed(wait.task)
+            self.complete.append(task)
         else:
-            self.failures[wait.task.member.key] = outcome.reason
-
-    def _completed(self, task: members.Task) -> None:
-        self.complete.append(task)
-
-    def _note_starts(self) -> None:
-        begun = [
-            wait
-            for wait in self._each()
-            if not wait.has_begun and self._watcher.has_begun(wait.ticket)
-        ]
-        if begun:
-            self._fleet.begin([wait.ticket for wait in begun])
-        for wait in begun:
-            wait.has_begun = True
+            self.failures[task.member.key] = outcome.reason
 
     # Limits
 
-    def _until_late(self) -> float:
-        """Return the seconds until a member may have missed its time."""
-        now = self._clock()
-        until = [
-            one.since + limit
-            for one in self._each()
-            for limit, counts in (
-                (self._pace.timeout, True),
-                (self._pace.delivery_timeout, not one.has_begun),
-            )
-            if limit is not None and counts
-        ]
-        return max(0.0, min(until, default=REPORT + now) - now)
-
-    def _check_times(self) -> None:
-        """Fail members that have not answered in their time."""
-        now = self._clock()
-        late = {}
-        for wait in self._each():
-            age = now - wait.since
-            limit, start = self._pace.timeout, self._pace.delivery_timeout
-            if limit is not None and age >= limit:
-                late[wait.ticket] = (
-                    f'it has not signalled {wait.task.action} within '
-                    f'{limit:.0f} s (property "timeout")'
-                )
-            elif start is not None and age >= start and not wait.has_begun:
-                late[wait.ticket] = (
-                    f'it has not reported within {start:.0f} s (property '
-                    f'"delivery_timeout") that it has begun '
-                    f'{wait.task.action}'
-                )
-        if late:
-            # What has come since the last poll counts.
-            sights = dict.fromkeys(late, watcher.Sight.PEEK)
-            ended, trouble = self._take(list(late), sights)
-            if trouble is not None:
-                raise trouble
-            if ended:
-                self._read(ended)
-            self._withdraw(
-                {
-                    ticket: reason
-                    for ticket, reason in late.items()
-                    if ticket.deployment_id in self._waits
-                }
-            )
-
     def _check_keys(self) -> None:
-        """Deliver anew what servers cannot answer with their URLs."""
-        signers = {one.delivery.signalling.signer for one in self._each()}
-        dead = {
-            signer
-            for signer in signers - self._dead
-            if signer is not None and not self._fleet.key_holds(signer)
-        }
+        """Deliver again what servers cannot answer with their URLs."""
+        dead = self._waits.dead_signers(self._dead)
         if not dead:
             return
         self._dead |= dead
-        waits = [
-            one
-            for one in self._each()
-            if one.delivery.signalling.signer in dead
-        ]
-        repeats = self._fleet.key_changed(self._action, len(waits))
-        if repeats and len(self._dead) <= _DELIVERIES:
-            self._fleet.leave([one.ticket for one in waits])
+        waits = self._waits.signed_by(dead)
+        repeats = self._work.is_repeatable and len(self._dead) <= _DELIVERIES
+        self._fleet.tell(
+            self._action,
+            failures.key_changed(
+                self._work, f'{len(waits)} servers', repeats=repeats
+            ),
+        )
+        if repeats:
+            self._waits.leave(waits)
             self._deliver(
                 [dataclasses.replace(one.task, delivers=True) for one in waits]
             )
@@ -397,31 +237,16 @@ class Rollout:
     def withdraw(self, reason: str) -> None:
         """Take what has not ended from its servers, such as when cancelled.
 
-        :raises errors.ServiceError: not all could be taken back.
+        :raises errors.ServiceError: some could not be withdrawn.
         """
         self._batches.clear()
-        self._withdraw({wait.ticket: reason for wait in self._each()})
+        self._waits.withdraw(
+            {wait.ticket: reason for wait in self._waits.each()}
+        )
 
     def leave(self) -> None:
         """Stop waiting, and leave to the servers what they have."""
-        self._fleet.leave([wait.ticket for wait in self._each()])
-        self._waits.clear()
-
-    def _withdraw(self, reasons: abc.Mapping[watcher.Ticket, str]) -> None:
-        if not reasons:
-            return
-        waits = [self._waits[each.deployment_id] for each in reasons]
-        # They may have begun it.
-        self._fleet.request_stop([str(each.object_name) for each in reasons])
-        self._fleet.detach(
-            {each.deployment_id: why for each, why in reasons.items()}
-        )
-        self._fleet.tell({wait.delivery.server_id for wait in waits})
-        for ticket, reason in reasons.items():
-            outcome = body.Outcome(
-                status=body.FAILED, reason=reason, outputs={}
-            )
-            self._ended(ticket, outcome)
+        self._waits.leave(self._waits.each())
 
     def _give_up_if_due(self) -> None:
         now = self._clock()
@@ -434,19 +259,21 @@ class Rollout:
         raise failures.Error(told)
 
     def _told(self) -> str:
-        return fleets.failure(self.failures, self._all, len(self._waits))
+        return rollout_values.failure(
+            self.failures, self._all, len(self._waits)
+        )
 
-    # fleets.Progress
+    # Progress
 
-    def progress(self) -> fleets.Progress:
+    def progress(self) -> rollout_values.Progress:
         """Return how far it is."""
-        return fleets.Progress(
+        return rollout_values.Progress(
             action=self._action,
             all=self._all,
             complete=len(self.complete),
             failed=len(self.failures),
             waiting=len(self._waits),
-            started=sum(wait.has_begun for wait in self._each()),
+            started=self._waits.started,
         )
 
     def _report_if_due(self) -> None:
@@ -458,34 +285,47 @@ class Rollout:
             self._reported = progress
             self._report(progress)
 
-    def _each(self) -> list[_Wait]:
-        return list(self._waits.values())
-
-
-def _outcome(wait: _Wait, found: bytes | errors.ServiceError) -> body.Outcome:
-    """Return what a signal, or one that cannot be used, means."""
-    if isinstance(found, errors.ServiceError):
-        return body.failure(str(found))
-    delivery = wait.delivery
-    try:
-        return body.outcome(
-            body.parse(found), delivery.draft.outputs, delivery.mask
-        )
-    except errors.BadSignal as exc:
-        return body.failure(str(exc))
-
 
 def remove(
-    fleet: fleets.Fleet, group_id: str, rows: abc.Mapping[str, deliveries.Row]
+    fleet: rollout_values.Fleet,
+    group_id: str,
+    rows: abc.Mapping[str, deliveries.Row],
 ) -> None:
     """Delete members' rows and configs; it can be repeated after a crash.
 
-    The rows go last: without them nobody would know which servers to tell.
+    The rows go last: they say which servers to tell.
     """
-    if not rows:
-        return
-    fleet.detach(dict.fromkeys(rows))
-    fleet.tell(
+    if rows:
+        take_back(fleet, group_id, rows)
+        fleet.erase(rows.keys())
+
+
+def take_back(
+    fleet: rollout_values.Fleet,
+    group_id: str,
+    rows: abc.Mapping[str, deliveries.Row],
+    reason: str | None = None,
+) -> None:
+    """Take from servers what members were given.
+
+    :param reason: why they fail; None if their rows go.
+    """
+    _stop(fleet, rows.values())
+    fleet.detach(dict.fromkeys(rows, reason))
+    fleet.push(
         {members.Member.of(group_id, row).server_id for row in rows.values()}
     )
-    fleet.erase(rows.keys())
+
+
+def _stop(
+    fleet: rollout_values.Fleet,
+    rows: abc.Iterable[deliveries.Row | None],
+) -> None:
+    """Tell servers to stop what they have not ended, if they can."""
+    names = [
+        signal_names.signal(row.id, row.config.id)
+        for row in rows
+        if row is not None and row.in_progress
+    ]
+    if names:
+        fleet.request_stop(names)

@@ -6,45 +6,37 @@ import dataclasses
 from typing import Protocol
 
 from heat_plugins import errors
+from heat_plugins.configs import hooks
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import members
 from heat_plugins.objectstore import keys
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
 
-# So many of those that failed are named.
+# The most failed members to name.
 _NAMED = 5
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Refusal:
-    """Why a member can be given nothing.
-
-    :ivar fails: whether that is a failure; a DELETE goes on without it.
-    """
-
-    task: members.Task
-    reason: str
-    fails: bool = True
 
 
 class Fleet(Protocol):
     """The servers and rows of a group, and the signals of its stack.
 
     Each may raise `errors.ServiceError`; `errors.Unavailable` if the database
-    does not answer, and what was to be written may be written all the same.
+    does not answer, which may have written the change all the same.
     """
 
     def derive(
         self, tasks: abc.Sequence[members.Task]
-    ) -> abc.Sequence[deliveries.Delivery | Refusal]:
+    ) -> abc.Sequence[deliveries.Delivery | members.Refusal]:
         """Return what servers are given, with signed URLs; make nothing."""
 
     def write(self, made: abc.Sequence[deliveries.Delivery]) -> None:
         """Write configs and rows, all or none; delete unused configs."""
 
-    def tell(self, server_ids: abc.Collection[str]) -> None:
+    def push(self, server_ids: abc.Collection[str]) -> None:
         """Write to servers' metadata what the rows say."""
+
+    def tell(self, action: str, reason: str) -> None:
+        """Write an event of an action that is in progress."""
 
     def read(
         self, ids: abc.Collection[str]
@@ -76,17 +68,11 @@ class Fleet(Protocol):
     def detach(self, reasons: abc.Mapping[str, str | None]) -> None:
         """Take rows from their servers; fail those that come with a reason.
 
-        The servers must be told after that.
+        The servers' metadata must be pushed after that.
         """
 
     def key_holds(self, signer: keys.Signer) -> bool:
         """Say whether URLs of a signer still work."""
-
-    def key_changed(self, action: str, number: int) -> bool:
-        """Tell people that URLs of so many servers no longer work.
-
-        :returns: whether the servers may run the action a second time.
-        """
 
     def erase(self, ids: abc.Collection[str]) -> None:
         """Delete rows that no server has, and the configs of none."""
@@ -103,6 +89,7 @@ class Pace:
     :ivar delivery_timeout: seconds for it to report the start; None: it
         need not.
     :ivar budget: seconds for which the object store or the database may fail.
+    :ivar known_hooks: those that servers are known to have.
     """
 
     batch: int | None = None
@@ -111,6 +98,7 @@ class Pace:
     timeout: float | None = None
     delivery_timeout: float | None = None
     budget: float = 300.0
+    known_hooks: abc.Collection[str] = hooks.HOOKS
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 """Who sends a signal to a deployment, and what that lets them do.
 
 Heat lets every user of a stack's domain signal every resource of the stack:
-so does whoever holds the credentials of any of its servers.
+so does the holder of the credentials of any of its servers.
 """
 
 import dataclasses

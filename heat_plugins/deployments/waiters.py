@@ -10,6 +10,7 @@ import uuid
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import retrying
 from heat_plugins.configs import hooks
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import delivering
@@ -47,7 +48,7 @@ class Waiter:
         deliverer: delivering.Deliverer,
         engine: outside.Engine,
     ) -> None:
-        self.trouble: watcher.Trouble | None = None
+        self.trouble: retrying.Trouble | None = None
         self._order = order
         self._resource = resource
         self._history = history
@@ -72,8 +73,8 @@ class Waiter:
         # When the server must have reported; None if it need not.
         self._report_deadline: float | None = None
         self._has_begun = False
-        # One of which the object store takes no URL any more, as was told,
-        # and how often that had the action delivered again.
+        # A signer whose URLs the object store refuses, as an event has said,
+        # and how often the action was delivered again because of that.
         self._refused_signer: keys.Signer | None = None
         self._repetitions = 0
 
@@ -85,7 +86,7 @@ class Waiter:
     # Delivery
 
     def begin(self) -> bool:
-        """Deliver the action, if what that takes can be had by now.
+        """Deliver the action, if what that takes is available now.
 
         :returns: whether there is nothing to wait for.
         """
@@ -223,7 +224,7 @@ class Waiter:
         seen = self._watcher.wait([ticket], patience)
         sight = seen.get(ticket, watcher.Sight.WAITING)
         if sight is watcher.Sight.WAITING:
-            # Whatever could not be fetched was not listed any more.
+            # What could not be fetched is no longer listed.
             self.trouble = None
             self._check_trouble()
             return self._check_key(reception)
@@ -238,7 +239,7 @@ class Waiter:
             outcome = reception.settled()
         if _is_complete(outcome):
             return True
-        # The watcher has forgotten about it, and nobody has settled it.
+        # The watcher has forgotten it, and its row is not settled.
         self._watcher.join(ticket)
         return False
 
@@ -283,7 +284,7 @@ class Waiter:
         try:
             has_begun = reception.has_report()
         except errors.ServiceError:
-            # Nobody can tell; how long to ride that out others decide.
+            # Unknown; the callers decide how long to retry.
             return False
         if has_begun:
             self._note_begun(reception.ticket)
@@ -317,16 +318,8 @@ class Waiter:
         if outcome is not None and _is_complete(outcome):
             return True
         repeats = self._order.is_repeatable and self._repetitions < _DELIVERIES
-        then = (
-            'Delivering it again, with a new URL'
-            if repeats
-            else 'Set the former key as X-Account-Meta-Temp-URL-Key-2, or '
-            'cancel the action and repeat it'
-        )
-        reason = (
-            f"The account's TempURL key was changed; server "
-            f'{self._order.server.id} can no longer send the result of '
-            f'{self._order.action}. {then}'
+        reason = failures.key_changed(
+            self._order, f'server {self._order.server.id}', repeats=repeats
         )
         LOG.warning('%s: %s', self._resource.label, reason)
         self._tell(reason)
@@ -342,19 +335,18 @@ class Waiter:
         return self.begin()
 
     def _note_trouble(self, error: errors.ServiceError) -> None:
-        """Note what keeps an action from going on; log when that begins."""
-        # The watcher logs its own, which is old where nobody waits.
+        """Note what blocks an action; log when that begins."""
+        # The watcher logs its own, which is old where no deployment waits.
         if not (self.trouble or (self._reception and self._watcher.trouble)):
             LOG.warning(
-                '%(deployment)s: %(action)s cannot go on, which is tried '
-                'again: %(error)s',
+                '%(deployment)s: %(action)s is blocked; retrying: %(error)s',
                 {
                     'deployment': self._resource.label,
                     'action': self._order.action,
                     'error': error,
                 },
             )
-        self.trouble = watcher.Trouble.of(error, self.trouble, time.monotonic)
+        self.trouble = retrying.Trouble.of(error, self.trouble)
 
     def _check_trouble(self) -> None:
         """Fail if the object store has been out of order for too long."""
@@ -420,8 +412,8 @@ def _is_complete(outcome: body.Outcome) -> bool:
         return outcome.status == deliveries.COMPLETE
     if outcome.status == deliveries.FAILED:
         raise failures.Error(f'Deployment to server failed: {outcome.reason}')
-    # Heat's API lets people write there what they like.
+    # Heat's API lets its users write any status there.
     raise failures.Error(
-        f'Somebody has given the deployment the status {outcome.status}, '
-        'which is neither COMPLETE nor FAILED'
+        f'Another client of Heat has set the status {outcome.status}, which '
+        'is neither COMPLETE nor FAILED'
     )

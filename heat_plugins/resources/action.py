@@ -8,13 +8,13 @@ from heat.common import exception
 from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import constraints
-from heat.engine import properties
 
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.clients import mistral_errors
 from heat_plugins.mistral import calling
 from heat_plugins.mistral.definitions import adhoc
+from heat_plugins.resources import schemas
 from heat_plugins.resources.workflows import mistral_named
 
 LOG = foreign.logger(__name__)
@@ -23,15 +23,14 @@ LOG = foreign.logger(__name__)
 class Action(mistral_named.MistralNamed):
     """An ad-hoc action: another action with a part of its input filled in.
 
-    Workflows use it by its name, which ``get_resource`` gives. It is told
-    either by ``base`` and the properties that belong to it, or by a
-    ``definition`` in Mistral's language, whose own name for the action
-    counts for nothing.
+    Workflows use it by its name, which ``get_resource`` returns. Define it
+    either by ``base`` and its properties, or by a ``definition`` in Mistral's
+    language, whose own name for the action is ignored.
     """
 
     entity = 'actions'
 
-    KIND = 'an action'
+    KIND = 'action'
 
     DEFINITION = 'definition'
     BASE, BASE_INPUT, INPUT, OUTPUT, TAGS = (
@@ -56,50 +55,36 @@ class Action(mistral_named.MistralNamed):
         **mistral_named.shared_properties(
             constraints.AllowedPattern(r'([A-Za-z_][\w.-]*)?')
         ),
-        DEFINITION: properties.Schema(
-            properties.Schema.STRING,
-            _("Definition of one ad-hoc action in Mistral's language, v2."),
-            update_allowed=True,
+        DEFINITION: schemas.text(
+            _("Definition of one ad-hoc action in Mistral's language, v2.")
         ),
-        BASE: properties.Schema(
-            properties.Schema.STRING,
-            _('The action that this one stands on, such as std.http.'),
-            update_allowed=True,
+        BASE: schemas.text(
+            _('The action that this one extends, such as std.http.')
         ),
-        BASE_INPUT: properties.Schema(
-            properties.Schema.MAP,
+        BASE_INPUT: schemas.mapping(
             _(
-                'What the base gets: values, or expressions on the input of '
-                'this action, such as "<% $.url %>".'
-            ),
-            update_allowed=True,
+                'The input of the base: values, or expressions on the input '
+                'of this action, such as "<% $.url %>".'
+            )
         ),
-        INPUT: properties.Schema(
-            properties.Schema.LIST,
+        INPUT: schemas.several(
             _(
-                'What this action takes: names, or maps from a name to a '
+                'The inputs of this action: names, or maps from a name to a '
                 'default.'
-            ),
-            update_allowed=True,
+            )
         ),
-        OUTPUT: properties.Schema(
-            properties.Schema.ANY,
+        OUTPUT: schemas.anything(
             _(
-                'What this action returns: an expression on the result of '
+                'The result of this action: an expression on the result of '
                 'the base, which is "$".'
-            ),
-            update_allowed=True,
+            )
         ),
-        TAGS: properties.Schema(
-            properties.Schema.LIST,
-            _('Tags of the action.'),
-            update_allowed=True,
-        ),
+        TAGS: schemas.several(_('Tags of the action.')),
     }
 
     attributes_schema = {
         INPUT: attributes.Schema(
-            _('What the action takes, as Mistral writes it.'),
+            _('The inputs of the action, as Mistral writes them.'),
             type=attributes.Schema.STRING,
         ),
     }
@@ -154,10 +139,6 @@ class Action(mistral_named.MistralNamed):
 
     # What is done ---------------------------------------------------------
 
-    @property
-    def _calls(self) -> Any:
-        return self.client().actions
-
     def precheck(
         self, patience: calling.Patience, found: abc.Mapping[str, Any]
     ) -> None:
@@ -168,44 +149,11 @@ class Action(mistral_named.MistralNamed):
                 f'there is no action "{base}" in Mistral to stand on.'
             )
 
-    def see(self, patience: calling.Patience, name: str) -> Any:
-        return self.look(
-            patience, 'cannot see the action', self._calls.get, name
-        )
-
-    def make(
-        self,
-        patience: calling.Patience,
-        name: str,
-        found: abc.Mapping[str, Any],
-    ) -> Any:
-        (row,) = self.ask(
-            patience,
-            'cannot make the action',
-            self._calls.create,
-            adhoc.write(name, self._spec(found)),
-            scope=found[self.SCOPE],
-        )
-        return row
-
-    def change(
-        self,
-        patience: calling.Patience,
-        name: str,
-        found: abc.Mapping[str, Any],
-    ) -> None:
-        self.ask(
-            patience,
-            'cannot change the action',
-            self._calls.update,
-            adhoc.write(name, self._spec(found)),
-            scope=found[self.SCOPE],
-        )
-
-    def remove(self, patience: calling.Patience, name: str) -> None:
-        self.look(
-            patience, 'cannot delete the action', self._calls.delete, name
-        )
+    def body(self, name: str, found: abc.Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            'definition': adhoc.write(name, self._spec(found)),
+            'scope': found[self.SCOPE],
+        }
 
     def matches(self, row: Any, found: abc.Mapping[str, Any]) -> bool:
         written = adhoc.write(row.name, self._spec(found))

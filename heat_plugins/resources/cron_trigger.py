@@ -7,132 +7,100 @@ from typing import Any, TypeAlias
 from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import constraints
-from heat.engine import properties
 from heat.engine.resources.openstack.mistral import cron_trigger
 
 from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import schedule
 from heat_plugins.mistral.triggers import trigger_change
 from heat_plugins.mistral.triggers import trigger_steps
+from heat_plugins.resources import schemas
 from heat_plugins.resources.workflows import mistral_calls
 
 _Base: TypeAlias = cron_trigger.CronTrigger
 
 
-class CronTrigger(mistral_calls.TrustingCalls, _Base):
+class CronTrigger(mistral_calls.TrustingCalls, mistral_calls.Mended, _Base):
     """Runs a workflow by the clock.
 
-    A pattern says when, as in crontab; a first time when to begin, or, with
-    no pattern, when to run once; a count how often in all. All times are
-    UTC.
+    ``pattern`` is a pattern of crontab, ``first_time`` the first run or,
+    without a pattern, the only one, and ``count`` the number of runs. All
+    times are UTC.
 
-    The same as Heat's own, and more: the workflow may be named by a text,
-    and given params. Every change is an update, which leaves exactly one
-    trigger in Mistral: all that can be checked is checked before the old
-    one goes, an unchanged count goes on with what is left of it, a first
-    time that has passed is left out where there is a pattern, and when the
-    new trigger cannot be made the old one is put back, if need be by the
-    next action after a crash. A trigger whose count ran out is complete;
-    Mistral forgets it, and this resource does not mind.
+    It extends Heat's own class: the workflow may be a text, and have params.
+    An update deletes the trigger in Mistral and creates another one.
+    heat-engine first checks all that it can; if Mistral refuses the new
+    trigger, it restores the old one, after a crash with the next action. An
+    unchanged count keeps the remaining runs. With a pattern, a first time that
+    has passed is ignored. After the last run Mistral deletes the trigger, and
+    the resource stays complete.
     """
 
     ATTRIBUTES = (*_Base.ATTRIBUTES, 'upcoming_executions')
     UPCOMING_EXECUTIONS = 'upcoming_executions'
 
     properties_schema = {
-        _Base.NAME: properties.Schema(
-            properties.Schema.STRING,
+        _Base.NAME: schemas.text(
             _(
-                'Name of the cron trigger; no other one of the project may '
-                'have it. Without it the trigger gets a name of its own.'
-            ),
-            update_allowed=True,
+                'Name of the cron trigger, unique in the project. Default: a '
+                'generated name.'
+            )
         ),
-        _Base.PATTERN: properties.Schema(
-            properties.Schema.STRING,
+        _Base.PATTERN: schemas.text(
             _(
                 'When to run, in UTC: minute, hour, day of month, month and '
                 'day of week, as in crontab.'
-            ),
-            update_allowed=True,
+            )
         ),
         # Heat knows no type that is a map or a text; the map is checked
         # below, as Heat's own class does it.
-        _Base.WORKFLOW: properties.Schema(
-            properties.Schema.ANY,
+        _Base.WORKFLOW: schemas.anything(
             _(
                 'Workflow to run: its name or ID, or a map with "name" '
                 '(name or ID, required), "input" (a map of input values) '
                 'and "params" (a map of further parameters, such as "env").'
             ),
             required=True,
-            update_allowed=True,
         ),
-        _Base.FIRST_TIME: properties.Schema(
-            properties.Schema.STRING,
+        _Base.FIRST_TIME: schemas.text(
             _(
-                'Time of the first run in UTC, in format '
-                '"YYYY-MM-DD HH:MM", at least a minute ahead. With no '
-                'pattern it is the only run. Once it has passed it is left '
-                'out where there is a pattern.'
-            ),
-            update_allowed=True,
+                'Time of the first run in UTC, in format "YYYY-MM-DD HH:MM", '
+                'at least a minute ahead. Without a pattern it is the only '
+                'run. With a pattern, updates ignore a time that has passed.'
+            )
         ),
-        _Base.COUNT: properties.Schema(
-            properties.Schema.INTEGER,
+        _Base.COUNT: schemas.number(
             _(
-                'How many runs in all. An update that does not change it '
-                'leaves those that remain; one that does begins to count '
-                'anew.'
+                'Number of runs. An update that does not change it keeps the '
+                'remaining runs; one that changes it starts the count again.'
             ),
-            update_allowed=True,
             constraints=[constraints.Range(min=1)],
         ),
     }
 
     # What changes by itself must not be remembered.
     attributes_schema = {
-        _Base.NEXT_EXECUTION_TIME: attributes.Schema(
+        _Base.NEXT_EXECUTION_TIME: schemas.live(
+            attributes.Schema.STRING,
             _(
                 'Time of the next run in UTC, in format "YYYY-MM-DD '
                 'HH:MM:SS"; null when there is none.'
             ),
-            type=attributes.Schema.STRING,
-            cache_mode=attributes.Schema.CACHE_NONE,
         ),
-        _Base.REMAINING_EXECUTIONS: attributes.Schema(
+        _Base.REMAINING_EXECUTIONS: schemas.live(
+            attributes.Schema.INTEGER,
             _(
-                'How many runs are left; 0 after the last one, null where '
-                'there is no limit.'
+                'Number of remaining runs; 0 after the last one, null '
+                'without a count.'
             ),
-            type=attributes.Schema.INTEGER,
-            cache_mode=attributes.Schema.CACHE_NONE,
         ),
-        UPCOMING_EXECUTIONS: attributes.Schema(
+        UPCOMING_EXECUTIONS: schemas.live(
+            attributes.Schema.LIST,
             _(
-                'Times of the next three runs at most, in UTC, as in '
-                '"2030-12-31 23:59 UTC".'
+                'Times of up to three next runs, in UTC, as in "2030-12-31 '
+                '23:59 UTC".'
             ),
-            type=attributes.Schema.LIST,
-            cache_mode=attributes.Schema.CACHE_NONE,
         ),
     }
-
-    _check_failed = False
-
-    # An update mends what is broken; a replacement would want the name
-    # that the broken one still has.
-    always_replace_on_check_failed = False
-
-    def needs_replace_failed(self) -> bool:
-        return False
-
-    def _needs_update(self, *args: Any, **kwargs: Any) -> Any:
-        # Later on the state is that of the update.
-        self._check_failed = self.state == (self.CHECK, self.FAILED)
-        return super()._needs_update(*args, **kwargs) or (
-            self.status == self.FAILED
-        )
 
     # What the template says -----------------------------------------------
 
@@ -213,7 +181,7 @@ class CronTrigger(mistral_calls.TrustingCalls, _Base):
             self,
             self._wanted(after),
             before=self._before(),
-            recreate=self._check_failed,
+            recreate=self._state_before == (self.CHECK, self.FAILED),
         )
 
     def check_update_complete(self, change: trigger_change.Change) -> bool:

@@ -16,6 +16,7 @@ from heat_plugins.mistral.executions import outcome
 from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import trigger_change
 from heat_plugins.mistral.triggers import trigger_plan
+from heat_plugins.resources import schemas
 from heat_plugins.resources.workflows import mistral_calls
 
 # That Mistral was asked for it, and has not answered.
@@ -24,14 +25,16 @@ _BEGUN = 'begun'
 _COLUMN = constraints.Length(min=1, max=80)
 
 
-class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
-    """Runs a workflow when a service of the cloud tells of an event.
+class EventTrigger(
+    mistral_calls.Stepwise, mistral_calls.TrustingCalls, resource.Resource
+):
+    """Runs a workflow when a service of the cloud sends a notification.
 
-    Mistral's event engine listens to the notifications that services send
-    over the message broker, and runs the workflow for those of the stack's
-    project. The workflow finds the event in its ``event_params``. The name,
-    the workflow, its input and its params change in place; Mistral changes
-    nothing else.
+    Mistral's event engine receives notifications of services over the
+    message broker, and runs the workflow for those of the stack's project.
+    The workflow reads the event in its ``event_params``. An update changes
+    the name, the workflow, its input and its params in place; other changes
+    replace the trigger.
     """
 
     support_status = mistral_calls.NOT_HEATS
@@ -53,20 +56,18 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
     PLACE = (EXCHANGE, TOPIC, EVENT)
 
     properties_schema = {
-        NAME: properties.Schema(
-            properties.Schema.STRING,
+        NAME: schemas.text(
             _(
-                'Name of the event trigger; others may have it, too. '
-                'Without it the trigger gets a name of its own.'
+                'Name of the event trigger; it need not be unique. Default: '
+                'a generated name.'
             ),
-            update_allowed=True,
             constraints=[constraints.Length(min=1, max=200)],
         ),
         EXCHANGE: properties.Schema(
             properties.Schema.STRING,
             _(
-                'Exchange of the message broker that the service sends to, '
-                'such as "nova": its control_exchange.'
+                'Exchange of the message broker to which the service sends: '
+                'its control_exchange, such as "nova".'
             ),
             required=True,
             constraints=[_COLUMN],
@@ -87,29 +88,15 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
             constraints=[_COLUMN],
         ),
         # Heat knows no type that is a map or a text.
-        WORKFLOW: properties.Schema(
-            properties.Schema.ANY,
+        WORKFLOW: schemas.anything(
             _(
                 'Workflow to run: its name or ID, or a map with "name" '
                 '(name or ID, required), "input" (a map of input values) '
                 'and "params" (a map of further parameters, such as "env").'
             ),
             required=True,
-            update_allowed=True,
         ),
     }
-
-    # An update makes what is missing.
-    always_replace_on_check_failed = False
-
-    def needs_replace_failed(self) -> bool:
-        return False
-
-    def _needs_update(self, *args: Any, **kwargs: Any) -> Any:
-        # What has failed half-way is done again.
-        return super()._needs_update(*args, **kwargs) or (
-            self.status == self.FAILED
-        )
 
     def validate(self) -> None:
         """Validate as Heat does, then look whether the workflow is there.
@@ -127,20 +114,8 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
 
     # What is done ---------------------------------------------------------
 
-    def handle_create(self) -> calling.Patience:
-        return self.patience()
-
     def check_create_complete(self, patience: calling.Patience) -> bool:
         return self._make(patience, self.properties)
-
-    def handle_update(
-        self,
-        json_snippet: Any,
-        tmpl_diff: Any,
-        prop_diff: abc.Mapping[str, Any],
-    ) -> tuple[calling.Patience, Any]:
-        after = json_snippet.properties(self.properties_schema, self.context)
-        return self.patience(), after
 
     def check_update_complete(
         self, begun: tuple[calling.Patience, Any]
@@ -163,19 +138,13 @@ class EventTrigger(mistral_calls.TrustingCalls, resource.Resource):
         )
         return True
 
-    def handle_check(self) -> calling.Patience:
-        return self.patience()
-
     def check_check_complete(self, patience: calling.Patience) -> bool:
         if self._mine(patience) is None:
             raise errors.ServiceError(
-                'the event trigger is not in Mistral any more; an update of '
-                'the stack makes it again.'
+                'the event trigger is no longer in Mistral; an update of '
+                'the stack creates it again.'
             )
         return True
-
-    def handle_delete(self) -> calling.Patience:
-        return self.patience()
 
     def check_delete_complete(self, patience: calling.Patience) -> bool:
         identifier = self.resource_id

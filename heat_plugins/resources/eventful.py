@@ -2,15 +2,15 @@
 """Events: what they say is safe to show, and a stack may have any number.
 
 Reasons and signals quote what servers, services and users have sent. Heat
-writes them to its database, its log and whoever asks for events.
+writes them to its database and log, and sends them to subscribers.
 
-For each event of a stack heat-engine starts a thread that tells those who
-have asked for events. Heat 25 and later, whose threads are native ones, keep a
+For each event of a stack heat-engine starts a thread that notifies the
+subscribers. Heat 25 and later, whose threads are native ones, keep a
 list of them for each stack, from which none that has ended is taken
 (``heat.engine.service.ThreadGroup.add_thread`` overrides what oslo.service
 does about that). At 1000 it is full, after some hundred actions or signals:
 ``Maximum number of threads reached``. Whatever the stack does then fails,
-without an end, until heat-engine is started anew.
+without an end, until heat-engine restarts.
 """
 
 from collections import abc

@@ -11,23 +11,23 @@ from heat.engine import properties
 from heat.engine import resource
 
 from heat_plugins.mistral.executions import execution_steps
+from heat_plugins.resources import schemas
 from heat_plugins.resources.workflows import mistral_calls
 
 
-class Execution(mistral_calls.MistralCalls, resource.Resource):
-    """Runs a workflow, and is complete once that has succeeded.
+class Execution(mistral_calls.MistralCalls, mistral_calls.Mended):
+    """Runs a workflow, and is complete when that has succeeded.
 
-    It runs when the resource is created, and, as ``actions`` says, when it
-    is updated, suspended, resumed or deleted; an update runs it when the
-    workflow, its input or its params have changed. What the workflow
-    returns and publishes are attributes. A run that fails fails the
-    resource, and the reason says why; the next update of the stack runs it
-    again. A run that nobody waits for any more is cancelled: when the stack
-    operation is cancelled or times out, or the resource is deleted. With
-    the resource its executions are deleted from Mistral.
+    ``actions`` says when: as the resource is created, updated, suspended,
+    resumed or deleted. An update runs the workflow when the workflow, its
+    input or its params have changed. The results of the workflow are
+    attributes. A failed workflow fails the resource, with its reason; the next
+    update of the stack runs it again. When the stack's action is cancelled or
+    times out, or the resource is deleted, heat-engine cancels the run.
+    Deleting the resource deletes its executions from Mistral.
 
-    A workflow can tell why it runs: ``env().heat`` is a map with
-    ``action``, ``stack_name``, ``stack_id`` and ``resource_name``.
+    The workflow reads why it runs in ``env().heat``: a map with ``action``,
+    ``stack_name``, ``stack_id`` and ``resource_name``.
     """
 
     support_status = mistral_calls.NOT_HEATS
@@ -68,41 +68,24 @@ class Execution(mistral_calls.MistralCalls, resource.Resource):
     )
 
     properties_schema = {
-        WORKFLOW: properties.Schema(
-            properties.Schema.STRING,
-            _('Name or ID of the workflow to run.'),
-            required=True,
-            update_allowed=True,
+        WORKFLOW: schemas.text(
+            _('Name or ID of the workflow to run.'), required=True
         ),
-        NAMESPACE: properties.Schema(
-            properties.Schema.STRING,
-            _('Namespace of the workflow.'),
-            default='',
-            update_allowed=True,
+        NAMESPACE: schemas.text(_('Namespace of the workflow.'), default=''),
+        INPUT: schemas.mapping(
+            _('Input values for the workflow.'), default={}
         ),
-        INPUT: properties.Schema(
-            properties.Schema.MAP,
-            _('Input values for the workflow.'),
-            default={},
-            update_allowed=True,
-        ),
-        PARAMS: properties.Schema(
-            properties.Schema.MAP,
+        PARAMS: schemas.mapping(
             _(
                 'Further parameters of the execution, such as "env", or '
                 '"task_name" for a workflow of type reverse.'
             ),
             default={},
-            update_allowed=True,
         ),
-        DESCRIPTION: properties.Schema(
-            properties.Schema.STRING,
-            _('Description of the executions in Mistral.'),
-            default='',
-            update_allowed=True,
+        DESCRIPTION: schemas.text(
+            _('Description of the executions in Mistral.'), default=''
         ),
-        ACTIONS_PROPERTY: properties.Schema(
-            properties.Schema.LIST,
+        ACTIONS_PROPERTY: schemas.several(
             _(
                 'When to run: CREATE, UPDATE (when the workflow, its input '
                 'or its params have changed), SUSPEND, RESUME and DELETE.'
@@ -112,15 +95,12 @@ class Execution(mistral_calls.MistralCalls, resource.Resource):
                 constraints=[constraints.AllowedValues(RUN_ACTIONS)],
             ),
             default=[resource.Resource.CREATE, resource.Resource.UPDATE],
-            update_allowed=True,
         ),
-        TIMEOUT: properties.Schema(
-            properties.Schema.INTEGER,
+        TIMEOUT: schemas.number(
             _(
-                'Seconds after which a run is cancelled and the resource '
-                'fails. Without it the timeout of the stack is the limit.'
+                'Seconds after which heat-engine cancels a run and the '
+                'resource fails. Default: the timeout of the stack.'
             ),
-            update_allowed=True,
             constraints=[constraints.Range(min=1)],
         ),
     }
@@ -128,43 +108,26 @@ class Execution(mistral_calls.MistralCalls, resource.Resource):
     # An execution may go on without the resource, as when it is resumed in
     # Mistral by hand; so nothing about it is remembered.
     attributes_schema = {
-        OUTPUT: attributes.Schema(
-            _('What the workflow has returned in its last run.'),
-            type=attributes.Schema.MAP,
-            cache_mode=attributes.Schema.CACHE_NONE,
+        OUTPUT: schemas.live(
+            attributes.Schema.MAP,
+            _("The output of the workflow's last run."),
         ),
-        PUBLISHED: attributes.Schema(
+        PUBLISHED: schemas.live(
+            attributes.Schema.MAP,
             _(
-                'The variables that the tasks of the last run have '
-                'published, the latest value of each.'
+                'The latest value of each variable that the tasks of the '
+                'last run have published.'
             ),
-            type=attributes.Schema.MAP,
-            cache_mode=attributes.Schema.CACHE_NONE,
         ),
-        STATE: attributes.Schema(
+        STATE: schemas.live(
+            attributes.Schema.STRING,
             _('State of the last run, such as SUCCESS.'),
-            type=attributes.Schema.STRING,
-            cache_mode=attributes.Schema.CACHE_NONE,
         ),
-        STATE_INFO: attributes.Schema(
-            _('What Mistral says about the state of the last run, in full.'),
-            type=attributes.Schema.STRING,
-            cache_mode=attributes.Schema.CACHE_NONE,
+        STATE_INFO: schemas.live(
+            attributes.Schema.STRING,
+            _("Mistral's full explanation of the state of the last run."),
         ),
     }
-
-    # Another run mends what a run has left undone.
-    always_replace_on_check_failed = False
-
-    def needs_replace_failed(self) -> bool:
-        return False
-
-    def _needs_update(self, *args: Any, **kwargs: Any) -> Any:
-        # Later on the state is that of the update.
-        self._had_failed = self.status == self.FAILED
-        return super()._needs_update(*args, **kwargs) or self._had_failed
-
-    _had_failed = False
 
     def validate(self) -> None:
         """Validate as Heat does, and refuse a workflow that is not there."""
@@ -222,7 +185,7 @@ class Execution(mistral_calls.MistralCalls, resource.Resource):
         prop_diff: abc.Mapping[str, Any],
     ) -> execution_steps.Run | None:
         after = json_snippet.properties(self.properties_schema, self.context)
-        if self._had_failed:
+        if self._state_before[1] == self.FAILED:
             # What did not succeed then has to succeed now.
             failed = execution_steps.last_action(self) or self.CREATE
             if failed != self.DELETE:

@@ -16,17 +16,16 @@ class SoftwareComponent(
 ):
     """Configs for the different actions on one piece of software.
 
-    Each entry of ``configs`` names the actions that it serves: those of a
-    deployment's life, CREATE, UPDATE, SUSPEND, RESUME and DELETE, and any
-    other, such as BACKUP, which can be run on demand. An entry that names
-    none serves CREATE and UPDATE.
+    Each entry of ``configs`` names its actions: CREATE, UPDATE, SUSPEND,
+    RESUME and DELETE, which Heat runs, and any others, such as BACKUP, which
+    you run on demand. An entry without actions serves CREATE and UPDATE.
 
-    The same as Heat's own, with an attribute more, and checked: besides
-    what is refused for OS::Heat::SoftwareConfig, an action must not be
-    empty, must have one entry only, and the ``tool`` of an entry must be
-    able to name a hook. The engine logs a warning for a component without
-    an entry for CREATE, and for an action such as ``create``, which Heat
-    never runs by itself.
+    It extends Heat's own class by the attribute ``actions`` and by checks:
+    those of OS::Heat::SoftwareConfig; an action must not be empty and must
+    have one entry only; and the ``tool`` of an entry must be a valid name of a
+    hook. heat-engine logs a warning for a component without an entry for
+    CREATE, and for an action such as ``create``, which Heat never runs by
+    itself.
     """
 
     ACTIONS_ATTR = 'actions'

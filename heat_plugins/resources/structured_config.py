@@ -11,7 +11,7 @@ class StructuredConfig(
 ):
     """A config whose body is a map, for tools that read YAML or JSON.
 
-    The same as Heat's own, and its inputs, outputs and group are checked as
-    those of OS::Heat::SoftwareConfig are. In the group ``component`` the
-    map's ``configs`` are checked as OS::Heat::SoftwareComponent's are.
+    The same as Heat's own. heat-engine checks its inputs, outputs and group
+    like those of OS::Heat::SoftwareConfig, and in the group ``component`` the
+    map's ``configs`` like those of OS::Heat::SoftwareComponent.
     """

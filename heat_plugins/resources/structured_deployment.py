@@ -13,8 +13,8 @@ class StructuredDeployment(
 ):
     """Runs a structured config on a server, with inputs put into it.
 
-    Like OS::Heat::SoftwareDeployment; before the config is handed to the
-    server, each ``{get_input: NAME}`` in it is replaced by the input's value.
+    Like OS::Heat::SoftwareDeployment; before the delivery, heat-engine
+    replaces each ``{get_input: NAME}`` in the config by the input's value.
     """
 
     properties_schema = deployment_schema.properties_schema(

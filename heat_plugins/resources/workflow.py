@@ -50,14 +50,15 @@ _EXECUTION_KEYS = (
 class Workflow(workflow_signals.Signals, workflow_checks.Checks):
     """One or several workflows of Mistral, or a workbook.
 
-    They are written either in Mistral's own language, in ``definition``, or
-    in the properties that Heat's class has. The same as Heat's class, but
+    Write them either in Mistral's own language, in ``definition``, or in the
+    properties of Heat's class. The same as Heat's class, but
 
-    - a mistake is found when the stack is validated, with its line;
-    - each signal leaves an event, with the id of the execution or the
-      reason why there is none;
-    - the workflows change in place, and running executions go on;
-    - a delete ends the executions that the resource began.
+    - heat-engine finds mistakes, with their line, when it validates the stack;
+    - each signal has an event, with the ID of the execution or the reason why
+      there is none;
+    - an update changes the workflows in place, and running executions
+      continue;
+    - a delete cancels the executions that the resource has started.
     """
 
     default_client_name = heat_mistral.CLIENT_NAME
@@ -66,10 +67,10 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
 
     attributes_schema = schema.ATTRIBUTES
 
-    #: So many executions are in the attribute.
+    #: The most executions that the attribute lists.
     EXECUTIONS_LIMIT = 20
 
-    #: So many bytes of JSON they may take together.
+    #: The most bytes of JSON that they take together.
     EXECUTIONS_BYTES = 1000000
 
     #: Seconds for which passing errors of Mistral are ridden out in a call
@@ -225,8 +226,8 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         found = self._service().find(names)
         if missing := [name for name in names if name not in found]:
             raise exception.Error(
-                'not in Mistral any more, until an update of the stack makes '
-                f'it again: {", ".join(missing)}'
+                'no longer in Mistral; an update of the stack creates them '
+                f'again: {", ".join(missing)}'
             )
 
     def handle_delete(self) -> calling.Patience:

@@ -4,10 +4,8 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from heat.common import exception
 from heat.engine import function
 from heat.engine import resource
-from heat.engine import rsrc_defn
 from oslo_config import cfg
 
 from heat_plugins import bounds
@@ -15,6 +13,7 @@ from heat_plugins import config
 from heat_plugins import foreign
 from heat_plugins.configs import config_checking
 from heat_plugins.configs import config_problems
+from heat_plugins.engine import refusing
 
 LOG = foreign.logger(__name__)
 
@@ -69,15 +68,7 @@ class CheckedConfig(_Resource):
             if p.severity is config_problems.Severity.ERROR
         ]
         if errors:
-            template = self.stack.t
-            raise exception.StackValidationFailed(
-                path=[
-                    template.RESOURCES,
-                    self.t.name,
-                    template.get_section_name(rsrc_defn.PROPERTIES),
-                ],
-                message=bounds.listed(errors, between=' '),
-            )
+            raise refusing.invalid(self, bounds.listed(errors, between=' '))
 
     def described(self) -> dict[str, Any]:
         """Return the config as the template has it, for checking.

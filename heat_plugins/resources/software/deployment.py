@@ -30,6 +30,7 @@ from heat_plugins.engine import callers
 from heat_plugins.engine import deployment_parts
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import in_process
+from heat_plugins.engine import operating
 from heat_plugins.engine import rows
 from heat_plugins.engine import sweeping
 from heat_plugins.engine import transports
@@ -39,6 +40,7 @@ from heat_plugins.resources.software import heats_loop
 from heat_plugins.resources.software import replacing
 from heat_plugins.resources.software import signal_events
 from heat_plugins.runs import orchestration
+from heat_plugins.runs.start import targets
 from heat_plugins.runs.start import trigger_signals
 from heat_plugins.signals import transport_names
 
@@ -66,7 +68,7 @@ class DeploymentMixin(replacing.Replaceable, heats_loop.Blocking):
     DELIVERY_TIMEOUT = deployment_schema.DELIVERY_TIMEOUT
     SIGNAL_URL_LIFETIME = deployment_schema.SIGNAL_URL_LIFETIME
 
-    # What is to be withdrawn from the server unless it ends.
+    # What to withdraw from the server unless it ends.
     _task: waiters.Waiter | removals.Removal | None = None
 
     # How the action is signalled whose config Heat's class derives.
@@ -86,6 +88,11 @@ class DeploymentMixin(replacing.Replaceable, heats_loop.Blocking):
             f'{self.stack.name}, {self.stack.id})'
         )
 
+    @property
+    def names(self) -> list[str]:
+        """Its name, after that of the group that it is a member of."""
+        return [self.name]
+
     def take_id(self) -> None:
         """Get an id, if it has none; it is stored by `keep_id`."""
         if self.resource_id is None:
@@ -94,8 +101,8 @@ class DeploymentMixin(replacing.Replaceable, heats_loop.Blocking):
     def keep_id(self) -> None:
         """Store its id, before Heat has a row of that.
 
-        Heat's resource_id_set goes on if the database fails, and then nobody
-        would know whose row it is.
+        Heat's resource_id_set ignores a failure of the database, and the row
+        would then have no owner.
         """
         rows.note_physical_id(self.context, self.id, self.resource_id)
 
@@ -183,9 +190,9 @@ class DeploymentMixin(replacing.Replaceable, heats_loop.Blocking):
     def store_attributes(self) -> None:
         """Keep what was resolved, unless another action has begun since.
 
-        Heat forgets what it keeps when an action begins. Whoever showed the
-        stack at that moment would keep the outputs of the action before it,
-        which are shown from then on.
+        Heat deletes the stored attributes when an action begins. A request
+        that shows the stack at that moment would store the outputs of the
+        action before, and Heat would show those from then on.
         """
         if not self.attributes.has_new_cached_attrs():
             return
@@ -310,9 +317,7 @@ class DeploymentMixin(replacing.Replaceable, heats_loop.Blocking):
             try:
                 self._handle_cancel()
             except Exception:
-                LOG.exception(
-                    '%s could not be taken back from its server', self.label
-                )
+                LOG.exception('Cannot withdraw %s from its server', self.label)
 
     @rows.unquoted()
     def _handle_cancel(self) -> None:
@@ -325,35 +330,45 @@ class DeploymentMixin(replacing.Replaceable, heats_loop.Blocking):
     def handle_signal(self, details: object) -> str | None:
         """Start a run if a signal asks for one; else it is a result.
 
-        Heat answers whoever sends a signal before it looks at it, so that
-        an event says what became of it.
+        Heat answers the sender of a signal before it handles the signal, so
+        an event tells the result.
         """
         row = self._parts.history.row()
         declared = row.config.outputs if row else ()
         signaller = self.signaller or callers.of(self.stack)
-        wanted = trigger_signals.read(details, declared)
-        if wanted is not None:
-            try:
+        try:
+            wanted = trigger_signals.read(details, declared)
+            if wanted is not None:
                 signallers.check_may_trigger(
                     signaller,
                     is_permitted=deployment_schema.permits_servers(self),
                 )
+                if wanted.limits is not None:
+                    return operating.operate(
+                        self, wanted, wanted.limits, [self]
+                    )
                 return self._parts.triggering().start(wanted, row)
-            except Exception as exc:
-                raise signal_events.not_triggered(self, exc) from exc
+        except Exception as exc:
+            raise signal_events.not_triggered(self, exc) from exc
         is_resting = row is None or not row.in_progress
         if trigger_signals.cannot_be_result(details, declared) or (
             is_resting and trigger_signals.looks_like_one(details)
         ):
             reason = _(
                 'it is not exactly {"trigger": "<action>", "input_values": '
-                '{…}}, or the config has an output called "trigger"'
+                '{…}} or {"operate": {…}}, or the config has an output of '
+                'that name'
             )
             raise signal_events.not_triggered(self, errors.Refused(reason))
         try:
             return self._parts.answers(signaller).take(details, row)
         except failures.Error as exc:
             raise signal_events.refused(self, str(exc)) from exc
+
+    def run_target(self, wanted: trigger_signals.Trigger) -> targets.Target:
+        """Return this deployment as what a run is started on."""
+        row = self._parts.history.row()
+        return self._parts.triggering().target(wanted, row)
 
     # What becomes of it
 
@@ -374,15 +389,10 @@ class DeploymentMixin(replacing.Replaceable, heats_loop.Blocking):
         """
         super().handle_adopt(resource_data)
         self._parts.history.adopt()
-        # Its last signal lay in the container of the abandoned stack.
-        sweep = sweeping.Sweep(self, ends_runs=False)
-        try:
-            sweep.run()
-        except errors.ServiceError as exc:
-            removals.leave_behind(self, self.ADOPT, sweep, exc)
+        sweeping.forget_former_life(self)
 
     def needs_replace_failed(self) -> bool:
-        """Say whether a failed deployment has to be made anew.
+        """Say whether a failed deployment must be replaced.
 
         One that was created before is repeated in place: a replacement would
         run CREATE, and after it DELETE, on the same server.
@@ -398,14 +408,14 @@ class DeploymentMixin(replacing.Replaceable, heats_loop.Blocking):
         )
 
     def take_back(self) -> None:
-        """Take from its server what is in progress, and nobody waits for."""
+        """Withdraw an action in progress that no engine waits for."""
         self._parts.history.take_back()
 
     def give_way(self) -> None:
-        """Leave the server to another one, that is made in this one's place.
+        """Leave the server to the resource that replaces this one.
 
-        What has come from this one by now does not count any more. If it is
-        in progress its engine has died, and nobody waits for its signal.
+        Signals of this one no longer count. If it is in progress, its engine
+        has died, and no other waits for its signal.
         """
         has_run = self.action in (self.CREATE, self.DELETE)
         self._parts.history.give_way(self.action if has_run else None)

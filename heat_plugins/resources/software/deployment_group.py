@@ -11,6 +11,7 @@ from heat.engine import rsrc_defn
 from heat_plugins import errors
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
+from heat_plugins.engine import operating
 from heat_plugins.engine import transports
 from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import signal_events
@@ -35,7 +36,7 @@ class GroupMixin(_Group):
     def validate(self) -> None:
         """Validate as Heat does, and refuse what this cloud cannot have."""
         super().validate()
-        # There may be no member so far that would say so.
+        # There may be no member yet that would raise this.
         transports.check(self)
 
     def _assemble_nested(
@@ -89,22 +90,23 @@ class GroupMixin(_Group):
         }
 
     def handle_signal(self, details: object) -> str:
-        """Start a run on each member; each says what became of its own."""
-        wanted = trigger_signals.read(details)
-        if wanted is None:
-            raise signal_events.not_triggered(
-                self,
-                errors.Refused(
-                    _('a group takes no other signals than triggers')
-                ),
-            )
+        """Start a run on each member, or an operation on all of them."""
         signaller = callers.of(self.stack)
         try:
+            wanted = trigger_signals.read(details)
+            if wanted is None:
+                raise errors.Refused(
+                    _('a group takes no other signals than triggers')
+                )
             signallers.check_may_trigger(
                 signaller,
                 is_permitted=deployment_schema.permits_servers(self),
             )
-        except errors.Refused as exc:
+            if wanted.limits is not None:
+                return operating.operate(
+                    self, wanted, wanted.limits, self.deployments()
+                )
+        except Exception as exc:
             raise signal_events.not_triggered(self, exc) from exc
         members = self.deployments()
         for member in members:

@@ -8,7 +8,6 @@ from typing import Any
 from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import constraints
-from heat.engine import properties
 from heat.engine.resources.openstack.heat import software_deployment as base
 from oslo_config import cfg
 
@@ -16,6 +15,7 @@ from heat_plugins import config
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import heat_types
 from heat_plugins.objectstore import tempurl
+from heat_plugins.resources import schemas
 from heat_plugins.signals import transport_names
 
 config.register_opts(cfg.CONF)
@@ -51,71 +51,60 @@ def properties_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
     """
     transport = copy.copy(heats[SIGNAL_TRANSPORT])
     transport.description = _(
-        'How the server sends back the result. TEMP_URL_POLL: it PUTs it to '
-        'a Swift TempURL, without credentials, and the engine looks for it '
-        'there; TEMP_URL_SIGNAL means the same. CFN_SIGNAL: it POSTs it to '
-        'a URL of heat-api-cfn, signed with a key pair. HEAT_SIGNAL: it '
-        'signals the resource through heat-api, with Keystone credentials. '
-        'ZAQAR_SIGNAL: it sends it to a Zaqar queue, with Keystone '
-        'credentials. NO_SIGNAL: the resource is complete without one. '
-        'AUTO: the first of TEMP_URL_POLL, ZAQAR_SIGNAL, CFN_SIGNAL and '
-        'HEAT_SIGNAL that can really be used, chosen for each action.'
+        'How the server sends the result. TEMP_URL_POLL: the server PUTs it '
+        'to a TempURL of the object store, without credentials, and '
+        'heat-engine polls for it; TEMP_URL_SIGNAL means the same. '
+        'CFN_SIGNAL: the server POSTs it to a URL of heat-api-cfn, signed '
+        'with a key pair. HEAT_SIGNAL: the server signals the resource over '
+        'heat-api, with Keystone credentials. ZAQAR_SIGNAL: the server sends '
+        'it to a Zaqar queue, with Keystone credentials. NO_SIGNAL: the '
+        'resource is complete without a result. AUTO: for each action the '
+        'first usable one of TEMP_URL_POLL, ZAQAR_SIGNAL, CFN_SIGNAL and '
+        'HEAT_SIGNAL.'
     )
     transport.default = config.default_signal_transport(cfg.CONF)
     transport.constraints = [constraints.AllowedValues(transport_names.NAMES)]
     transport.update_allowed = True
     schema = dict(heats)
     schema[SIGNAL_TRANSPORT] = transport
-    schema[TIMEOUT] = properties.Schema(
-        properties.Schema.INTEGER,
+    schema[TIMEOUT] = schemas.number(
         _(
-            'The most seconds that one action may take, from when it is '
-            "handed to the server until its signal. The stack's own timeout "
-            'counts as well.'
+            'Seconds that one action may take at most, from its delivery to '
+            "the server until its result. The stack's own timeout applies, "
+            'too.'
         ),
         constraints=[constraints.Range(min=1)],
-        update_allowed=True,
     )
-    schema[DELIVERY_TIMEOUT] = properties.Schema(
-        properties.Schema.INTEGER,
+    schema[DELIVERY_TIMEOUT] = schemas.number(
         _(
-            'The most seconds from when an action is handed to the server '
-            'until that reports that it has begun. Only for servers whose '
-            'image has heat-config-supervisor: others never report. Nothing '
-            'is reported by ZAQAR_SIGNAL, where this does not count.'
+            'Seconds from the delivery of an action until the server must '
+            'report its start. Only for servers with heat-config-supervisor: '
+            'others never report a start. Not for ZAQAR_SIGNAL, which has no '
+            'start reports.'
         ),
         constraints=[constraints.Range(min=1)],
-        update_allowed=True,
     )
-    schema[SIGNAL_URL_LIFETIME] = properties.Schema(
-        properties.Schema.INTEGER,
+    schema[SIGNAL_URL_LIFETIME] = schemas.number(
         _(
-            'For how many seconds the TempURL of an action stays valid, if '
-            'longer than the action may take. A server may use it for as '
-            'long, though no result counts after the action has ended.'
+            'Seconds for which the TempURL of an action is valid, if longer '
+            'than the action may take. A result after the end of the action '
+            'never counts.'
         ),
         constraints=[constraints.Range(min=60, max=tempurl.MAX_EXPIRES)],
-        update_allowed=True,
     )
-    schema[TRIGGER_URL] = properties.Schema(
-        properties.Schema.BOOLEAN,
+    schema[TRIGGER_URL] = schemas.flag(
         _(
-            'Whether to make a URL that starts an action of the config, such '
-            'as BACKUP, on the server: the attribute of the same name. '
-            'Whoever has it needs no other credentials.'
-        ),
-        default=False,
-        update_allowed=True,
+            'Whether to create a URL that starts an action of the config, '
+            'such as BACKUP, on the server. The attribute of the same name '
+            'has the URL; its holder needs no other credentials.'
+        )
     )
-    schema[TRIGGER_BY_SERVERS] = properties.Schema(
-        properties.Schema.BOOLEAN,
+    schema[TRIGGER_BY_SERVERS] = schemas.flag(
         _(
-            'Whether a signal that was sent with credentials of the stack, '
-            'which its servers hold, may start an action. Users of the '
-            'project may in any case; "trigger_url" implies it.'
-        ),
-        default=False,
-        update_allowed=True,
+            'Whether signals of servers, which hold credentials of the '
+            'stack, may start an action. Users of the project always may; '
+            '"trigger_url" implies this property.'
+        )
     )
     return schema
 
@@ -126,26 +115,23 @@ def group_properties_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
     :param heats: the `properties_schema` of the class.
     """
     schema = properties_schema(heats)
-    schema[MEMBERS] = properties.Schema(
-        properties.Schema.STRING,
+    schema[MEMBERS] = schemas.text(
         _(
-            'What the members are. single: this one resource delivers to all '
-            'servers, where the signal transport is TEMP_URL_POLL or '
-            'NO_SIGNAL, or AUTO chooses the former. nested: each member is a '
-            'resource of a nested stack. By default, what the operator has '
-            'set as group_members. A change replaces the group.'
+            'The kind of the group. single: this resource delivers to all '
+            'servers, if the signal transport is TEMP_URL_POLL or NO_SIGNAL, '
+            'or AUTO chooses TEMP_URL_POLL. nested: each member is a '
+            'resource of a nested stack. The default is the option '
+            'group_members in heat.conf. Changing it replaces the group.'
         ),
         constraints=[constraints.AllowedValues([SINGLE, NESTED])],
     )
-    schema[MAX_FAILURES] = properties.Schema(
-        properties.Schema.STRING,
+    schema[MAX_FAILURES] = schemas.text(
         _(
-            'How many members may fail before the group does: a number, or '
-            'a percentage such as 10%. Not for groups with a nested stack.'
+            'Members that may fail before the group fails: a number, or a '
+            'percentage such as 10%. Groups with a nested stack ignore it.'
         ),
         default='0',
         constraints=[constraints.AllowedPattern('[0-9]{1,6}%?')],
-        update_allowed=True,
     )
     return schema
 
@@ -167,26 +153,24 @@ def attributes_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
     """
     schema = dict(heats)
     schema[TRANSPORT_ATTR] = attributes.Schema(
-        _('How the last action was to be signalled: what AUTO chose.'),
+        _('The transport of the last action, which AUTO has chosen.'),
         type=attributes.Schema.STRING,
     )
-    schema[RUNS_ATTR] = attributes.Schema(
+    schema[RUNS_ATTR] = schemas.live(
+        attributes.Schema.LIST,
         _(
-            'What has become of the last runs of actions that were started '
-            'by hand, by a signal or by a workflow, the newest first; null '
-            'if the object store does not tell.'
+            'The latest runs of actions, started by hand, by a signal or by '
+            'a workflow, the newest first; null if the object store is '
+            'unavailable.'
         ),
-        cache_mode=attributes.Schema.CACHE_NONE,
-        type=attributes.Schema.LIST,
     )
-    schema[TRIGGER_URL] = attributes.Schema(
+    schema[TRIGGER_URL] = schemas.live(
+        attributes.Schema.STRING,
         _(
-            'A URL to start an action at: POST {"trigger": "BACKUP", '
+            'A URL that starts an action: POST {"trigger": "BACKUP", '
             '"input_values": {...}} to it as application/json. Null unless '
-            'the property of the same name asks for it.'
+            'the property of the same name is true.'
         ),
-        cache_mode=attributes.Schema.CACHE_NONE,
-        type=attributes.Schema.STRING,
     )
     return schema
 
@@ -199,20 +183,18 @@ def group_attributes_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
     ours = attributes_schema({})
     return {
         **heats,
-        MEMBERS: attributes.Schema(
+        MEMBERS: schemas.live(
+            attributes.Schema.MAP,
             _(
-                'A map, by member: its server, the id of its deployment, its '
-                'last action with its status, the reason of that, and when '
-                'it was delivered and ended.'
+                'A map by member, with the server, the ID of the deployment, '
+                'the last action with status and reason, and the times of '
+                'its delivery and end.'
             ),
-            cache_mode=attributes.Schema.CACHE_NONE,
-            type=attributes.Schema.MAP,
         ),
         **{
-            name: attributes.Schema(
+            name: schemas.live(
+                attributes.Schema.MAP,
                 _('A map, by member: %s') % schema.description,
-                cache_mode=attributes.Schema.CACHE_NONE,
-                type=attributes.Schema.MAP,
             )
             for name, schema in ours.items()
         },

@@ -6,12 +6,8 @@ What a member must run, and how an action goes through the members, decides
 `deployment_group`.
 """
 
-import contextlib
-import dataclasses
-import time
 from typing import Any
 
-from heat.common import exception
 from heat.common.i18n import _
 from heat.engine import resource
 from heat.objects import resource as resource_objects
@@ -20,65 +16,71 @@ from oslo_config import cfg
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import retrying
 from heat_plugins.deployments import failures
-from heat_plugins.deployments import fleets
 from heat_plugins.deployments import members
 from heat_plugins.deployments import removals
 from heat_plugins.deployments import rollout
 from heat_plugins.engine import hub as hubs
+from heat_plugins.engine import in_process
 from heat_plugins.engine import rows
+from heat_plugins.engine import servers
 from heat_plugins.engine import sweeping
 from heat_plugins.engine import transports
-from heat_plugins.resources import eventful
 from heat_plugins.resources.software import deployment_group
 from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import group_attributes
+from heat_plugins.resources.software import group_change
 from heat_plugins.resources.software import group_fleet
+from heat_plugins.resources.software import group_kinds
 from heat_plugins.resources.software import group_members
 from heat_plugins.resources.software import group_triggers
 from heat_plugins.resources.software import heats_loop
+from heat_plugins.resources.software import replacing
 from heat_plugins.signals import group_ids
 from heat_plugins.signals import transport_names
-from heat_plugins.signals import watcher
-from heat_plugins.timeline import kinds
 
 LOG = foreign.logger(__name__)
 
 config.register_opts(cfg.CONF)
 
-# The transports of a group without nested stack; AUTO is tried.
-_TRANSPORTS = (transport_names.TEMP_URL_POLL, transport_names.NO_SIGNAL)
-
 # Seconds between two attempts to clean up the object store.
 _STORE_DELAY = 5
 
-_POLICIES = {
-    members.CREATE: 'batch_create',
-    members.UPDATE: 'rolling_update',
-}
+
+def _checking(name: str) -> Any:
+    """Return a method that says whether a change has ended."""
+
+    def method(self: Any, change: Any = None) -> Any:
+        if not self._is_one():
+            return getattr(super(OneMixin, self), name)(change)
+        return self._has_ended(change)
+
+    method.__name__ = name
+    method.__doc__ = 'Say whether the action has ended.'
+    return method
 
 
-@dataclasses.dataclass(kw_only=True)
-class Change:
-    """An action of the whole group.
+def _acting(action: str) -> Any:
+    """Return a method that delivers an action to all members."""
+    name = f'handle_{action.lower()}'
 
-    :ivar rollouts: what is left to do, in this order.
-    :ivar gone: the ids of members whose rows go after that.
-    :ivar begun: by `time.monotonic`.
-    """
+    def method(self: Any) -> Any:
+        if not self._is_one():
+            return getattr(super(OneMixin, self), name)()
+        return self._begin_action(action)
 
-    action: str
-    fleet: group_fleet.Fleet
-    rollouts: list[rollout.Rollout]
-    gone: frozenset[str] = frozenset()
-    begun: float = dataclasses.field(default_factory=time.monotonic)
+    method.__name__ = name
+    method.__doc__ = f'Deliver {action} to all members.'
+    return method
 
 
 class OneMixin(
+    group_kinds.Kinds,
     group_triggers.Triggers,
     group_attributes.Attributes,
     deployment_group.GroupMixin,
-    eventful.Eventful,
+    replacing.Replaceable,
     heats_loop.Blocking,
 ):
     """Goes before one of Heat's deployment groups; see the module."""
@@ -92,11 +94,11 @@ class OneMixin(
     always_replace_on_check_failed = False
 
     # What goes on.
-    _change: Change | None = None
+    _change: group_change.Change | None = None
 
     # What cleans up the object store, and since when that refuses it.
     _sweep: sweeping.Sweep | None = None
-    _trouble: watcher.Trouble | None = None
+    _trouble: retrying.Trouble | None = None
 
     # The state before the action at hand.
     _state_before: tuple[str, str] | None = None
@@ -108,49 +110,9 @@ class OneMixin(
             f'{self.stack.name}, {self.stack.id})'
         )
 
-    # Which kind it is
-
-    def _is_one(self) -> Any:
-        """Say whether it has no nested stack, and will have none."""
-        return group_ids.is_one(self.resource_id)
-
-    def _may_be_one(self) -> Any:
-        """Say whether a new group needs no nested stack."""
-        wanted = self.properties[deployment_schema.MEMBERS]
-        if (wanted or cfg.CONF.heat_plugins.group_members) == 'nested':
-            return False
-        if self.properties[deployment_schema.TRIGGER_URL]:
-            # Each member has a URL with credentials of its own.
-            return False
-        name = transport_names.canonical(
-            self.properties[self.SIGNAL_TRANSPORT]
-        )
-        if name not in (*_TRANSPORTS, transport_names.AUTO):
-            return False
-        return group_members.can_be_made(self, self._member_type())
-
-    def _member_type(self) -> Any:
-        return self.build_resource_definition(
-            '', {self.SERVERS: {'': ''}}
-        ).resource_type
-
-    def has_nested(self) -> Any:
-        """Say whether it has a nested stack."""
-        return not self._is_one() and super().has_nested()
-
-    def nested(self) -> Any:
-        """Return its nested stack, or None."""
-        return None if self._is_one() else super().nested()
-
-    def nested_identifier(self) -> Any:
-        """Return the identifier of its nested stack, or None."""
-        return None if self._is_one() else super().nested_identifier()
-
-    def prepare_abandon(self) -> Any:
-        """Let go of its members."""
-        if self._is_one():
-            return resource.Resource.prepare_abandon(self)
-        return super().prepare_abandon()
+    def rpc_client(self) -> Any:
+        """Return what answers as Heat's RPC client, mostly by itself."""
+        return in_process.Client(super().rpc_client)
 
     # What members are given
 
@@ -170,33 +132,16 @@ class OneMixin(
         """Say whether members run anything for an action."""
         return source.runs(action, self.properties[self.DEPLOY_ACTIONS])
 
-    def is_reachable(self, server: Any) -> Any:
-        """Say whether a server is there to be given a config."""
-        if any(one.is_going for one in server.resources):
-            return False
-        if any(one.is_itself for one in server.resources):
-            return True
-        nova = self.client_plugin('nova')
-        if not nova.does_endpoint_exist('compute', 'nova'):
-            return bool(server.resources)
-        try:
-            nova.get_server(server.id)
-        except exception.EntityNotFound:
-            return False
-        except Exception as exc:
-            # Nova is out of order; that says nothing about the server.
-            LOG.warning(
-                '%(group)s: Nova does not tell whether server %(server)s '
-                'exists, which counts as yes: %(error)s',
-                {'group': self.label, 'server': server.id, 'error': exc},
-            )
-        return True
+    def servers_there(self, found: Any) -> Any:
+        """Return the ids of those servers that can be given a config."""
+        root_stack_id = transports.root_stack_id(self)
+        return servers.Servers(self, root_stack_id).all_there(found)
 
     # Life
 
     def handle_create(self) -> Any:
         """Deliver CREATE to all members, or make the nested stack."""
-        if not self._may_be_one():
+        if not self._may_be_one(cfg.CONF.heat_plugins.group_members):
             return super().handle_create()
         self.resource_id = group_ids.new()
         name = transport_names.canonical(
@@ -213,22 +158,21 @@ class OneMixin(
                 )
                 self.resource_id = None
                 return super().handle_create()
-        # Heat's resource_id_set goes on if the database fails, and then
-        # nobody would know whose rows they are.
+        # Heat's resource_id_set ignores a failure of the database, and the
+        # rows would then have no owner.
         resource_objects.Resource.update_by_id(
             self.context, self.id, {'physical_resource_id': self.resource_id}
         )
         return self._begin_update(self.CREATE)
-
-    def check_create_complete(self, *args: Any) -> Any:
-        """Say whether CREATE has ended."""
-        return self._check(super().check_create_complete, *args)
 
     def handle_update(
         self, json_snippet: Any, tmpl_diff: Any, prop_diff: Any
     ) -> Any:
         """Bring the members up to date."""
         if not self._is_one():
+            wanted = prop_diff.get(deployment_schema.MEMBERS)
+            if wanted == deployment_schema.SINGLE:
+                raise resource.UpdateReplace(self.name)
             return super().handle_update(json_snippet, tmpl_diff, prop_diff)
         known = self._wanted()
         self.properties = json_snippet.properties(
@@ -241,10 +185,6 @@ class OneMixin(
         if not self._may_be_one():
             raise resource.UpdateReplace(self.name)
         return self._begin_update(self.UPDATE, known)
-
-    def check_update_complete(self, *args: Any) -> Any:
-        """Say whether UPDATE has ended."""
-        return self._check(super().check_update_complete, *args)
 
     def _wanted(self) -> Any:
         return members.wanted(
@@ -263,20 +203,9 @@ class OneMixin(
         tasks = members.to_update(wanted, found, runs, fleet.draft, known)
         gone = {k: row for k, row in found.items() if k not in wanted}
         undone = members.to_undo(self.resource_id, gone)
+        removed = undone if runs(self.DELETE) else []
         return self._begin(
-            Change(
-                action=action,
-                fleet=fleet,
-                rollouts=[
-                    self._rollout(action, tasks, fleet),
-                    self._rollout(
-                        self.DELETE,
-                        undone if runs(self.DELETE) else [],
-                        fleet,
-                    ),
-                ],
-                gone=frozenset(gone),
-            )
+            action, fleet, {action: tasks, self.DELETE: removed}, gone
         )
 
     def _check_replacement(self, fleet: Any, wanted: Any, found: Any) -> Any:
@@ -293,56 +222,22 @@ class OneMixin(
                 # All have the same.
                 return
 
-    def _rollout(self, action: Any, tasks: Any, fleet: Any) -> Any:
-        policy = self.update_policy.get(_POLICIES.get(action)) or {}
-        size, pause = policy.get('max_batch_size'), policy.get('pause_time')
-        if size and tasks:
-            # As Heat has it, and refuses it.
-            self._update_timeout(-(-len(tasks) // size), pause or 0)
-        return rollout.Rollout(
-            action,
-            tasks,
-            fleet,
-            fleet.hub.watcher,
-            fleets.Pace(
-                batch=size,
-                pause=pause or 0,
-                allowed=self._allowed_failures(),
-                timeout=self.properties[deployment_schema.TIMEOUT],
-                delivery_timeout=self.properties[
-                    deployment_schema.DELIVERY_TIMEOUT
-                ],
-                budget=cfg.CONF.heat_plugins.swift_error_budget,
-            ),
-            self._report,
-            time.monotonic,
-        )
-
-    def _allowed_failures(self) -> Any:
+    def allowed_failures(self) -> Any:
+        """Return how many members may fail before the group does."""
         return deployment_schema.allowed_failures(
             self.properties[deployment_schema.MAX_FAILURES],
             len(self.properties[self.SERVERS] or {}),
         )
 
-    def handle_suspend(self) -> Any:
-        """Deliver SUSPEND to all members."""
-        if not self._is_one():
-            return super().handle_suspend()
-        return self._begin_action(self.SUSPEND)
+    handle_suspend = _acting('SUSPEND')
+    handle_resume = _acting('RESUME')
 
-    def check_suspend_complete(self, *args: Any) -> Any:
-        """Say whether SUSPEND has ended."""
-        return self._check(super().check_suspend_complete, *args)
-
-    def handle_resume(self) -> Any:
-        """Deliver RESUME to all members."""
-        if not self._is_one():
-            return super().handle_resume()
-        return self._begin_action(self.RESUME)
-
-    def check_resume_complete(self, *args: Any) -> Any:
-        """Say whether RESUME has ended."""
-        return self._check(super().check_resume_complete, *args)
+    check_create_complete = _checking('check_create_complete')
+    check_update_complete = _checking('check_update_complete')
+    check_suspend_complete = _checking('check_suspend_complete')
+    check_resume_complete = _checking('check_resume_complete')
+    check_check_complete = _checking('check_check_complete')
+    check_adopt_complete = _checking('check_adopt_complete')
 
     def _do_action(self, action: Any, *args: Any, **kwargs: Any) -> Any:
         # For what an action that is repeated need not repeat.
@@ -359,13 +254,7 @@ class OneMixin(
                 action,
                 repeats=self._state_before == (action, self.FAILED),
             )
-        return self._begin(
-            Change(
-                action=action,
-                fleet=fleet,
-                rollouts=[self._rollout(action, tasks, fleet)],
-            )
-        )
+        return self._begin(action, fleet, {action: tasks})
 
     def handle_delete(self) -> Any:
         """Deliver DELETE to all members; then delete what they had."""
@@ -374,24 +263,18 @@ class OneMixin(
         fleet = group_fleet.Fleet(self)
         found = fleet.all()
         tasks = []
-        with contextlib.suppress(exception.NotFound):
+        with self.rpc_client().ignore_error_by_name('NotFound'):
             if self.runs(fleet.source, self.DELETE):
                 tasks = members.to_undo(self.resource_id, found)
-        return self._begin(
-            Change(
-                action=self.DELETE,
-                fleet=fleet,
-                rollouts=[self._rollout(self.DELETE, tasks, fleet)],
-                gone=frozenset(found),
-            )
-        )
+        return self._begin(self.DELETE, fleet, {self.DELETE: tasks}, found)
 
-    def check_delete_complete(self, *args: Any) -> Any:
+    def check_delete_complete(self, change: Any = None) -> Any:
         """Say whether all is undone and cleaned up."""
-        if not self._check(super().check_delete_complete, *args):
+        if not self._is_one():
+            return super().check_delete_complete(change)
+        if not self._has_ended(change):
             return False
-        if self._is_one():
-            self._clean_up()
+        self._clean_up()
         return True
 
     def _clean_up(self) -> None:
@@ -400,9 +283,7 @@ class OneMixin(
         try:
             sweep.run()
         except errors.ServiceError as exc:
-            self._trouble = watcher.Trouble.of(
-                exc, self._trouble, time.monotonic
-            )
+            self._trouble = retrying.Trouble.of(exc, self._trouble)
             passes = exc.may_pass or isinstance(exc, errors.Conflict)
             budget = cfg.CONF.heat_plugins.swift_error_budget
             if passes and self._trouble.seconds <= budget:
@@ -416,10 +297,6 @@ class OneMixin(
         self.check_members()
         return None
 
-    def check_check_complete(self, *args: Any) -> Any:
-        """Say whether CHECK has ended."""
-        return self._check(super().check_check_complete, *args)
-
     def handle_adopt(self, resource_data: Any = None) -> Any:
         """Take over a group that was abandoned."""
         found = (resource_data or {}).get('resource_id')
@@ -427,113 +304,27 @@ class OneMixin(
             return super().handle_adopt(resource_data)
         resource.Resource.handle_adopt(self, resource_data)
         self.check_members()
+        self.check_adoptable(self.allowed_failures())
+        sweeping.forget_former_life(self)
         return None
-
-    def check_adopt_complete(self, *args: Any) -> Any:
-        """Say whether the group is taken over."""
-        return self._check(super().check_adopt_complete, *args)
-
-    def needs_replace_failed(self) -> Any:
-        """Say whether a failed group has to be replaced."""
-        return not self._is_one() and super().needs_replace_failed()
-
-    def _needs_update(self, *args: Any, **kwargs: Any) -> Any:
-        if not self._is_one():
-            return super()._needs_update(*args, **kwargs)
-        changed = resource.Resource._needs_update(self, *args, **kwargs)
-        # Heat takes a failed resource for complete if nothing has changed.
-        return changed or self.status == self.FAILED
 
     # Waiting
 
-    def _begin(self, change: Any) -> Any:
-        self._change = change
-        # No check: the method that begins must not block.
-        if change.rollouts:
-            self._advance(change, change.rollouts[0], patience=0.0)
+    def _begin(
+        self, action: Any, fleet: Any, tasks: Any, gone: Any = ()
+    ) -> Any:
+        """Begin an action; see `group_change.Change`."""
+        self._change = change = group_change.Change(
+            self, action, fleet, tasks, frozenset(gone)
+        )
+        change.begin()
         return change
 
-    def _check(self, heats: Any, change: Any = None) -> Any:
-        """Say whether a change has ended; Heat's own way if it has a stack."""
-        if not self._is_one():
-            return heats(change)
-        return change is None or self._step(change)
-
-    def _step(self, change: Any) -> Any:
-        while change.rollouts:
-            current = change.rollouts[0]
-            while not self._advance(change, current, self._loop.patience()):
-                if not (
-                    current.may_block
-                    and self._loop.patience() > 0
-                    and self._loop.goes_on()
-                ):
-                    return False
-            self._tell_skipped(change, current)
-            change.rollouts.pop(0)
-        if change.gone:
-            self._remove(change)
+    def _has_ended(self, change: Any) -> Any:
+        if change is not None and not change.step(self._loop):
+            return False
         self._change = None
         return True
-
-    def _advance(self, change: Any, current: Any, patience: Any) -> Any:
-        try:
-            done = current.step(patience)
-        except failures.Error as exc:
-            is_delivered = current.trouble is None or current.may_answer
-            if change.action != self.DELETE or is_delivered:
-                raise
-            # What is missing may never come back, and a stack has to go.
-            self.tell(
-                self.DELETE, _('DELETE was not run on all servers: %s') % exc
-            )
-            return True
-        hub = change.fleet.hub
-        if not done and hub.cancellation.of(self.stack, since=change.begun):
-            raise failures.Error(
-                _('%s was cancelled before all members answered')
-                % change.action
-            )
-        if current.trouble is not None:
-            # If they cannot be had the trouble goes on, up to the budget.
-            with contextlib.suppress(errors.Denied):
-                hub.adopt(self.stack)
-        return done
-
-    def _tell_skipped(self, change: Any, ended: Any) -> Any:
-        """Tell what went wrong, and is no failure of the group."""
-        if ended.failures:
-            self.tell(
-                change.action,
-                fleets.failure(ended.failures, ended.progress().all),
-            )
-        if ended.skipped:
-            self.tell(
-                change.action,
-                _('%(number)d members did not run DELETE. %(key)s: %(why)s')
-                % {
-                    'number': len(ended.skipped),
-                    'key': next(iter(ended.skipped)),
-                    'why': next(iter(ended.skipped.values())),
-                },
-            )
-
-    def _remove(self, change: Any) -> Any:
-        fleet = change.fleet
-        found = fleet.all()
-        rollout.remove(
-            fleet,
-            self.resource_id,
-            {k: row for k, row in found.items() if k in change.gone},
-        )
-        change.gone = frozenset()
-
-    def _report(self, progress: Any) -> Any:
-        self._add_event(
-            self.action,
-            self.IN_PROGRESS,
-            kinds.reason(kinds.Kind.PROGRESS, str(progress)),
-        )
 
     def tell(self, action: Any, message: Any) -> Any:
         """Say in an event, and to the operator, what goes otherwise."""
@@ -559,8 +350,8 @@ class OneMixin(
 
     def _withdraw(self) -> Any:
         change, self._change = self._change, None
-        if change is not None and change.rollouts:
-            change.rollouts[0].withdraw(_('%s was cancelled') % change.action)
+        if change is not None:
+            change.withdraw()
 
     def state_set(
         self, action: Any, status: Any, *args: Any, **kwargs: Any
@@ -571,12 +362,8 @@ class OneMixin(
             hubs.tidy(self.stack, transports.root_stack_id(self))
         return result
 
-    def _handle_cancel(self) -> Any:
-        if not self._is_one():
-            super()._handle_cancel()
-
     def take_back(self) -> Any:
-        """Withdraw what is in progress, and nobody waits for."""
+        """Withdraw actions in progress that no engine waits for."""
         if not self._is_one():
             return
         fleet = group_fleet.Fleet(self)
@@ -586,10 +373,12 @@ class OneMixin(
             if row.in_progress
         }
         if found:
-            fleet.detach(
-                dict.fromkeys(found, _('The engine that waited has died'))
+            rollout.take_back(
+                fleet,
+                self.resource_id,
+                found,
+                _('The engine that waited has died'),
             )
-            fleet.tell({row.server_id for row in found.values()})
 
     def give_way(self) -> Any:
         """Leave the servers to a group that takes this one's place."""

@@ -10,7 +10,9 @@ from heat.common.i18n import _
 from heat.engine import attributes
 from heat.objects import software_config as config_objects
 
+from heat_plugins import bounds
 from heat_plugins.configs import declared_names
+from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import drafts
 from heat_plugins.engine import member_rows
 from heat_plugins.engine import servers
@@ -42,9 +44,7 @@ class Attributes(_Base):
         if self._is_one():
             return attributes.select_from_attribute(self._values(key), path)
         if key == deployment_schema.MEMBERS and not self._declares(key):
-            return attributes.select_from_attribute(
-                self._states_of_nested(), path
-            )
+            return attributes.select_from_attribute(self._shown(), path)
         return super().get_attribute(key, *path)
 
     def _resolve_attribute(self, name: Any) -> Any:
@@ -85,7 +85,7 @@ class Attributes(_Base):
     def _ours(self, key: Any, found: Any) -> Any:
         """Return the map of an attribute that is no output, or None."""
         if key == deployment_schema.MEMBERS:
-            return {name: _shown(state) for name, state in found.items()}
+            return self._shown()
         if key == deployment_schema.TRIGGER_URL:
             return dict.fromkeys(found)
         if key == deployment_schema.RUNS_ATTR:
@@ -120,19 +120,9 @@ class Attributes(_Base):
         declared = config.config['outputs'] if config else ()
         return any(each['name'] == output for each in declared or ())
 
-    def _states_of_nested(self) -> Any:
-        nested = self.nested()
-        members = [] if nested is None else self._members(nested)
-        return {
-            one.name: {
-                'server': one.properties['server'],
-                'deployment': one.resource_id,
-                'action': one.action,
-                'status': one.status,
-                'status_reason': one.status_reason,
-            }
-            for one in members
-        }
+    def _shown(self) -> Any:
+        found = self.states()
+        return {name: _shown(state) for name, state in found.items()}
 
     def check_members(self) -> Any:
         """Hold that the members have rows, and their servers exist.
@@ -142,21 +132,47 @@ class Attributes(_Base):
         found = self.states()
         ids = {state.member.server_id for state in found.values() if state}
         known = servers.find_all(self.context, ids)
-        runs_create = self.runs(self.source_of_members(), self.CREATE)
+        # While a stack is adopted there may be no config yet.
+        runs_create = any(found.values())
+        with self.rpc_client().ignore_error_by_name('NotFound'):
+            runs_create = self.runs(self.source_of_members(), self.CREATE)
         missing = [
             key for key, state in found.items() if runs_create and not state
         ]
+        there = self.servers_there(known.values())
         gone = [
             key
             for key, state in found.items()
-            if state and not self.is_reachable(known[state.member.server_id])
+            if state and state.member.server_id not in there
         ]
         for keys, reason in (
             (missing, _('These members have no deployment: %s')),
             (gone, _('The servers of these members do not exist: %s')),
         ):
             if keys:
-                raise exception.Error(reason % ', '.join(keys))
+                raise exception.Error(reason % bounds.listed(keys))
+
+    def check_adoptable(self, allowed: Any) -> Any:
+        """Hold that no member waits, and not too many have failed.
+
+        :param allowed: how many may.
+        :raises exception.Error: it names those that keep it from that.
+        """
+        rows = {
+            key: state.row for key, state in self.states().items() if state
+        }
+        waiting = [key for key, row in rows.items() if row.in_progress]
+        failed = [
+            key for key, row in rows.items() if row.status == deliveries.FAILED
+        ]
+        if waiting or len(failed) > allowed:
+            raise exception.Error(
+                _(
+                    'Only a group whose members are COMPLETE can be adopted; '
+                    'these are not: %s'
+                )
+                % bounds.listed(waiting + failed)
+            )
 
 
 def _shown(state: Any) -> Any:

@@ -12,14 +12,12 @@ from oslo_config import cfg
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.configs import hooks
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import drafts
 from heat_plugins.deployments import failures
-from heat_plugins.deployments import fleets
 from heat_plugins.deployments import members
+from heat_plugins.engine import deployment_parts
 from heat_plugins.engine import hidden_parameters
-from heat_plugins.engine import in_process
 from heat_plugins.engine import member_rows
 from heat_plugins.engine import server_metadata
 from heat_plugins.engine import servers
@@ -28,7 +26,6 @@ from heat_plugins.objectstore import keys
 from heat_plugins.resources.software import group_members
 from heat_plugins.runs import orchestration
 from heat_plugins.signals import body
-from heat_plugins.signals import transport_names
 from heat_plugins.signals import watcher
 
 LOG = foreign.logger(__name__)
@@ -64,6 +61,14 @@ class Fleet:
         found: deliveries.Source = self._group.source_of_members()
         return found
 
+    def work(self, action: str) -> deliveries.Work:
+        """Return an action as its members run it."""
+        return deliveries.Work(
+            action=action,
+            source=self.source,
+            terms=deployment_parts.Terms(self._group),
+        )
+
     @functools.cached_property
     def _secrets(self) -> abc.Collection[str]:
         return hidden_parameters.values(self._group.stack)
@@ -85,7 +90,7 @@ class Fleet:
 
     def derive(
         self, tasks: abc.Sequence[members.Task]
-    ) -> list[deliveries.Delivery | fleets.Refusal]:
+    ) -> list[deliveries.Delivery | members.Refusal]:
         """Return what servers are given, with signed URLs."""
         with self._rows.guarded():
             found = servers.find_all(
@@ -96,28 +101,52 @@ class Fleet:
             except failures.NoAnswer as exc:
                 if any(task.action != members.DELETE for task in tasks):
                     raise
-                return [self._refusal(task, str(exc)) for task in tasks]
-            in_process.check_room(
-                self._context, sum(task.before is None for task in tasks)
-            )
+                return [
+                    members.Refusal(task=task, reason=str(exc), fails=False)
+                    for task in tasks
+                ]
+            refusals = self._refusals(tasks, found)
             return [
-                self._derive(task, found[task.member.server_id], sign)
+                members.Refusal(
+                    task=task,
+                    reason=refusals[task.member.server_id],
+                    fails=task.action != members.DELETE,
+                )
+                if task.member.server_id in refusals
+                else self._derive(task, found[task.member.server_id], sign)
                 for task in tasks
             ]
+
+    def _refusals(
+        self,
+        tasks: abc.Sequence[members.Task],
+        found: abc.Mapping[str, servers.Server],
+    ) -> dict[str, str]:
+        """Return why servers can be given nothing, by their ids."""
+        undone = {
+            task.member.server_id
+            for task in tasks
+            if task.action == members.DELETE
+        }
+        there = self._group.servers_there([found[each] for each in undone])
+        gone = {
+            each: _('server %s no longer exists') % each
+            for each in undone - there
+        }
+        root_stack_id = self.hub.root_stack_id
+        return gone | {
+            server.id: why
+            for server in found.values()
+            if (why := servers.refusal(server, root_stack_id)) is not None
+        }
 
     def _derive(
         self,
         task: members.Task,
         server: servers.Server,
         sign: abc.Callable[[str, str], deliveries.Signalling],
-    ) -> deliveries.Delivery | fleets.Refusal:
+    ) -> deliveries.Delivery:
         member = task.member
-        why = servers.refusal(server, self.hub.root_stack_id)
-        undoes = task.action == members.DELETE
-        if why is None and undoes and not self._group.is_reachable(server):
-            why = _('server %s no longer exists') % server.id
-        if why is not None:
-            return self._refusal(task, why)
         if not task.delivers and task.before is not None:
             config_id = task.before.config.id
             draft = _given(task.before)
@@ -143,12 +172,6 @@ class Fleet:
             before=task.before,
         )
 
-    @staticmethod
-    def _refusal(task: members.Task, why: str) -> fleets.Refusal:
-        return fleets.Refusal(
-            task=task, reason=why, fails=task.action != members.DELETE
-        )
-
     # Rows
 
     def all(self) -> dict[str, deliveries.Row]:
@@ -166,7 +189,10 @@ class Fleet:
         with self._rows.guarded():
             self._rows.write(made)
 
-    def tell(self, server_ids: abc.Collection[str]) -> None:
+    def tell(self, action: str, reason: str) -> None:
+        self._group.tell(action, reason)
+
+    def push(self, server_ids: abc.Collection[str]) -> None:
         with self._rows.guarded():
             server_metadata.tell(
                 self._context,
@@ -204,7 +230,7 @@ class Fleet:
 
     def _fetch(self, name: str) -> bytes | errors.ServiceError:
         try:
-            return self.hub.fetch(
+            return self.hub.fetch_now(
                 name, cfg.CONF.heat_plugins.signal_body_limit
             )
         except errors.ServiceError as exc:
@@ -224,35 +250,6 @@ class Fleet:
 
     def key_holds(self, signer: keys.Signer) -> bool:
         return self.hub.key_holds(signer)
-
-    def key_changed(self, action: str, number: int) -> bool:
-        """Tell people, and say whether servers may run an action again."""
-        transport = self._group.properties[self._group.SIGNAL_TRANSPORT]
-        tool = self.source.tool(action)
-        repeats = (
-            transport_names.canonical(transport) == transport_names.AUTO
-            or hooks.name_of(tool or '') in hooks.REPEATABLE
-        )
-        self._group.tell(
-            action,
-            _(
-                "The account's TempURL key was changed; %(number)d servers "
-                'can no longer send the result of %(action)s. %(then)s'
-            )
-            % {
-                'number': number,
-                'action': action,
-                'then': (
-                    _('Delivering it again, with new URLs')
-                    if repeats
-                    else _(
-                        'Set the former key as X-Account-Meta-Temp-URL-Key-2, '
-                        'or cancel the action and repeat it'
-                    )
-                ),
-            },
-        )
-        return repeats
 
 
 def _given(row: deliveries.Row) -> orchestration.Draft:

@@ -26,6 +26,11 @@ class MemberMixin:
         with contextlib.suppress(KeyError):
             super().__init__(*args)
 
+    @property
+    def names(self) -> list[str]:
+        """Its name, after that of the group that it is a member of."""
+        return [self.group.name, self.name]
+
     def data(self) -> Any:
         """Return what the group keeps."""
         return self.group.data()

@@ -32,7 +32,7 @@ class Triggers(_Base):
         return [
             group_members.make(self, state.member, properties)
             for state in self.states().values()
-            # Nobody runs anything on a server that was given nothing.
+            # A server that was given nothing has no action to run.
             if state and state.row.server_id == state.member.server_id
         ]
 

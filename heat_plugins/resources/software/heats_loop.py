@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Heat does between two checks of an action, for who blocks in one.
+"""What Heat does between two checks of an action, for checks that block.
 
 Heat checks once a second whether an action is complete, and sleeps between
 two checks. In between it asks whether the stack has cancelled the action, and
-whether the stack's time is up. A check that asks that itself may go on for as
-long as it likes, and end as soon as there is something to see.
+whether the stack's time is up. A check that asks that itself may block for as
+long as it likes, and end as soon as there is news.
 
 That holds where an action has its thread for itself: in the methods
 ``*_convergence``. Without convergence, Heat checks all resources of a stack
-in one thread, and nobody may block there.
+in one thread, and no check may block there.
 """
 
 from collections import abc
@@ -54,7 +54,7 @@ class Loop:
         return True
 
 
-#: Where nobody may block.
+#: Where no check may block.
 NONE = Loop(seconds=float('-inf'))
 
 

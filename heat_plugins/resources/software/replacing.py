@@ -18,11 +18,11 @@ class Replaceable(eventful.Eventful):
     _checked_for: tuple[Any, Any] | None = None
 
     def take_back(self) -> None:
-        """Take from its server what is in progress, and nobody waits for."""
+        """Withdraw an action in progress that no engine waits for."""
         raise NotImplementedError
 
     def give_way(self) -> None:
-        """Leave the server to another one, that is made in its place."""
+        """Leave the server to the resource that replaces this one."""
         raise NotImplementedError
 
     @rows.unquoted()
@@ -46,13 +46,13 @@ class Replaceable(eventful.Eventful):
         return super().state_set(action, status, *args, **kwargs)
 
     def _reject_stale_update(self) -> None:
-        """Raise if an update is not what is to be done any more.
+        """Raise if an update is stale.
 
-        A check that meets another one at work tries again a moment later, and
-        Heat lets it do what was to be done before. The server would be given
-        the same UPDATE twice; and the stack, complete after the first, would
-        fail of the template that the second still refers to, where the
-        database looks at that.
+        A check that meets another running one retries a moment later, and
+        Heat lets it repeat the former update. The server would get the same
+        UPDATE twice. The stack, complete after the first, would then fail as
+        the second still refers to the former template, where the database
+        checks foreign keys.
         """
         if self._checked_for is None:
             return
@@ -76,9 +76,9 @@ class Replaceable(eventful.Eventful):
     def make_replacement(
         self, new_tmpl_id: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        """Make what takes the place of this one, which goes on no more.
+        """Create the replacement of this one, and withdraw this one.
 
-        :raises exception.UpdateInProgress: another one has by now.
+        :raises exception.UpdateInProgress: another check has created one.
         """
         if not rows.may_be_replaced(self.context, self.id, new_tmpl_id):
             # Two checks of it, or a message that was sent twice.
@@ -88,7 +88,7 @@ class Replaceable(eventful.Eventful):
             (self.DELETE, self.FAILED),
         )
         if has_failed:
-            # First, as nobody comes here again if this engine dies.
+            # First, as no engine repeats this if this one dies.
             self.give_way()
         replacement = super().make_replacement(new_tmpl_id, *args, **kwargs)
         if not has_failed:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The event of a signal that has come to nothing.
+"""The event of a signal that has failed.
 
-Heat answers whoever sends a signal before it looks at it, and writes no event
-when that fails.
+Heat answers the sender of a signal before it handles the signal, and writes no
+event when that fails.
 """
 
 from heat.common import exception
@@ -12,7 +12,7 @@ from heat_plugins.engine import heat_types
 from heat_plugins.resources import eventful
 from heat_plugins.timeline import kinds
 
-# What others say may hold what is nobody's business.
+# Other errors may quote secrets.
 _TOLD = (errors.Error, exception.HeatException)
 
 

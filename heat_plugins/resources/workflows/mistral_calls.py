@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls to Mistral from resources: errors that pass are ridden out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from heat.common import exception
@@ -9,7 +9,6 @@ from heat.common.i18n import _
 from heat.engine import function
 from heat.engine import properties
 from heat.engine import resource
-from heat.engine import rsrc_defn
 from heat.engine import support
 from oslo_config import cfg
 
@@ -18,6 +17,7 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import mistral_errors
+from heat_plugins.engine import refusing
 from heat_plugins.engine import transports
 from heat_plugins.mistral import calling
 from heat_plugins.resources import eventful
@@ -112,8 +112,7 @@ class MistralCalls(eventful.Eventful):
             if delay is None:
                 raise self.failure(what, exc, judged) from exc
             LOG.warning(
-                '%(resource)s: %(what)s: %(text)s; trying again in '
-                '%(delay)s s',
+                '%(resource)s: %(what)s: %(text)s; retrying in %(delay)s s',
                 {
                     'resource': self,
                     'what': what,
@@ -143,16 +142,7 @@ class MistralCalls(eventful.Eventful):
         self, prop: str, message: object
     ) -> exception.StackValidationFailed:
         """Return the exception for a property that cannot be."""
-        template = self.stack.t
-        return exception.StackValidationFailed(
-            path=[
-                template.RESOURCES,
-                self.t.name,
-                template.get_section_name(rsrc_defn.PROPERTIES),
-                prop,
-            ],
-            message=str(message),
-        )
+        return refusing.invalid(self, message, prop)
 
     def validate_workflow(
         self, prop: str, name: str, namespace: str = ''
@@ -193,6 +183,27 @@ class MistralCalls(eventful.Eventful):
             return None
 
 
+class Mended(resource.Resource):
+    """Mixed in where an update makes again what is missing or has failed.
+
+    A replacement would want the name that the failed one still has.
+    """
+
+    always_replace_on_check_failed = False
+
+    # The state that an update finds, which becomes its own later on.
+    _state_before = None, None
+
+    def needs_replace_failed(self) -> bool:
+        return False
+
+    def _needs_update(self, *args: Any, **kwargs: Any) -> Any:
+        self._state_before = self.state
+        return super()._needs_update(*args, **kwargs) or (
+            self.status == self.FAILED
+        )
+
+
 class TrustingCalls(MistralCalls):
     """Of a type for which Mistral gets a trust from Keystone."""
 
@@ -208,3 +219,25 @@ class TrustingCalls(MistralCalls):
         if refused is None:
             return super().failure(what, error, judged)
         return type(judged)(f'{what}: {refused}', judged.status)
+
+
+class Stepwise(MistralCalls, Mended):
+    """Mixed in where each step of an action calls Mistral."""
+
+    def handle_create(self) -> calling.Patience:
+        return self.patience()
+
+    def handle_update(
+        self,
+        json_snippet: Any,
+        tmpl_diff: Any,
+        prop_diff: Mapping[str, Any],
+    ) -> tuple[calling.Patience, Any]:
+        after = json_snippet.properties(self.properties_schema, self.context)
+        return self.patience(), after
+
+    def handle_check(self) -> calling.Patience:
+        return self.patience()
+
+    def handle_delete(self) -> calling.Patience:
+        return self.patience()

@@ -6,11 +6,11 @@ from typing import Any
 
 from heat.common.i18n import _
 from heat.engine import constraints
-from heat.engine import properties
 from heat.engine import resource
 
 from heat_plugins import errors
 from heat_plugins.mistral import calling
+from heat_plugins.resources import schemas
 from heat_plugins.resources.workflows import mistral_calls
 
 # The name that Mistral was asked for, before it has answered.
@@ -19,44 +19,39 @@ _ID = 'id'
 
 
 class Taken(Exception):
-    """Somebody else has the name already."""
+    """Another resource or user has the name already."""
 
 
 def shared_properties(*name_constraints: Any) -> dict[str, Any]:
     """Return the properties that such types have in common.
 
-    :param name_constraints: of the name, beside that it is a text.
+    :param name_constraints: of the name, as well as that it is a text.
     """
     return {
-        MistralNamed.NAME: properties.Schema(
-            properties.Schema.STRING,
+        MistralNamed.NAME: schemas.text(
             _(
-                'Its name, which nothing else of its kind in the project '
-                'may have. Without it, it gets a name of its own.'
+                'Name in Mistral, unique in the project. Default: a '
+                'generated name.'
             ),
             constraints=list(name_constraints),
-            update_allowed=True,
         ),
-        MistralNamed.DESCRIPTION: properties.Schema(
-            properties.Schema.STRING,
-            _('What it is for.'),
-            update_allowed=True,
-        ),
-        MistralNamed.SCOPE: properties.Schema(
-            properties.Schema.STRING,
-            _('Who may use it: this project alone, or every project.'),
+        MistralNamed.DESCRIPTION: schemas.text(_('What it is for.')),
+        MistralNamed.SCOPE: schemas.text(
+            _(
+                'Who may use it: this project (private), or every project '
+                '(public).'
+            ),
             default='private',
             constraints=[constraints.AllowedValues(['private', 'public'])],
-            update_allowed=True,
         ),
     }
 
 
-class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
+class MistralNamed(mistral_calls.Stepwise, resource.Resource):
     """Base of such types; nothing that others have made is touched.
 
-    A subclass has ``KIND``, for people, and ``see``, ``make``, ``change``,
-    ``remove`` and ``matches``.
+    A subclass has ``KIND``, for people, ``entity``, by which Mistral's client
+    knows it, ``body`` and ``matches``.
     """
 
     support_status = mistral_calls.NOT_HEATS
@@ -65,17 +60,6 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
 
     NAME, DESCRIPTION, SCOPE = 'name', 'description', 'scope'
 
-    always_replace_on_check_failed = False
-
-    def needs_replace_failed(self) -> bool:
-        return False
-
-    def _needs_update(self, *args: Any, **kwargs: Any) -> Any:
-        # What has failed half-way is done again.
-        return super()._needs_update(*args, **kwargs) or (
-            self.status == self.FAILED
-        )
-
     def needs_replace_with_prop_diff(
         self,
         changed_properties_set: abc.Collection[str],
@@ -83,7 +67,7 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
         before_props: abc.Mapping[str, Any],
     ) -> bool:
         # Under another name it is another one; the old one goes later,
-        # when nothing refers to it any more.
+        # when nothing refers to it.
         return self.NAME in changed_properties_set and bool(
             after_props[self.NAME] or before_props[self.NAME]
         )
@@ -95,30 +79,8 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
 
     # What subclasses know ---------------------------------------------------
 
-    def see(self, patience: calling.Patience, name: str) -> Any:
-        """Return the one of that name, or None."""
-        raise NotImplementedError
-
-    def make(
-        self,
-        patience: calling.Patience,
-        name: str,
-        found: abc.Mapping[str, Any],
-    ) -> Any:
-        """Make it, and return it."""
-        raise NotImplementedError
-
-    def change(
-        self,
-        patience: calling.Patience,
-        name: str,
-        found: abc.Mapping[str, Any],
-    ) -> None:
-        """Change it."""
-        raise NotImplementedError
-
-    def remove(self, patience: calling.Patience, name: str) -> None:
-        """Take it away."""
+    def body(self, name: str, found: abc.Mapping[str, Any]) -> dict[str, Any]:
+        """Return what Mistral's client takes to make or change it."""
         raise NotImplementedError
 
     def matches(self, row: Any, found: abc.Mapping[str, Any]) -> bool:
@@ -132,8 +94,23 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
 
     # What is done -----------------------------------------------------------
 
-    def handle_create(self) -> calling.Patience:
-        return self.patience()
+    def see(self, patience: calling.Patience, name: str) -> Any:
+        """Return the one of that name, or None."""
+        return self.look(
+            patience, f'cannot see the {self.KIND}', self._calls.get, name
+        )
+
+    def _remove(self, patience: calling.Patience, name: str) -> None:
+        self.look(
+            patience,
+            f'cannot delete the {self.KIND}',
+            self._calls.delete,
+            name,
+        )
+
+    @property
+    def _calls(self) -> Any:
+        return getattr(self.client(), self.entity)
 
     def check_create_complete(self, patience: calling.Patience) -> bool:
         return self._create(patience, self.properties)
@@ -149,30 +126,29 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
             begun = self.data().get(_BEGUN) == name
             if not begun or not self.matches(row, found):
                 raise Taken(
-                    f'there is {self.KIND} "{name}" already; give this one '
+                    f'there is an {self.KIND} "{name}" already; give this one '
                     f'another name, or none.'
                 )
         else:
             self.data_set(_BEGUN, name)
             try:
-                row = self.make(patience, name, found)
+                row = self.ask(
+                    patience,
+                    f'cannot make the {self.KIND}',
+                    self._calls.create,
+                    **self.body(name, found),
+                )
             except errors.ServiceError as exc:
                 if not isinstance(exc, errors.Unavailable):
                     self.data_delete(_BEGUN)
                 raise
+        if isinstance(row, list):
+            # One text may define several actions; ours defines one.
+            (row,) = row
         self.data_set(_ID, row.id)
         self.resource_id_set(name)
         self.data_delete(_BEGUN)
         return True
-
-    def handle_update(
-        self,
-        json_snippet: Any,
-        tmpl_diff: Any,
-        prop_diff: abc.Mapping[str, Any],
-    ) -> tuple[calling.Patience, Any]:
-        after = json_snippet.properties(self.properties_schema, self.context)
-        return self.patience(), after
 
     def check_update_complete(
         self, begun: tuple[calling.Patience, Any]
@@ -181,11 +157,13 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
         if self._ours(patience) is None:
             return self._create(patience, after)
         self.precheck(patience, after)
-        self.change(patience, self.resource_id, after)
+        self.ask(
+            patience,
+            f'cannot change the {self.KIND}',
+            self._calls.update,
+            **self.body(self.resource_id, after),
+        )
         return True
-
-    def handle_delete(self) -> calling.Patience:
-        return self.patience()
 
     def check_delete_complete(self, patience: calling.Patience | None) -> bool:
         if patience is None:
@@ -194,9 +172,9 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
         if name and self.resource_id is None:
             row = self.see(patience, name)
             if row is not None and self.matches(row, self.properties):
-                self.remove(patience, name)
+                self._remove(patience, name)
         elif self._ours(patience) is not None:
-            self.remove(patience, self.resource_id)
+            self._remove(patience, self.resource_id)
         return True
 
     def _ours(self, patience: calling.Patience) -> Any:
@@ -208,14 +186,11 @@ class MistralNamed(mistral_calls.MistralCalls, resource.Resource):
             return None
         return row
 
-    def handle_check(self) -> calling.Patience:
-        return self.patience()
-
     def check_check_complete(self, patience: calling.Patience) -> bool:
         if self._ours(patience) is None:
             raise errors.ServiceError(
-                f'{self.KIND} "{self.resource_id}" is not in Mistral any '
-                f'more; an update of the stack makes it again.'
+                f'an {self.KIND} "{self.resource_id}" is no longer in '
+                f'Mistral; an update of the stack creates it again.'
             )
         return True
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether Mistral will get the trust that a new cron trigger needs.
 
-Mistral asks Keystone for it only when the trigger is made, which in an
-update is after the old one has gone. So the same is asked for here, and
-given back at once.
+Mistral asks Keystone for it only when it creates the trigger; in an update,
+that is after the deletion of the old one. So this asks Keystone for the same,
+and deletes it at once.
 """
 
 import datetime
@@ -18,7 +18,7 @@ from heat_plugins.mistral.triggers import schedule
 
 LOG = foreign.logger(__name__)
 
-# Should it not be given back, it is soon worth nothing.
+# Should its deletion fail, it expires soon.
 _LIFETIME = datetime.timedelta(minutes=2)
 
 

@@ -3,16 +3,15 @@
 
 from collections.abc import Iterable, Mapping
 import dataclasses
-from typing import Any, NoReturn
+from typing import Any
 
-from heat.common import exception
 from heat.engine import function
 from heat.engine import resource
-from heat.engine import rsrc_defn
 from heat.engine.resources.openstack.mistral import workflow
 
 from heat_plugins import bounds
 from heat_plugins import foreign
+from heat_plugins.engine import refusing
 from heat_plugins.mistral.definitions import definition_checking
 from heat_plugins.mistral.definitions import definition_problems
 from heat_plugins.mistral.definitions import definition_reading
@@ -37,13 +36,15 @@ class Checks(workflow.Workflow):
         text = schema.DEFINITION in given
         if text and any(name in given for name in schema.STRUCTURE):
             both = [name for name in schema.STRUCTURE if name in given]
-            self._refuse(
+            raise refusing.invalid(
+                self,
                 f'"definition" says all about the workflows, so '
-                f'{", ".join(both)} cannot be given beside it'
+                f'{", ".join(both)} cannot be given as well',
             )
         if not text and not {self.TYPE, self.TASKS} <= given.keys():
-            self._refuse(
-                'either "definition", or both "type" and "tasks" must be given'
+            raise refusing.invalid(
+                self,
+                '"definition", or both "type" and "tasks" must be given',
             )
         if text:
             # Heat's own looks at the tasks that are not there.
@@ -55,13 +56,13 @@ class Checks(workflow.Workflow):
         try:
             self._check(self.properties)
         except definition_problems.DefinitionError as error:
-            self._refuse(str(error))
+            raise refusing.invalid(self, error) from error
 
     #: What the checks look at.
     _READ = (*schema.STRUCTURE, schema.DEFINITION, workflow.Workflow.INPUT)
 
     def _check(self, props: Mapping[str, Any]) -> None:
-        """Check a definition, and what is to be done with it.
+        """Check a definition, and the properties that use it.
 
         :raises DefinitionError: if it cannot be used.
         """
@@ -77,7 +78,7 @@ class Checks(workflow.Workflow):
             problems = self._ask_mistral(definition)
         if problems:
             if form is None:
-                # The lines are those of a text that nobody has seen.
+                # The lines are those of a generated text.
                 problems = [
                     dataclasses.replace(one, workflow=None, line=None)
                     for one in problems
@@ -174,7 +175,7 @@ class Checks(workflow.Workflow):
             return []
 
     def _unknown(self, value: object) -> bool:
-        """Return whether a value needs what has yet to be created."""
+        """Return whether a value needs a resource that does not exist yet."""
         if isinstance(value, function.Function):
             return not self.stack.strict_validate or any(
                 needed.action == resource.Resource.INIT
@@ -203,17 +204,6 @@ class Checks(workflow.Workflow):
         return any(
             within(template.t.get(section))
             for section in (template.RESOURCES, template.OUTPUTS)
-        )
-
-    def _refuse(self, message: str) -> NoReturn:
-        template = self.stack.t
-        raise exception.StackValidationFailed(
-            path=[
-                template.RESOURCES,
-                self.t.name,
-                template.get_section_name(rsrc_defn.PROPERTIES),
-            ],
-            message=message,
         )
 
 

@@ -11,6 +11,7 @@ from heat.engine import properties
 from heat.engine.resources.openstack.mistral import workflow
 
 from heat_plugins.mistral.executions import ending
+from heat_plugins.resources import schemas
 
 DEFINITION = 'definition'
 NAMESPACE = 'namespace'
@@ -75,17 +76,17 @@ _EXPRESSION = _('It may be an expression.')
 _POLICIES = {
     'on_skip': _Schema(
         _Schema.ANY,
-        _('What follows when the task has been skipped.'),
+        _('Tasks that run after the task has been skipped.'),
     ),
     'fail_on': _Schema(
         _Schema.ANY,
-        _('An expression; where it is true, the task fails.'),
+        _('An expression; if it is true, the task fails.'),
     ),
     'safe_rerun': _Schema(
         _Schema.ANY,
         _(
-            'Whether the action may be run once more when its executor was '
-            'lost in the middle of it.'
+            'Whether Mistral may repeat the action if its executor dies '
+            'during it.'
         ),
     ),
 }
@@ -156,82 +157,68 @@ PROPERTIES = {
         _HEATS.properties_schema[_HEATS.TASK_DEFAULTS],
         schema=_defaults_schema(),
     ),
-    DEFINITION: _Schema(
-        _Schema.STRING,
+    DEFINITION: schemas.text(
         _(
             'One or several workflows, or a workbook, in version 2 of '
             "Mistral's language. It takes the place of %s."
         )
-        % ', '.join(STRUCTURE),
-        update_allowed=True,
+        % ', '.join(STRUCTURE)
     ),
     NAMESPACE: _Schema(
         _Schema.STRING,
         _('The namespace in Mistral to put the workflows into.'),
         constraints=[constraints.Length(max=255)],
     ),
-    DEFAULT_WORKFLOW: _Schema(
-        _Schema.STRING,
+    DEFAULT_WORKFLOW: schemas.text(
         _(
-            'The workflow of the definition that is run by a signal which '
-            'names none.'
-        ),
-        update_allowed=True,
+            'The workflow of the definition that a signal runs if it names '
+            'none.'
+        )
     ),
-    EXECUTIONS_ON_DELETE: _Schema(
-        _Schema.STRING,
+    EXECUTIONS_ON_DELETE: schemas.text(
         _(
-            'What becomes of running executions when the resource is '
-            'deleted: "cancel" ends those that signals to it or cron '
-            'triggers have begun, "cancel_all" those of its workflows that '
-            'anybody has begun, and "leave" lets them run. Executions that '
-            'have ended, and that signals or cron triggers began, are '
-            'removed in any case.'
+            'What a delete does with running executions: "cancel" cancels '
+            'those that signals or cron triggers have started, "cancel_all" '
+            'all of its workflows, and "leave" none. A delete always removes '
+            'ended executions that signals or cron triggers have started.'
         ),
         default=ending.Way.CANCEL.value,
         constraints=[
             constraints.AllowedValues([way.value for way in ending.Way])
         ],
-        update_allowed=True,
     ),
-    OUTPUT_ON_ERROR: _Schema(
-        _Schema.MAP,
-        _('The output of a workflow that has failed.'),
-        update_allowed=True,
+    OUTPUT_ON_ERROR: schemas.mapping(
+        _('The output of a workflow that has failed.')
     ),
-    VARS: _Schema(
-        _Schema.MAP,
-        _('Variables that a run of the workflow begins with.'),
-        update_allowed=True,
+    VARS: schemas.mapping(
+        _('Variables with which an execution of the workflow starts.')
     ),
 }
 
 ATTRIBUTES = {
     **_HEATS.attributes_schema,
-    _HEATS.EXECUTIONS: attributes.Schema(
+    _HEATS.EXECUTIONS: schemas.live(
+        attributes.Schema.LIST,
         _(
-            'The executions of the workflows, whoever began them, the '
-            'newest first: maps of id, workflow_name, state, state_info, '
-            'input, output, created_at and updated_at. There are 20 at '
-            'most, and fewer where they are large.'
+            'The executions of the workflows, by any user, the newest first: '
+            'maps of id, workflow_name, state, state_info, input, output, '
+            'created_at and updated_at. At most 20, and fewer if they are '
+            'large.'
         ),
-        type=attributes.Schema.LIST,
-        cache_mode=attributes.Schema.CACHE_NONE,
     ),
     AVAILABLE_WORKFLOWS: attributes.Schema(
         _(
-            'The name in Mistral for each workflow, by its name in the '
-            'definition.'
+            'A map from the name of each workflow in the definition to its '
+            'name in Mistral.'
         ),
         type=attributes.Schema.MAP,
     ),
-    SIGNALS: attributes.Schema(
+    SIGNALS: schemas.live(
+        attributes.Schema.LIST,
         _(
-            'What became of the last 10 signals, the newest first: maps '
-            'of time, workflow, execution_id, error and ignored, which '
-            'lists what a body had besides.'
+            'The results of the last 10 signals, the newest first: maps of '
+            'time, workflow, execution_id, error and ignored (the ignored '
+            'keys of the body).'
         ),
-        type=attributes.Schema.LIST,
-        cache_mode=attributes.Schema.CACHE_NONE,
     ),
 }

@@ -113,13 +113,7 @@ class Rows:
             raise AssertionError('A config is made twice')
         draft = made.draft
         self.configs[made.config_id] = config = orchestration.Config(
-            id=made.config_id,
-            name=draft.name,
-            group=draft.group,
-            config=draft.config,
-            inputs=draft.inputs,
-            outputs=draft.outputs,
-            options=draft.options,
+            id=made.config_id, **vars(draft)
         )
         self.there[made.deployment_id] = deliveries.Row(
             id=made.deployment_id,

@@ -10,8 +10,8 @@ import json
 
 from heat_plugins import errors
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import fleets
 from heat_plugins.deployments import members
+from heat_plugins.objectstore import keys
 from heat_plugins.runs import orchestration
 from heat_plugins.signals import body
 from heat_plugins.signals import group_ids
@@ -64,6 +64,14 @@ class Fleet:
         self.told, self.signals = {}, {}
         self.ran = []
         self.refusals, self.stopped = {}, []
+        self.events, self.dead = [], set()
+        self.signer = keys.Signer(
+            storage_url='http://swift/v1/AUTH_me',
+            container='signals',
+            kind=keys.ACCOUNT,
+            key='first',
+            digest='sha256',
+        )
         self.broken = None
         self.crash_at = None
         self.steps = 0
@@ -114,7 +122,7 @@ class Fleet:
     def _derive(self, task):
         member = task.member
         if member.key in self.refusals:
-            return fleets.Refusal(task=task, reason=self.refusals[member.key])
+            return members.Refusal(task=task, reason=self.refusals[member.key])
         config_id = members.new_config_id(GROUP)
         if not task.delivers:
             config_id = task.before.config.id
@@ -130,6 +138,7 @@ class Fleet:
             signalling=deliveries.Signalling(
                 transport=self.transport,
                 object_name=name if is_polled else None,
+                signer=self.signer,
             ),
             reading_project=None,
             before=task.before,
@@ -161,7 +170,10 @@ class Fleet:
         used = {row.config.id for row in self.rows.values()}
         self.configs = {k: v for k, v in self.configs.items() if k in used}
 
-    def tell(self, server_ids):
+    def tell(self, action, reason):
+        self.events.append(reason)
+
+    def push(self, server_ids):
         for server_id in sorted(server_ids):
             self._step()
             self.told[server_id] = [
@@ -235,7 +247,7 @@ class Fleet:
         self.watcher.leave(*tickets)
 
     def key_holds(self, signer):
-        return True
+        return signer not in self.dead
 
     # The servers
 

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """An action goes through all members of a group, whatever dies meanwhile."""
 
+import dataclasses
+
 import pytest
 
 from heat_plugins import errors
+from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
-from heat_plugins.deployments import fleets
 from heat_plugins.deployments import members
 from heat_plugins.deployments import rollout
+from heat_plugins.deployments import rollout_values
 from heat_plugins.signals import group_ids
+from heat_plugins.signals import signal_names
+from tests.unit.deployments import fake_engine
 from tests.unit.deployments import fake_fleet
 
 ALL = ('CREATE', 'UPDATE', 'DELETE', 'SUSPEND', 'RESUME')
@@ -29,8 +34,9 @@ class Group:
         self.fleet = fake_fleet.Fleet(self.clock)
         self.servers = {key: f'server-{key}' for key in keys}
         self.actions = actions
-        self.pace = fleets.Pace(**pace)
+        self.pace = rollout_values.Pace(**pace)
         self.told = []
+        self.tool = 'script'
 
     def runs(self, action):
         return action in self.actions
@@ -40,7 +46,13 @@ class Group:
 
     def rollout(self, action, tasks):
         return rollout.Rollout(
-            action,
+            deliveries.Work(
+                action=action,
+                source=deliveries.Source(
+                    group=self.tool, config='', outputs=[], heats=None
+                ),
+                terms=fake_engine.Terms(),
+            ),
             tasks,
             self.fleet,
             self.fleet.watcher,
@@ -329,6 +341,61 @@ def test_without_signals_all_is_complete_at_once():
     group.fleet.transport = 'NO_SIGNAL'
     assert group.begun().step()
     assert group.states() == dict.fromkeys('ab', ('CREATE', 'COMPLETE'))
+
+
+def test_a_hook_that_servers_may_lack_is_told_of_once():
+    group = Group('a', 'b', batch=1)
+    group.tool = 'scirpt'
+    group.update('CREATE')
+    (told,) = group.fleet.events
+    assert told.startswith('Unknown hook: "scirpt" is no hook')
+
+
+def test_what_a_dead_engine_has_delivered_is_stopped_before_another_action():
+    group = Group('a', 'b')
+    group.fleet.answer = lambda key: None
+    group.begun().step()
+    group.fleet.restart()
+    waiting = {
+        signal_names.signal(row.id, row.config.id)
+        for row in group.fleet.rows.values()
+    }
+    group.fleet.who = 'moon'
+    group.fleet.answer = lambda key: fake_fleet.OK
+    group.update()
+    assert set(group.fleet.stopped) == waiting
+
+
+def test_so_it_is_before_its_rows_go():
+    group = Group('a', actions=('CREATE',))
+    group.fleet.answer = lambda key: None
+    group.begun().step()
+    group.fleet.restart()
+    group.delete()
+    assert len(group.fleet.stopped) == 1
+    group.assert_nothing_left()
+
+
+@pytest.mark.parametrize('tool', ['puppet', 'script'])
+def test_urls_of_a_changed_key_are_made_again_where_a_repetition_is_safe(
+    tool,
+):
+    group = Group('a', 'b')
+    group.tool = tool
+    group.fleet.answer = lambda key: None
+    change = group.begun()
+    change.step()
+    group.fleet.work()
+    group.fleet.dead.add(group.fleet.signer)
+    group.fleet.signer = dataclasses.replace(group.fleet.signer, key='second')
+    group.fleet.answer = lambda key: fake_fleet.OK
+    change.step()
+    (told,) = group.fleet.events
+    assert '2 servers can no longer send the result of CREATE' in told
+    assert ('Delivering it again' in told) == (tool == 'puppet')
+    group.fleet.work()
+    expected = ['CREATE'] * (2 if tool == 'puppet' else 1)
+    assert group.fleet.actions() == {'a': expected, 'b': expected}
 
 
 def test_progress_is_told_once_in_a_while():

@@ -68,7 +68,7 @@ def test_another_action_on_the_server_ends_the_wait(cloud):
     waiter = cloud.waiter()
     waiter.begin()
     cloud.waiter('UPDATE').begin()
-    assert 'withdrawn by somebody else' in cloud.failure(waiter)
+    assert 'Another process withdrew' in cloud.failure(waiter)
 
 
 def test_a_cancelled_action_leaves_nothing_on_its_server(cloud):
@@ -124,7 +124,7 @@ def test_over_the_budget_nobody_could_answer(cloud):
     waiter = cloud.waiter()
     waiter.begin()
     told = cloud.failure(waiter)
-    assert told.startswith('NoAnswer: CREATE could not be handed over')
+    assert told.startswith('NoAnswer: CREATE could not be delivered')
     assert cloud.row is None
 
 

@@ -349,6 +349,22 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         again = self.heat.load(stack)
         self.heat.delete(again)
 
+    def adopt(self, stack):
+        """Abandon a stack and let another one adopt it."""
+        again = self.heat.load(stack)
+        data = again.prepare_abandon()
+        self.heat.delete(again)
+        data['resources'] = {
+            name: {**value} for name, value in data['resources'].items()
+        }
+        adopted = self.heat.stack(
+            data['template'], 'adopted', adopt_stack_data=data
+        )
+        adopted._store_resources()
+        task = self.heat.start(adopted.stack_task, action=adopted.ADOPT)
+        self.finish(task)
+        return adopted
+
     def waiting(self, whole=None, action='CREATE', stack=None):
         """Begin an action that nobody answers; return stack and task."""
         self.answer = None

@@ -620,7 +620,7 @@ class DeletedByOthersTest(CronTriggerTest):
             AssertionError, self.heat.run, self.stack, self.stack.CHECK
         )
         reason = self.stack['trigger'].status_reason
-        self.assertIn('is not in Mistral any more', reason)
+        self.assertIn('is no longer in Mistral', reason)
         before = self.stack['trigger'].id
         self.update(count=5)
         self.assertEqual('nightly', self.triggers.only()['name'])

@@ -9,10 +9,10 @@ from unittest import mock
 
 import fixtures
 from heat.common import exception
-from heat.objects import software_config as config_objects
 from heat.objects import stack as stack_objects
 from oslo_db import exception as db_exception
 
+from heat_plugins.engine import deployment_rows
 from heat_plugins.engine import in_process
 from heat_plugins.engine import rows
 from heat_plugins.engine import servers
@@ -75,26 +75,17 @@ class QuoteTest(deployments.DeploymentTestCase):
 
     def test_as_a_config_is_handed_over(self):
         stack = self.heat.stack(deployments.template())
-        real = config_objects.SoftwareConfig.create
-
-        def create(context, values):
-            if 'id' not in values:
-                return real(context, values)
-            return self.fails_with(db_exception.DBDataError)
-
-        failing = mock.Mock(side_effect=create)
-        self.patch(config_objects.SoftwareConfig, 'create', failing)
+        kind = db_exception.DBDataError
+        failing = self.breaks(deployment_rows, 'write', kind)
         task = self.heat.begin(stack, 'CREATE')
-        self.fails_by(task, stack, failing, db_exception.DBDataError)
+        self.fails_by(task, stack, failing, kind)
 
     def test_as_another_one_is(self):
         stack = self.created()
         for kind in KINDS:
             stack.persist_state_and_release_lock('x')
             self.configure(swift_error_budget=20)
-            failing = self.breaks(
-                in_process.Service, 'update_software_deployment', kind
-            )
+            failing = self.breaks(deployment_rows, 'write', kind)
             task = self.heat.begin(
                 stack, 'UPDATE', deployments.template(name=kind.__name__)
             )
@@ -174,7 +165,7 @@ class QuoteTest(deployments.DeploymentTestCase):
         failing = self.breaks(in_process.Service, 'delete_software_deployment')
         task.cancel()
         failing.assert_called()
-        self.assertIn('could not be taken back', self.logged.output)
+        self.assertIn('Cannot withdraw', self.logged.output)
         self.assert_quotes_nothing(stack)
 
     def test_as_it_goes(self):

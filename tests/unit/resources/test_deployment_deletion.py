@@ -11,6 +11,7 @@ from heat.engine import resource
 from heat.engine.clients.os import nova
 from keystoneauth1 import exceptions as ks_exceptions
 
+from heat_plugins.engine import deployment_rows
 from heat_plugins.engine import hub as hubs
 from tests.unit.resources import deployments
 
@@ -265,10 +266,10 @@ class DeleteActionTest(deployments.DeploymentTestCase):
     def test_what_it_stumbles_over_is_not_ignored(self):
         stack = self.created(self.WHOLE)
 
-        def fail(context, **arguments):
+        def fail(made):
             raise exception.NotFound('something else')
 
-        self.heat.rpc.stubs['update_software_deployment'] = fail
+        self.patch(deployment_rows, 'write', fail)
         error = self.assertRaises(
             exception.ResourceFailure,
             self.heat.start,
@@ -665,14 +666,18 @@ class CleanUpTest(deployments.DeploymentTestCase):
         self.delete(stack)
         self.assert_nothing_left()
         self.assertEqual([1], deleted)
-        self.assertFalse([e for e in deployments.events(stack) if 'left' in e])
+        self.assertFalse(
+            [e for e in deployments.events(stack) if 'remain' in e]
+        )
 
     def test_so_is_a_token_that_is_not_taken_for_now(self):
         stack = self.created()
         self.swift.fail(8, 401)
         self.delete(stack)
         self.assert_nothing_left()
-        self.assertFalse([e for e in deployments.events(stack) if 'left' in e])
+        self.assertFalse(
+            [e for e in deployments.events(stack) if 'remain' in e]
+        )
 
     def test_a_refusal_leaves_the_container_with_a_warning(self):
         stack = self.created()
@@ -680,8 +685,8 @@ class CleanUpTest(deployments.DeploymentTestCase):
         with self.assertLogs('heat_plugins.deployments', 'WARNING') as logs:
             task = self.heat.start(stack['deployment'].delete)
             self.finish(task)
-        self.assertIn('may be left behind', logs.output[-1])
-        (event,) = [e for e in deployments.events(stack) if 'behind' in e]
+        self.assertIn('may remain', logs.output[-1])
+        (event,) = [e for e in deployments.events(stack) if 'remain' in e]
         self.assertIn('answered 403', event)
         self.delete(stack)
         self.assertEqual([], self.deployment_rows())
@@ -694,7 +699,7 @@ class CleanUpTest(deployments.DeploymentTestCase):
             task = self.heat.start(stack['deployment'].delete)
             self.assertFalse(self.step(task, 50))
             self.finish(task, 40)
-            (event,) = [e for e in deployments.events(stack) if 'behind' in e]
+            (event,) = [e for e in deployments.events(stack) if 'remain' in e]
             self.assertIn(f'answered {status}', event)
             self.swift.heal()
 

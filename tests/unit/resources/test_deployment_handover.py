@@ -5,12 +5,13 @@ import fixtures
 from heat.common import exception
 from heat.db import api as db_api
 from heat.objects import resource as resource_objects
-from heat.objects import software_config as config_objects
 from oslo_db import exception as db_exception
 
 from heat_plugins.deployments import histories
+from heat_plugins.engine import deployment_rows
 from heat_plugins.engine import in_process
 from heat_plugins.engine import rows
+from heat_plugins.engine import server_metadata
 from tests.unit.resources import deployments
 
 NEVER_NULL = (
@@ -326,22 +327,30 @@ class FailuresTest(deployments.DeploymentTestCase):
 
         self.heat.rpc.stubs[method] = fail
 
-    def test_between_config_and_row(self):
-        self.stub('create_software_deployment')
+    def break_(self, function, *, before=True):
+        """Let the next delivery fail before or after a step is done."""
+        owner, _, name = function.rpartition('.')
+        owner = {'rows': deployment_rows, 'metadata': server_metadata}[owner]
+        real = getattr(owner, name)
+
+        def fail(*args):
+            setattr(owner, name, real)
+            if not before:
+                real(*args)
+            raise exception.Error(f'{name} has failed')
+
+        self.patch(owner, name, fail)
+
+    def test_before_anything_was_written(self):
+        self.break_('rows.write')
         stack, reason = self.fails(deployments.template(), {})
-        self.assertIn('create_software_deployment has failed', reason)
+        self.assertIn('write has failed', reason)
         self.assertEqual([], self.deployment_rows())
         self.assertEqual({stack['config'].resource_id}, self.config_ids())
         self.assertEqual([], self.tickets())
 
     def test_after_the_row_was_made(self):
-        real = self.heat.rpc.engine.create_software_deployment
-
-        def fail(context, **arguments):
-            real(context, **arguments)
-            raise exception.Error('the metadata was not pushed')
-
-        self.heat.rpc.stubs['create_software_deployment'] = fail
+        self.break_('rows.write', before=False)
         stack, _ = self.fails(deployments.template(), {})
         self.assertEqual([], self.deployment_rows())
         self.assertEqual({stack['config'].resource_id}, self.config_ids())
@@ -349,12 +358,10 @@ class FailuresTest(deployments.DeploymentTestCase):
 
     def test_of_an_update_and_the_next_one_works(self):
         stack = self.created()
-        self.stub('update_software_deployment')
+        self.break_('rows.write')
         changed = deployments.template(input_values={'who': 'x'})
         task = self.heat.begin(stack, 'UPDATE', changed)
-        self.assertIn(
-            'update_software_deployment has failed', self.failed(task, stack)
-        )
+        self.assertIn('write has failed', self.failed(task, stack))
         self.update(stack, changed)
         self.assertEqual(
             {stack['config'].resource_id, self.handed[-1]['id']},
@@ -365,14 +372,7 @@ class FailuresTest(deployments.DeploymentTestCase):
 
     def test_of_an_update_that_got_half_way(self):
         stack = self.created()
-        real = self.heat.rpc.engine.update_software_deployment
-
-        def fail(context, **arguments):
-            del self.heat.rpc.stubs['update_software_deployment']
-            real(context, **arguments)
-            raise exception.Error('the metadata was not pushed')
-
-        self.heat.rpc.stubs['update_software_deployment'] = fail
+        self.break_('metadata.tell')
         changed = deployments.template(input_values={'who': 'x'})
         task = self.heat.begin(stack, 'UPDATE', changed)
         self.failed(task, stack)
@@ -389,7 +389,7 @@ class FailuresTest(deployments.DeploymentTestCase):
 
     def test_a_create_that_was_undone_has_no_delete(self):
         whole = deployments.template(actions=deployments.ALL_ACTIONS)
-        self.stub('create_software_deployment')
+        self.break_('rows.write')
         stack, _ = self.fails(whole, {})
         self.delete(stack)
         self.assertEqual([], self.handed)
@@ -429,15 +429,6 @@ class DatabaseTest(deployments.DeploymentTestCase):
 
         self.patch(owner, function, failing)
 
-    def fail_to_write_config(self, times):
-        self.fail(
-            config_objects.SoftwareConfig,
-            'create',
-            times,
-            # Not that of the template.
-            only=lambda context, values: 'id' in values,
-        )
-
     def completes(self):
         """Create a stack; its deployment is handed over once, in the end."""
         logged = self.useFixture(fixtures.FakeLogger())
@@ -452,36 +443,22 @@ class DatabaseTest(deployments.DeploymentTestCase):
         )
         self.assertNotIn('parameters', logged.output)
 
-    def test_a_config_that_cannot_be_written_now_is_written_later(self):
-        self.fail_to_write_config(2)
-        self.completes()
-
-    def test_so_is_a_deployment(self):
-        self.fail(in_process.Service, 'create_software_deployment', 2)
+    def test_what_cannot_be_written_now_is_written_later(self):
+        self.fail(deployment_rows, 'write', 2)
         self.completes()
 
     def test_what_was_written_all_the_same_is_handed_over_once_more(self):
-        self.fail(
-            in_process.Service,
-            'create_software_deployment',
-            2,
-            after=True,
-        )
+        self.fail(deployment_rows, 'write', 2, after=True)
         self.completes()
 
     def test_what_cannot_be_taken_back_now_is_later(self):
-        self.fail(
-            in_process.Service,
-            'create_software_deployment',
-            1,
-            after=True,
-        )
+        self.fail(deployment_rows, 'write', 1, after=True)
         self.fail(in_process.Service, 'delete_software_deployment', 1)
         self.completes()
 
     def test_over_the_budget_it_fails_and_quotes_nothing(self):
         self.configure(swift_error_budget=50)
-        self.fail_to_write_config(10**6)
+        self.fail(deployment_rows, 'write', 10**6)
         _, reason = self.fails(
             deployments.template(input_values={'secret': 'hush'}), None
         )
@@ -509,32 +486,26 @@ class DatabaseTest(deployments.DeploymentTestCase):
         self.assertEqual(row.id, found.physical_resource_id)
 
     def test_what_may_have_been_written_goes_if_it_is_cancelled(self):
+        away = [True]
+        self.fail(deployment_rows, 'write', 10**6, after=True)
         self.fail(
             in_process.Service,
-            'create_software_deployment',
+            'delete_software_deployment',
             10**6,
-            after=True,
+            only=lambda *args: away,
         )
-        self.fail(in_process.Service, 'delete_software_deployment', 1)
-        self.fail(in_process.Service, 'update_software_deployment', 10**6)
         stack, task = self.waiting()
         self.assertEqual(1, len(self.deployment_rows()))
+        away.clear()
         task.cancel()
         self.assertEqual([], self.deployment_rows())
         self.assertEqual([], self.in_metadata(stack))
 
     def test_what_cannot_ever_be_written_fails_and_quotes_nothing(self):
-        def fails(context, values):
-            raise db_exception.DBDataError(f'[parameters: {values}]')
+        def fails(made):
+            raise db_exception.DBDataError(f'[parameters: {made}]')
 
-        real = config_objects.SoftwareConfig.create
-        self.patch(
-            config_objects.SoftwareConfig,
-            'create',
-            lambda context, values: (fails if 'id' in values else real)(
-                context, values
-            ),
-        )
+        self.patch(deployment_rows, 'write', fails)
         _, reason = self.fails(
             deployments.template(input_values={'secret': 'hush'}), None
         )

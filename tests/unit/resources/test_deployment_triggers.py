@@ -261,7 +261,7 @@ class RefusalTest(TriggerTestCase):
     def test_a_server_that_is_gone(self):
         stack = self.stack(server='of-nova')
         said = self.refused(stack, BACKUP)
-        self.assertIn('server of-nova is not there any more', said)
+        self.assertIn('server of-nova no longer exists', said)
 
     def test_nobody_was_given_anything_so_far(self):
         config = {

@@ -307,7 +307,7 @@ class OtherWaysTest(deployments.DeploymentTestCase):
         self.heat.rpc.delete_software_deployment(
             self.heat.context, stack['deployment'].resource_id
         )
-        self.assertIn('withdrawn by somebody', self.failed(task, stack))
+        self.assertIn('Another process withdrew', self.failed(task, stack))
 
     def test_two_that_settle_at_once_cannot_both_count(self):
         stack, _ = self.waiting()
@@ -421,7 +421,7 @@ class TimeoutTest(deployments.DeploymentTestCase):
         task = self.heat.begin(stack, 'CREATE')
         self.assertRegex(
             self.failed(task, stack),
-            'CREATE could not be handed to server .* within 60 s .*503',
+            'CREATE could not be delivered to server .* within 60 s .*503',
         )
 
     def test_it_ends_the_action_and_says_why(self):

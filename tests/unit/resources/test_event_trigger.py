@@ -226,9 +226,7 @@ class EventTriggerTest(fake_mistral.MistralTestCase):
         self.triggers.rows.clear()
         stack = self.heat.load(self.stack)
         self.assertRaises(AssertionError, self.heat.run, stack, 'CHECK')
-        self.assertIn(
-            'not in Mistral any more', stack['trigger'].status_reason
-        )
+        self.assertIn('no longer in Mistral', stack['trigger'].status_reason)
         self.update()
         self.assertEqual(
             'tidy',

@@ -4,10 +4,12 @@
 from unittest import mock
 
 from heat.common import exception
+from heat.engine import resource
 
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
 from heat_plugins.engine import run_watching
+from heat_plugins.resources.software import deployment
 from tests.unit.resources import deployments
 
 OWNER = signallers.Signaller(user_id='owner', is_of_project=True)
@@ -91,6 +93,18 @@ class LifeTest(GroupTestCase):
         stack = self.created(group('a', 'b'))
         self.assertEqual(2, len(self.deployment_rows()))
         self.delete(stack)
+        self.assert_nothing_left()
+
+    def test_it_goes_though_its_config_has_gone(self):
+        stack = self.created(group('a', actions=deployments.ALL_ACTIONS))
+        config_id = stack['config'].resource_id
+        with mock.patch.object(
+            deployment.DeploymentMixin,
+            'source',
+            side_effect=exception.NotFound(config_id),
+        ):
+            self.delete(stack)
+        self.assertEqual({'a': ['CREATE']}, self.given())
         self.assert_nothing_left()
 
     def test_delete_runs_on_each_server(self):
@@ -282,9 +296,9 @@ class SignalTest(GroupTestCase):
         )
         found = self.heat.load(stack)['deployment'].FnGetAtt('runs')
         self.assertEqual(
-            {key: ['BACKUP'] for key in 'ab'},
+            {key: [('BACKUP', f'deployment.{key}')] for key in 'ab'},
             {
-                key: [one['action'] for one in runs]
+                key: [(one['action'], one['resource']) for one in runs]
                 for key, runs in found.items()
             },
         )
@@ -303,11 +317,47 @@ class KindTest(GroupTestCase):
         self.assertTrue(self.is_single(signal_transport='NO_SIGNAL'))
         self.assertTrue(self.is_single(signal_transport='AUTO'))
 
-    def test_an_operator_may_make_it_the_default(self):
-        self.configure(group_members='single')
+    def test_it_is_the_default(self):
         self.assertTrue(self.is_single(members=None))
 
+    def test_an_existing_group_keeps_its_kind(self):
+        stack = self.created(group('a', members=None))
+        before = self.heat.load(stack)['deployment'].resource_id
+        self.configure(group_members='nested')
+        for members in (None, 'single'):
+            self.update(stack, group('a', members=members, timeout=60))
+        self.assertEqual({'a': ['CREATE']}, self.given())
+        found = self.heat.load(stack)['deployment']
+        self.assertEqual(before, found.resource_id)
+
+    def test_a_template_that_asks_for_the_other_kind_replaces_it(self):
+        stack = self.created(group('a'))
+        group_ = self.heat.load(stack)['deployment']
+        self.assertRaises(
+            resource.UpdateReplace,
+            group_.handle_update,
+            group_.t.freeze(
+                properties={**group_.t._properties, 'members': 'nested'}
+            ),
+            None,
+            {'members': 'nested'},
+        )
+
+    def test_a_preview_shows_one_resource(self):
+        single, nested = (
+            self.heat.stack(group('a', 'b', members=kind), name=kind)[
+                'deployment'
+            ]
+            for kind in ('single', 'nested')
+        )
+        self.assertEqual(single, single.preview())
+        self.assertEqual(
+            {'a', 'b', 'before_all_members', 'after_all_members'},
+            {one.name for one in nested.preview()},
+        )
+
     def test_what_takes_a_nested_stack(self):
+        self.configure(group_members='nested')
         for number, properties in enumerate(
             (
                 {'signal_transport': 'HEAT_SIGNAL'},
@@ -358,8 +408,29 @@ class CheckTest(GroupTestCase):
 
 class AdoptTest(GroupTestCase):
     def test_what_was_abandoned_is_taken_over(self):
-        stack = self.created(group('a'))
-        found = self.heat.load(stack)['deployment']
-        data = found.prepare_abandon()
-        self.assertEqual(found.resource_id, data['resource_id'])
+        self.answer = {'answer': '42'}
+        stack = self.created(group('a', 'b'))
+        before = stack['deployment'].resource_id
+        adopted = self.adopt(stack)
+        found = adopted['deployment']
+        self.assertEqual(('ADOPT', 'COMPLETE'), found.state)
+        self.assertEqual(before, found.resource_id)
         self.assertFalse(found.has_nested())
+        self.assertEqual({'a': '42', 'b': '42'}, found.FnGetAtt('answer'))
+        # It was that of the abandoned stack.
+        self.assertEqual([], self.containers())
+        self.delete(adopted)
+        self.assertEqual([], self.deployment_rows())
+
+    def test_members_that_wait_are_not(self):
+        stack, task = self.waiting(group('a'))
+        self.addCleanup(task.cancel)
+        adopted = self.adopt(stack)
+        self.assertEqual('FAILED', adopted['deployment'].status)
+        self.assertIn('these are not: a', adopted['deployment'].status_reason)
+
+    def test_nor_are_members_that_have_failed(self):
+        bad = {'deploy_status_code': 1}
+        stack, _ = self.fails(group('a', max_failures='0'), bad)
+        adopted = self.adopt(stack)
+        self.assertIn('these are not: a', adopted['deployment'].status_reason)

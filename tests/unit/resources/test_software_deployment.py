@@ -450,7 +450,7 @@ class CheckTest(deployments.DeploymentTestCase):
         )
         state, reason = self.check(stack)
         self.assertEqual(('CHECK', 'FAILED'), state)
-        self.assertIn('There is no deployment', reason)
+        self.assertIn('no longer exists', reason)
 
     def test_and_without_the_server(self):
         stack = self.created(deployments.template(server='nowhere'))
@@ -460,22 +460,6 @@ class CheckTest(deployments.DeploymentTestCase):
 
 
 class AdoptTest(deployments.DeploymentTestCase):
-    def adopt(self, stack):
-        """Abandon a stack and let another one adopt it."""
-        again = self.heat.load(stack)
-        data = again.prepare_abandon()
-        self.heat.delete(again)
-        data['resources'] = {
-            name: {**value} for name, value in data['resources'].items()
-        }
-        adopted = self.heat.stack(
-            data['template'], 'adopted', adopt_stack_data=data
-        )
-        adopted._store_resources()
-        task = self.heat.start(adopted.stack_task, action=adopted.ADOPT)
-        self.finish(task)
-        return adopted
-
     def test_one_that_is_complete_goes_on(self):
         self.answer = {'answer': '42'}
         stack = self.created()

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Short forms of Heat's schemas: most properties change in place."""
+
+import functools
+from typing import Any
+
+from heat.engine import attributes
+from heat.engine import properties
+
+
+def _property(kind: str, description: str, **more: Any) -> properties.Schema:
+    return properties.Schema(
+        kind, description, **{'update_allowed': True, **more}
+    )
+
+
+text = functools.partial(_property, properties.Schema.STRING)
+number = functools.partial(_property, properties.Schema.INTEGER)
+flag = functools.partial(_property, properties.Schema.BOOLEAN, default=False)
+mapping = functools.partial(_property, properties.Schema.MAP)
+several = functools.partial(_property, properties.Schema.LIST)
+anything = functools.partial(_property, properties.Schema.ANY)
+
+
+def live(kind: str, description: str) -> attributes.Schema:
+    """Return the schema of an attribute that changes by itself.
+
+    So Heat must not remember it.
+    """
+    return attributes.Schema(
+        description, type=kind, cache_mode=attributes.Schema.CACHE_NONE
+    )

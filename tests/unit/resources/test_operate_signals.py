@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A signal starts an operation on a deployment, or on a group's members."""
+
+import types
+from unittest import mock
+
+from heat.common import exception
+
+from heat_plugins import pool as pools
+from heat_plugins.deployments import signallers
+from heat_plugins.engine import callers
+from heat_plugins.engine import operating
+from heat_plugins.engine import own_heat
+from heat_plugins.runs.fleet import fleet_requests
+from heat_plugins.runs.fleet import fleets
+from tests.unit.resources import deployments
+from tests.unit.resources import test_deployment_triggers as triggers
+from tests.unit.resources import test_group_as_one as groups
+
+OWNER = signallers.Signaller(user_id='owner', is_of_project=True)
+BACKUP = {'action': 'BACKUP'}
+
+
+class OperateTest(groups.GroupTestCase):
+    def setUp(self):
+        super().setUp()
+        #: How often an engine is told to look for operations at once.
+        self.looked = 0
+
+        def start():
+            self.looked += 1
+
+        self.patch(
+            operating,
+            'threading',
+            types.SimpleNamespace(
+                Thread=lambda **more: types.SimpleNamespace(start=start)
+            ),
+        )
+
+    def fleet(self, **properties):
+        return self.created(
+            groups.group(
+                'a',
+                'b',
+                'c',
+                resources={'config': triggers.CONFIG},
+                **properties,
+            )
+        )
+
+    def operate(self, stack, signaller=OWNER, **ordered):
+        found = self.heat.load(stack)['deployment']
+        with mock.patch.object(callers, 'of', return_value=signaller):
+            found.signal({'operate': {**BACKUP, **ordered}})
+
+    def refused(self, stack, *signaller, **ordered):
+        self.assertRaises(
+            exception.ResourceFailure,
+            *(self.operate, stack, *signaller),
+            **ordered,
+        )
+        (said,) = [
+            one
+            for one in deployments.events(stack)
+            if one.startswith('Not triggered: ')
+        ]
+        self.assertEqual([], self.door(stack).history(fleets.Filter()))
+        return said
+
+    def door(self, stack):
+        heat = own_heat.Heat(self.heat.rpc, stack.context)
+        return fleets.Fleets.with_own_key(
+            heat,
+            self.swift.store(stack.context.project_id),
+            who='an engine',
+            pool=pools.Pool(workers=1),
+        )
+
+    def test_a_group_is_an_operation_over_its_members(self):
+        stack = self.fleet()
+        self.operate(
+            stack,
+            max_concurrent='2',
+            max_errors='50%',
+            input_values={'level': 9},
+        )
+        (head,) = self.door(stack).history(fleets.Filter())
+        self.assertEqual(
+            ('BACKUP', 3, 'running', 'a signal', [stack.name]),
+            (
+                head['action'],
+                head['targets'],
+                head['state'],
+                head['created_by'],
+                head['stacks'],
+            ),
+        )
+        self.assertIn(
+            f'Signal: operation {head["id"]} of BACKUP has begun on 3 servers',
+            deployments.events(stack),
+        )
+        self.assertEqual(1, self.looked)
+        # Nobody leads it: an engine goes on with it at once.
+        advancer = self.door(stack).advancer(head['id'])
+        found = advancer.step()
+        self.assertEqual(2, len(found.live))
+        self.assertEqual({'level': 9}, found.order.inputs)
+        self.work()
+        given = self.given()
+        self.assertEqual(['CREATE', 'BACKUP'], given['a'])
+        self.assertEqual(['CREATE'], given['c'])
+        self.delete(stack)
+
+    def test_an_engine_finds_it(self):
+        stack = self.fleet()
+        made = []
+        register = fleet_requests.register
+        self.patch(
+            fleet_requests,
+            'register',
+            lambda heat, order: made.append(order) or register(heat, order),
+        )
+        self.operate(stack)
+        self.assertEqual([stack.id], made[0].stack_ids)
+
+    def test_a_deployment_is_one_server(self):
+        stack = self.created(
+            deployments.template(resources={'config': triggers.CONFIG})
+        )
+        self.operate(stack, deadline=600)
+        (head,) = self.door(stack).history(fleets.Filter())
+        self.assertEqual(1, head['targets'])
+
+    def test_what_is_no_operation_is_refused(self):
+        stack = self.fleet()
+        said = self.refused(stack, max_concurent=3)
+        self.assertIn('did you mean "max_concurrent"?', said)
+
+    def test_so_is_a_limit_that_is_none(self):
+        said = self.refused(self.fleet(), canary='some')
+        self.assertIn('canary should be a number', said)
+
+    def test_so_is_an_action_that_none_has(self):
+        said = self.refused(self.fleet(), action='BAKCUP')
+        self.assertIn('did you mean "BACKUP"?', said)
+
+    def test_servers_start_none_unless_the_template_lets_them(self):
+        server = signallers.Signaller(user_id='s', is_of_project=False)
+        said = self.refused(self.fleet(), server)
+        self.assertIn('trigger_by_servers', said)
+
+    def test_nothing_is_one_if_an_output_has_that_name(self):
+        config = {
+            'type': 'OS::Heat::SoftwareConfig',
+            'properties': {'outputs': [{'name': 'operate'}]},
+        }
+        stack = self.created(
+            deployments.template(resources={'config': config})
+        )
+        self.assertIn('an output of that name', self.refused(stack))
