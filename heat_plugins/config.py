@@ -16,71 +16,68 @@ OPTS = [
         choices=[
             (
                 'AUTO',
-                'The first of TEMP_URL_POLL, ZAQAR_SIGNAL, CFN_SIGNAL and '
-                'HEAT_SIGNAL that this cloud can really serve, chosen for '
-                'each action',
+                'For each action the first usable one of TEMP_URL_POLL, '
+                'ZAQAR_SIGNAL, CFN_SIGNAL and HEAT_SIGNAL',
             ),
             (
                 'TEMP_URL_POLL',
-                'The server PUTs its result to a Swift TempURL, and the '
-                'engine looks for it there',
+                'The server PUTs its result to a TempURL of the object '
+                'store, and heat-engine polls for it',
             ),
             ('TEMP_URL_SIGNAL', 'Another name for TEMP_URL_POLL'),
             (
                 'CFN_SIGNAL',
-                'The server POSTs its result to heat-api-cfn, at a URL '
+                'The server POSTs its result to a URL of heat-api-cfn, '
                 'signed with an EC2 key pair',
             ),
             (
                 'HEAT_SIGNAL',
-                'The server signals the resource through heat-api, with '
-                'Keystone credentials of its own',
+                'The server signals the resource over heat-api, with '
+                'Keystone credentials for this deployment',
             ),
             (
                 'ZAQAR_SIGNAL',
-                'The server puts its result into a Zaqar queue, with '
-                'Keystone credentials of its own',
+                'The server sends its result to a Zaqar queue, with Keystone '
+                'credentials for this deployment',
             ),
             (
                 'NO_SIGNAL',
-                'The server does not answer; a deployment is complete as '
-                'soon as it has been handed out',
+                'The server sends no result; a deployment is complete as '
+                'soon as it has been delivered',
             ),
         ],
-        help='How servers send back the result of a deployment whose '
-        'template does not say. If unset, the option of the same name in '
-        '[DEFAULT] decides; that one does not know AUTO, TEMP_URL_POLL '
-        'and NO_SIGNAL.',
+        help='Default of the property signal_transport of deployments: how a '
+        'server sends its result. If unset, the option of the same name in '
+        '[DEFAULT] applies, which lacks AUTO, TEMP_URL_POLL and NO_SIGNAL.',
     ),
     cfg.StrOpt(
         'temp_url_secret',
         secret=True,
-        help='Secret from which the TempURL keys of the Swift containers '
-        'are derived. It must be the same on every heat-engine. If unset, '
-        '[DEFAULT] auth_encryption_key takes its place. After a change '
-        'each old key stays valid until its URLs have expired.',
+        help='Secret from which heat-engine derives the TempURL keys of '
+        'containers. It must be the same on every heat-engine. If unset, '
+        '[DEFAULT] auth_encryption_key is used. After a change each former '
+        'key stays valid until its URLs have expired.',
     ),
     cfg.ListOpt(
         'temp_url_digests',
         item_type=types.String(choices=['sha1', 'sha256', 'sha512']),
         default=['sha256', 'sha512', 'sha1'],
-        help='Digests for signing TempURLs, the most wanted first. The '
-        'first one that the object store allows is used; a store that '
-        'does not say what it allows gets sha1.',
+        help='Digests for signing TempURLs, in order of preference. '
+        'heat-engine uses the first one that the object store allows, or '
+        'sha1 if the store does not say what it allows.',
     ),
     cfg.IntOpt(
         'temp_url_margin',
         default=3600,
         min=0,
-        help='Seconds by which a TempURL outlives the time limit of the '
-        'action that it was made for, so that a difference between clocks '
-        'does not cut it short.',
+        help='Seconds that a TempURL stays valid after the time limit of its '
+        'action, to allow for clocks that differ.',
     ),
     cfg.IntOpt(
         'temp_url_lifetime_max',
         min=60,
-        help="The most seconds for which a template may keep an action's "
-        'TempURL valid. It shortens no URL below the time limit of its '
+        help='Upper limit, in seconds, of the property signal_url_lifetime '
+        'of deployments. A URL is always valid for the time limit of its '
         'action plus temp_url_margin. If unset, there is no limit.',
     ),
     cfg.FloatOpt(
@@ -89,9 +86,9 @@ OPTS = [
         min=pace.LEAST,
         max=3600,
         help='Seconds between two polls for signals while one is likely: '
-        'after a delivery, unless the servers of the stack took long the '
-        'last times, and after an arrival. A value above '
-        'signal_poll_interval disables these fast polls.',
+        'after an arrival, and after a delivery to servers that usually send '
+        'results fast. A value above signal_poll_interval disables these '
+        'fast polls.',
     ),
     cfg.FloatOpt(
         'signal_poll_interval',
@@ -107,89 +104,87 @@ OPTS = [
         default=5.0,
         min=0.1,
         max=3600,
-        help='Seconds to which that interval grows while no signal '
-        'arrives. A value below signal_poll_interval keeps the interval '
-        'as it is.',
+        help='Seconds to which signal_poll_interval grows while no signal '
+        'arrives. A value below signal_poll_interval keeps that interval.',
     ),
     cfg.FloatOpt(
         'signal_direct_look_interval',
         default=60.0,
         min=1,
         max=3600,
-        help='Seconds between two direct looks for a signal that the '
-        'container listing does not show. The listing of a busy object '
-        'store may lag behind its objects.',
+        help='Seconds until the first direct request for a signal that the '
+        "container's listing does not show; the interval doubles each time. "
+        'The listing of a busy object store may lag behind its objects.',
     ),
     cfg.IntOpt(
         'signal_body_limit',
         default=1000000,
         min=1024,
         max=100000000,
-        help='The most bytes that a signal may have; a larger one fails its '
-        'deployment without being read. The agents on the servers send '
-        'none above 950000.',
+        help='Bytes that a signal may have at most. A larger one fails its '
+        'deployment, and heat-engine does not read it. The agents on servers '
+        'send at most 950000.',
     ),
     cfg.ListOpt(
         'known_hooks',
         default=sorted(hooks.HOOKS),
-        help='The hooks that servers have, by default those of heat-agents; '
-        'add those of your own images. A deployment with another hook, such '
-        'as a misspelt one, gets a warning in the log and an event: no '
-        'server would run it, or answer.',
+        help='The hooks of servers, by default those of heat-agents; add '
+        'those of your own images. A deployment with another hook, such as a '
+        'misspelt one, gets an event and a warning in the log, as no server '
+        'would run it.',
     ),
     cfg.IntOpt(
         'swift_error_budget',
         default=300,
         min=0,
-        help='Seconds for which the object store may fail without a break '
-        'before the deployments that wait for it fail too.',
+        help='Seconds for which the object store may fail continuously '
+        'before the deployments that wait for it fail, too.',
     ),
     cfg.StrOpt(
         'group_members',
-        default='nested',
+        default='single',
         choices=[
             (
                 'single',
-                'A group is one resource, which delivers to all servers, '
-                'where its signal transport is TEMP_URL_POLL or NO_SIGNAL, '
-                'or AUTO chooses TEMP_URL_POLL',
+                'A group is one resource, which delivers to all servers, if '
+                'its signal transport is TEMP_URL_POLL or NO_SIGNAL, or AUTO '
+                'chooses TEMP_URL_POLL; else it is nested',
             ),
             ('nested', 'Each member is a resource of a nested stack'),
         ],
-        help='What the members of new deployment groups are whose templates '
-        'do not say. Existing groups stay as they are.',
+        help='Default of the property members of deployment groups. An '
+        'existing group keeps its kind.',
     ),
     cfg.IntOpt(
         'runs_kept',
         default=20,
         min=1,
-        help='Finished runs of an action to keep for each deployment; '
-        'older ones are forgotten when the next one starts. Who starts one '
-        'otherwise than by a signal, such as by a command, has a setting of '
-        'their own.',
+        help='Ended runs of an action to keep for each deployment; the next '
+        'run deletes older ones. This applies to runs that a signal starts; '
+        'for others see `openstack software deployment trigger --keep-runs`.',
     ),
     cfg.IntOpt(
         'runs_kept_days',
         default=90,
         min=1,
-        help='Days to keep a finished run.',
+        help='Days to keep an ended run; see runs_kept.',
     ),
     cfg.IntOpt(
         'run_log_limit',
         default=live.LIMIT,
         min=2 * live.SLOT,
         max=(live.MOST - 1) * live.SLOT,
-        help='Bytes to keep of what a run prints while it goes on, on a '
-        'server with heat-config-supervisor. Of a longer output the '
-        'beginning and the end are kept. Whoever starts a run otherwise than '
-        'by a signal, such as by a command, has a setting of their own.',
+        help="Bytes to keep of a run's live output, on servers with "
+        'heat-config-supervisor. Of a longer output the beginning and the '
+        'end are kept. This applies to runs that a signal starts; for others '
+        'see `openstack software deployment trigger --log-limit`.',
     ),
     cfg.IntOpt(
         'mistral_error_budget',
         default=300,
         min=0,
-        help='Seconds for which Mistral may fail without a break before the '
-        'resources that wait for it fail too.',
+        help='Seconds for which Mistral may fail continuously before the '
+        'resources that wait for it fail, too.',
     ),
     cfg.FloatOpt(
         'rescue_interval',
@@ -204,31 +199,31 @@ OPTS = [
     cfg.BoolOpt(
         'run_validations',
         default=False,
-        help="Whether Mistral's executors on this host run the validations "
-        'that users start by a workflow; for mistral.conf. They are '
-        'Ansible playbooks that any user of Mistral may bring along, and run '
-        "as the executor's own user: turn it on only where all of them may "
-        'do on this host what that user may.',
+        help="Whether Mistral's executors on this host run validations; for "
+        'mistral.conf. Validations are Ansible playbooks, which any user of '
+        "Mistral may supply, and run as the executor's user. Enable it only "
+        "if you trust all users of Mistral with that user's rights on this "
+        'host.',
     ),
     cfg.IntOpt(
         'plan_render_seconds',
         default=60,
         min=1,
-        help='Seconds of processor time that the rendering of a deployment '
-        "plan's Jinja templates may take; for mistral.conf, as the next two. "
-        'It is done in a process of its own, on the host of the executor.',
+        help='Seconds of processor time for rendering the Jinja templates of '
+        "a deployment plan, in a process of its own on the executor's host; "
+        'for mistral.conf, as are the next two.',
     ),
     cfg.IntOpt(
         'plan_render_memory',
         default=512,
         min=128,
-        help='Mebibytes of address space that this process may have.',
+        help='Mebibytes of address space for rendering a deployment plan.',
     ),
     cfg.IntOpt(
         'plan_render_output',
         default=64,
         min=1,
-        help='Mebibytes that it may make of all templates together.',
+        help='Mebibytes of rendered output of a deployment plan.',
     ),
     cfg.ListOpt(
         'disabled_resource_types',

@@ -112,10 +112,7 @@ def _take_turns() -> None:
 
 
 def examine(conf: cfg.ConfigOpts) -> Offer:
-    """Load the resource classes, and say what is left out and why.
-
-    :param conf: as for `load`.
-    """
+    """Load the resource classes, and say what is left out and why."""
     config.register_opts(conf)
     disabled = frozenset(conf.heat_plugins.disabled_resource_types)
     offers = _offers()

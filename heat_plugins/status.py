@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """``heat-plugins-status upgrade check``: what is right and wrong here.
 
+``heat-plugins-status --version`` prints the release.
+
 It follows the convention of OpenStack's status commands: exit code 0 if all
 is well, 1 with a warning, 2 with a failure, 255 if it could not be run.
 """
 
 from collections import abc
 import functools
+from importlib import metadata
 import itertools
 import logging
 import os
@@ -157,6 +160,10 @@ def main(args: abc.Sequence[str] | None = None) -> int:
 
     :param args: its arguments, by default those of the process.
     """
+    given = sys.argv[1:] if args is None else args
+    if '--version' in given:
+        print(f'heat-plugins {metadata.version("heat-plugins")}')
+        return 0
     # Heat says a lot about what it loads; what matters is checked.
     logging.getLogger().addHandler(logging.NullHandler())
     warnings.simplefilter('ignore')
@@ -179,7 +186,7 @@ def main(args: abc.Sequence[str] | None = None) -> int:
             cfg.CONF,
             project='heat',
             upgrade_command=Checks(),
-            argv=_globals_first(sys.argv[1:] if args is None else args),
+            argv=_globals_first(given),
             # Those that heat-engine reads.
             default_config_files=cfg.find_config_files(
                 project='heat', prog='heat-engine'

@@ -23,7 +23,6 @@ def session(
 
     :param name: of a cloud in clouds.yaml; without it OS_CLOUD and the other
         OS_* variables say which one and who.
-    :param environment: the variables of this process.
     :raises NoCloudError: it is not described as a whole, or gives no token.
     """
     if not name and not any(environment.get(one) for one in _VARIABLES):

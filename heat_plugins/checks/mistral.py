@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether Mistral is there, and whether it gets the trusts it needs."""
 
-import contextlib
 import datetime
 from email import utils
 import typing
@@ -15,12 +14,13 @@ from oslo_upgradecheck import upgradecheck
 import requests
 
 from heat_plugins import bounds
+from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.checks import report
+from heat_plugins.clients import keystone
+from heat_plugins.clients import mistral_api
 from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import schedule
-
-SERVICE_TYPE = 'workflowv2'
 
 # How late a trigger may fire: its periodic process may look seldom.
 _OVERDUE = datetime.timedelta(minutes=5)
@@ -71,53 +71,47 @@ def service(session: ks_session.Session) -> upgradecheck.Result:
     :param session: whose user stands for the users of stacks.
     """
     found = report.Report()
-    where: dict[str, typing.Any] = {
-        'service_type': SERVICE_TYPE,
-        'interface': heat_config.get_client_option('mistral', 'endpoint_type'),
-        'region_name': cfg.CONF.region_name_for_services,
-    }
+    cloud = keystone.Cloud(
+        session,
+        heat_config.get_client_option('mistral', 'endpoint_type'),
+        cfg.CONF.region_name_for_services,
+    )
     try:
-        session.get(
-            '/workflows?limit=1',
-            endpoint_filter=where,
-            **heat_config.get_ssl_options('mistral'),
-        )
-        found.good(f'Mistral answers at {session.get_endpoint(**where)}.')
-    except exceptions.EndpointNotFound:
-        found.warn(
-            f'The catalogue has no Mistral ({SERVICE_TYPE}), so resources '
-            'of the types OS::Mistral::* cannot be made.'
-        )
-        return found.result()
-    except exceptions.ClientException as exc:
+        if not mistral_api.is_there(cloud):
+            found.warn(
+                'The catalogue has no Mistral '
+                f'({mistral_api.SERVICE_TYPE}), so resources of the types '
+                'OS::Mistral::* cannot be made.'
+            )
+            return found.result()
+        tls = heat_config.get_ssl_options('mistral')
+        client = mistral_api.connect(cloud, tls)
+        mistral_api.ask(client.workflows.list, limit=1)
+    except errors.ServiceError as exc:
         found.fail(
-            f'Mistral fails with {type(exc).__name__}: {exc}; see '
-            '[clients_mistral] in heat.conf for its interface and '
-            'certificates.'
+            f'{exc}; see [clients_mistral] in heat.conf for the interface and '
+            'the certificates.'
         )
         return found.result()
+    found.good('Mistral answers.')
     _check_trust(found, session)
-    _check_cron_triggers(found, session, where)
+    _check_cron_triggers(found, client)
     return found.result()
 
 
-def _check_cron_triggers(
-    found: report.Report,
-    session: ks_session.Session,
-    where: dict[str, typing.Any],
-) -> None:
+def _check_cron_triggers(found: report.Report, client: typing.Any) -> None:
     """Tell by the trigger that is due first whether any fires.
 
     Mistral's API does not say which of its processes run. A periodic one sets
     the time of a trigger forward even if its workflow cannot be started.
     """
     try:
-        answer = _first_due(session, where)
+        answer = _first_due(client)
         rows = [] if answer is None else answer.json()['cron_triggers']
-    except (exceptions.ClientException, KeyError, ValueError) as exc:
+    except (errors.ServiceError, KeyError) as exc:
         found.warn(
-            'Whether cron triggers fire is not known: Mistral fails with '
-            f'{type(exc).__name__} as they are listed.'
+            'Whether cron triggers fire is unknown, as Mistral does not list '
+            f'them: {exc}'
         )
         return
     due = (
@@ -142,18 +136,20 @@ def _check_cron_triggers(
         )
 
 
-def _first_due(
-    session: ks_session.Session, where: dict[str, typing.Any]
-) -> requests.Response | None:
-    """Ask for the trigger that is due first; None if that is forbidden."""
+def _first_due(client: typing.Any) -> requests.Response | None:
+    """Ask for the trigger that is due first; None if that is forbidden.
+
+    The answer's own date tells Mistral's time.
+    """
     for scope in ('&all_projects=true', ''):
-        with contextlib.suppress(exceptions.Forbidden):
-            return session.get(
-                '/cron_triggers?limit=1&sort_keys=next_execution_time'
-                f'&sort_dirs=asc&fields=name,next_execution_time{scope}',
-                endpoint_filter=where,
-                **heat_config.get_ssl_options('mistral'),
-            )
+        answer: requests.Response = mistral_api.ask(
+            client.cron_triggers.http_client.get,
+            '/cron_triggers?limit=1&sort_keys=next_execution_time'
+            f'&sort_dirs=asc&fields=name,next_execution_time{scope}',
+        )
+        if answer.status_code != 403:
+            mistral_api.check(answer)
+            return answer
     return None
 
 
@@ -181,17 +177,21 @@ def _check_trust(found: report.Report, session: ks_session.Session) -> None:
         'impersonation': True,
         'expires_at': expires.strftime('%Y-%m-%dT%H:%M:%S.%fZ'),
     }
-    keystone = {
+    identity_service = {
         'service_type': 'identity',
         'interface': 'public',
         'version': '3',
     }
     try:
         answer = session.post(
-            '/OS-TRUST/trusts', json={'trust': trust}, endpoint_filter=keystone
+            '/OS-TRUST/trusts',
+            json={'trust': trust},
+            endpoint_filter=identity_service,
         )
         made = answer.json()['trust']['id']
-        session.delete(f'/OS-TRUST/trusts/{made}', endpoint_filter=keystone)
+        session.delete(
+            f'/OS-TRUST/trusts/{made}', endpoint_filter=identity_service
+        )
     except exceptions.ClientException as exc:
         found.fail(
             'Keystone gives this user no trust, and so Mistral none for a '

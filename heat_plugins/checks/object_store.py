@@ -23,6 +23,7 @@ from heat_plugins.clients import swift
 from heat_plugins.engine import hub
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import wire
 from heat_plugins.signals import signal_names
 
 #: Seconds that clocks may differ; what is measured has a resolution of one.
@@ -44,7 +45,7 @@ def transport(session: ks_session.Session) -> swift.KeystoneTransport:
     )
 
 
-def temp_urls(way: store_module.Transport) -> upgradecheck.Result:
+def temp_urls(way: wire.Transport) -> upgradecheck.Result:
     """Make a container, send a body to a TempURL of it, and read it back."""
     found = report.Report()
     store = store_module.ObjectStore(way)
@@ -82,12 +83,12 @@ def _check_account(
 
 def _check_clock(
     found: report.Report,
-    way: store_module.Transport,
+    way: wire.Transport,
     store: store_module.ObjectStore,
 ) -> None:
     """Compare our clock with the store's: URLs expire by the latter."""
     answer = way.send(
-        store_module.Request(
+        wire.Request(
             method='GET', url=f'{store.cluster_url}/info', authenticated=False
         )
     )
@@ -118,7 +119,7 @@ def _check_clock(
 
 def _use(
     found: report.Report,
-    way: store_module.Transport,
+    way: wire.Transport,
     store: store_module.ObjectStore,
     container: str,
 ) -> None:
@@ -131,7 +132,7 @@ def _use(
     signer = keeper.ensure(container)
     name = signal_names.signal('check', uuid.uuid4().hex)
     answer = way.send(
-        store_module.Request(
+        wire.Request(
             method='PUT',
             url=signer.url(name, int(time.time()) + _LIFETIME),
             authenticated=False,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The object store, as the owner of a stack has it.
 
-The credentials are those that Heat has stored with the stack. They are taken
-once, and anew when they are refused.
+The credentials are those that Heat has stored with the stack. They are loaded
+once, and reloaded when Keystone refuses them.
 """
 
 from collections import abc
@@ -38,7 +38,7 @@ class Account:
     def store(self) -> store_module.ObjectStore:
         """The account of the stack's project.
 
-        :raises errors.TempURLUnusable: nobody has adopted a stack so far.
+        :raises errors.TempURLUnusable: no stack was adopted yet.
         """
         if self._store is None:
             raise errors.TempURLUnusable('This stack has no object store')
@@ -57,10 +57,10 @@ class Account:
             self._proven = False
 
     def _stored_context(self, stack: heat_types.Stack) -> heat_types.Context:
-        """Return a context with the credentials that the stack has by now.
+        """Return a context with the credentials that the stack has now.
 
-        Whoever updates a stack leaves it other credentials than the one in
-        memory knows of, and takes the old ones away.
+        An update of the stack replaces its credentials, which the stack in
+        memory does not notice.
 
         :raises errors.Denied: there are none that can be used.
         """
@@ -81,8 +81,8 @@ class Account:
     def call(self, stack: heat_types.Stack, do: abc.Callable[[], T]) -> T:
         """Do something with the object store, as the owner of a stack.
 
-        It is done once more if credentials that worked do no more: a stack
-        gets others when somebody else updates it.
+        It retries once if credentials that worked are refused: an update
+        of the stack by another user replaces them.
 
         :raises errors.Denied: there are no credentials, or they do not work.
         """

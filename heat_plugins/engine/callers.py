@@ -21,7 +21,7 @@ for _name in ('heat_stack_user_role', 'stack_user_domain_id'):
 def of(stack: heat_types.Stack) -> signallers.Signaller:
     """Return who sends the signal that a stack was loaded for."""
     context: Any = getattr(stack.defn, '_context', None)
-    # A stored context is the owner's, whoever sends the signal.
+    # A stored context is the owner's, also for the signal of another user.
     if isinstance(context, heat_context.StoredContext):
         return signallers.UNKNOWN
     user_id = getattr(context, 'user_id', None)

@@ -2,8 +2,8 @@
 """Whether what a stack does has been cancelled, seen by those who wait.
 
 Heat lets what is in progress go on when a stack's action is cancelled or
-rolled back, and tells it nothing: so whoever waits has to ask. All that wait
-below one root stack in one engine process share the answer.
+rolled back, and does not notify it. So a resource that waits must poll; all
+that wait below one root stack in one engine process share the answer.
 """
 
 import threading
@@ -17,16 +17,17 @@ from heat_plugins.engine import rows
 # How often to ask, in seconds.
 _INTERVAL = 3
 
-# For how long to go on asking for a stack of which nobody wants to know.
+# Seconds to keep polling for a stack that no caller asks about.
 _MEMORY = 60
 
 
 class Cancellation:
     """Looks for cancelled stacks below one root stack; see the module."""
 
-    def __init__(self) -> None:
+    def __init__(self, root_stack_id: str) -> None:
+        self._root_stack_id = root_stack_id
         self._looking = threading.Lock()
-        # When somebody last wanted to know of a stack, by its id.
+        # When a caller last asked about a stack, by its ID.
         self._wanted: dict[str, float] = {}
         self._seen: tuple[float, dict[str, rows.Traversal]] = (0.0, {})
         self._next_look = 0.0
@@ -47,7 +48,15 @@ class Cancellation:
         if not found.id:
             # Something else in the stack has failed; what goes on may end.
             return False
-        return found.status == stack.FAILED or found.action == stack.ROLLBACK
+        if found.status == stack.FAILED or found.action == stack.ROLLBACK:
+            return True
+        # Heat rolls a nested stack back by an update of it, which may begin
+        # before anybody sees that it was stopped.
+        root = seen.get(self._root_stack_id)
+        return root is not None and (root.action, root.status) == (
+            stack.ROLLBACK,
+            stack.IN_PROGRESS,
+        )
 
     def _look_if_due(self, context: heat_types.Context) -> None:
         # Who comes while another one looks has that answer the next time.
@@ -63,7 +72,8 @@ class Cancellation:
                 for stack_id, wanted in self._wanted.copy().items()
                 if now - wanted < _MEMORY
             }
-            self._seen = now, rows.traversals(context, self._wanted)
+            wanted = {*self._wanted, self._root_stack_id}
+            self._seen = now, rows.traversals(context, wanted)
         except db_exception.DBError:
             # Without an answer there will be another look.
             self._seen = 0.0, {}

@@ -46,7 +46,7 @@ _LITERALS = 16384
 _MARK = 'heat_plugins_completions'
 
 _lock = threading.Lock()
-# By the id of the stack, for as long as somebody has or wants a turn.
+# By the ID of the stack, for as long as a thread has or wants a turn.
 _turns: weakref.WeakValueDictionary[str, turns.Turns] = (
     weakref.WeakValueDictionary()
 )

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derived configs and deployments, written to Heat's database.
-
-Servers are told by Heat's service, in this process (``in_process``).
-"""
+"""Derived configs and deployments, written to Heat's database."""
 
 from collections import abc
 import contextlib
@@ -12,16 +9,18 @@ from heat.common import context as heat_context
 from heat.common.i18n import _
 from heat.db import api as db_api
 from heat.db import models
-from heat.objects import software_config as config_objects
 from heat.rpc import api as rpc_api
 from oslo_db import exception as db_exception
+from oslo_utils import timeutils
 import sqlalchemy
 
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import outside
 from heat_plugins.engine import heat_types
+from heat_plugins.engine import in_process
 from heat_plugins.engine import own_heat
 from heat_plugins.engine import rows
+from heat_plugins.engine import server_metadata
 from heat_plugins.objectstore import sharing
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
@@ -34,10 +33,17 @@ _PASSING = (db_exception.DBConnectionError, db_exception.DBDeadlock)
 _settlements: sharing.Batches[watcher.Ticket, body.Outcome]
 _settlements = sharing.Batches(
     lambda outcomes: rows.settle(
-        # Heat's database asks nobody who they are.
+        # Heat's database does not authenticate its callers.
         heat_context.get_admin_context(),
         outcomes,
     ),
+    lambda exc: not isinstance(exc, _PASSING),
+)
+
+# What is delivered while others are written is written together with others.
+_deliveries: sharing.Batches[str, tuple[deliveries.Delivery, str]]
+_deliveries = sharing.Batches(
+    lambda made: write(made.values()),
     lambda exc: not isinstance(exc, _PASSING),
 )
 
@@ -60,7 +66,7 @@ class Rows:
         except db_exception.DBError as exc:
             if not (everything or isinstance(exc, _PASSING)):
                 raise
-            # What led to it quotes what was to be written.
+            # The cause quotes the values of the statement.
             raise outside.Unanswered(str(rows.unavailable(exc))) from None
 
     def read(self, ids: abc.Collection[str]) -> dict[str, deliveries.Row]:
@@ -90,60 +96,25 @@ class Rows:
             }
 
     def deliver(self, made: abc.Sequence[deliveries.Delivery]) -> None:
-        if any(each.before is None for each in made):
-            self._rpc.check_room_for_config(self._context)
+        self.write(made)
+        self.tell(made)
+
+    def write(self, made: abc.Sequence[deliveries.Delivery]) -> None:
+        """Write configs and deployments, all or none."""
+        new = sum(each.before is None for each in made)
+        in_process.check_room(self._context, new)
+        project_id = self._context.project_id
+        _deliveries.share(
+            {each.config_id: (each, project_id) for each in made}
+        )
+
+    def tell(self, made: abc.Sequence[deliveries.Delivery]) -> None:
+        """Tell servers what they must run."""
+        servers: dict[str | None, set[str]] = {}
         for each in made:
-            config_objects.SoftwareConfig.create(
-                self._context, self._config(each)
-            )
-            if each.before is None:
-                self._create(each)
-            else:
-                self._update(each, each.before)
-
-    def _config(self, made: deliveries.Delivery) -> dict[str, Any]:
-        draft = made.draft
-        return {
-            'id': made.config_id,
-            'group': draft.group,
-            'name': draft.name,
-            'config': {
-                rpc_api.SOFTWARE_CONFIG_INPUTS: list(draft.inputs),
-                rpc_api.SOFTWARE_CONFIG_OUTPUTS: list(draft.outputs),
-                rpc_api.SOFTWARE_CONFIG_OPTIONS: dict(draft.options),
-                rpc_api.SOFTWARE_CONFIG_CONFIG: draft.config,
-            },
-            'tenant': self._context.project_id,
-        }
-
-    def _create(self, made: deliveries.Delivery) -> None:
-        self._rpc.create_software_deployment(
-            self._context,
-            deployment_id=made.deployment_id,
-            server_id=made.server_id,
-            stack_user_project_id=made.reading_project,
-            **state(made),
-        )
-
-    def _update(
-        self, made: deliveries.Delivery, before: deliveries.Row
-    ) -> None:
-        left: dict[str, object] = {}
-        # Heat's own update would leave these as they were.
-        if before.reading_project != made.reading_project:
-            # Heat's own class made it, or another transport was used.
-            left['stack_user_project_id'] = made.reading_project
-        if before.input_values and not made.input_values:
-            left['input_values'] = None
-        if left:
-            rows.change(self._context, made.deployment_id, **left)
-        self._rpc.update_software_deployment(
-            self._context,
-            deployment_id=made.deployment_id,
-            # An empty map would leave those of the former action.
-            output_values=dict.fromkeys(body.STANDARD_OUTPUTS),
-            **state(made),
-        )
+            servers.setdefault(each.reading_project, set()).add(each.server_id)
+        for reading_project, ids in servers.items():
+            server_metadata.tell(self._context, ids, reading_project)
 
     def poll_queue(self, deployment_id: str) -> None:
         self._rpc.show_software_deployment(self._context, deployment_id)
@@ -181,6 +152,90 @@ class Rows:
         return remaining
 
 
+def write(
+    made: abc.Collection[tuple[deliveries.Delivery, str]],
+) -> abc.Collection[str]:
+    """Write configs and deployments as one transaction.
+
+    What is written already, by an attempt before, is written over.
+
+    :param made: with the ids of their projects.
+    :returns: nothing that anybody waits for.
+    """
+    now = timeutils.utcnow()
+    numbers = {each.deployment_id for each, _ in made}
+    # Heat's database checks no permissions.
+    context = heat_context.get_admin_context()
+    with db_api.context_manager.writer.using(context) as session:
+        there = {
+            number
+            for some in rows.batches(numbers)
+            for number in session.execute(
+                sqlalchemy.select(_Deployment.id).where(
+                    _Deployment.id.in_(some)
+                )
+            ).scalars()
+        }
+        session.execute(
+            sqlalchemy.insert(_Config),
+            [
+                {'created_at': now, 'tenant': project_id} | _config(each)
+                for each, project_id in made
+            ],
+        )
+        values = [
+            {'id': each.deployment_id, 'tenant': project_id} | _values(each)
+            for each, project_id in made
+        ]
+        new = [
+            {'created_at': now} | each
+            for each in values
+            if each['id'] not in there
+        ]
+        if new:
+            session.execute(sqlalchemy.insert(_Deployment), new)
+        for each in values:
+            if each['id'] in there:
+                session.execute(
+                    sqlalchemy.update(_Deployment)
+                    .where(_Deployment.id == each['id'])
+                    .values(updated_at=now, **each)
+                )
+    return ()
+
+
+def _config(made: deliveries.Delivery) -> dict[str, Any]:
+    draft = made.draft
+    return {
+        'id': made.config_id,
+        'group': draft.group,
+        'name': draft.name,
+        'config': {
+            rpc_api.SOFTWARE_CONFIG_INPUTS: list(draft.inputs),
+            rpc_api.SOFTWARE_CONFIG_OUTPUTS: list(draft.outputs),
+            rpc_api.SOFTWARE_CONFIG_OPTIONS: dict(draft.options),
+            rpc_api.SOFTWARE_CONFIG_CONFIG: draft.config,
+        },
+    }
+
+
+def _values(made: deliveries.Delivery) -> dict[str, Any]:
+    """Return the state of an action that begins, as Heat's own class does."""
+    status, reason = deliveries.COMPLETE, _('Not waiting for outputs signal')
+    if made.is_signalled:
+        status, reason = deliveries.IN_PROGRESS, _('Deploy data available')
+    return {
+        'config_id': made.config_id,
+        'server_id': made.server_id,
+        'action': made.action,
+        'input_values': made.input_values or {},
+        'output_values': dict.fromkeys(body.STANDARD_OUTPUTS),
+        'status': status,
+        'status_reason': reason,
+        'stack_user_project_id': made.reading_project,
+    }
+
+
 def row(found: Any, config: Any) -> deliveries.Row:
     """Return a row of Heat's database, with that of its config."""
     return deliveries.Row(
@@ -194,17 +249,3 @@ def row(found: Any, config: Any) -> deliveries.Row:
         input_values=found.input_values or {},
         reading_project=found.stack_user_project_id,
     )
-
-
-def state(made: deliveries.Delivery) -> dict[str, Any]:
-    """Return the state of an action that begins, as Heat's own class does."""
-    status, reason = deliveries.COMPLETE, _('Not waiting for outputs signal')
-    if made.is_signalled:
-        status, reason = deliveries.IN_PROGRESS, _('Deploy data available')
-    return {
-        'config_id': made.config_id,
-        'action': made.action,
-        'input_values': made.input_values,
-        'status': status,
-        'status_reason': reason,
-    }

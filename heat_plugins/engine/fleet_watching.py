@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Advancing the operations that nobody else advances.
+"""Advancing the operations that no other process advances.
 
-Who starts an operation may go home: its command ends, or a signal or workflow
-has started it. For as long as it goes on Heat has a config of the group
-`fleet_requests.GROUP`, which names it and its stacks. Each process with an
-engine looks for those, and takes an operation over once nobody renews its
-lease. It acts with the credentials that are stored with one of the stacks, and
-only in the project that the config belongs to.
+The process that starts an operation may end: a command ends when its user
+interrupts it, and a signal or workflow waits for nothing. While an operation
+runs, Heat has a config of the group `fleet_requests.GROUP`, which names it and
+its stacks. Each process with an engine polls for those, and takes an operation
+over once its lease is no longer renewed. It acts with the credentials that are
+stored with one of the stacks, and only in the project of the config.
 """
 
 from collections import abc
@@ -22,6 +22,7 @@ from heat.db import api as db_api
 from heat.db import models
 from heat.engine import stack as parser
 from heat.rpc import client as rpc_client
+import sqlalchemy
 
 from heat_plugins import errors
 from heat_plugins import foreign
@@ -37,8 +38,13 @@ LOG = foreign.logger(__name__)
 #: In whose name an engine advances an operation.
 WHO = 'heat-engine'
 
-# Operations that one process advances at a time, and that one look reads.
-_MOST, _READ = 8, 200
+# Operations that one process advances at a time, and how many of them for
+# one project.
+_MOST, _MOST_OF_PROJECT = 8, 4
+
+# Configs that one look reads of a project, their bytes, and the stacks that
+# are tried for one. Any user can create such configs.
+_READ, _LENGTH, _STACKS = 50, 100_000, fleet_requests.STACKS
 
 # Seconds between two steps, at first and while nothing happens.
 _FIRST, _LONGEST = 1.0, 5.0
@@ -47,15 +53,17 @@ _FIRST, _LONGEST = 1.0, 5.0
 _LEFTOVER = 600
 
 _lock = threading.Lock()
-_advanced: set[str] = set()
+# The project, by the ID of the config.
+_advanced: dict[str, str] = {}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Registered:
     """An operation as Heat knows it.
 
-    :ivar config_id: the config that says so.
-    :ivar stacks: the ids of the root stacks, as somebody has written them.
+    :ivar config_id: the config that registers it.
+    :ivar stacks: the IDs of the root stacks, as the config's creator wrote
+        them; not checked.
     """
 
     config_id: str
@@ -68,17 +76,31 @@ class Registered:
 def registered(context: heat_context.RequestContext) -> list[Registered]:
     """Return the operations that go on, of all projects."""
     row = models.SoftwareConfig
+    # The first of each project come first, so that none hides another's.
+    rank = sqlalchemy.func.row_number().over(
+        partition_by=row.tenant, order_by=row.created_at
+    )
     with db_api.context_manager.reader.using(context):
-        found = (
+        ranked = (
             context.session.query(
-                row.id, row.name, row.tenant, row.config, row.created_at
+                row.id,
+                row.name,
+                row.tenant,
+                row.config,
+                row.created_at,
+                rank.label('rank'),
             )
             .filter(row.group == fleet_requests.GROUP)
-            .order_by(row.created_at)
-            .limit(_READ)
+            .filter(sqlalchemy.func.length(row.config) <= _LENGTH)
+            .subquery()
+        )
+        found = (
+            context.session.query(ranked)
+            .filter(ranked.c.rank <= _READ)
+            .order_by(ranked.c.rank, ranked.c.created_at)
             .all()
         )
-        return [one for each in found if (one := _registered(*each))]
+        return [one for each in found if (one := _registered(*each[:5]))]
 
 
 def _registered(
@@ -90,11 +112,11 @@ def _registered(
             config_id=config_id,
             operation_id=str(name),
             project_id=tenant,
-            stacks=tuple(str(one) for one in stacks),
+            stacks=tuple(str(one) for one in stacks[:_STACKS]),
             age=_age(created_at),
         )
     except (KeyError, TypeError, ValueError):
-        # Somebody else's, whatever it is.
+        # Not ours: another program uses the same group.
         return None
 
 
@@ -111,9 +133,9 @@ def look() -> list[str]:
     taken = []
     for one in registered(heat_context.get_admin_context()):
         with _lock:
-            if one.operation_id in _advanced or len(_advanced) >= _MOST:
+            if one.config_id in _advanced or not _has_place(one.project_id):
                 continue
-            _advanced.add(one.operation_id)
+            _advanced[one.config_id] = one.project_id
         led = None
         try:
             led = _led(one)
@@ -138,11 +160,17 @@ def look() -> list[str]:
 
 def _leave(one: Registered) -> None:
     with _lock:
-        _advanced.discard(one.operation_id)
+        _advanced.pop(one.config_id, None)
+
+
+def _has_place(project_id: str) -> bool:
+    """Say whether this process can advance one more of a project."""
+    own = [*_advanced.values()].count(project_id)
+    return len(_advanced) < _MOST and own < _MOST_OF_PROJECT
 
 
 def _led(one: Registered) -> tuple[advancing.Advancer, Any] | None:
-    """Lead an operation; None if somebody else does, or it has ended.
+    """Lead an operation; None if another process does, or it has ended.
 
     :returns: what advances it, and the stack whose credentials it has.
     """
@@ -199,7 +227,8 @@ def _advance(
         _step_on(advancer)
     except Exception as exc:
         LOG.warning(
-            'Operation %(id)s is left to whoever looks next: %(error)s',
+            'Cannot advance operation %(id)s; it waits for the next scan '
+            'or command: %(error)s',
             {'id': one.operation_id, 'error': exc},
         )
     finally:

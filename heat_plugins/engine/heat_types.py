@@ -37,6 +37,7 @@ class Stack(Protocol):
     """
 
     FAILED: str
+    IN_PROGRESS: str
     ROLLBACK: str
     context: Context
     current_traversal: str | None
@@ -145,6 +146,9 @@ class Deployment(User, Protocol):
 
     @property
     def label(self) -> str: ...
+
+    @property
+    def names(self) -> list[str]: ...
 
     def derived(
         self,

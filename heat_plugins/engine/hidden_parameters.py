@@ -12,8 +12,8 @@ from heat_plugins.engine import heat_types
 def values(stack: heat_types.Stack) -> frozenset[str]:
     """Return the texts of hidden parameters of a stack and those above it.
 
-    What a stack hides it may hand down as parameters that nobody hides; the
-    members of a group get it as values in their template.
+    A stack may pass a hidden value to a nested one as a parameter that is not
+    hidden there. The members of a group get it as values in their template.
 
     """
     found: set[str] = set()

@@ -6,9 +6,9 @@ the object store, the signer of the stack's container, and the watcher. It
 lives as long as it is used, and a while longer: the next action finds the
 token, the storage URL and the container ready.
 
-No lock here is held while the object store is asked: it may take a minute to
-say nothing, and whoever waits for a signal or a cancellation has no part in
-that.
+No thread holds a lock here during a request to the object store: that may take
+a minute to fail, and must not delay those that wait for a signal or a
+cancellation.
 """
 
 import collections
@@ -29,6 +29,7 @@ from heat_plugins.engine import account
 from heat_plugins.engine import cancellation
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import rows
+from heat_plugins.engine import turns
 from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import probes
@@ -42,6 +43,11 @@ from heat_plugins.signals import watcher
 LOG = foreign.logger(__name__)
 
 config.register_opts(cfg.CONF)
+
+# Signals to fetch at a time, and seconds after which one that does not come
+# holds up no other. Of those fetched all at once even the first comes late.
+_FETCHES = 3
+_FETCH_LEASE = 1.0
 
 # How many hubs without a waiting deployment to keep.
 _IDLE_HUBS = 256
@@ -58,13 +64,13 @@ _CONTAINER_SECONDS = 10
 # After how long the store deletes what tells a server to stop.
 _STOP_SECONDS = 3600
 
-# For how long those that go share a listing of what is to go with them.
+# Seconds for which deployments that are deleted share a listing.
 _LISTING_SECONDS = 1
 
-# For how long AUTO does without an object store that has refused itself.
+# Seconds for which AUTO skips an object store after a refusal.
 _REFUSAL_SECONDS = 300
 
-# And without one that has refused a token, which may pass.
+# The same after a refused token, which is often temporary.
 _TOKEN_REFUSAL_SECONDS = 30
 
 _hubs: collections.OrderedDict[tuple[str, str], 'Hub'] = (
@@ -93,7 +99,7 @@ def temp_url_secret() -> str | None:
 def hub_for(stack: heat_types.Stack, root_stack_id: str) -> 'Hub':
     """Return the hub of a stack's root stack.
 
-    It asks nobody for anything, and so cannot fail.
+    It sends no request, and so cannot fail.
 
     :param stack: any `heat.engine.stack.Stack` below that root.
     """
@@ -140,9 +146,10 @@ class Hub(account.Account):
             ),
             stack_id=root_stack_id,
         )
+        self._fetching = turns.Turns(_FETCH_LEASE, places=_FETCHES)
         self._poller = arrivals.Poller(self.container)
-        self.cancellation = cancellation.Cancellation()
-        # Heat's database asks nobody who they are.
+        self.cancellation = cancellation.Cancellation(root_stack_id)
+        # Heat's database does not authenticate its callers.
         self._database = heat_context.get_admin_context()
         self._action_limit = 0
         self._signer: keys.Signer | None = None
@@ -172,7 +179,12 @@ class Hub(account.Account):
             self._forget_signer()
 
     def fetch(self, name: str, limit: int) -> bytes:
-        """Fetch a signal; see `store.ObjectStore.get_object`."""
+        """Fetch a signal in its turn; see `store.ObjectStore.get_object`."""
+        with self._fetching.turn():
+            return self.fetch_now(name, limit)
+
+    def fetch_now(self, name: str, limit: int) -> bytes:
+        """Fetch a signal, whatever else is being fetched."""
         return self._try(
             lambda: self.store.get_object(self.container, name, limit)
         )
@@ -206,9 +218,9 @@ class Hub(account.Account):
         self.watcher.leave(ticket)
 
     def tidy(self) -> None:
-        """Delete the signals that were taken, if nobody waits any longer.
+        """Delete the signals that were read, if no deployment still waits.
 
-        Somebody calls it once it has nothing more urgent to do.
+        A deployment calls it once it has nothing more urgent to do.
         """
         if not len(self.watcher):
             self._empty_bin(is_last=True)
@@ -284,7 +296,7 @@ class Hub(account.Account):
         return signer
 
     def _forget_signer(self) -> None:
-        """Have the container made anew for who needs it from now on."""
+        """Let the next deployment that needs the container recreate it."""
         with self._lock:
             self._signer = None
             self._signer_attempt = sharing.Attempt()
@@ -356,7 +368,7 @@ class Hub(account.Account):
             if container != self.container:
                 there = cleaning.everything(self.store, container)
             else:
-                there = self._listings.share(self._everything)
+                there = self._listings.share(lambda _: self._everything(), {})
         except errors.TooMany:
             there = [
                 name
@@ -389,9 +401,9 @@ class Hub(account.Account):
     def is_shut(self) -> bool:
         """Whether a short while ago nothing could be listed for good.
 
-        There is no object store, or the stack's owner is not let in. It says
-        nothing about TempURLs, unlike `refusal`: where there are none to the
-        taste of this engine, commands may have started runs.
+        There is no object store, or it refuses the stack's owner. This says
+        nothing about TempURLs, unlike `refusal`: commands may have started
+        runs where this engine cannot use TempURLs.
         """
         return time.monotonic() - self._shut_at <= _REFUSAL_SECONDS
 

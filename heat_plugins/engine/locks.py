@@ -73,8 +73,8 @@ def dead_engines(
 def held(context: heat_context.RequestContext) -> list[Held]:
     """Return what engines are working on, or were when they died.
 
-    With what was taken from them and has not been checked again so far, and
-    replacements that nobody has begun with.
+    This includes what was taken from them and not checked again yet, and
+    replacements that no engine has started.
     """
     row, stack, deployment = (
         models.Resource,
@@ -171,12 +171,15 @@ def _reporting(
 def load(held: Held) -> tuple[parser.Stack, resource.Resource, object]:
     """Return the stack of a resource, the resource, and what it refers to.
 
-    Its references are weak, so the last is to be kept as long as it.
+    Its references are weak, so the caller must keep the last as long as it.
     """
     context = heat_context.get_admin_context()
     stack = parser.Stack.load(
         context, stack_id=held.stack_id, use_stored_context=True
     )
+    # Else Heat deletes the trust of a stack by one Keystone client, and fails
+    # to log in by another one for what it deletes after that.
+    stack.context.user_id = stack.context.trustor_user_id
     # By its own template: that of a stack in deletion is empty.
     found, *scope = resource.Resource.load(
         stack.context, held.id, stack.current_traversal, False, {}
@@ -201,7 +204,7 @@ def take_away(context: heat_context.RequestContext, held: Held) -> bool:
 def change(
     context: heat_context.RequestContext, held: Held, **values: object
 ) -> bool:
-    """Change a resource, and its version, unless somebody else has."""
+    """Change a resource, and its version, unless another process has."""
     changed: bool = db_api.resource_update(
         context,
         held.id,

@@ -20,7 +20,6 @@ from heat_plugins.deployments import members
 from heat_plugins.engine import deployment_rows
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import rows
-from heat_plugins.signals import body
 from heat_plugins.signals import group_ids
 
 _Config, _Deployment = models.SoftwareConfig, models.SoftwareDeployment
@@ -41,7 +40,10 @@ class State:
 
 
 class MemberRows(deployment_rows.Rows):
-    """The rows of one group; see `outside.Rows`."""
+    """The rows of one group; see `outside.Rows`.
+
+    :param group_id: if it is that of a nested stack, only `states` is there.
+    """
 
     def __init__(self, context: heat_types.Context, group_id: str) -> None:
         super().__init__(None, context)
@@ -56,7 +58,7 @@ class MemberRows(deployment_rows.Rows):
         query = (
             sqlalchemy.select(_Deployment, _Config)
             .join(_Config, _Config.id == _Deployment.config_id)
-            .where(self._is_ours(_Deployment.id))
+            .where(self._is_shown())
             .order_by(_Config.created_at)
         )
         with db_api.context_manager.reader.using(self._context) as session:
@@ -74,53 +76,24 @@ class MemberRows(deployment_rows.Rows):
             for row, delivered_at, stored in found
         ]
 
+    def _is_shown(self) -> Any:
+        if group_ids.is_one(self._group_id):
+            return self._is_ours(_Deployment.id)
+        resource = models.Resource
+        return _Deployment.id.in_(
+            sqlalchemy.select(resource.physical_resource_id).where(
+                resource.stack_id == self._group_id
+            )
+        )
+
     def _is_ours(self, column: Any) -> Any:
         return column.like(f'{group_ids.prefix(self._group_id)}%')
 
     def write(self, made: abc.Sequence[deliveries.Delivery]) -> None:
         """Write configs and rows; delete the configs that no row has now."""
-        if not made:
-            return
-        ids = [each.deployment_id for each in made]
-        now = timeutils.utcnow()
+        super().write(made)
         with db_api.context_manager.writer.using(self._context) as session:
-            there = {
-                found
-                for some in rows.batches(ids)
-                for found in session.execute(
-                    sqlalchemy.select(_Deployment.id).where(
-                        _Deployment.id.in_(some)
-                    )
-                ).scalars()
-            }
-            session.execute(
-                sqlalchemy.insert(_Config),
-                [{'created_at': now} | self._config(each) for each in made],
-            )
-            new = [
-                {'id': each.deployment_id, 'created_at': now}
-                | self._values(each)
-                for each in made
-                if each.deployment_id not in there
-            ]
-            if new:
-                session.execute(sqlalchemy.insert(_Deployment), new)
-            for each in made:
-                if each.deployment_id in there:
-                    session.execute(
-                        sqlalchemy.update(_Deployment)
-                        .where(_Deployment.id == each.deployment_id)
-                        .values(updated_at=now, **self._values(each))
-                    )
             self._sweep(session)
-
-    def _values(self, made: deliveries.Delivery) -> dict[str, Any]:
-        return deployment_rows.state(made) | {
-            'server_id': made.server_id,
-            'output_values': dict.fromkeys(body.STANDARD_OUTPUTS),
-            'tenant': self._context.project_id,
-            'stack_user_project_id': made.reading_project,
-        }
 
     def _sweep(self, session: Any) -> None:
         used = sqlalchemy.select(_Deployment.config_id).where(

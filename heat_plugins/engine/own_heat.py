@@ -156,7 +156,7 @@ def _translated(what: str) -> abc.Iterator[None]:
     except exception.NotFound as exc:
         raise errors.NotFound(str(exc)) from exc
     except (db_exception.DBError, oslo_messaging.MessagingException) as exc:
-        # What they say may hold what was to be stored.
+        # Their messages may quote the values to store.
         raise errors.Unavailable(
             f'Heat cannot {what} for now: {type(exc).__name__}'
         ) from exc

@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Going on with deployments whose heat-engine has died.
+"""Resume the deployments of heat-engines that have died.
 
-Heat notices that an engine has died only when somebody updates or deletes the
-stack that it was working on; until then the stack is in progress, for good.
-So each process with an engine looks, seldom, for deployments that are held by
-an engine that has gone. As Heat does after an update, it takes them away from
-that engine, lets what was being done fail, and has the resource checked again
-in the current traversal of its stack: an engine that lives repeats it, and
-takes back from the server what nobody waits for any more.
+Heat notices that an engine has died only when a user updates or deletes the
+stack that it was working on; until then the stack stays in progress. So each
+process with an engine scans, seldom, for deployments that a dead engine holds.
+As Heat does after an update, it takes them away from that engine, fails their
+action, and has the resource checked again in the current traversal of its
+stack: a live engine then repeats the action, and withdraws from the server the
+one that no engine waits for.
 
-To have it checked alone would do too, as Heat then asks whether the engine
-lives and takes the resource away itself. But it does so in each engine that
-is told to check, without a condition: two that are told at a time may make
-two replacements. So one process takes the resource away, in one statement. If
-that process goes, or the broker fails, before Heat is told, the row says so,
-and somebody tells Heat later.
+To request the check alone would work, too, as Heat then finds that the engine
+is dead and takes the resource away itself. But each engine that gets such a
+request does so without a condition, so two requests at a time may create two
+replacements. So one process takes the resource away, in one statement. If that
+process dies, or the broker fails, before the request, the row says so, and the
+next scan sends it.
 
-What has been made anew is in no traversal. If its engine dies, too, Heat is
-told of what it replaces, and replaces that once more. If nobody has begun
-with it, as the engine that made it died before it told Heat, Heat is told now.
+A replacement is in no traversal. If its engine dies, too, the request names
+the resource that it replaces, and Heat replaces that once more. If the engine
+that created the replacement died before it announced it, the scan announces
+it.
 
-In a stack that has failed nothing is repeated before its next update. What an
-engine held there when it died fails with it, and is taken back from its
-server, whose answer nobody would hear.
+In a failed stack no action is repeated before the next update. What an engine
+held there when it died fails, and is withdrawn from its server.
 """
 
 import dataclasses
@@ -54,38 +54,38 @@ LOG = foreign.logger(__name__)
 
 config.register_opts(cfg.CONF)
 
-# What may be made anew without harm to anything but itself: our deployments,
-# and the configs that they wait for.
+# What can be replaced without harm to other resources: our deployments, and
+# the configs that they wait for.
 _TYPES = registry.DEPLOYMENT_TYPES | {
     'OS::Heat::SoftwareComponent',
     'OS::Heat::SoftwareConfig',
     'OS::Heat::StructuredConfig',
 }
 
-#: How long Heat may take to check what it was told to, in seconds.
+#: Seconds that Heat may take to check a resource on request.
 CHECKING = 60
 
 # What is on a wrapped method, so that it is wrapped once.
 _MARK = 'heat_plugins_rescue'
 
 _lock = threading.Lock()
-# The process that looks; after a fork the child has to begin for itself.
+# The process that scans; after a fork the child must start its own scans.
 _process: int | None = None
 
 
 @runtime_checkable
 class Deployment(Protocol):
-    """A resource that has handed something to a server."""
+    """A resource that has delivered something to a server."""
 
     def take_back(self) -> None:
-        """Take from the server what nobody waits for."""
+        """Withdraw from the server what no engine waits for."""
 
     def give_way(self) -> None:
-        """Leave the server to another one, that is made in its place."""
+        """Leave the server to the resource that replaces this one."""
 
 
 def watch() -> None:
-    """Let this process look from now on, unless it does so already."""
+    """Start the scans of this process, unless it scans already."""
     global _process
     if not cfg.CONF.heat_plugins.rescue_interval:
         return
@@ -129,7 +129,7 @@ def begin_with_engines() -> None:
 def _look_on() -> None:
     interval = cfg.CONF.heat_plugins.rescue_interval
     rescuer = Rescuer()
-    # Those that were started together need not look at the same time.
+    # Processes that start together scan at different times.
     # Not a secret.
     time.sleep(random.uniform(0, interval))  # noqa: S311 # nosec B311
     while True:
@@ -137,23 +137,22 @@ def _look_on() -> None:
             rescuer.look()
         except Exception as exc:
             LOG.warning(
-                'Deployments of engines that have died were not looked for, '
-                'which is tried again: %s',
+                'Cannot scan for deployments of dead engines; retrying: %s',
                 _told(exc),
             )
         try:
             fleet_watching.look()
         except Exception as exc:
             LOG.warning(
-                'Cannot look for operations that nobody advances; retrying: '
-                '%s',
+                'Cannot scan for operations that no process advances; '
+                'retrying: %s',
                 _told(exc),
             )
         time.sleep(interval)
 
 
 class Rescuer:
-    """One that looks again and again, and remembers what it has seen."""
+    """Scans for resources of dead engines, and remembers what it saw."""
 
     def __init__(self) -> None:
         # When each was seen first, by `time.monotonic`.
@@ -162,7 +161,7 @@ class Rescuer:
         self._others: set[locks.Key] = set()
 
     def look(self) -> list[locks.Held]:
-        """Look once; what is gone on with."""
+        """Scan once; return the resources that were resumed."""
         context = heat_context.get_admin_context()
         held = locks.held(context)
         now = time.monotonic()
@@ -184,9 +183,9 @@ class Rescuer:
         ]
 
     def _try(self, held: locks.Held) -> bool:
-        """Go on with a resource, or let the next look try it again.
+        """Resume a resource, or leave it to the next scan.
 
-        What is wrong with one stack is nothing to the others.
+        A failure in one stack does not affect the others.
         """
         try:
             stack, found, _scope = locks.load(held)
@@ -202,8 +201,8 @@ class Rescuer:
             return _go_on(held, stack, found)
         except Exception as exc:
             LOG.warning(
-                'Resource %(resource)s of stack %(stack)s, whose engine has '
-                'died, was not gone on with, which is tried again: %(error)s',
+                'Cannot resume resource %(resource)s of stack %(stack)s, '
+                'whose engine has died; retrying: %(error)s',
                 {
                     'resource': held.name,
                     'stack': held.stack_id,
@@ -214,7 +213,7 @@ class Rescuer:
 
 
 def _told(exc: Exception) -> str:
-    """Return an error in one line; the database's has a statement in more."""
+    """Return the first line of an error: the rest quotes the statement."""
     cause = str(exc).partition('\n')[0]
     return f'{type(exc).__name__}: {cause}'
 
@@ -222,19 +221,18 @@ def _told(exc: Exception) -> str:
 def _go_on(
     held: locks.Held, stack: parser.Stack, found: resource.Resource
 ) -> bool:
-    """Have a resource checked again, or fail; whether that was ours to do."""
+    """Have a resource checked again, or fail it; False: no longer ours."""
     context = heat_context.get_admin_context()
-    # By now; to ask whether engines live takes seconds.
+    # Read it only now: to check whether engines live takes seconds.
     has_failed = stack.status == stack.FAILED
     node = None if has_failed else _node(stack, found)
     if has_failed:
-        # Not to be come back to: there is nothing more to do before its next
-        # update.
+        # The next scan must skip it: nothing more happens before its update.
         held = dataclasses.replace(
             held, reason=f'{held.reason}, and the stack has failed'
         )
     if node != found.id and isinstance(found, Deployment):
-        # Still the dead engine's: who fails here tries it all again.
+        # Still the dead engine's: after a failure here the next scan retries.
         if not locks.change(context, held):
             return False
         held = dataclasses.replace(held, version=(held.version or 0) + 1)
@@ -252,11 +250,11 @@ def _go_on(
             'resource': held.name,
             'stack': stack.name,
             'stack_id': stack.id,
-            'then': 'it has failed' if node is None else 'going on with it',
+            'then': 'it has failed' if node is None else 'resuming it',
         },
     )
     if node is not None:
-        # Cast what has an engine check it in the current traversal.
+        # Ask any engine to check it in the current traversal.
         check_resource.CheckResource(
             None, worker_client.WorkerClient(), None, None, {}
         ).retrigger_check_resource(stack.context, node, stack)
@@ -271,23 +269,23 @@ def _go_on(
 def _begin(
     held: locks.Held, stack: parser.Stack, found: resource.Resource
 ) -> bool:
-    """Have a replacement begun with; whether that was ours to do."""
+    """Start a replacement; return whether this process did so."""
     if found.has_hook(environment.HOOK_PRE_CREATE):
-        # A user is to say when.
+        # The hook's user says when.
         return False
     try:
-        # What it needs to know was told to what it replaces.
+        # Its input data were sent to the resource that it replaces.
         told = sync_point.get(
             stack.context, found.replaces, stack.current_traversal, True
         )
     except exception.EntityNotFound:
-        # The traversal that made it has ended meanwhile.
+        # The traversal that created it has ended meanwhile.
         return False
     if not locks.change(heat_context.get_admin_context(), held):
         return False
     LOG.warning(
-        'Nobody has begun with %(resource)s of stack %(stack)s, %(stack_id)s, '
-        'which was made in the place of another; having that begun with',
+        'No engine has started %(resource)s of stack %(stack)s, '
+        '%(stack_id)s, a replacement whose engine has died; starting it',
         {
             'resource': held.name,
             'stack': stack.name,

@@ -29,8 +29,11 @@ from heat_plugins.signals import watcher
 
 IN_PROGRESS = 'IN_PROGRESS'
 
-#: Why a deployment is in progress whose server has reported.
-BEGUN = 'The server is at it'
+#: The reason of a deployment in progress whose server has reported.
+BEGUN = 'The server has started the action'
+
+# The same as releases before 0.2 have written it.
+_BEGUN = (BEGUN, 'The server is at it')
 
 #: The key in a resource's data that says which container its URLs lead to.
 CONTAINER_KEY = 'heat_plugins_signal_container'
@@ -54,7 +57,7 @@ class Traversal:
 
 
 def unavailable(exc: db_exception.DBError) -> errors.Unavailable:
-    """Return what an error of the database means to who waits for a signal."""
+    """Return an error of the database as one that a wait may retry."""
     return errors.Unavailable(
         f"Heat's database does not answer: {type(exc).__name__}"
     )
@@ -62,11 +65,11 @@ def unavailable(exc: db_exception.DBError) -> errors.Unavailable:
 
 @contextlib.contextmanager
 def unquoted() -> abc.Iterator[None]:
-    """Let no error of the database out, nor one that such an error led to.
+    """Replace an error of the database, or one that it has caused.
 
-    It quotes the statement with all that was to be written: signed URLs,
-    inputs, what servers have sent. Heat shows to users what a resource
-    raises, and logs that with all that led to it.
+    Its message quotes the values of the statement: signed URLs, inputs, what
+    servers have sent. Heat shows to users what a resource raises, and logs it
+    with its causes.
 
     It serves as a decorator, too; not of a generator.
 
@@ -128,7 +131,7 @@ def read(
         row.id: watcher.Row(
             config_id=row.config_id,
             in_progress=row.status == IN_PROGRESS,
-            begun=row.status_reason == BEGUN,
+            begun=row.status_reason in _BEGUN,
         )
         for row in _select(context, columns, ids)
     }
@@ -183,13 +186,13 @@ def settle(
     context: heat_types.Context,
     outcomes: abc.Mapping[watcher.Ticket, body.Outcome],
 ) -> set[watcher.Ticket]:
-    """Write how deployments ended, of each if nobody has before.
+    """Write how deployments ended, if their rows do not say so already.
 
-    All in one transaction.
+    One transaction writes all.
 
     :returns: those whose outcome counts.
     """
-    # Two engines that settle the same ones get in each other's way else.
+    # Else two engines that settle the same ones would conflict.
     tickets = sorted(outcomes, key=lambda each: each.deployment_id)
     met = _write(
         context,
@@ -239,7 +242,7 @@ def begin(
                 deployment.id == each.deployment_id,
                 deployment.config_id == each.config_id,
                 deployment.status == IN_PROGRESS,
-                deployment.status_reason != BEGUN,
+                deployment.status_reason.not_in(_BEGUN),
             )
             .values(status_reason=BEGUN)
             for each in tickets
@@ -252,8 +255,8 @@ def change(
 ) -> None:
     """Change columns of a deployment's row.
 
-    Heat's own update takes what is empty for what is to stay, and leaves
-    whose stack users may read the row as that was when it was made.
+    Heat's own update ignores empty values, and never changes which stack's
+    users may read the row.
     """
     deployment = models.SoftwareDeployment
     statement = (
@@ -285,8 +288,8 @@ def _write(
 ) -> list[int]:
     """Run statements as a transaction; return how many rows each has met.
 
-    A node of a Galera cluster refuses what another one has just changed.
-    Nobody may come again with an answer that was lost so: hence the attempts.
+    A node of a Galera cluster refuses what another one has just changed. No
+    later call may bring a signal that was lost so: hence the attempts.
     """
     options = {'synchronize_session': False}
     try:
@@ -303,15 +306,26 @@ def _write(
 def container_in_use(
     context: heat_types.Context, root_stack_id: str, container: str
 ) -> bool:
-    """Say whether a deployment of a root stack has a URL to a container."""
+    """Say whether a deployment of a root stack has a URL to a container.
+
+    One of a root stack that is gone has none: Heat keeps the nested stacks
+    of a stack that it has abandoned.
+    """
     query = (
         sqlalchemy.select(models.ResourceData.id)
         .join(
             models.Resource,
             models.Resource.id == models.ResourceData.resource_id,
         )
+        .join(models.Stack, models.Stack.id == models.Resource.root_stack_id)
         .where(
             models.Resource.root_stack_id == root_stack_id,
+            models.Stack.deleted_at.is_(None),
+            # What Heat calls complete is deleted a moment later.
+            sqlalchemy.or_(
+                models.Stack.action != 'DELETE',
+                models.Stack.status != 'COMPLETE',
+            ),
             models.ResourceData.key == CONTAINER_KEY,
             models.ResourceData.value == container,
         )
@@ -353,12 +367,12 @@ def data_of_later(
     number: int,
     key: str,
 ) -> set[str]:
-    """Return what was kept by resources that were made after one.
+    """Return the data of resources that were created after one.
 
-    Those of its name, also such as have gone by now.
+    These are the resources of its name, also those that are deleted.
 
     :param number: of the one, in the database.
-    :param key: what it was kept under; not secret.
+    :param key: of the data; not secret.
     """
     data, row = models.ResourceData, models.Resource
     query = (
@@ -401,10 +415,10 @@ def is_made_anew(
 def may_be_replaced(
     context: heat_types.Context, number: int, template_id: int
 ) -> bool:
-    """Say whether a resource is to be made anew for a template.
+    """Say whether a resource may be replaced for a template.
 
-    Not if an engine works on it, and not if another one stands in its place
-    for that template already.
+    It may not if an engine works on it, or if a replacement for that template
+    exists already.
 
     :param number: of the resource, in the database.
     """

@@ -83,10 +83,10 @@ def withdraw(
     except errors.ServiceError:
         raise
     except Exception:
-        # A stack has to go all the same.
+        # The stack must be deleted all the same.
         LOG.exception(
-            'Not all runs of the deployments of stack %s could be taken '
-            'back from their servers',
+            'Cannot withdraw all runs of the deployments of stack %s from '
+            'their servers',
             root_stack_id,
         )
         return

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Following the runs that an engine has started, to their ends.
 
-Who signals a deployment gets no answer and need not look again, and a run
-that has ended is still to be taken from its server. So the engine looks, with
-one thread for each root stack that has runs which go on, and as seldom as
-suits something that nobody waits for. It holds nothing up: an attribute or a
-command that looks meanwhile finds the same. When the engine goes, so does
-the thread; whoever looks next settles the runs then.
+The sender of a signal gets no answer and need not poll for its run, and a run
+that has ended must be removed from its server's metadata. So the engine polls,
+with one thread for each root stack that has unfinished runs, and seldom, as
+nothing waits for it. An attribute or a command that reads the runs meanwhile
+finds the same. When the engine ends, so does the thread; the next command or
+engine that reads the runs settles them.
 """
 
 import threading
@@ -52,8 +52,8 @@ def watch(root_stack_id: str) -> None:
             _see_to_the_end(ledger, root_stack_id)
         except Exception as exc:
             LOG.warning(
-                'The runs of stack %(stack)s are left to whoever starts or '
-                'looks next: %(error)s: %(message)s',
+                'Cannot follow the runs of stack %(stack)s; the next command '
+                'or run settles them: %(error)s: %(message)s',
                 {
                     'stack': root_stack_id,
                     'error': type(exc).__name__,

@@ -1,38 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Telling many servers what they must run.
+"""Tell servers what they must run, one or many.
 
-Heat tells one server at a time, and reads its whole table of resources to
-find that. Here a few statements serve hundreds. Servers that Heat tells
-through Swift or Zaqar take a request each; these go Heat's own way, some at
-a time.
+Heat tells one server at a time, reads its whole table of resources to find
+that, and does so for each deployment. Here a few statements serve hundreds,
+and who tells a server while it is being told shares the next time. Servers
+that read their metadata from the object store take a request each, some at a
+time. Those with a Zaqar queue go Heat's own way.
 """
 
 from collections import abc
 from concurrent import futures
 import dataclasses
+import functools
+import threading
+import time
 from typing import Any
 
 from heat.db import api as db_api
 from heat.db import models
 from heat.engine import api as engine_api
+from heat.engine import service_software_config
+from oslo_config import cfg
+from oslo_serialization import jsonutils
+import requests
 import sqlalchemy
 from sqlalchemy import orm
 
+from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import retrying
 from heat_plugins.engine import heat_types
-from heat_plugins.engine import in_process
 from heat_plugins.engine import rows
+from heat_plugins.objectstore import sharing
 
 LOG = foreign.logger(__name__)
 
-# What Heat keeps with a server that it tells by a request.
-_BY_REQUEST = ('metadata_put_url', 'metadata_queue_id')
+# What Heat stores with a server whose metadata it sends by a request.
+_PUT_URL, _QUEUE = 'metadata_put_url', 'metadata_queue_id'
 
 # Requests at a time.
 _WORKERS = 8
 
-# Metadata that somebody else changes meanwhile is read anew.
+# Attempts to change metadata that another process changes, too.
 _ATTEMPTS = 5
+
+# The agent takes an object for what it has seen if it was changed in the same
+# second, by its Last-Modified.
+_SWIFT_GAP = 1.0
+
+# When the objects of servers were written, by `time.monotonic`.
+_written_at: dict[str, float] = {}
+
+# For all threads: a connection each would be one more for each request.
+_local = threading.local()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,13 +60,15 @@ class _Server:
     """The resource that stands for a server.
 
     :ivar number: of the resource, in the database.
+    :ivar put_url: where the server reads its metadata, if in the object store.
     """
 
     number: int
     id: str
     metadata: dict[str, Any]
     version: int | None
-    by_request: bool
+    put_url: str | None
+    has_queue: bool
 
 
 def tell(
@@ -56,43 +78,68 @@ def tell(
 ) -> None:
     """Write to servers' metadata the configs of their deployments.
 
-    A server that cannot be told keeps none of the others waiting. The log
-    says which; whoever tells it the next time writes all.
+    A server whose metadata cannot be written does not delay the others. The
+    log names it; the next call for it writes all.
 
     :param reading_project: whose queues the servers read, for Zaqar.
     :raises oslo_db.exception.DBError: the database did not answer.
     """
-    pending = set(server_ids)
-    by_request: set[str] = set()
+    wanted = dict.fromkeys(server_ids, context)
+    if len(wanted) == 1:
+        _tellings(context.project_id, reading_project).share(wanted)
+    elif wanted:
+        _tell(reading_project, wanted)
+
+
+@functools.lru_cache(1024)
+def _tellings(
+    project_id: str, reading_project: str | None
+) -> sharing.Batches[str, heat_types.Context]:
+    """Return what tells servers together, which then all see the same."""
+    return sharing.Batches(
+        functools.partial(_tell, reading_project), lambda exc: False
+    )
+
+
+def _tell(
+    reading_project: str | None,
+    wanted: abc.Mapping[str, heat_types.Context],
+) -> abc.Collection[str]:
+    context = next(iter(wanted.values()))
+    pending, others = set(wanted), set()
     for _attempt in range(_ATTEMPTS):
         changed: set[str] = set()
         for some in rows.batches(pending):
             servers = _find(context, some)
-            by_request |= {one.id for one in servers if one.by_request}
+            others |= {one.id for one in servers if one.has_queue}
             changed |= _write(
-                context, [one for one in servers if not one.by_request]
+                context, [one for one in servers if not one.has_queue]
             )
-        if not changed:
-            break
         pending = changed
-    else:
-        # Heat's own way insists longer.
-        by_request |= pending
-    if by_request:
+        if not pending:
+            break
+    # Heat's own way insists longer.
+    _each(
+        functools.partial(_request, context, reading_project),
+        others | pending,
+    )
+    return ()
+
+
+def _each(
+    do: abc.Callable[[Any], object], things: abc.Collection[Any]
+) -> None:
+    if len(things) == 1:
+        do(*things)
+    elif things:
         with futures.ThreadPoolExecutor(_WORKERS) as executor:
-            for each in by_request:
-                executor.submit(_request, context, each, reading_project)
+            list(executor.map(do, things))
 
 
 def _find(
     context: heat_types.Context, server_ids: abc.Sequence[str]
 ) -> list[_Server]:
     resource, stack, data = models.Resource, models.Stack, models.ResourceData
-    by_request = (
-        sqlalchemy.select(data.id)
-        .where(data.resource_id == resource.id, data.key.in_(_BY_REQUEST))
-        .exists()
-    )
     query = (
         sqlalchemy.select(
             resource.id,
@@ -100,9 +147,18 @@ def _find(
             resource.rsrc_metadata,
             resource.atomic_key,
             resource.action,
-            by_request.label('by_request'),
+            data.key,
+            data.value,
         )
         .join(stack, stack.id == resource.stack_id)
+        .join(
+            data,
+            sqlalchemy.and_(
+                data.resource_id == resource.id,
+                data.key.in_((_PUT_URL, _QUEUE)),
+            ),
+            isouter=True,
+        )
         .where(
             resource.physical_resource_id.in_(server_ids),
             stack.tenant == context.project_id,
@@ -110,17 +166,20 @@ def _find(
         .order_by(resource.id)
     )
     found: dict[str, Any] = {}
+    kept: dict[tuple[int, str], str] = {}
     with db_api.context_manager.reader.using(context) as session:
         for row in session.execute(query):
             # Heat, too, takes the first of several.
             found.setdefault(row.physical_resource_id, row)
+            kept[row.id, row.key] = row.value
     return [
         _Server(
             number=row.id,
             id=row.physical_resource_id,
             metadata=row.rsrc_metadata or {},
             version=row.atomic_key,
-            by_request=row.by_request,
+            put_url=kept.get((row.id, _PUT_URL)),
+            has_queue=(row.id, _QUEUE) in kept,
         )
         for row in found.values()
         if row.action != 'DELETE'
@@ -131,23 +190,102 @@ def _write(
     context: heat_types.Context, servers: abc.Sequence[_Server]
 ) -> set[str]:
     """Write the metadata of servers; return whose was changed meanwhile."""
+    if not servers:
+        return set()
+    _leave_gap([one.id for one in servers if one.put_url])
     configs = _configs(context, [one.id for one in servers])
+    made = [
+        dataclasses.replace(
+            one,
+            metadata={**one.metadata, 'deployments': configs.get(one.id, [])},
+        )
+        for one in servers
+    ]
+    # One that was written, and not put, is put again.
+    written = [
+        new
+        for new, old in zip(made, servers, strict=True)
+        if new.put_url or new.metadata != old.metadata
+    ]
+    changed = _update(context, written, 0)
+    to_put = [one for one in written if one.put_url and one.id not in changed]
+    _each(_put, to_put)
+    # Who has written meanwhile may have put before that.
+    return changed | _update(context, to_put, 1)
+
+
+def _update(
+    context: heat_types.Context, servers: abc.Sequence[_Server], step: int
+) -> set[str]:
+    """Write metadata whose version has moved on by a step, and no further.
+
+    :returns: the ids of those whose version is another one.
+    """
     resource = models.Resource
     statements = {}
     for one in servers:
-        metadata = {**one.metadata, 'deployments': configs.get(one.id, [])}
-        if metadata == one.metadata:
-            continue
+        version = (one.version or 0) + step if step else one.version
         statements[one.id] = (
             sqlalchemy.update(resource)
             .where(
                 resource.id == one.number,
                 resource.engine_id.is_(None),
-                resource.atomic_key == one.version,
+                resource.atomic_key == version,
             )
-            .values(rsrc_metadata=metadata, atomic_key=(one.version or 0) + 1)
+            .values(rsrc_metadata=one.metadata, atomic_key=(version or 0) + 1)
         )
     return statements.keys() - rows.change_each(context, statements)
+
+
+def _leave_gap(server_ids: abc.Collection[str]) -> None:
+    """Wait until none of these was written to in the last second."""
+    now = time.monotonic()
+    for each, at in list(_written_at.items()):
+        if now - at >= _SWIFT_GAP:
+            _written_at.pop(each, None)
+    early = [_written_at[each] for each in server_ids if each in _written_at]
+    if early:
+        time.sleep(max(early) + _SWIFT_GAP - now)
+
+
+def _put(server: _Server) -> None:
+    """Write the object from which a server reads its metadata."""
+    _written_at[server.id] = time.monotonic()
+    try:
+        retrying.insist(_put_once, server)
+    except errors.ServiceError as exc:
+        _log(server.id, exc)
+
+
+def _put_once(server: _Server) -> None:
+    try:
+        answer = _session().put(
+            server.put_url or '',
+            jsonutils.dumps(server.metadata),
+            timeout=cfg.CONF.metadata_put_timeout,
+        )
+    except requests.RequestException as exc:
+        # It quotes the URL, which is signed.
+        raise errors.Unavailable(type(exc).__name__) from None
+    if answer.status_code >= 500:
+        raise errors.Unavailable(f'HTTP {answer.status_code}')
+    if answer.status_code >= 400:
+        raise errors.ServiceError(f'HTTP {answer.status_code}')
+
+
+def _session() -> requests.Session:
+    """Return what keeps the connections of this thread."""
+    if not hasattr(_local, 'session'):
+        _local.session = requests.Session()
+    session: requests.Session = _local.session
+    return session
+
+
+def _log(server_id: str, exc: Exception) -> None:
+    LOG.error(
+        'Server %(server)s was not told what it must run: %(error)s',
+        {'server': server_id, 'error': exc},
+    )
 
 
 def _configs(
@@ -182,12 +320,12 @@ def _configs(
 
 
 def _request(
-    context: heat_types.Context, server_id: str, reading_project: str | None
+    context: heat_types.Context, reading_project: str | None, server_id: str
 ) -> None:
+    """Tell a server as Heat does."""
     try:
-        in_process.tell(context, server_id, reading_project)
-    except Exception as exc:
-        LOG.error(
-            'Server %(server)s was not told what it must run: %(error)s',
-            {'server': server_id, 'error': type(exc).__name__},
+        service_software_config.SoftwareConfigService()._push_metadata_software_deployments(
+            context, server_id, reading_project
         )
+    except Exception as exc:
+        _log(server_id, errors.ServiceError(type(exc).__name__))

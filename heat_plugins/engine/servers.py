@@ -8,6 +8,7 @@ server, and nowhere else; the page on threats tells what is left.
 """
 
 from collections.abc import Collection, Mapping
+from concurrent import futures
 import contextlib
 import dataclasses
 from typing import Any, Final
@@ -34,6 +35,9 @@ ANY: Final = 'ANY'
 #: Only the stack that has the server, with all that is nested in its root.
 SAME_STACK: Final = 'SAME_STACK'
 
+# Requests to Nova at a time.
+_WORKERS = 8
+
 # Where Heat keeps the id of the Zaqar queue that a server reads.
 _QUEUE = 'metadata_queue_id'
 
@@ -46,7 +50,7 @@ class Resource:
     :ivar root_stack_id: of the stack that has the resource.
     :ivar metadata: of the resource.
     :ivar has_queue: whether its server is told of configs through Zaqar.
-    :ivar is_itself: whether the id is the resource's own, which nobody but
+    :ivar is_itself: whether the id is the resource's own, which only
         Heat knows: that of an OS::Heat::DeployedServer.
     :ivar is_going: whether Heat deletes the server.
     """
@@ -109,42 +113,64 @@ class Servers:
             with rows.unquoted():
                 return self.is_reachable(server_id)
         except Exception as exc:
-            # Nova is out of order; that says nothing about the server.
-            LOG.warning(
-                '%(deployment)s: Nova does not tell whether server '
-                '%(server)s is there, which counts as yes: %(error)s',
-                {
-                    'deployment': self._deployment,
-                    'server': server_id,
-                    'error': exc,
-                },
-            )
-            return True
+            return self._doubt(server_id, exc)
 
     def is_reachable(self, server_id: str) -> bool:
         """Say whether a server is there to be given a config.
 
         Heat gives configs to the resource whose physical id is the server's.
-        An OS::Heat::DeployedServer has its own uuid as that, and nobody else
-        knows it; for others Nova is asked, if there is one.
+        That of an OS::Heat::DeployedServer is its own UUID, which only Heat
+        knows. For others this asks Nova, if there is one.
 
         :raises Exception: Nova's, and the database's.
         """
-        server = db_api.resource_get_by_physical_resource_id(
-            self._deployment.context, server_id
-        )
-        if server is not None:
-            if server.action == 'DELETE':
-                return False
-            if server.uuid == server_id:
-                return True
+        return self._is_reachable(find(self._deployment.context, server_id))
+
+    def _is_reachable(self, server: Server) -> bool:
+        stay = [each for each in server.resources if not each.is_going]
+        if server.resources and not stay:
+            return False
+        if any(each.is_itself for each in stay):
+            return True
         nova = self._deployment.client_plugin('nova')
         if not nova.does_endpoint_exist('compute', 'nova'):
-            return server is not None
+            return bool(stay)
         try:
-            nova.get_server(server_id)
+            nova.get_server(server.id)
         except exception.EntityNotFound:
             return False
+        return True
+
+    def all_there(self, servers: Collection[Server]) -> set[str]:
+        """Return the ids of those that can be given a config.
+
+        Doubt counts as yes. Nova is asked for some at a time.
+        """
+        with futures.ThreadPoolExecutor(_WORKERS) as executor:
+            there = executor.map(self._is_there, servers)
+            return {
+                server.id
+                for server, is_there in zip(servers, there, strict=True)
+                if is_there
+            }
+
+    def _is_there(self, server: Server) -> bool:
+        try:
+            return self._is_reachable(server)
+        except Exception as exc:
+            return self._doubt(server.id, exc)
+
+    def _doubt(self, server_id: str, exc: Exception) -> bool:
+        # Nova is out of order; that says nothing about the server.
+        LOG.warning(
+            '%(deployment)s: Nova does not tell whether server %(server)s '
+            'exists, which counts as yes: %(error)s',
+            {
+                'deployment': self._deployment,
+                'server': server_id,
+                'error': exc,
+            },
+        )
         return True
 
 

@@ -5,6 +5,7 @@ import contextlib
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins.deployments import removals
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import rows
@@ -78,7 +79,7 @@ class Sweep:
         run_ledgers.withdraw(deployment, hub.store, container)
         hub.drop_container(container)
         if self._in_use(container) and container == hub.container:
-            # Somebody came meanwhile, with a URL to what was there.
+            # A deployment came meanwhile, with a URL into the container.
             hub.signer()
 
     def _in_use(self, container: str) -> bool:
@@ -98,17 +99,17 @@ class Sweep:
         )
 
     def _end_runs(self, hub: hubs.Hub) -> None:
-        """Take from the server what goes on; with the last one, forget all.
+        """Withdraw the runs that go on; the last deployment deletes all.
 
-        A deployment that holds a URL does so as it cleans up after that.
+        A deployment that holds a URL does so when it cleans up after that.
         """
         try:
             hub.call(self._deployment.stack, lambda: self._end_runs_in(hub))
         except errors.ServiceError as exc:
             # Most likely there is no object store, and so no runs.
             LOG.info(
-                '%(deployment)s: runs of it may be left behind in container '
-                '%(container)s: %(error)s',
+                '%(deployment)s: container %(container)s may hold leftover '
+                'records of its runs: %(error)s',
                 {
                     'deployment': self._deployment.label,
                     'container': hub.container,
@@ -150,3 +151,15 @@ class Sweep:
         hub.call(deployment.stack, clean_up)
         deployment.data_delete('swift_signal_object_name')
         deployment.data_delete('swift_signal_url')
+
+
+def forget_former_life(deployment: heat_types.Deployment) -> None:
+    """Clean up behind a deployment that was adopted.
+
+    Its last signal lay in the container of the abandoned stack.
+    """
+    sweep = Sweep(deployment, ends_runs=False)
+    try:
+        sweep.run()
+    except errors.ServiceError as exc:
+        removals.leave_behind(deployment, 'ADOPT', sweep, exc)

@@ -11,10 +11,8 @@ import contextlib
 import dataclasses
 import time
 
-from heat.common import exception
 from heat.common import password_gen
 from heat.common.i18n import _
-from heat.engine import rsrc_defn
 from keystoneauth1 import exceptions as ks_exceptions
 from oslo_config import cfg
 
@@ -26,6 +24,7 @@ from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import hub as hubs
+from heat_plugins.engine import refusing
 from heat_plugins.engine import rows
 from heat_plugins.objectstore import keys
 from heat_plugins.signals import beginning
@@ -69,9 +68,9 @@ def for_members(
 
     :param group: one without nested stack, with an id in the database.
     :returns: how a member is signalled, by the ids of its deployment and of
-        the config derived for it; that asks nobody for anything.
+        the config derived for it; that sends no request.
     :raises failures.NoAnswer: neither TEMP_URL_POLL nor NO_SIGNAL can be used.
-    :raises errors.Unavailable: the same, but that may pass.
+    :raises errors.Unavailable: one of them may be usable later.
     """
     name = transport_names.canonical(group.properties[group.SIGNAL_TRANSPORT])
     if name == transport_names.NO_SIGNAL:
@@ -112,19 +111,14 @@ def check(deployment: heat_types.Deployment) -> None:
         LOG.debug('Signal transports cannot be checked', exc_info=True)
         return
     if lacking is not None:
-        template = deployment.stack.t
-        raise exception.StackValidationFailed(
-            path=[
-                template.RESOURCES,
-                deployment.t.name,
-                template.get_section_name(rsrc_defn.PROPERTIES),
-                deployment.SIGNAL_TRANSPORT,
-            ],
-            message=_(
+        raise refusing.invalid(
+            deployment,
+            _(
                 '%(name)s cannot be used: %(lacking)s. AUTO takes a '
                 'transport that this cloud has.'
             )
             % {'name': name, 'lacking': lacking},
+            deployment.SIGNAL_TRANSPORT,
         )
 
 
@@ -190,7 +184,7 @@ class _NoSignal(_Transport):
     name = transport_names.NO_SIGNAL
 
     def time_limit(self) -> None:
-        # Nobody waits for it.
+        # No engine waits for it.
         return None
 
 
@@ -252,17 +246,17 @@ class _TempURLPoll(_Transport):
     def signer(self) -> keys.Signer:
         """Return what signs URLs of the stack's container.
 
-        :raises Unusable: there is none to be had.
+        :raises Unusable: TempURLs are unusable.
         """
         hub = hub_for(self.deployment)
         refusal = hub.refusal if self.is_one_of_many else None
         if refusal is not None:
-            # It costs a token and a request to hear the same again.
+            # To ask again would cost a token and a request.
             raise failures.Unusable(str(refusal)) from refusal
         data = self.deployment.data()
         is_new = data.get(rows.CONTAINER_KEY) != hub.container
         if is_new:
-            # Before the container is made, so that it is never nobody's.
+            # Before the container is created, so that it always has an owner.
             self.deployment.data_set(rows.CONTAINER_KEY, hub.container)
         try:
             return hub.call(
@@ -276,7 +270,7 @@ class _TempURLPoll(_Transport):
     def sign(
         self, signer: keys.Signer, deployment_id: str, config_id: str
     ) -> deliveries.Signalling:
-        """Return the URLs for one action of a deployment; ask nobody."""
+        """Return the URLs for one action of a deployment; send no request."""
         name = signal_names.signal(deployment_id, config_id)
         report_name = beginning.object_name(name)
         expires = int(time.time()) + self._lifetime()
@@ -325,7 +319,7 @@ class _TempURLPoll(_Transport):
             hub.drop_empty_container()
 
     def _lifetime(self) -> int:
-        """Return for how many seconds the URL is to be valid."""
+        """Return for how many seconds the URL must be valid."""
         options = cfg.CONF.heat_plugins
         asked: int | None = self.deployment.properties[
             self.deployment.SIGNAL_URL_LIFETIME

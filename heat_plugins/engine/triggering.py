@@ -31,7 +31,7 @@ LOG = foreign.logger(__name__)
 #: The key in a resource's data for the URL that a template has asked for.
 URL_KEY = 'heat_plugins_trigger_url'
 
-#: So many runs are in the attribute.
+#: The most runs that the attribute lists.
 SHOWN = 10
 
 
@@ -64,6 +64,28 @@ class Triggering:
         :param row: what the server was given last, if anything.
         :raises errors.Error: it cannot be started.
         """
+        # Before the object store is asked for anything.
+        target = self.target(wanted, row)
+        order = starting.Order(action=wanted.action, inputs=wanted.inputs)
+        server = self._servers.find(self._terms.server_id)
+        run = self._start_in_container(target, order, server)
+        LOG.info(
+            '%(deployment)s: run %(run)s of %(action)s has begun, by a signal',
+            {
+                'deployment': self._deployment.label,
+                'run': run.id,
+                'action': run.action,
+            },
+        )
+        return f'run {run.id} of {run.action} has begun'
+
+    def target(
+        self, wanted: trigger_signals.Trigger, row: deliveries.Row | None
+    ) -> targets.Target:
+        """Return this deployment as what a run is started on.
+
+        :raises errors.Refused: nothing can be started on it, or not that.
+        """
         deployment = self._deployment
         if deployment.status == 'IN_PROGRESS':
             raise errors.Refused(
@@ -72,28 +94,20 @@ class Triggering:
             )
         if deployment.resource_id is None:
             raise errors.Refused(
-                'its server has been given nothing so far; a component needs '
-                'an entry for CREATE, if only an empty one'
+                'its server has no config yet; a component needs an entry for '
+                'CREATE, if only an empty one'
             )
         server = self._servers.find(self._terms.server_id)
         if not self._servers.is_there(server.id):
-            raise errors.Refused(f'server {server.name} is not there any more')
+            raise errors.Refused(f'server {server.name} no longer exists')
         if server.refusal:
             raise errors.Refused(server.refusal)
         target = self._target(row, server, wanted.action)
-        order = starting.Order(action=wanted.action, inputs=wanted.inputs)
-        # Before the object store is asked for anything.
-        starting.check(target, order)
-        run = self._start_in_container(target, order, server)
-        LOG.info(
-            '%(deployment)s: run %(run)s of %(action)s has begun, by a signal',
-            {
-                'deployment': deployment.label,
-                'run': run.id,
-                'action': run.action,
-            },
+        starting.check(
+            target,
+            starting.Order(action=wanted.action, inputs=wanted.inputs),
         )
-        return f'run {run.id} of {run.action} has begun'
+        return target
 
     def _start_in_container(
         self,
@@ -140,10 +154,9 @@ class Triggering:
         server: deliveries.Server,
         action: str,
     ) -> targets.Target:
-        """Return this deployment as what a run is started on."""
         deployment = self._deployment
         above = deployment.stack.path_in_stack()
-        path = [name for name, _stack in above if name] + [deployment.name]
+        path = [name for name, _stack in above if name] + deployment.names
         heat = own_heat.Heat(deployment.rpc_client(), deployment.context)
         if row is not None and row.server_id != server.id:
             server = self._servers.find(row.server_id)
@@ -177,9 +190,9 @@ class Triggering:
     def _given(
         self, row: deliveries.Row | None, action: str
     ) -> orchestration.Config:
-        """Return what the server was given last, or would be given now.
+        """Return the config that the server got last, or would get now.
 
-        The latter is where an action was taken back from it.
+        It would get one now if its action was withdrawn.
         """
         if row is not None:
             return row.config
@@ -187,15 +200,7 @@ class Triggering:
         draft = self._template.derive(
             action, self._deployment.source(), deliveries.NOTHING
         )
-        return orchestration.Config(
-            id='',
-            name=draft.name,
-            group=draft.group,
-            config=draft.config,
-            inputs=draft.inputs,
-            outputs=draft.outputs,
-            options=draft.options,
-        )
+        return orchestration.Config(id='', **vars(draft))
 
     def latest(self) -> list[dict[str, Any]] | None:
         """Return what has become of the last runs, the newest first.
@@ -225,10 +230,10 @@ class Triggering:
 
 
 def offer_url(deployment: heat_types.Deployment, is_wanted: bool) -> None:
-    """Make the URL to send triggers to, or take it back.
+    """Create or withdraw the URL to send triggers to.
 
-    It is signed with a key of the deployment's user. CFN_SIGNAL uses the same
-    one, and gets another for the action that is to come.
+    A key of the deployment's user signs it. CFN_SIGNAL uses the same key, and
+    gets another for the next action.
 
     :raises exception.Error: no key pair can be made.
     """

@@ -18,6 +18,7 @@ class Turns:
 
     :param lease: seconds.
     :param clock: seconds, monotonic.
+    :param places: how many may do it at a time.
     """
 
     def __init__(
@@ -25,15 +26,17 @@ class Turns:
         lease: float,
         clock: abc.Callable[[], float] = time.monotonic,
         sleep: sleepers.Sleep = threading.Event.wait,
+        *,
+        places: int = 1,
     ) -> None:
         self._lease = lease
+        self._places = places
         self._clock = clock
         self._sleep = sleep
         self._lock = threading.Lock()
         self._queue: collections.deque[threading.Event] = collections.deque()
         # Whose turn it is, and until when it holds up others.
-        self._holder: threading.Event | None = None
-        self._until = 0.0
+        self._holders: dict[threading.Event, float] = {}
 
     def __len__(self) -> int:
         """Return how many wait for their turn."""
@@ -56,23 +59,22 @@ class Turns:
     def _take(self, woken: threading.Event) -> float | None:
         """Return for how long to wait for one's turn; None if it is now."""
         with self._lock:
-            rest = self._until - self._clock()
             if self._queue[0] is not woken:
                 # Who goes before wakes it.
-                return max(rest, 10 * self._lease)
-            if self._holder is not None and rest > 0:
-                return rest
+                return 10 * self._lease
+            now = self._clock()
+            busy = [until for until in self._holders.values() if until > now]
+            if len(busy) >= self._places:
+                return min(busy) - now
             self._queue.popleft()
-            self._holder = woken
-            self._until = self._clock() + self._lease
-            # It is the first now, and waits for the end of the lease.
+            self._holders[woken] = now + self._lease
+            # It is the first now, and may have to wait for the end of a lease.
             self._wake_first()
             return None
 
     def _leave(self, woken: threading.Event) -> None:
         with self._lock:
-            if self._holder is woken:
-                self._holder = None
+            self._holders.pop(woken, None)
             with contextlib.suppress(ValueError):
                 # What stops a thread may do so while it waits.
                 self._queue.remove(woken)

@@ -14,7 +14,8 @@ EMPTY = {'heat_template_version': '2021-04-16'}
 class Case(deployments.DeploymentTestCase):
     def setUp(self):
         super().setUp()
-        self.cancellation = cancellation.Cancellation()
+        self.root = self.acting('root')
+        self.cancellation = cancellation.Cancellation(self.root.id)
         self.begun = self.now
         self.stack = self.acting()
         self.now += 1
@@ -56,6 +57,20 @@ class MeaningTest(Case):
 
     def test_one_that_is_updated_again_is_not(self):
         self.becomes(self.stack, 'other')
+        self.assertFalse(self.is_cancelled())
+
+    def test_one_that_is_updated_as_its_root_stack_is_rolled_back_is(self):
+        self.becomes(self.stack, 'other')
+        self.becomes(self.root, 'other', action='ROLLBACK')
+        self.assertTrue(self.is_cancelled())
+
+    def test_one_that_begins_in_a_rollback_of_its_root_stack_is_not(self):
+        self.becomes(self.root, 'other', action='ROLLBACK')
+        self.assertFalse(self.is_cancelled())
+
+    def test_one_that_is_updated_after_a_rollback_is_not(self):
+        self.becomes(self.stack, 'other')
+        self.becomes(self.root, 'other', 'ROLLBACK', 'COMPLETE')
         self.assertFalse(self.is_cancelled())
 
     def test_one_in_which_something_else_has_failed_is_not(self):
@@ -102,9 +117,9 @@ class CostTest(Case):
         )
         other = self.acting('other')
         self.ask([self.stack, other], 5)
-        self.assertEqual({self.stack.id, other.id}, wanted[-1])
+        self.assertEqual({self.root.id, self.stack.id, other.id}, wanted[-1])
         self.ask([self.stack], 90)
-        self.assertEqual({self.stack.id}, wanted[-1])
+        self.assertEqual({self.root.id, self.stack.id}, wanted[-1])
 
     def test_an_error_of_the_database_says_nothing_and_passes(self):
         self.becomes(self.stack, 'other', status='FAILED')

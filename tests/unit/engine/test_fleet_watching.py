@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which operations an engine advances."""
 
+import collections
 import json
 import time
 import types
@@ -106,7 +107,7 @@ class WatchingTest(heat_fixture.HeatTestCase):
         advancer = self.begin()
         self.register(advancer.operation.id)
         self.assertEqual([], self.look())
-        self.assertEqual(set(), fleet_watching._advanced)
+        self.assertEqual({}, fleet_watching._advanced)
 
     def test_it_takes_over_from_a_process_that_has_died(self):
         advancer = self.begin()
@@ -126,6 +127,42 @@ class WatchingTest(heat_fixture.HeatTestCase):
         for config in ('[]', '{}', 'x', '{"stacks": 3}'):
             self.register('x', config=config)
         self.register('20270115T080000Z-00000000')
+        self.register(advancer.operation.id)
+        self.assertEqual([advancer.operation.id], self.look())
+
+    def test_configs_of_one_project_hide_no_operation_of_another(self):
+        self.patch(fleet_watching, '_READ', 5)
+        for number in range(12):
+            self.register(f'{number}', tenant='project-2')
+        advancer = self.begin()
+        advancer.release()
+        self.register(advancer.operation.id)
+        found = fleet_watching.registered(self.context)
+        of_each = collections.Counter(one.project_id for one in found)
+        self.assertEqual({'project-2': 5, PROJECT: 1}, of_each)
+        self.assertIn(PROJECT, [one.project_id for one in found[:2]])
+        self.assertEqual([advancer.operation.id], self.look())
+
+    def test_a_config_costs_little_however_long_it_is(self):
+        self.register('x', config=json.dumps({'stacks': ['x' * 200_000]}))
+        self.register('y', config=json.dumps({'stacks': ['y'] * 10_000}))
+        (found,) = fleet_watching.registered(self.context)
+        self.assertEqual(100, len(found.stacks))
+
+    def test_a_project_leaves_places_for_others(self):
+        advancer = self.begin()
+        advancer.release()
+        self.register(advancer.operation.id)
+        fleet_watching._advanced.update(dict.fromkeys('abcd', PROJECT))
+        self.assertEqual([], self.look())
+        fleet_watching._advanced.update(dict.fromkeys('abcd', 'project-2'))
+        self.assertEqual([advancer.operation.id], self.look())
+
+    def test_an_operation_of_the_same_name_elsewhere_keeps_none_from_it(self):
+        advancer = self.begin()
+        advancer.release()
+        theirs = self.register(advancer.operation.id, tenant='project-2')
+        fleet_watching._advanced[theirs.id] = 'project-2'
         self.register(advancer.operation.id)
         self.assertEqual([advancer.operation.id], self.look())
 

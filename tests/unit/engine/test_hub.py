@@ -180,6 +180,26 @@ class SlowStoreTest(Case):
         hub.watcher.join(self.ticket())
         hub.watcher.leave(self.ticket())
 
+    def test_few_signals_are_fetched_at_a_time(self):
+        self.patch(hubs, '_FETCH_LEASE', 60)
+        hub = self.hub()
+        begun = threading.Semaphore(0)
+
+        def hang(request):
+            begun.release()
+            self.hang(request)
+
+        self.swift.before = hang
+        running = [self.begin(hub.fetch, f's{n}', 10) for n in range(5)]
+        for _ in range(3):
+            self.assertTrue(begun.acquire(timeout=30))
+        while len(hub._fetching) < 2:
+            pass
+        self.assertFalse(begun.acquire(blocking=False))
+        self.answer.set()
+        for each in running:
+            self.assertRaises(errors.NoObject, each.result, 30)
+
     def test_making_a_url_holds_up_nobody_who_waits(self):
         hub = self.hub()
         making = self.hanging(hub.signer)

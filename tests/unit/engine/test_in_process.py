@@ -1,20 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Heat's API does, done in this process."""
 
-from concurrent import futures
 import inspect
-import threading
-import types
 
-from heat.common import exception
-from heat.engine import service_software_config
 from oslo_config import cfg
 
 from heat_plugins.engine import in_process
 from tests.unit import heat_fixture
 from tests.unit.resources import deployments
-
-BASE = service_software_config.SoftwareConfigService
 
 
 class ClientTest(deployments.DeploymentTestCase):
@@ -76,14 +69,14 @@ class LimitTest(deployments.DeploymentTestCase):
             return 98
 
         self.patch(service, 'count_software_config', count)
-        service.check_room_for_config(self.heat.context)
-        service.check_room_for_config(self.heat.context)
+        service.check_room(self.heat.context, 1)
+        service.check_room(self.heat.context, 1)
         self.assertEqual(1, len(counted))
         # Who seems to be one too many is counted anew, and may be let in.
-        service.check_room_for_config(self.heat.context)
+        service.check_room(self.heat.context, 1)
         self.assertEqual(2, len(counted))
         self.now += 2
-        service.check_room_for_config(self.heat.context)
+        service.check_room(self.heat.context, 1)
         self.assertEqual(3, len(counted))
 
     def test_what_makes_a_deployment_reads_nothing_back(self):
@@ -107,77 +100,3 @@ class LimitTest(deployments.DeploymentTestCase):
             ['SELECT', 'INSERT', 'SELECT'],
             [each.split()[0] for each in statements],
         )
-
-
-class MetadataTest(deployments.DeploymentTestCase):
-    """Writing the configs of a server to its metadata."""
-
-    def setUp(self):
-        super().setUp()
-        self.service = in_process.Service()
-        self.writing, self.go_on = threading.Event(), threading.Event()
-        self.go_on.set()
-        self.addCleanup(self.go_on.set)
-        self.written = []
-        self.slept = []
-
-        def write(service, cnxt, server_id, project_id):
-            self.writing.set()
-            self.assertTrue(self.go_on.wait(30))
-            self.written.append((server_id, project_id))
-
-        self.patch(BASE, '_push_metadata_software_deployments', write)
-        clock = types.SimpleNamespace(
-            monotonic=lambda: self.now, sleep=self.slept.append
-        )
-        self.patch(in_process, 'time', clock)
-
-    def write(self, server='server', project=None):
-        self.service._push_metadata_software_deployments(
-            self.heat.context, server, project
-        )
-
-    def test_those_that_change_meanwhile_share_the_next_time(self):
-        self.go_on.clear()
-        with futures.ThreadPoolExecutor(10) as pool:
-            running = [pool.submit(self.write)]
-            self.assertTrue(self.writing.wait(30))
-            running += [pool.submit(self.write) for _ in range(9)]
-            futures.wait(running[1:], 0.3)
-            self.go_on.set()
-            for each in running:
-                each.result(30)
-        self.assertEqual(2, len(self.written))
-
-    def test_those_of_other_servers_and_readers_do_not(self):
-        for server, project in (('a', None), ('b', None), ('a', 'zaqar')):
-            self.write(server, project)
-        self.assertEqual(
-            [('a', None), ('b', None), ('a', 'zaqar')], self.written
-        )
-
-    def test_a_failure_is_that_of_all_who_share_it(self):
-        def fail(service, *args):
-            raise exception.ConcurrentTransaction(action='x')
-
-        self.patch(BASE, '_push_metadata_software_deployments', fail)
-        self.assertRaises(exception.ConcurrentTransaction, self.write)
-
-    def test_a_server_that_reads_from_swift_is_given_a_second_between(self):
-        stack = self.created()
-        server = stack['server']
-        self.write(server.resource_id)
-        self.write(server.resource_id)
-        self.assertEqual([], self.slept)
-        server.data_set('metadata_put_url', 'http://swift.invalid')
-        self.write(server.resource_id)
-        self.assertEqual([1.0], self.slept)
-        self.now += 5
-        self.write(server.resource_id)
-        self.assertEqual([1.0], self.slept)
-
-    def test_servers_are_forgotten_after_a_while(self):
-        self.write('a')
-        self.now += 100
-        self.write('b')
-        self.assertEqual(1, len(self.service._servers))

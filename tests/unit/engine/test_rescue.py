@@ -106,6 +106,14 @@ class LookTest(heat_fixture.HeatTestCase):
         number = self.held()
         self.assertEqual([number], self.look())
 
+    def test_it_is_done_as_the_user_whose_trust_the_stack_has(self):
+        self.held()
+        stored = heat_fixture.new_context(trustor_user_id='owner')
+        self.patch(type(self.stack), 'stored_context', lambda stack: stored)
+        (held,) = locks.held(self.context)
+        stack, _found, _scope = locks.load(held)
+        self.assertEqual('owner', stack.context.user_id)
+
     def test_an_engine_that_reports_is_not_asked(self):
         self.held()
         self.reports()

@@ -52,6 +52,14 @@ class RowsTest(deployments.DeploymentTestCase):
         self.assertTrue(found[self.row.id].in_progress)
         self.assertEqual(3, len(statements), statements)
 
+    def test_a_row_may_say_in_the_words_of_before_that_it_has_begun(self):
+        for reason in ('The server is at it', rows.BEGUN):
+            rows.change(self.heat.context, self.row.id, status_reason=reason)
+            found = rows.read(self.heat.context, [self.row.id])
+            self.assertTrue(found[self.row.id].begun)
+            again = rows.begin(self.heat.context, [self.ticket()])
+            self.assertEqual(set(), again)
+
     def test_none_is_no_query(self):
         with self.counting_queries() as statements:
             self.assertEqual({}, rows.read(self.heat.context, ()))
@@ -107,6 +115,20 @@ class RowsTest(deployments.DeploymentTestCase):
         self.assertFalse(in_use(root='another'))
         self.assertFalse(in_use(name='another'))
         resource.data_delete(rows.CONTAINER_KEY)
+        self.assertFalse(in_use())
+
+    def test_no_container_is_in_use_by_what_an_abandoned_stack_left(self):
+        container = self.stack['deployment'].data()[rows.CONTAINER_KEY]
+
+        def in_use():
+            return rows.container_in_use(
+                self.heat.context, self.stack.id, container
+            )
+
+        self.assertTrue(in_use())
+        self.stack.state_set('DELETE', 'COMPLETE', 'abandoned')
+        self.assertFalse(in_use())
+        db_api.stack_delete(self.heat.context, self.stack.id)
         self.assertFalse(in_use())
 
     def fails(self, kind, times):

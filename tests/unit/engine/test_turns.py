@@ -44,6 +44,16 @@ class LeaseTest(testtools.TestCase):
                 with self.turns.turn():
                     self.assertAlmostEqual(begun + 0.5, self.now)
 
+    def test_some_may_have_a_turn_at_a_time(self):
+        self.turns = turns.Turns(0.5, lambda: self.now, self.sleep, places=2)
+        with self.turns.turn():
+            self.now += 0.2
+            with self.turns.turn():
+                self.assertAlmostEqual(1000.2, self.now)
+                with self.turns.turn():
+                    # The first one's lease is over.
+                    self.assertAlmostEqual(1000.5, self.now)
+
     def test_one_that_fails_lets_the_next_one_go(self):
         with (
             testtools.ExpectedException(ZeroDivisionError),

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a signal starts an operation on the deployments that were signalled."""
+
+from collections import abc
+import threading
+from typing import Any
+
+from heat_plugins import errors
+from heat_plugins import pool as pools
+from heat_plugins.engine import fleet_watching
+from heat_plugins.engine import heat_types
+from heat_plugins.engine import own_heat
+from heat_plugins.engine import run_ledgers
+from heat_plugins.engine import transports
+from heat_plugins.runs.fleet import fleet_targets
+from heat_plugins.runs.fleet import fleets
+from heat_plugins.runs.fleet import limits as limit_values
+from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.start import starting
+from heat_plugins.runs.start import targets
+from heat_plugins.runs.start import trigger_signals
+
+
+def operate(
+    resource: heat_types.Deployment,
+    wanted: trigger_signals.Trigger,
+    limits: limit_values.Limits,
+    members: abc.Iterable[Any],
+) -> str:
+    """Record an operation; return what the event of the signal says.
+
+    Any engine of the cloud advances it.
+
+    :param resource: what was signalled.
+    :param members: the deployments to run the action on.
+    :raises errors.Error: it cannot be started.
+    """
+    found: list[targets.Target] = []
+    refusals = []
+    for one in members:
+        try:
+            found.append(one.run_target(wanted))
+        except errors.Refused as exc:
+            refusals.append(f'{one.name}: {exc}')
+    if not found:
+        raise errors.Refused(
+            refusals[0] if refusals else 'it has no deployments'
+        )
+    hub = transports.hub_for(resource)
+
+    def create() -> operations.Operation:
+        advancer = fleets.Fleets.with_own_key(
+            own_heat.Heat(resource.rpc_client(), resource.context),
+            hub.store,
+            who=run_ledgers.WHO,
+            # Heat's contexts are not for several threads.
+            pool=pools.Pool(workers=1),
+        ).create(
+            fleet_targets.Chosen(targets=found, told=resource.name),
+            limits,
+            starting.Order(action=wanted.action, inputs=wanted.inputs),
+        )
+        advancer.release()
+        return advancer.operation
+
+    operation = hub.call(resource.stack, create)
+    # Not only when it is time to look.
+    threading.Thread(target=fleet_watching.look, daemon=True).start()
+    said = (
+        f'operation {operation.id} of {wanted.action} has begun on '
+        f'{len(found)} servers'
+    )
+    return '; left out: '.join([said, *refusals[:1]])

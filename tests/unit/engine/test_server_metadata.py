@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers are told what they must run: many at a time, and none is lost."""
+
+from concurrent import futures
+import threading
+import types
+
+import fixtures
+import requests
+
+from heat_plugins import retrying
+from heat_plugins.engine import server_metadata
+from tests.unit.resources import deployments
+
+
+class ObjectStore:
+    """Where servers read their metadata.
+
+    :ivar answers: what a URL answers, before 201; the last one stays.
+    :ivar meanwhile: called as something is put.
+    """
+
+    def __init__(self):
+        self.put_to = []
+        self.answers = {}
+        self.meanwhile = lambda: None
+
+    def put(self, url, body, timeout):
+        self.put_to.append(url)
+        self.meanwhile()
+        answers = self.answers.get(url, [201])
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return types.SimpleNamespace(status_code=answer)
+
+
+class ServersTest(deployments.DeploymentTestCase):
+    def setUp(self):
+        super().setUp()
+        self.store = ObjectStore()
+        self.slept = []
+        self.patch(server_metadata, '_session', lambda: self.store)
+        self.patch(server_metadata, '_written_at', {})
+        self.patch(
+            server_metadata,
+            'time',
+            types.SimpleNamespace(
+                monotonic=lambda: self.now, sleep=self.slept.append
+            ),
+        )
+        insist = retrying.insist
+        self.patch(
+            retrying,
+            'insist',
+            lambda *args: insist(*args, sleep=self.slept.append),
+        )
+
+    def reading(self, *keys):
+        """Return servers that read from the object store, by their ids."""
+        more = {
+            key: {
+                'type': 'OS::Heat::DeployedServer',
+                'properties': {
+                    'software_config_transport': 'POLL_SERVER_HEAT'
+                },
+            }
+            for key in keys
+        }
+        stack = self.created(deployments.template(resources=more))
+        for key in keys:
+            stack[key].data_set('metadata_put_url', f'http://store/{key}')
+        return {stack[key].resource_id: stack[key] for key in keys}
+
+    def tell(self, servers):
+        server_metadata.tell(self.heat.context, servers)
+
+    def test_each_is_put_once(self):
+        servers = self.reading('a', 'b', 'c')
+        self.tell(servers)
+        self.assertEqual(
+            [f'http://store/{key}' for key in 'abc'],
+            sorted(self.store.put_to),
+        )
+
+    def test_many_cost_as_many_statements_to_read_as_one(self):
+        def reads(servers):
+            with self.counting_queries() as statements:
+                self.tell(servers)
+            return sum(each.startswith('SELECT') for each in statements)
+
+        servers = self.reading('a', 'b', 'c')
+        self.assertEqual(reads([*servers][:1]), reads(servers))
+
+    def test_a_store_that_is_out_of_order_is_asked_again(self):
+        servers = self.reading('a')
+        self.store.answers['http://store/a'] = [
+            503,
+            requests.ConnectionError('http://store/a?temp_url_sig=x'),
+            201,
+        ]
+        logged = self.useFixture(fixtures.FakeLogger())
+        self.tell(servers)
+        self.assertEqual(3, len(self.store.put_to))
+        self.assertNotIn('was not told', logged.output)
+
+    def test_one_that_is_refused_keeps_no_other_waiting(self):
+        servers = self.reading('a', 'b')
+        self.store.answers['http://store/a'] = [403]
+        logged = self.useFixture(fixtures.FakeLogger())
+        self.tell(servers)
+        self.assertEqual(
+            ['http://store/a', 'http://store/b'], sorted(self.store.put_to)
+        )
+        self.assertIn('was not told what it must run: HTTP 403', logged.output)
+
+    def test_what_somebody_else_has_written_meanwhile_is_put_again(self):
+        servers = self.reading('a', 'b')
+        (server, *_) = servers.values()
+
+        def write():
+            self.store.meanwhile = lambda: None
+            server.metadata_set({'of': 'another'})
+
+        self.store.meanwhile = write
+        self.tell(servers)
+        self.assertEqual(3, len(self.store.put_to))
+
+    def test_a_second_lies_between_two_objects_of_a_server(self):
+        servers = self.reading('a')
+        self.tell(servers)
+        self.assertEqual([], self.slept)
+        self.tell(servers)
+        self.assertEqual([1.0], self.slept)
+        self.now += 5
+        self.tell(servers)
+        self.assertEqual([1.0], self.slept)
+
+
+class SharingTest(deployments.DeploymentTestCase):
+    def setUp(self):
+        super().setUp()
+        self.telling, self.go_on = threading.Event(), threading.Event()
+        self.addCleanup(self.go_on.set)
+        self.told = []
+        server_metadata._tellings.cache_clear()
+        self.addCleanup(server_metadata._tellings.cache_clear)
+
+        def tell(reading_project, wanted):
+            self.telling.set()
+            self.assertTrue(self.go_on.wait(30))
+            self.told.append((reading_project, set(wanted)))
+            return ()
+
+        self.patch(server_metadata, '_tell', tell)
+
+    def tell(self, server_id, reading_project=None):
+        server_metadata.tell(self.heat.context, [server_id], reading_project)
+
+    def test_servers_that_change_meanwhile_share_the_next_time(self):
+        with futures.ThreadPoolExecutor(10) as pool:
+            running = [pool.submit(self.tell, 'first')]
+            self.assertTrue(self.telling.wait(30))
+            running += [pool.submit(self.tell, one) for one in 'aabbcc']
+            futures.wait(running[1:], 0.3)
+            self.go_on.set()
+            for each in running:
+                each.result(30)
+        self.assertEqual(
+            [(None, {'first'}), (None, {'a', 'b', 'c'})], self.told
+        )
+
+    def test_those_of_other_readers_do_not(self):
+        self.go_on.set()
+        self.tell('a')
+        self.tell('a', 'zaqar')
+        self.assertEqual([(None, {'a'}), ('zaqar', {'a'})], self.told)
