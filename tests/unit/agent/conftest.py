@@ -141,11 +141,12 @@ class Http:
         self,
         url: str,
         *,
+        headers: None,
         timeout: tuple[float, float],
         allow_redirects: bool,
         stream: bool,
     ) -> requests.Response:
-        assert stream and not allow_redirects
+        assert stream and not allow_redirects and headers is None
         self.got.append(url)
         found = self.objects.pop(0) if len(self.objects) > 1 else None
         found = found or self.objects[0]
@@ -165,9 +166,18 @@ class Http:
         }
 
 
+def _bound(http: Http, name: str) -> Callable[..., requests.Response]:
+    def ask(session: object, *args: Any, **named: Any) -> requests.Response:
+        found: requests.Response = getattr(http, name)(*args, **named)
+        return found
+
+    return ask
+
+
 @pytest.fixture
 def http(monkeypatch: pytest.MonkeyPatch) -> Http:
     found = Http()
     monkeypatch.setattr(requests, 'request', found.request)
-    monkeypatch.setattr(requests, 'get', found.get)
+    for name in ('request', 'get'):
+        monkeypatch.setattr(requests.Session, name, _bound(found, name))
     return found

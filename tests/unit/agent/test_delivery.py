@@ -115,7 +115,7 @@ def test_one_that_is_refused_is_given_up_after_the_stores_memory(
         delivery.deliver_all(clock.sleep)
     assert len(http.sent) == delivery.REFUSALS
     assert clock.now - began > 60
-    assert 'not sent any more: HTTP status 401' in caplog.text
+    assert 'no longer sent: HTTP status 401' in caplog.text
     assert 'swift.example/v1/AUTH_a/c/signals/d/c1' in caplog.text
     assert 's3cret' not in caplog.text
 

@@ -86,6 +86,18 @@ def test_signatures_are_masked_in_pieces_too():
     assert found == b'curl http://a/b?temp_url_sig=******&temp_url_expires=5'
 
 
+@pytest.mark.parametrize('name', ['Signature', 'X-Amz-Signature'])
+@pytest.mark.parametrize(
+    'mark', ['?', '&', '&amp;', r'\u0026', '%26', '%3F', '%3f']
+)
+@pytest.mark.parametrize('equals', ['=', '%3D'])
+def test_signatures_are_masked_as_the_engine_does(mark, name, equals):
+    text = f'{mark}{name}{equals}s3cr3t'
+    assert 's3cr3t' not in ours.signatures(text)
+    found = masked([bytes([one]) for one in text.encode()])
+    assert found == f'{mark}{name}{equals}******'.encode()
+
+
 def test_where_all_is_secret_nothing_is_shown():
     found = hidden.Stream(masking.Mask(everything=True))
     assert found.feed(b'') == b''

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A config is followed, and stopped, while it runs."""
 
+from http import server as http_server
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -254,6 +256,28 @@ def test_what_has_ended_by_itself_is_not_stopped(server):
     assert end.stopped is None
 
 
+def test_what_ends_in_the_moment_of_the_order_is_not_stopped(server):
+    stop = threading.Event()
+    started = server.path / 'started'
+    program = server.hook(
+        'script',
+        f'#!/bin/sh\necho $$ >{started}.new; mv {started}.new {started}',
+    )
+
+    def begun():
+        test_logs.until(started.exists)
+        pid = int(started.read_text())
+        test_logs.until(lambda: 'Z (' in state(pid))
+        stop.set()
+
+    def state(pid):
+        text = (pathlib.Path('/proc') / f'{pid}/status').read_text()
+        return text.partition('State:\t')[2]
+
+    end = hook.run(hook.Order([str(program)], b'{}', stop=stop), begun)
+    assert (end.stopped, end.status) == (None, 0)
+
+
 def controlled(http, objects):
     http.objects = objects
     config = configs.read(
@@ -275,6 +299,42 @@ def test_no_fault_of_the_store_is_an_order(http):
     found = controlled(http, [*faults, 200])
     assert found.requested.wait(30)
     assert len(http.got) == len(faults) + 1
+
+
+def test_it_keeps_its_connection():
+    connections, asked = [], []
+
+    class Handler(http_server.BaseHTTPRequestHandler):
+        protocol_version = 'HTTP/1.1'
+
+        def setup(self):
+            connections.append(self.client_address)
+            super().setup()
+
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_response(404)
+            self.send_header('Content-Length', '70')
+            self.end_headers()
+            self.wfile.write(b'x' * 70)
+
+        def log_message(self, *_):
+            pass
+
+    with http_server.ThreadingHTTPServer(('127.0.0.1', 0), Handler) as service:
+        thread = threading.Thread(target=service.serve_forever)
+        thread.start()
+        url = f'http://127.0.0.1:{service.server_port}/control'
+        found = control.Control(
+            configs.read(conftest.config(deploy_control_url=url))
+        )
+        found.begin()
+        test_logs.until(lambda: len(asked) > 3)
+        found.end()
+        found._thread.join(30)
+        service.shutdown()
+        thread.join()
+    assert len(connections) == 1
 
 
 def test_it_asks_no_longer_than_the_config_runs(http):

@@ -34,6 +34,7 @@ INPUTS = {
 def impatient(monkeypatch):
     monkeypatch.setattr(logs, '_PACE', 0.1)
     monkeypatch.setattr(logs, '_FIRST', 0.1)
+    monkeypatch.setattr(logs, '_INSIST', 0.0)
 
 
 @pytest.fixture
@@ -102,6 +103,17 @@ def test_it_is_sent_while_it_comes(log, http):
     until(lambda: joined(http.output()) == {0: b'one two'})
     sender.end()
     assert results.logs().get('c1')['sent'] == 7
+
+
+def test_the_last_of_it_does_not_wait_for_the_result(log, http, monkeypatch):
+    monkeypatch.setattr(logs, '_PACE', 60)
+    sender = logs.Sender(log, conftest.LOG_URL)
+    sender.begin()
+    until(lambda: http.sent)
+    log.append(b'last')
+    sender.end()
+    assert joined(http.output()) == {0: b'last'}
+    assert results.logs().get('c1')['sent'] == 4
 
 
 def test_a_quiet_config_sends_nothing(log, http):
@@ -174,8 +186,38 @@ def test_a_result_waits_for_the_rest(log, server, http):
     assert delivery.deliver('c1').fate is sending.Fate.ACCEPTED
 
 
-def test_a_store_that_refuses_the_rest_gets_the_result(log, server, http):
-    http.answers = [403]
+def test_a_store_that_often_fails_does_not_hold_the_result_up(
+    log, server, http, monkeypatch
+):
+    monkeypatch.setattr(logs, '_INSIST', 30.0)
+    monkeypatch.setattr(logs, '_PAUSE', 0.01)
+    http.answers = [503, 201, 503, requests.ConnectionError(), 201, 503]
+    log.append(b'x' * (SLOT + 1))
+    log.save()
+    # At the first attempt; the second would come after two seconds.
+    assert finish(server).fate is sending.Fate.ACCEPTED
+    assert joined(http.output()) == {0: b'x' * SLOT, SLOT: b'x'}
+    assert wire.parse_end(http.output()['end']) == SLOT + 1
+
+
+def test_a_store_that_refuses_the_rest_for_a_while_gets_it(
+    log, server, http, monkeypatch
+):
+    monkeypatch.setattr(logs, '_INSIST', 30.0)
+    monkeypatch.setattr(logs, '_PAUSE', 0.01)
+    http.answers = [401, 503, 401]
+    log.append(b'rest')
+    log.save()
+    assert finish(server).fate is sending.Fate.ACCEPTED
+    assert joined(http.output()) == {0: b'rest'}
+
+
+def test_a_store_that_refuses_the_rest_gets_the_result(
+    log, server, http, monkeypatch
+):
+    monkeypatch.setattr(logs, '_INSIST', 30.0)
+    monkeypatch.setattr(logs, '_PAUSE', 0.01)
+    http.answers = [403] * logs._REFUSALS
     log.append(b'rest')
     log.save()
     server.begun(**INPUTS)
@@ -191,6 +233,33 @@ def test_after_a_power_failure_what_is_on_the_disk_is_sent(log, server, http):
     assert finish(server).fate is sending.Fate.ACCEPTED
     assert joined(http.output()) == {0: b'on the disk'}
     assert wire.parse_end(http.output()['end']) == len(b'on the disk')
+
+
+def test_after_the_supervisor_was_killed_all_of_it_is_sent(log, server, http):
+    sender = logs.Sender(log, conftest.LOG_URL)
+    sender.begin()
+    until(lambda: http.sent)
+    http.otherwise = 503
+    log.append(b'x' * (SLOT + 7))
+    # It does not come to the end of this.
+    killed = json.loads((server.state / 'logs/c1.json').read_text())
+    sender.end()
+    results.logs().put('c1', killed)
+    http.otherwise = 201
+    assert finish(server).fate is sending.Fate.ACCEPTED
+    assert joined(http.output()) == {0: b'x' * SLOT, SLOT: b'x' * 7}
+    assert wire.parse_end(http.output()['end']) == SLOT + 7
+
+
+def test_of_a_long_output_that_was_killed_nothing_is_mixed_up(
+    log, server, http
+):
+    content = os.urandom(7 * SLOT + 5)
+    log.save()
+    log.append(content)
+    # Nobody knows how far it was, so what was sent has to do.
+    assert finish(server).fate is sending.Fate.ACCEPTED
+    assert joined(http.output()) == {}
 
 
 def test_what_no_result_will_come_for_goes(log, server, monkeypatch):

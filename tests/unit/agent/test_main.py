@@ -4,6 +4,7 @@
 import ast
 import json
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -107,6 +108,26 @@ def test_a_hook_runs_between_its_beginning_and_its_result(
     assert call('{"a": 1}', 'notify', str(file))[0] == 0
     assert list(results.running()) == []
     assert http.sent[0].body == {'a': 1}
+
+
+def test_a_loss_of_power_leaves_what_a_result_needs(
+    server, call, http, monkeypatch
+):
+    synced = []
+
+    def sync(number):
+        path = pathlib.Path(os.readlink(f'/proc/self/fd/{number}'))
+        synced.append(path.relative_to(server.path))
+
+    program = server.hook('script', '#!/bin/sh\n')
+    monkeypatch.setattr(os, 'fsync', sync)
+    call(server.begun('c1').read_text(), 'hook', str(program))
+    assert [str(path) for path in synced] == [
+        'deployed/c1.json',
+        'deployed',
+        'state/running/.c1',
+        'state/running',
+    ]
 
 
 def test_a_hook_that_is_stopped_has_failed_with_a_reason(

@@ -12,7 +12,7 @@ import requests
 
 from tests.unit.agent import conftest  # noqa: F401
 
-from heat_config_supervisor import watch  # isort: skip
+from heat_config_supervisor import places, watch  # isort: skip
 
 URL = 'https://swift.example/v1/AUTH_a/c/metadata?temp_url_sig=m3ta'
 
@@ -33,13 +33,14 @@ class Service:
     def get(self, url, *, headers, timeout, allow_redirects, stream):
         assert url == URL
         assert stream and not allow_redirects
-        self.asked.append(headers.get('If-None-Match'))
+        wanted = (headers or {}).get('If-None-Match')
+        self.asked.append(wanted)
         if isinstance(self.failing, Exception):
             raise self.failing
         response = requests.Response()
         response.raw = io.BytesIO(b'x')
         response.status_code = self.failing or 200
-        if headers.get('If-None-Match') == self.etag and not self.failing:
+        if wanted == self.etag and not self.failing:
             response.status_code = 304
         response.headers['ETag'] = self.etag
         return response
@@ -48,7 +49,9 @@ class Service:
 @pytest.fixture
 def service(monkeypatch):
     found = Service()
-    monkeypatch.setattr(requests, 'get', found.get)
+    monkeypatch.setattr(
+        requests.Session, 'get', lambda session, *a, **b: found.get(*a, **b)
+    )
     return found
 
 
@@ -89,9 +92,21 @@ def test_it_wakes_when_configs_have_changed(server, service, watcher):
     service.etag = 'two'
     for _ in range(3):
         watcher.step()
-    assert woken(server) == ['--one-time a b']
+    (arguments,) = woken(server)
+    assert arguments.startswith('--one-time a b ')
     assert service.asked[3:] == ['one', 'two', 'two']
     assert set(watcher.slept) == {1.0}
+
+
+def test_what_it_collects_is_not_noted_as_seen_by_the_service(
+    server, service, watcher
+):
+    watcher.step()
+    service.etag = 'two'
+    watcher.step()
+    own = places.state() / 'collected'
+    (arguments,) = woken(server)
+    assert f' --cachedir {own} --backup-cachedir {own}-backup' in arguments
 
 
 def test_it_waits_while_configs_run(server, service, watcher):

@@ -16,8 +16,8 @@ from heat_config_supervisor import hidden
 from heat_config_supervisor import masking
 from heat_config_supervisor import places
 
-# For so many seconds, or that part of the time that there is, a config is
-# stopped before its time is over: so that its result can still be sent.
+# The supervisor stops a config this many seconds before its time is over, or
+# this part of its time if that is less: the result must still be sent.
 _MARGIN, _PART = 15.0, 0.25
 
 # Bytes of output to keep if it does not say, and the most.
@@ -33,7 +33,7 @@ class Config:
     :ivar created: when it was made, in seconds since the epoch by the clock
         of Heat; None if it does not say.
     :ivar inputs: value by name; passwords and signed URLs are among them.
-    :ivar mask: masks what nobody is to see of what it prints.
+    :ivar mask: masks the secrets in what it prints.
     """
 
     id: str

@@ -6,13 +6,15 @@ from __future__ import annotations
 import logging
 import threading
 
+import requests
+
 from heat_config_supervisor import config as configs
 from heat_config_supervisor import sending
 
 LOG = logging.getLogger(__name__)
 
 # Seconds between two requests, and to which those double that fail.
-_PACE, _MOST = 2.0, 30.0
+_PACE, _MOST = 2.0, 8.0
 
 
 class Control:
@@ -37,12 +39,19 @@ class Control:
 
     def _run(self) -> None:
         pause = _PACE
-        while not self._ended.is_set():
-            found = sending.is_there(self._url or '')
-            if found:
-                LOG.info('The config was told to stop')
-                self.requested.set()
-                return
-            # None: the store did not say.
-            pause = _PACE if found is False else min(pause * 2, _MOST)
-            self._ended.wait(pause)
+        with requests.Session() as session:
+            while not self._ended.is_set():
+                status = self._status(session)
+                if 200 <= status < 300:
+                    LOG.info('The config was told to stop')
+                    self.requested.set()
+                    return
+                pause = _PACE if status == 404 else min(pause * 2, _MOST)
+                self._ended.wait(pause)
+
+    def _status(self, session: requests.Session) -> int:
+        """Return what the store answers; 0 for nothing."""
+        try:
+            return sending.ask(self._url or '', session)[0]
+        except requests.RequestException:
+            return 0

@@ -30,7 +30,7 @@ _FIRST, _MOST = 2.0, 300.0
 #: know a new key everywhere.
 REFUSALS = 6
 
-#: The seconds after which nobody can wait for a result any more.
+#: The seconds after which no engine waits for a result.
 _OLD = 7 * 24 * 3600.0
 
 # The seconds for which a result waits for what was printed before it.
@@ -41,7 +41,7 @@ _LOOK = 2.0
 
 
 def deliver(config_id: str) -> sending.Answer:
-    """Send a result, once, and forget it if nobody wants it any more."""
+    """Send a result, once, and delete it if no engine wants it."""
     try:
         details = results.pending().get(config_id)
         config = configs.read(places.deployed(config_id).read_bytes())
@@ -54,7 +54,7 @@ def deliver(config_id: str) -> sending.Answer:
         return answer
     answer = logs.finish(config)
     is_late = results.pending().age(config_id, time.time()) > _PATIENCE
-    # Whoever reads the result will find all that was printed.
+    # The reader of the result then finds all that was printed.
     if answer.fate is not sending.Fate.LATER or is_late:
         answer = sending.signal(config, details)
     if answer.fate is sending.Fate.ACCEPTED:
@@ -73,7 +73,7 @@ def deliver(config_id: str) -> sending.Answer:
 
 
 def _unwanted(config: configs.Config) -> str | None:
-    """Say why nobody can want a result any more; None if somebody may."""
+    """Say why no engine can want a result; None if one may."""
     now = time.time()
     if results.pending().age(config.id, now) > _OLD:
         return 'it is too old'
@@ -82,7 +82,7 @@ def _unwanted(config: configs.Config) -> str | None:
         return 'the URL has expired' if expired else None
     given = configs.given()
     if given is not None and config.id not in given:
-        return 'the server is not given the config any more'
+        return 'the server no longer has the config'
     return None
 
 
@@ -90,7 +90,7 @@ def _drop(config_id: str, answer: sending.Answer) -> None:
     results.pending().drop(config_id)
     logs.drop(config_id)
     LOG.error(
-        'The result of config %s is not sent any more: %s',
+        'The result of config %s is no longer sent: %s',
         config_id,
         answer.reason,
     )
@@ -136,7 +136,7 @@ def go_on() -> None:
 
 
 def deliver_all(sleep: Callable[[float], None] = time.sleep) -> None:
-    """Send all that is pending until nothing is, if nobody else does so."""
+    """Send all that is pending, unless another process does so."""
     while list(results.pending()):
         with _turn() as is_ours:
             if not is_ours:

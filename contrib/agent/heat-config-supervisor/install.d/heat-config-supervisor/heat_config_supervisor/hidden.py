@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nobody is to see of what a config prints, masked as it comes."""
+"""Mask the secrets in a config's output as it arrives."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ _ALWAYS = 'deploy_password'
 _MASK = masking.MASK.encode()
 
 # What stands before the signature of a URL, and what may be the start of it.
-_SIGNATURE = re.compile(
-    rb'(?:temp_url_sig|[?&](?:X-Amz-)?Signature)(?:=|%3D)', re.IGNORECASE
-)
+_MARKS = (b'?', b'&', b'&amp;', b'\\u0026', b'%26', b'%3f')
+_NAMES = (b'signature', b'x-amz-signature')
 _STARTS = [
     start + end
     for start in (
         b'temp_url_sig',
-        b'?signature',
-        b'&signature',
-        b'?x-amz-signature',
-        b'&x-amz-signature',
+        *(mark + name for mark in _MARKS for name in _NAMES),
     )
     for end in (b'=', b'%3d')
 ]
+_SIGNATURE = re.compile(
+    rb'(?:temp_url_sig|(?:[?&]|&amp;|\\u0026|%26|%3F)(?:X-Amz-)?Signature)'
+    rb'(?:=|%3D)',
+    re.IGNORECASE,
+)
 _LONGEST_START = max(map(len, _STARTS))
 _END = re.compile(rb'[&\s"\'\\<>]')
 
@@ -55,7 +56,7 @@ def _parts(value: Any, places: Any) -> Iterator[str]:
         for number, start, end in places:
             yield leaves[number][start:end]
     except (IndexError, TypeError, ValueError):
-        # Nobody knows which part is meant: all of it is hidden.
+        # It is unknown which part is meant: all of it is hidden.
         yield from leaves
 
 
@@ -91,7 +92,7 @@ class Stream:
         return self._cut(len(self._buffer))
 
     def _cut(self, safe: int) -> bytes:
-        """Take so many bytes from the buffer, and mask them."""
+        """Take `safe` bytes from the buffer, and mask them."""
         content, shown = self._buffer, []
         done = 0
         for start, end, is_new in self._covers():

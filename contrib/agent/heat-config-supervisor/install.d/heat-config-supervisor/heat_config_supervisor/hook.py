@@ -35,7 +35,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """What is to be run.
+    """What to run.
 
     :ivar content: the config, for its standard input.
     :ivar limit: seconds; None for no limit.
@@ -134,7 +134,8 @@ def run(order: Order, begun: Callable[[], object] = lambda: None) -> End:
 def _wait(process: subprocess.Popen[bytes], order: Order) -> int | None:
     """Wait for its end; return with which status it must stop, if so."""
     end = None if order.limit is None else time.monotonic() + order.limit
-    while True:
+    # What has ended by itself is not stopped.
+    while process.poll() is None:
         left = _LOOK
         if end is not None:
             left = min(left, end - time.monotonic())
@@ -144,7 +145,7 @@ def _wait(process: subprocess.Popen[bytes], order: Order) -> int | None:
             return OVER
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(left)
-            return None
+    return None
 
 
 def _content(stream: IO[bytes]) -> bytes:

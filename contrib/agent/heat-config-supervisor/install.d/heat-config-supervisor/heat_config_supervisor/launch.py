@@ -18,7 +18,7 @@ _BYTES = 64 * 1024
 
 _communicate = subprocess.Popen.communicate
 
-# Where the output goes; None once nobody reads it.
+# Where the output goes; None once it has no reader.
 _copy = None
 
 

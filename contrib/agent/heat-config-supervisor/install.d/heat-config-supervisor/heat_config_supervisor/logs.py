@@ -10,12 +10,15 @@ supervisor for what an object holds.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 import logging
 import os
 import threading
 import time
 from typing import Any
 from urllib import parse
+
+import requests
 
 from heat_config_supervisor import config as configs
 from heat_config_supervisor import results
@@ -29,7 +32,11 @@ SLOT = 64 * 1024
 _PACE = 2.0
 
 # Seconds before what failed is sent again, and to which that doubles.
-_FIRST, _MOST = 2.0, 15.0
+_FIRST, _MOST = 2.0, 8.0
+
+# Seconds for which the rest is sent again at once, and between two attempts: a
+# result waits for all of it, so a few failures must not add up.
+_INSIST, _PAUSE = 10.0, 0.5
 
 # How often what is refused is sent: see `delivery.REFUSALS`.
 _REFUSALS = 6
@@ -43,7 +50,7 @@ END = 'end'
 class Log:
     """The output of a config.
 
-    :ivar total: its bytes so far.
+    :ivar total: its bytes until now.
     :ivar sent: how many of those were sent, or are not kept.
     """
 
@@ -66,16 +73,28 @@ class Log:
         try:
             found = results.logs().get(config_id)
             log = cls(config_id, int(found['limit']))
-            log.total = int(found['total'])
+            log.total = max(int(found['total']), log._size())
             log.sent = int(found['sent'])
         except (OSError, ValueError, TypeError, KeyError):
             return None
         return log
 
+    def _size(self) -> int:
+        """Return how long it is by its file; 0 if that may have wrapped.
+
+        The supervisor may have been killed before it noted that.
+        """
+        size = os.fstat(self._file).st_size
+        return size if size < self._capacity else 0
+
+    @property
+    def _capacity(self) -> int:
+        return (self._head + self._ring) * SLOT
+
     def save(self) -> None:
         """Note how far it is."""
         details: dict[str, Any] = {
-            'limit': (self._head + self._ring) * SLOT,
+            'limit': self._capacity,
             'total': self.total,
             'sent': self.sent,
         }
@@ -91,6 +110,7 @@ class Log:
         :raises OSError: the disk is full.
         """
         with self._changed:
+            was_idle = self.sent >= self.total
             while content:
                 room = SLOT - self.total % SLOT
                 piece, content = content[:room], content[room:]
@@ -99,13 +119,13 @@ class Log:
                     count = os.pwrite(self._file, piece, place)
                     piece, place = piece[count:], place + count
                     self.total += count
-            self._changed.notify_all()
+            if was_idle or self.is_full:
+                self._changed.notify_all()
 
-    def wait(self, seconds: float | None) -> None:
-        """Wait until there is more, at most so long."""
+    def wait(self, ready: Callable[[], bool], seconds: float | None) -> None:
+        """Wait until it is ready, at most so long; asks as it grows."""
         with self._changed:
-            if self.sent >= self.total:
-                self._changed.wait(seconds)
+            self._changed.wait_for(ready, seconds)
 
     def wake(self) -> None:
         """End a `wait`."""
@@ -152,18 +172,37 @@ def drop_others() -> None:
             drop(config_id)
 
 
-def _put(url: str, name: str, body: bytes) -> sending.Answer:
+def _put(
+    session: requests.Session, url: str, name: str, body: bytes
+) -> sending.Answer:
     parts = parse.urlsplit(url)
     target = parts._replace(path=parts.path + name).geturl()
-    return sending.send('PUT', target, body, _TYPE)
+    return sending.send('PUT', target, body, _TYPE, session)
 
 
-def _send_part(log: Log, url: str) -> sending.Answer:
+def _send_part(
+    log: Log, session: requests.Session, url: str
+) -> sending.Answer:
     name, body, end = log.part()
-    answer = _put(url, name, body)
+    answer = _put(session, url, name, body)
     if answer.fate is sending.Fate.ACCEPTED:
         log.sent = end
     return answer
+
+
+def _send_rest(
+    log: Log, session: requests.Session, url: str
+) -> sending.Answer:
+    """Send what was not sent, until that fails, and then how long it is."""
+    while log.sent < log.total:
+        before = log.sent
+        answer = _send_part(log, session, url)
+        if answer.fate is not sending.Fate.ACCEPTED:
+            return answer
+        if log.sent == before:
+            # The power failed before all of it was on the disk.
+            log.total = before
+    return _put(session, url, END, str(log.total).encode())
 
 
 def finish(config: configs.Config) -> sending.Answer:
@@ -172,15 +211,19 @@ def finish(config: configs.Config) -> sending.Answer:
     log = Log.load(config.id) if url else None
     if log is None or url is None:
         return sending.Answer(sending.Fate.ACCEPTED, 'there is none')
-    answer = sending.Answer(sending.Fate.ACCEPTED, '')
-    while log.sent < log.total and answer.fate is sending.Fate.ACCEPTED:
-        before = log.sent
-        answer = _send_part(log, url)
-        if answer.fate is sending.Fate.ACCEPTED and log.sent == before:
-            # The power failed before all of it was on the disk.
-            log.total = before
-    if answer.fate is sending.Fate.ACCEPTED:
-        answer = _put(url, END, str(log.total).encode())
+    patience = time.monotonic() + _INSIST
+    with requests.Session() as session:
+        answer = _send_rest(log, session, url)
+        refusals = 0
+        while (
+            answer.fate is not sending.Fate.ACCEPTED
+            and time.monotonic() < patience
+        ):
+            refusals += answer.fate is sending.Fate.REFUSED
+            if refusals >= _REFUSALS:
+                break
+            time.sleep(_PAUSE)
+            answer = _send_rest(log, session, url)
     if answer.fate is sending.Fate.LATER:
         log.save()
     else:
@@ -202,7 +245,7 @@ class Sender:
         self._thread.start()
 
     def end(self) -> None:
-        """Leave the rest to `finish`."""
+        """Leave to `finish` what the store does not take now."""
         self._ended.set()
         self._log.wake()
         self._thread.join()
@@ -210,38 +253,48 @@ class Sender:
 
     def _run(self) -> None:
         refusals, pause = 0, _FIRST
-        # An empty first object says that there will be output.
-        while True:
-            answer = _send_part(self._log, self._url)
-            rest = _PACE
-            if answer.fate is sending.Fate.ACCEPTED:
-                refusals, pause = 0, _FIRST
-                if self._log.is_full:
-                    rest = 0.0
-            else:
-                rest, pause = pause, min(pause * 2, _MOST)
-                if answer.fate is sending.Fate.REFUSED:
-                    refusals += 1
-                if refusals >= _REFUSALS:
-                    LOG.warning(
-                        'What the config prints is not sent while it runs: %s',
-                        answer.reason,
-                    )
-                    return
-            is_accepted = answer.fate is sending.Fate.ACCEPTED
-            self._rest(rest, is_accepted)
-            while is_accepted and self._log.sent >= self._log.total:
+        with requests.Session() as session:
+            # An empty first object says that there will be output.
+            while True:
+                answer = _send_part(self._log, session, self._url)
+                accepted = answer.fate is sending.Fate.ACCEPTED
+                if accepted:
+                    refusals, pause = 0, _FIRST
+                    self._rest_until(lambda: self._log.is_full, _PACE)
+                    self._await_more(session)
+                else:
+                    refusals += answer.fate is sending.Fate.REFUSED
+                    if refusals >= _REFUSALS:
+                        LOG.warning(
+                            'What the config prints is not sent while it '
+                            'runs: %s',
+                            answer.reason,
+                        )
+                        return
+                    self._rest_until(lambda: False, pause)
+                    pause = min(pause * 2, _MOST)
                 if self._ended.is_set():
+                    if accepted:
+                        self._send_last(session)
                     return
-                self._log.wait(None)
-            if self._ended.is_set():
-                return
 
-    def _rest(self, seconds: float, is_accepted: bool) -> None:
-        """Keep the pace; a full slot does not wait for it."""
-        end = time.monotonic() + seconds
-        while not self._ended.is_set():
-            left = end - time.monotonic()
-            if left <= 0 or (is_accepted and self._log.is_full):
-                return
-            self._ended.wait(min(left, 0.2))
+    def _send_last(self, session: requests.Session) -> None:
+        """Send the last of it, as far as the store takes it at once.
+
+        The result follows from another process, which takes a while to start.
+        """
+        before = -1
+        while before < self._log.sent < self._log.total:
+            before = self._log.sent
+            _send_part(self._log, session, self._url)
+
+    def _await_more(self, session: requests.Session) -> None:
+        if self._log.sent >= self._log.total:
+            # It may be long, and what lies between forgets connections.
+            session.close()
+            self._rest_until(lambda: self._log.sent < self._log.total)
+
+    def _rest_until(
+        self, ready: Callable[[], bool], seconds: float | None = None
+    ) -> None:
+        self._log.wait(lambda: self._ended.is_set() or ready(), seconds)

@@ -57,9 +57,9 @@ def main(arguments: list[str]) -> int:
 
 
 def prepare() -> int:
-    """Stand in for each hook there is, and see to what was left behind.
+    """Wrap each hook, and deal with the leftovers of a crash.
 
-    Whatever goes wrong, the configs are to be run.
+    Whatever fails here, the configs must run.
     """
     try:
         _wrap_hooks()
@@ -101,12 +101,12 @@ def run_hook(program: str) -> int:
     try:
         config = configs.read(content)
     except ValueError as exc:
-        LOG.warning('What %s is to run is not supervised: %s', program, exc)
+        LOG.warning('The config for %s is not supervised: %s', program, exc)
         return subprocess.run([program], input=content).returncode
     if config.is_signalled:
         _note_running(config)
-    beside = [reporting.Report(config), control.Control(config)]
-    stop = beside[-1].requested
+    helpers = [reporting.Report(config), control.Control(config)]
+    stop = helpers[-1].requested
     output = live.Output(config, program)
     end = hook.run(
         hook.Order(
@@ -116,9 +116,9 @@ def run_hook(program: str) -> int:
             stop=stop,
             inherited=output.inherited,
         ),
-        lambda: [one.begin() for one in (*beside, output)],
+        lambda: [one.begin() for one in (*helpers, output)],
     )
-    for one in (*beside, output):
+    for one in (*helpers, output):
         one.end()
     sys.stdout.buffer.write(end.result())
     sys.stderr.buffer.write(sending.redact(end.stderr))
@@ -136,7 +136,12 @@ def run_hook(program: str) -> int:
 
 
 def _note_running(config: configs.Config) -> None:
+    deployed = places.deployed(config.id)
     try:
+        # It says where the result goes. 55-heat-config does not sync it, so
+        # a loss of power would leave it empty.
+        results.sync(deployed)
+        results.sync(deployed.parent)
         results.running().put(config.id, {})
     except OSError:
         LOG.exception(

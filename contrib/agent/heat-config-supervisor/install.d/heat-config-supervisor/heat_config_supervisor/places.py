@@ -62,9 +62,18 @@ def collect_configuration() -> pathlib.Path:
 
 
 def collect() -> list[str]:
-    """The command line of one collection beside those of its own pace."""
+    """The command line of one extra collection.
+
+    It has a cache of its own. In that of the service it would note configs
+    as seen which the service then never runs.
+    """
     command = os.environ.get('HEAT_CONFIG_COLLECT')
-    return shlex.split(command or 'os-collect-config --one-time')
+    cache = state() / 'collected'
+    return [
+        *shlex.split(command or 'os-collect-config --one-time'),
+        *('--cachedir', str(cache)),
+        *('--backup-cachedir', f'{cache}-backup'),
+    ]
 
 
 def refresh_lock() -> pathlib.Path:
@@ -81,7 +90,7 @@ def quick() -> str:
 
 
 def time_limit() -> float | None:
-    """The most seconds for a config, as whoever made the image has it."""
+    """The most seconds for a config, as the image's author has set it."""
     try:
         return float(os.environ['HEAT_CONFIG_TIMEOUT'])
     except (KeyError, ValueError):

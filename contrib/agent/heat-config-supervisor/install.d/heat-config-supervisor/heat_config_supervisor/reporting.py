@@ -16,7 +16,7 @@ PAUSES = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 
 
 class Report:
-    """The report of one config, sent beside what it reports."""
+    """The report of one config, sent next to its result."""
 
     def __init__(self, config: configs.Config) -> None:
         self._config = config

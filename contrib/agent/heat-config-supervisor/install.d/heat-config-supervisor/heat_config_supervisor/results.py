@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results on disk: of what runs, none so far; and those not accepted yet."""
+"""Results on disk: of configs that run, and those not accepted yet."""
 
 from __future__ import annotations
 
@@ -31,11 +31,7 @@ class Folder:
             stream.flush()
             os.fsync(stream.fileno())
         draft.replace(self._file(config_id))
-        folder = os.open(self._path, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync(self._path)
 
     def get(self, config_id: str) -> dict[str, Any]:
         """Return what is known of a config.
@@ -66,6 +62,15 @@ class Folder:
 
     def _file(self, config_id: str) -> pathlib.Path:
         return self._path / f'{config_id}.json'
+
+
+def sync(path: pathlib.Path) -> None:
+    """Let a file, or what a folder lists, survive a loss of power."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def running() -> Folder:

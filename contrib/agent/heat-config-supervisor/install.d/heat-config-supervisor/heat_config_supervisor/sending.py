@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sends to Heat, and says what came of it.
+"""Send to Heat, and return the outcome.
 
 Nothing here tells the query of a URL, which is what signs it.
 """
@@ -26,7 +26,10 @@ LIMIT = 950_000
 #: Seconds to connect, and between two pieces of the answer.
 TIMEOUT = (5.0, 30.0)
 
-# Seconds for heat-agents' own program, which tries again by itself.
+# The most bytes to read of an answer that has nothing to say.
+_KEPT = 4096
+
+# Seconds for heat-agents' own program, which retries by itself.
 _PROGRAM_TIMEOUT = 120
 
 _PASSING = (408, 425, 429, 498)
@@ -56,10 +59,14 @@ def send(
     url: str,
     content: bytes,
     headers: Mapping[str, str] | None = None,
+    session: requests.Session | None = None,
 ) -> Answer:
-    """Send to a URL, once."""
+    """Send to a URL, once.
+
+    :param session: keeps the connection for the next request.
+    """
     try:
-        found = requests.request(
+        found = (session or requests).request(
             verb,
             url,
             data=content,
@@ -78,21 +85,26 @@ def send(
     return Answer(Fate.REFUSED, reason)
 
 
-def is_there(url: str) -> bool | None:
-    """Say whether there is an object at a URL; None if nobody knows.
+def ask(
+    url: str,
+    session: requests.Session,
+    headers: Mapping[str, str] | None = None,
+) -> tuple[int, str | None]:
+    """GET the status and the ETag of an object, whose content is not read.
 
-    That it is there is all it says: nothing of it is read.
+    :raises requests.RequestException: there is no answer.
     """
-    try:
-        with requests.get(
-            url, timeout=TIMEOUT, allow_redirects=False, stream=True
-        ) as found:
-            status = found.status_code
-    except requests.RequestException:
-        return None
-    if 200 <= status < 300:
-        return True
-    return False if status == 404 else None
+    with session.get(
+        url,
+        headers=headers,
+        timeout=TIMEOUT,
+        allow_redirects=False,
+        stream=True,
+    ) as found:
+        if found.status_code >= 300:
+            # A connection is kept only if nothing is left to read from it.
+            next(found.iter_content(_KEPT), None)
+        return found.status_code, found.headers.get('ETag')
 
 
 def signal(config: configs.Config, details: Mapping[str, Any]) -> Answer:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lets a server begin what it is given at once.
+"""Let a server start a new config at once.
 
-os-collect-config asks for its configs less and less often, down to every 30
-seconds. So this asks whether they have changed, by one small conditional
-request a second, while that is worth it; and if so, lets os-collect-config
-collect once more beside its own pace.
+os-collect-config polls for its configs less and less often, down to every 30
+seconds. So this polls whether they have changed, by one small conditional
+request a second, while that is worth it; and if so, has os-collect-config
+collect once more, in addition to its own polls.
 """
 
 from __future__ import annotations
@@ -49,6 +49,9 @@ class Watcher:
     etag: str | None = None
     is_due: bool = False
     pause: float = _PACE
+    session: requests.Session = dataclasses.field(
+        default_factory=requests.Session
+    )
 
     def run(self) -> None:
         while True:
@@ -60,6 +63,7 @@ class Watcher:
         if url is None or not is_quick():
             # What changes meanwhile os-collect-config finds by itself.
             self.etag = None
+            self.session.close()
             self.sleep(_IDLE)
             return
         self._ask(url)
@@ -68,16 +72,9 @@ class Watcher:
         self.sleep(self.pause)
 
     def _ask(self, url: str) -> None:
-        headers = {'If-None-Match': self.etag} if self.etag else {}
+        headers = {'If-None-Match': self.etag} if self.etag else None
         try:
-            with requests.get(
-                url,
-                headers=headers,
-                timeout=sending.TIMEOUT,
-                allow_redirects=False,
-                stream=True,
-            ) as found:
-                status, etag = found.status_code, found.headers.get('ETag')
+            status, etag = sending.ask(url, self.session, headers)
         except requests.RequestException as exc:
             status, etag = 0, None
             LOG.warning('No answer about configs: %s', type(exc).__name__)
