@@ -50,10 +50,9 @@ class Resource:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Config:
-    """A software config."""
+class Draft:
+    """A software config to be made."""
 
-    id: str
     name: str | None
     group: str | None
     config: Any
@@ -63,15 +62,10 @@ class Config:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Draft:
-    """A software config to be made."""
+class Config(Draft):
+    """A software config."""
 
-    name: str
-    group: str | None
-    config: Any
-    inputs: abc.Sequence[abc.Mapping[str, Any]] = dataclasses.field(repr=False)
-    outputs: abc.Sequence[abc.Mapping[str, Any]]
-    options: abc.Mapping[str, Any]
+    id: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

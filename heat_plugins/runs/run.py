@@ -7,21 +7,20 @@ import enum
 import json
 from typing import Any
 
-from heat_plugins import bounds
 from heat_plugins import masking
 from heat_plugins import stored
 from heat_plugins.runs.records import record_names
 from heat_plugins.signals import body
-from heat_plugins.signals import signal_names as signal_names
+from heat_plugins.signals import signal_names
 
 #: The reason of a run that waits for its server.
-UNANSWERED = 'The server has not answered so far'
+UNANSWERED = 'The server has not answered yet'
 
 #: How much of an output a record holds: its end, where errors are told.
 TAIL = 4096
 
 
-class State(enum.Enum):
+class State(enum.StrEnum):
     """What a run is doing, as a person would tell it."""
 
     #: It is being made; the server has not been given anything yet.
@@ -29,7 +28,7 @@ class State(enum.Enum):
     #: The server was given it and has not answered. An agent that knows
     #: nothing of progress keeps silent until the end.
     WAITING = 'waiting'
-    #: The server has said that it is at it.
+    #: The server has reported that it has started the action.
     RUNNING = 'running'
     COMPLETE = 'complete'
     FAILED = 'failed'
@@ -50,7 +49,7 @@ REPORTED = (State.COMPLETE, State.FAILED)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Late:
-    """A result that came after its run had ended: no success any more."""
+    """A result that came after its run had ended, and no longer counts."""
 
     at: int
     status: str
@@ -82,9 +81,9 @@ class Run:
     :ivar standalone: whether it runs a config that is not the stack's; then
         `deployment_id` is the server's.
     :ivar guarded: whether an engine ends it when its deployment goes. Then
-        it may go on while the deployment's row is taken back.
-    :ivar unknown_hook: the hook that is to run it, if servers are not known
-        to have one of that name.
+        it may go on while the deployment's row is withdrawn.
+    :ivar unknown_hook: the hook that it needs, if servers are not known to
+        have one of that name.
     """
 
     id: str
@@ -132,6 +131,11 @@ class Run:
         )
 
     @property
+    def operation(self) -> str | None:
+        """The operation that it is a run of; None for a single run."""
+        return record_names.operation_of(self.id)
+
+    @property
     def ended(self) -> bool:
         return self.state.ended
 
@@ -148,19 +152,12 @@ class Run:
     def progress_signal(self) -> str:
         return record_names.progress_name(self.key)
 
-    def dump(self) -> bytes:
-        """Return the record of it."""
-        values = dataclasses.asdict(self)
-        values['state'] = self.state.value
-        return json.dumps(values, sort_keys=True).encode()
-
     @classmethod
-    def load(cls, record: bytes) -> 'Run':
+    def read(cls, values: Any) -> 'Run':
         """Read a record; what a later release has added is left out.
 
         :raises ValueError: it is none.
         """
-        values = bounds.read_json(record)
         json.dumps(values, allow_nan=False)
         found = stored.read(cls, values)
         if not all(isinstance(one.get('name'), str) for one in found.declared):

@@ -44,7 +44,7 @@ class Claims:
             raise errors.Refused(
                 f'Cannot tell whether {run.action} runs on {run.resource} '
                 f'already: the object store needs more than '
-                f'{claims.PATIENCE:.0f} s for a listing. Try again later'
+                f'{claims.PATIENCE:.0f} s for a listing. Retry later'
             )
 
 
@@ -70,7 +70,7 @@ class _Contest:
             raise errors.Refused(f'Another may go on. {exc}') from exc
         if found is not None and not found.ended:
             raise self.lost(other)
-        # Whoever has ended a run is cleaning up after it.
+        # The process that has ended the run is cleaning up after it.
         return found is None
 
     def lost(self, other: str) -> Exception:

@@ -57,8 +57,8 @@ class Operations:
         :param resource: the deployment: name, path in nested stacks
             (parent.child) or physical ID.
         :param action: the action.
-        :param input_values: a map of inputs that are to have other values
-            than the stack gives them. Mistral shows them to everybody in the
+        :param input_values: a map of inputs that get other values than
+            the stack gives them. Mistral shows them to everybody in the
             project.
         :param timeout: the most seconds that the run may take; by default
             those of the deployment's property "timeout", or 3600.

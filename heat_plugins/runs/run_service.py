@@ -6,18 +6,23 @@ import contextlib
 import dataclasses
 import functools
 import time
+from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
+from heat_plugins.runs.fleet import book as books
+from heat_plugins.runs.fleet import operation_runs
+from heat_plugins.runs.follow import logs
 from heat_plugins.runs.follow import queueing
 from heat_plugins.runs.records import ledger
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.records import retention
 from heat_plugins.runs.records import unreadable
+from heat_plugins.runs.start import stack_tree
 from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
 
@@ -32,6 +37,8 @@ class Filter:
         holds it.
     :ivar server: the id of a server, or the path of its resource.
     :ivar failed: whether only those that failed or timed out are wanted.
+    :ivar single: whether to leave out the runs of operations.
+    :ivar single: whether those of operations are not wanted.
     :ivar since: those that ended before it are not wanted, in seconds since
         the epoch.
     :ivar limit: the most, the newest.
@@ -42,6 +49,7 @@ class Filter:
     action: str | None = None
     state: runs.State | None = None
     failed: bool = False
+    single: bool = False
     since: float | None = None
     limit: int | None = None
 
@@ -101,6 +109,9 @@ class Runs(ledger.Ledger):
         )
         self._heat = heat
         self._finder = targets.Finder(heat)
+        self._operated = operation_runs.OperationRuns(
+            books.Book(store), monotonic
+        )
 
     # What there is to run
 
@@ -125,7 +136,7 @@ class Runs(ledger.Ledger):
         if run.standalone:
             raise errors.Refused(
                 f'Run {run.id} had a config of its own, which is gone; start '
-                'it anew'
+                'a new run'
             )
         found = self._finder.targets(run.stack_id, run.resource)
         if len(found) != 1:
@@ -167,6 +178,16 @@ class Runs(ledger.Ledger):
             if run is not None and wanted.matches(run):
                 result.append(run)
         result = queueing.explained(found, result, lambda: listed)
+        if not wanted.single:
+            result += self._operated.history(
+                found.root_stack_id,
+                wanted.matches,
+                action=wanted.action,
+                since=wanted.since,
+                limit=wanted.limit,
+            )
+            result.sort(key=lambda run: run.started_at, reverse=True)
+            result = result[: wanted.limit]
         if not result and wanted.names_something:
             self._check(stack, wanted, found, places())
         return result
@@ -177,10 +198,24 @@ class Runs(ledger.Ledger):
         :raises errors.NotFound: there is no such stack or run.
         :raises errors.Unreadable: its record cannot be read.
         """
+        if record_names.operation_of(run_id) is not None:
+            return self._operated_run(stack, run_id)
         found = self._records_at(stack)
         run = self._show(found, run_id)
         (run,) = queueing.explained(found, [run], found.keys)
         return _named(run, lambda: self._places(stack))
+
+    def outputs(self, run: runs.Run) -> abc.Mapping[str, Any]:
+        """Return the outputs of a run, long ones whole."""
+        if run.operation is not None:
+            return self._operated.outputs(run)
+        return super().outputs(run)
+
+    def log(self, run: runs.Run) -> logs.Reader:
+        """Return what reads the output of a run while it goes on."""
+        if run.operation is not None:
+            return self._operated.log(run)
+        return super().log(run)
 
     # Ending
 
@@ -234,10 +269,10 @@ class Runs(ledger.Ledger):
 
     # What these share
 
-    def _places(self, stack: str) -> list[targets.Place]:
+    def _places(self, stack: str) -> list[stack_tree.Place]:
         """Return the resources of a stack; none if it is deleted."""
         try:
-            return self._finder.places(self._finder.root(stack))
+            return stack_tree.find(self._heat, self._finder.root(stack))
         except errors.NotFound:
             return []
 
@@ -246,7 +281,7 @@ class Runs(ledger.Ledger):
         stack: str,
         wanted: Filter,
         found: records.Records,
-        places: list[targets.Place],
+        places: list[stack_tree.Place],
     ) -> None:
         """Refuse a filter that nothing can match.
 
@@ -297,15 +332,28 @@ class Runs(ledger.Ledger):
         keys: abc.Iterable[record_names.Key],
         arrivals: abc.Iterable[str],
     ) -> None:
-        """Delete what servers send for runs that nobody knows any more."""
+        """Delete what servers send for runs that are no longer known."""
         known = {key.run_id for key in keys}
         for name in arrivals:
             run_id = record_names.signal_of_run(name)
             if run_id is not None and run_id not in known:
                 found.discard(name)
 
+    def _operated_run(self, stack: str, run_id: str) -> runs.Run:
+        """Return a run of an operation, if it is one on a stack."""
+        run = self._operated.find(run_id)
+        if stack not in (run.stack_name, run.stack_id):
+            raise errors.NotFound(f'Run {run.id} is not on stack {stack}')
+        return run
+
     @staticmethod
     def _read(found: records.Records, run_id: str) -> runs.Run:
+        if operation := record_names.operation_of(run_id):
+            raise errors.Refused(
+                f'Run {run_id} belongs to an operation: "openstack software '
+                f'deployment operation cancel {operation}" or "operation '
+                f'delete {operation}" is for all of it'
+            )
         run = found.read(found.find(run_id))
         if run is None:
             raise errors.NotFound(f'Run {run_id} has just been deleted')
@@ -339,7 +387,7 @@ class Runs(ledger.Ledger):
 
 
 def _named(
-    run: runs.Run, places: abc.Callable[[], list[targets.Place]]
+    run: runs.Run, places: abc.Callable[[], list[stack_tree.Place]]
 ) -> runs.Run:
     """Return a run with the name of its server, as far as it has one.
 
@@ -349,7 +397,7 @@ def _named(
     if run.server_name is not None:
         return run
     return dataclasses.replace(
-        run, server_name=targets.server_names(places()).get(run.server_id)
+        run, server_name=stack_tree.server_names(places()).get(run.server_id)
     )
 
 

@@ -35,6 +35,7 @@ _SHOWN: dict[str, abc.Callable[[runs.Run], Any]] = {
     'stack': lambda run: run.stack_name,
     'resource': lambda run: run.resource,
     'action': lambda run: run.action,
+    'operation': lambda run: run.operation,
     'state': lambda run: run.state.value,
     'reason': lambda run: run.reason,
     'server': lambda run: run.server_id,

@@ -13,6 +13,7 @@ from heat_plugins.mistral.executions import outcome
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service
+from heat_plugins.runs.start import stack_tree
 from heat_plugins.runs.start import targets
 from heat_plugins.signals import group_ids
 from heat_plugins.timeline import chart
@@ -47,7 +48,7 @@ _STATES = {
 class Heat(orchestration.Orchestration, Protocol):
     """Heat, with what only a timeline asks it."""
 
-    def events(self, stack: orchestration.Stack) -> list[events.Event]:
+    def all_events(self, stack: orchestration.Stack) -> list[events.Event]:
         """Return the events of a stack and its nested ones, oldest first."""
 
 
@@ -72,7 +73,6 @@ class Looker:
     """Makes charts.
 
     :param heat: the way to Heat, with the credentials of who asks.
-    :param ledger: the runs that are known.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Looker:
         notes: list[str] = []
         found = self._runs(name_or_id, wanted, notes)
         stack = self._finder.root(name_or_id)
-        happened = self._heat.events(stack)
+        happened = self._heat.all_events(stack)
         places = self._places(stack)
         now = self._now(happened, found)
         rows = _Rows(happened, wanted, now)
@@ -112,9 +112,9 @@ class Looker:
             notes=tuple(notes),
         )
 
-    def _places(self, stack: orchestration.Stack) -> list[targets.Place]:
+    def _places(self, stack: orchestration.Stack) -> list[stack_tree.Place]:
         try:
-            return self._finder.places(stack)
+            return stack_tree.find(self._heat, stack)
         except errors.NotFound:
             # The stack is deleted; its events and runs are there yet.
             return []
@@ -139,7 +139,7 @@ class Looker:
             return []
 
     def _executions(
-        self, place: targets.Place, notes: list[str]
+        self, place: stack_tree.Place, notes: list[str]
     ) -> list[abc.Mapping[str, Any]]:
         if not place.resource.physical_id:
             return []
@@ -169,7 +169,7 @@ class _Rows:
         #: By the path of a resource; '' for the stack's own.
         self._own: dict[str, list[chart.Row]] = collections.defaultdict(list)
         self._nested: dict[str, chart.Row] = {}
-        self._places: dict[str, targets.Place] = {}
+        self._places: dict[str, stack_tree.Place] = {}
 
     def of_stack(self, stack: orchestration.Stack) -> list[chart.Row]:
         """Return the row of the stack itself."""
@@ -182,7 +182,7 @@ class _Rows:
         )
         return [row] if row.bars else []
 
-    def add_place(self, place: targets.Place) -> None:
+    def add_place(self, place: stack_tree.Place) -> None:
         """Add what Heat did with a resource."""
         resource = place.resource
         self._places[place.path] = place
@@ -208,7 +208,7 @@ class _Rows:
             self._own[place.path].append(row)
 
     def _add_member(
-        self, place: targets.Place, member: targets.Member
+        self, place: stack_tree.Place, member: stack_tree.Member
     ) -> None:
         """Add the last action of a member that Heat has no events of."""
         ended = member.ended_at
@@ -241,14 +241,14 @@ class _Rows:
             start=run.started_at,
             end=run.ended_at,
             working_since=run.reported_at,
-            reason=run.reason,
+            reason=_reason(run),
             hint=run.reason if run.unknown_hook or is_held_up else '',
         )
         self._add(chart.Kind.RUN, run.resource, run.action, bar)
 
     def add_executions(
         self,
-        place: targets.Place,
+        place: stack_tree.Place,
         found: abc.Iterable[abc.Mapping[str, Any]],
     ) -> None:
         """Add the executions of a workflow."""
@@ -325,6 +325,13 @@ class _Rows:
     def _began(self, block: list[chart.Row]) -> tuple[float, str]:
         starts = [bar.start for row in block for bar in row.bars]
         return min(starts, default=self._now), block[0].path
+
+
+def _reason(run: runs.Run) -> str:
+    """Say why a run stands as it does, and which operation it belongs to."""
+    if run.operation is None:
+        return run.reason
+    return f'{run.reason} (operation {run.operation})'
 
 
 def _outcome(execution: abc.Mapping[str, Any], state: chart.State) -> str:

@@ -6,8 +6,11 @@ is unfolded stays in the address, and so over a refresh. What servers sent is
 text in there and nothing else; inputs are not.
 """
 
+import base64
+import hashlib
 import html
 import json
+from typing import Any
 
 from heat_plugins import foreign
 from heat_plugins.runs import summary
@@ -30,7 +33,7 @@ _PAGE = """\
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
-style-src 'unsafe-inline'; script-src 'unsafe-inline'">
+style-src 'unsafe-inline'; script-src 'sha256-{script_hash}'">
 {refresh}<title>{title}</title>
 <style>{style}</style>
 </head>
@@ -40,7 +43,7 @@ style-src 'unsafe-inline'; script-src 'unsafe-inline'">
 <div class="track" role="img" aria-label="{told}">{track}</div>
 <p>{told}</p>
 {reason}
-<form role="search" onsubmit="return false">
+<form role="search">
 <label>Filter <input id="filter" type="search" autocomplete="off"
 placeholder="server, stack or reason"></label>
 <label>State <select id="state"><option value="">all</option>{states}</select>
@@ -63,15 +66,35 @@ placeholder="server, stack or reason"></label>
 </html>
 """
 
+# What stands in the track and in the table, in this order: what went wrong,
+# and what goes on, before the rest.
+_ORDER = (
+    'failed',
+    'timed-out',
+    'cancelled',
+    'running',
+    'waiting',
+    'starting',
+    'pending',
+    'complete',
+)
+
+_TRACK = ('complete', *_ORDER[:-1])
+
+# Colours of states that are too pale to be read.
+_INKS = {'waiting': 'quiet', 'starting': 'quiet', 'pending': 'quiet'}
+
 _STYLE = """
 :root { --ink: #1f2328; --quiet: #59636e; --ground: #fff; --line: #d1d9e0;
-  --pending: #d1d9e0; --waiting: #a9b4c0; --running: #0969da;
+  --pending: #d1d9e0; --waiting: #a9b4c0; --starting: #a9b4c0;
+  --running: #0969da;
   --complete: #1a7f37; --failed: #cf222e; --timed-out: #9a6700;
   --cancelled: #6e4db8; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3;
   --quiet: #9198a1; --ground: #0d1117; --line: #2f3742; --pending: #2a313c;
-  --waiting: #59636e; --running: #58a6ff; --complete: #3fb950;
-  --failed: #ff7b72; --timed-out: #d29922; --cancelled: #b083f0; } }
+  --waiting: #59636e; --starting: #59636e; --running: #58a6ff;
+  --complete: #3fb950; --failed: #ff7b72; --timed-out: #d29922;
+  --cancelled: #b083f0; } }
 body { margin: 2rem auto; max-width: 1200px; padding: 0 1rem;
   background: var(--ground); color: var(--ink);
   font: 14px/1.5 system-ui, sans-serif; }
@@ -86,22 +109,17 @@ input, select { font: inherit; padding: .2rem .5rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: .35rem .6rem;
   border-bottom: 1px solid var(--line); }
-td { overflow-wrap: anywhere; }
-td.state { white-space: nowrap; font-weight: 600; }
+td { max-width: 16rem; overflow-wrap: break-word; }
+td:last-child { max-width: none; overflow-wrap: anywhere; width: 50%; }
+td.state, td.time { white-space: nowrap; }
+td.state { font-weight: 600; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0;
   max-height: 24rem; overflow: auto; }
 details#chart { margin: 1.5rem 0; overflow-x: auto; }
 """ + ''.join(
-    f'.is-{name} {{ color: var(--{name}); }} '
+    f'.is-{name} {{ color: var(--{_INKS.get(name, name)}); }} '
     f'.on-{name} {{ background: var(--{name}); }}\n'
-    for name in (
-        'waiting',
-        'running',
-        'complete',
-        'failed',
-        'timed-out',
-        'cancelled',
-    )
+    for name in _ORDER
 )
 
 _SCRIPT = """
@@ -135,11 +153,18 @@ function show() {
     count + ' of ' + rows.length + ' servers';
   keep();
 }
+document.querySelector('form').addEventListener(
+  'submit', event => event.preventDefault());
 filter.addEventListener('input', show);
 state.addEventListener('input', show);
 for (const one of folds) one.addEventListener('toggle', keep);
 show();
 """
+
+# A browser runs this script and no other.
+_SCRIPT_HASH = base64.b64encode(
+    hashlib.sha256(_SCRIPT.encode()).digest()
+).decode()
 
 
 def draw(found: operations.Operation, now: float) -> str:
@@ -153,8 +178,8 @@ def draw(found: operations.Operation, now: float) -> str:
     about = (
         f'Operation {found.id}: {control.phase.value}, '
         f'{overview.percent(found)}% of {len(order.members)} targets. '
-        f'Started by {order.created_by} at {summary.time(order.created_at)}; '
-        f'{order.targets}.'
+        f'Started by {order.created_by} at {summary.time(order.created_at)}'
+        + (f' for {order.targets}.' if order.targets else '.')
     )
     ends = overview.estimated_end(found, now)
     if ends is not None:
@@ -173,12 +198,11 @@ def draw(found: operations.Operation, now: float) -> str:
             else ''
         ),
         states=''.join(f'<option>{_text(name)}</option>' for name in counts),
-        rows='\n'.join(
-            _row(found, member) for member in range(len(order.members))
-        ),
+        rows='\n'.join(_rows(found, now)),
         chart=svg.draw(_chart(found, now)),
         drawn=_text(summary.time(int(now)) or ''),
         script=_SCRIPT,
+        script_hash=_SCRIPT_HASH,
     )
 
 
@@ -190,13 +214,32 @@ def _track(counts: dict[str, int], total: int) -> str:
     return ''.join(
         f'<div class="on-{name}" style="width: {100 * count / total:.2f}%">'
         '</div>'
-        for name, count in counts.items()
-        if name != overview.PENDING
+        for name, count in sorted(
+            counts.items(), key=lambda one: _TRACK.index(one[0])
+        )
     )
 
 
-def _row(found: operations.Operation, member: int) -> str:
-    shown = overview.target(found, member)
+def _rows(found: operations.Operation, now: float) -> list[str]:
+    """Return the rows of the table, failures first."""
+    shown = [
+        (member, overview.target(found, member))
+        for member in range(len(found.attempts))
+    ]
+    shown.sort(key=lambda one: _ORDER.index(one[1]['state']))
+    return [_row(found, member, one, now) for member, one in shown]
+
+
+def _row(
+    found: operations.Operation,
+    member: int,
+    shown: dict[str, Any],
+    now: float,
+) -> str:
+    attempt = found.attempts[member]
+    took = shown['duration']
+    if attempt.is_live and attempt.started_at is not None:
+        took = int(now) - attempt.started_at
     server = shown['server_name'] or shown['server']
     searched = ' '.join(
         (shown['stack'], server, shown['resource'], shown['reason'])
@@ -214,7 +257,7 @@ def _row(found: operations.Operation, member: int) -> str:
         f'<td>{_text(shown["stack"])}</td><td>{_text(server)}</td>'
         f'<td>{_text(shown["resource"])}</td>'
         f'<td class="state is-{state}">{state}</td>'
-        f'<td>{_text(summary.spell(shown["duration"]))}</td>'
+        f'<td class="time">{_text(summary.spell(took))}</td>'
         f'<td>{result}</td></tr>'
     )
 

@@ -3,27 +3,29 @@
 
 Who leads an operation writes its state below the epoch that it leads in, so
 that a former leader, which does not know yet that it is none, writes where
-nobody reads any more. A new leader copies the state; it writes the control
+no process reads. A new leader copies the state; it writes the control
 last, and until that is there the former epoch holds.
 """
 
 from collections import abc
+import contextlib
 import dataclasses
-import json
 from typing import Any, TypeVar
 
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import pool as pools
+from heat_plugins import stored
 from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import containers
+from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs.fleet import layout
 from heat_plugins.runs.fleet import limits as limit_values
 from heat_plugins.runs.fleet import operation as operations
 
-# The most bytes of an object: 10,000 members, or the outputs of a shard.
-_LIMIT = 64 * 1024 * 1024
+# Heads that are read together.
+_HEADS = 100
 
 _T = TypeVar('_T')
 
@@ -39,12 +41,14 @@ class Book:
     ) -> None:
         self.store = store
         self.pool = pool or pools.Pool()
-        self._own = containers.Own(store, layout.CONTAINER)
+        self._records = json_records.Records(
+            store, containers.Own(store, layout.CONTAINER)
+        )
 
     @property
     def container(self) -> str:
         """The container's name; it may not be there."""
-        return self._own.name
+        return self._records.container
 
     # Orders
 
@@ -80,7 +84,7 @@ class Book:
         return found[0]
 
     def write_order(self, order: operations.Order) -> None:
-        self._put(layout.order(order.id), order_values(order))
+        self._records.write(layout.order(order.id), order_values(order))
 
     def order(self, operation_id: str) -> operations.Order:
         """Return what was ordered.
@@ -88,7 +92,7 @@ class Book:
         :raises errors.NotFound: there is no such operation.
         """
         try:
-            values = self._get(layout.order(operation_id))
+            values = self._records.fetch(layout.order(operation_id)).value
         except errors.NoObject as exc:
             raise errors.NotFound(
                 f'There is no operation {operation_id}'
@@ -98,19 +102,19 @@ class Book:
     # What a list shows
 
     def write_head(self, operation_id: str, head: dict[str, Any]) -> None:
-        self._put(layout.head(operation_id), head)
+        self._records.write(layout.head(operation_id), head)
 
-    def heads(self, ids: abc.Sequence[str]) -> list[dict[str, Any] | None]:
-        """Return what a list shows of operations; None for what is gone."""
+    def newest(self) -> abc.Iterator[dict[str, Any]]:
+        """Yield what a list shows of operations, the newest first."""
+        ids = self.ids()[::-1]
+        # A part at a time: most callers want few.
+        for start in range(0, len(ids), _HEADS):
+            found = self.pool.each(self._head, ids[start : start + _HEADS])
+            yield from filter(None, found)
 
-        def read(operation_id: str) -> dict[str, Any] | None:
-            try:
-                found = self._get(layout.head(operation_id))
-            except (errors.NoObject, ValueError):
-                return None
-            return found if isinstance(found, dict) else None
-
-        return self.pool.each(read, ids)
+    def _head(self, operation_id: str) -> dict[str, Any] | None:
+        found = self._records.find(layout.head(operation_id))
+        return found if isinstance(found, dict) else None
 
     # States
 
@@ -129,6 +133,14 @@ class Book:
             last += 1
         return last
 
+    def show(self, operation_id: str) -> operations.Operation:
+        """Return an operation as it is recorded.
+
+        :raises errors.NotFound: there is none of that id.
+        """
+        order = self.order(operation_id)
+        return self.operation(order, self.epoch(order.id))[0]
+
     def operation(
         self, order: operations.Order, epoch: int
     ) -> tuple[operations.Operation, int]:
@@ -141,7 +153,7 @@ class Book:
         for number in range(epoch, 0, -1):
             name = layout.control(order.id, number)
             try:
-                values = self._get(name)
+                values = self._records.fetch(name).value
             except errors.NoObject:
                 continue
             control = _read(order.id, _control, values)
@@ -155,7 +167,7 @@ class Book:
             size = min(layout.SHARD, len(order.members) - shard * layout.SHARD)
             try:
                 name = layout.shard(order.id, epoch, shard)
-                values = self._get(name)
+                values = self._records.fetch(name).value
             except errors.NoObject:
                 return [operations.Attempt()] * size
             found = _read(order.id, _attempts, values)
@@ -184,9 +196,9 @@ class Book:
         """
 
         def write(shard: int) -> None:
-            self._put(
+            self._records.write(
                 layout.shard(found.id, epoch, shard),
-                [_attempt_values(one) for one in _shard(found, shard)],
+                [_values(one) for one in _shard(found, shard)],
             )
 
         empty = operations.Operation.new(found.order)
@@ -195,20 +207,19 @@ class Book:
         changed = [n for n in shards if _shard(found, n) != _shard(former, n)]
         self.pool.each(write, changed)
         if before is None or found.control != before.control:
-            self._put(layout.control(found.id, epoch), _values(found.control))
+            self._records.write(
+                layout.control(found.id, epoch), _values(found.control)
+            )
 
     # Requests and results
 
     def request(self, operation_id: str, now: float, **wanted: str) -> None:
         """Ask who leads an operation for something."""
-        self._put(layout.new_request(operation_id, now), wanted)
+        self._records.write(layout.new_request(operation_id, now), wanted)
 
     def read_request(self, name: str) -> dict[str, Any] | None:
-        """Return what somebody asks for; None if it is gone, or nothing."""
-        try:
-            found = self._get(name)
-        except (errors.NoObject, ValueError):
-            return None
+        """Return a user's request; None if it is gone, or invalid."""
+        found = self._records.find(name)
         return found if isinstance(found, dict) else None
 
     def discard(self, names: abc.Collection[str]) -> None:
@@ -218,23 +229,10 @@ class Book:
     def delete(self, operation_id: str) -> None:
         """Delete all that is known of an operation."""
         for prefix in layout.prefixes(operation_id):
-            found = cleaning.everything(self.store, self.container, prefix)
-            self.discard(found)
-
-    def _put(self, name: str, values: object) -> None:
-        content = json.dumps(values, sort_keys=True).encode()
-        self.store.put_object(self.container, name, content)
-
-    def _get(self, name: str) -> Any:
-        """Return what an object holds.
-
-        :raises ValueError: it is not JSON.
-        """
-        try:
-            content = self.store.get_object(self.container, name, _LIMIT)
-        except errors.BadSignal as exc:
-            raise ValueError(str(exc)) from exc
-        return bounds.read_json(content)
+            cleaning.delete_below(self.store, self.container, prefix)
+        # It goes with the last of them.
+        with contextlib.suppress(errors.NoObject, errors.Conflict):
+            self.store.delete_container(self.container)
 
 
 def _shard(
@@ -273,24 +271,6 @@ def _values(found: Any) -> dict[str, Any]:
     return values
 
 
-def _attempt_values(found: operations.Attempt) -> dict[str, Any]:
-    return _values(found)
-
-
-def _known(kind: type[Any], values: abc.Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a value of a kind has; a later release may write more."""
-    fields = {field.name: field for field in dataclasses.fields(kind)}
-    found = {}
-    for name, value in values.items():
-        if name not in fields:
-            continue
-        number = name.endswith('_at') or name in ('number', 'round')
-        if number and not (isinstance(value, int) and 0 <= value < 2**36):
-            raise ValueError(f'{name} is out of range')
-        found[name] = value
-    return found
-
-
 def order_values(found: operations.Order) -> dict[str, Any]:
     """Return an order in JSON's types, secrets included."""
     return {
@@ -301,32 +281,15 @@ def order_values(found: operations.Order) -> dict[str, Any]:
 
 
 def _order(values: abc.Mapping[str, Any]) -> operations.Order:
-    found = _known(operations.Order, values)
-    found['limits'] = limit_values.Limits.read(values['limits'])
-    found['members'] = tuple(
-        operations.Member(**_known(operations.Member, one))
-        for one in values['members']
+    limits = limit_values.Limits.read(values['limits'])
+    return stored.read(
+        operations.Order, {**values, 'limits': dataclasses.asdict(limits)}
     )
-    return operations.Order(**found)
 
 
-def _control(values: abc.Mapping[str, Any]) -> operations.Control:
-    found = _known(operations.Control, values)
-    if 'phase' in found:
-        found['phase'] = operations.Phase(found['phase'])
-    if found.get('stopped') is not None:
-        found['stopped'] = operations.Stop(found['stopped'])
-    return operations.Control(**found)
+def _control(values: object) -> operations.Control:
+    return stored.read(operations.Control, values)
 
 
-def _attempts(
-    values: abc.Sequence[abc.Mapping[str, Any]],
-) -> list[operations.Attempt]:
-    return [_attempt(one) for one in values]
-
-
-def _attempt(values: abc.Mapping[str, Any]) -> operations.Attempt:
-    found = _known(operations.Attempt, values)
-    if found.get('state') is not None:
-        found['state'] = operations.State(found['state'])
-    return operations.Attempt(**found)
+def _attempts(values: abc.Iterable[object]) -> list[operations.Attempt]:
+    return [stored.read(operations.Attempt, one) for one in values]

@@ -29,7 +29,7 @@ _WITHDRAWN = (_Stop.CANCELLED, _Stop.DEADLINE)
 class Step:
     """What to do next.
 
-    :ivar operation: as it is to be recorded before anything is done.
+    :ivar operation: what to record before anything else.
     :ivar start: the members to start a run on; they are marked as starting.
     :ivar expire: the members whose run has had its time, with the reason.
         Settle them, and decide again.
@@ -110,7 +110,7 @@ def retry(found: _Operation, now: float, who: str) -> _Operation:
 
 
 def needs_approval(found: _Operation) -> bool:
-    """Say whether the canaries have succeeded and somebody must resume it."""
+    """Say whether the canaries have succeeded and a user must resume it."""
     limits, control = found.order.limits, found.control
     return (
         limits.approve_after_canary

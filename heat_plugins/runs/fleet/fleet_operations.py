@@ -17,7 +17,7 @@ from heat_plugins.runs.start import starting
 Report = dict[str, Any]
 
 # Seconds for which one call advances an operation, and until the next one if
-# somebody else does.
+# another process does.
 _SLICE, _FOLLOWING = 30.0, 30
 
 
@@ -62,15 +62,15 @@ class Operations:
         :param resources: a list of paths in the stacks (parent.child), or of
             patterns of such; by default all deployments with the action.
         :param server_metadata: a map; only servers whose metadata have it.
-        :param input_values: a map of inputs that are to have other values
+        :param input_values: a map of inputs that get other values
             than the stacks give them. Mistral shows them to everybody in the
             project.
         :param max_concurrent: the most runs at a time: a number, or a
             percentage such as 25%.
         :param max_errors: the most failures, likewise; after one more,
             nothing else starts.
-        :param canary: so many targets come first, and all must succeed.
-        :param approve_after_canary: whether somebody must resume it then.
+        :param canary: how many targets come first; all must succeed.
+        :param approve_after_canary: whether a user must resume it then.
         :param pause: seconds between two batches.
         :param timeout: the most seconds that each run may take.
         :param delivery_timeout: the most seconds until a server reports.
@@ -105,7 +105,7 @@ class Operations:
         return self._advance(self._fleets.create(chosen, limits, order))
 
     def advance(self, operation: str) -> Report:
-        """Advance an operation for half a minute, if nobody else does.
+        """Advance an operation for half a minute, if no other process does.
 
         :param operation: its ID.
         :returns: the operation.
@@ -131,18 +131,12 @@ class Operations:
 
 
 def limits_of(values: abc.Mapping[str, Any]) -> limit_values.Limits:
-    """Return the limits that somebody has written.
+    """Return the limits of a map.
 
-    :raises errors.Refused: they are none.
+    :raises errors.Refused: they are invalid.
     """
-    found = dict(values)
-    for name in ('canary', 'pause', 'timeout', 'delivery_timeout', 'deadline'):
-        value = found.get(name)
-        if isinstance(value, str) and value.isdecimal():
-            # YAQL and templates make texts of numbers.
-            found[name] = int(value)
     try:
-        return limit_values.Limits.read(found)
+        return limit_values.Limits.read(values)
     except ValueError as exc:
         raise errors.Refused(str(exc)) from exc
 

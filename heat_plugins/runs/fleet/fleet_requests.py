@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What somebody may ask of an operation that goes on."""
+"""What users may ask of an operation that goes on."""
 
 from collections import abc
 import json
@@ -16,6 +16,10 @@ KEPT = 20
 
 #: The group of the config by which engines find an operation that goes on.
 GROUP = 'heat-plugins-operation'
+
+
+#: The most stacks that such a config names; an engine needs one of them.
+STACKS = 100
 
 
 def refusal(found: operations.Operation, what: str) -> str | None:
@@ -35,18 +39,18 @@ def refusal(found: operations.Operation, what: str) -> str | None:
     if what == RESUME and not (
         control.paused_by or deciding.needs_approval(found)
     ):
-        return f'it is {control.phase.value}, and nobody has paused it'
+        return f'it is {control.phase.value}, and not paused'
     return None
 
 
 def follow(
     found: operations.Operation, wanted: abc.Mapping[str, Any], now: float
 ) -> operations.Operation:
-    """Return an operation that does what somebody asks for.
+    """Return an operation that does what a user asks for.
 
-    What makes no sense any more changes nothing.
+    A request that no longer makes sense changes nothing.
     """
-    what, who = wanted.get('do'), str(wanted.get('who') or 'somebody')
+    what, who = wanted.get('do'), str(wanted.get('who') or 'unknown')
     if not isinstance(what, str) or refusal(found, what):
         return found
     if what == PAUSE:
@@ -63,12 +67,16 @@ def follow(
 
 def register(heat: orchestration.Deploying, order: operations.Order) -> str:
     """Let engines know of an operation; return the config that says so."""
-    stacks = list(dict.fromkeys(one.stack_id for one in order.members))
     return heat.create_config(
         orchestration.Draft(
             name=order.id,
             group=GROUP,
-            config=json.dumps({'operation': order.id, 'stacks': stacks}),
+            config=json.dumps(
+                {
+                    'operation': order.id,
+                    'stacks': order.stack_ids[:STACKS],
+                }
+            ),
             inputs=[],
             outputs=[],
             options={},

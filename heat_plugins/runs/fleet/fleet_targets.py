@@ -13,6 +13,7 @@ from heat_plugins import pool as pools
 from heat_plugins.configs import actions
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.start import stack_tree
 from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
 from heat_plugins.runs.start import template_sources
@@ -26,7 +27,7 @@ _WILD = frozenset('*?[')
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Which targets somebody wants.
+    """Which targets a user wants.
 
     :ivar stacks: names or ids; without one, and without a tag, all stacks of
         the project.
@@ -70,8 +71,8 @@ class Chosen:
     """
 
     targets: abc.Sequence[targets.Target]
-    left_out: abc.Sequence[LeftOut]
-    variants: abc.Sequence[str]
+    left_out: abc.Sequence[LeftOut] = ()
+    variants: abc.Sequence[str] = ()
     told: str = ''
 
     def members(self) -> list[operations.Member]:
@@ -118,7 +119,7 @@ class Chooser:
     ) -> Chosen:
         """Return the targets.
 
-        :param config: a config of somebody's own; then the targets are
+        :param config: a config of the user's own; then the targets are
             servers.
         :raises errors.NotFound: there is no such stack, or no target.
         :raises errors.Refused: nothing is named, there are too many, or the
@@ -179,7 +180,7 @@ class Chooser:
     ) -> _Part:
         part = _Part(targets=[], left_out=[], offered=set())
 
-        def is_wanted(place: targets.Place) -> bool:
+        def is_wanted(place: stack_tree.Place) -> bool:
             return not wanted.resources or any(
                 _matches(place, one) for one in wanted.resources
             )
@@ -215,7 +216,7 @@ class Chooser:
         named = template_sources.Sources(self._heat)
         servers = {
             place.resource.physical_id: place.resource
-            for place in self._finder.places(stack)
+            for place in stack_tree.find(self._heat, stack)
         }
 
         def has(server_id: str) -> bool:
@@ -263,7 +264,7 @@ class Chooser:
         raise errors.NotFound(f'There is no target for {action}{told}')
 
 
-def _matches(place: targets.Place, wanted: str) -> bool:
+def _matches(place: stack_tree.Place, wanted: str) -> bool:
     if _WILD.isdisjoint(wanted):
         return wanted in (place.path, place.resource.physical_id)
     return fnmatch.fnmatchcase(place.path, wanted)

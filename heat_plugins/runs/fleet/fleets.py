@@ -4,6 +4,7 @@
 from collections import abc
 import contextlib
 import dataclasses
+import itertools
 from typing import Any
 
 from heat_plugins import errors
@@ -15,19 +16,14 @@ from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import book as books
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleet_targets
-from heat_plugins.runs.fleet import layout
 from heat_plugins.runs.fleet import limits as limit_values
 from heat_plugins.runs.fleet import operation as operations
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import starting
-from heat_plugins.signals import body
 
 #: How many finished operations of an action are kept.
 KEPT = retention.Retention(number=100)
-
-# The most bytes of outputs.
-_LIMIT = 16 * 1024 * 1024
 
 # Seconds to wait until who leads an operation has followed a request.
 _PATIENCE = 15.0
@@ -150,15 +146,8 @@ class Fleets:
 
     def history(self, wanted: Filter) -> list[dict[str, Any]]:
         """Return the heads of operations, the newest first."""
-        ids = self._book.ids()[::-1]
-        found: list[dict[str, Any]] = []
-        # A part at a time: most callers want the newest.
-        for start in range(0, len(ids), 100):
-            heads = self._book.heads(ids[start : start + 100])
-            found += [one for one in heads if one and wanted.matches(one)]
-            if wanted.limit is not None and len(found) >= wanted.limit:
-                break
-        return found[: wanted.limit]
+        found = filter(wanted.matches, self._book.newest())
+        return list(itertools.islice(found, wanted.limit))
 
     def show(self, operation_id: str) -> operations.Operation:
         """Return an operation as it is recorded.
@@ -166,19 +155,17 @@ class Fleets:
         :param operation_id: the id, or the beginning or the end of it.
         :raises errors.NotFound: there is none, or more than one.
         """
-        order = self._book.order(self._book.find(operation_id))
-        epoch = self._book.epoch(order.id)
-        return self._book.operation(order, epoch)[0]
+        return self._book.show(self._book.find(operation_id))
 
     def advancer(self, operation_id: str) -> advancing.Advancer:
-        """Return what advances an operation if nobody else does."""
+        """Return what advances an operation if no other process does."""
         order = self._book.order(self._book.find(operation_id))
         return advancing.Advancer(self._tools, order)
 
     def advance_for(
         self, advancer: advancing.Advancer, seconds: float
     ) -> None:
-        """Advance an operation for a while, if nobody else does."""
+        """Advance an operation for a while, if no other process does."""
         until = self._tools.monotonic() + seconds
         advancer.step()
         while advancer.is_leading and self._tools.monotonic() < until:
@@ -211,22 +198,6 @@ class Fleets:
             self._tools.sleep(advancing.POLL)
         return advancer
 
-    def outputs(
-        self, found: operations.Operation, member: int
-    ) -> abc.Mapping[str, Any]:
-        """Return the outputs of a target, long ones whole."""
-        attempt = found.attempts[member]
-        if not attempt.cut:
-            return attempt.outputs
-        name = layout.outputs(found.id, member, attempt.number)
-        try:
-            content = self._book.store.get_object(
-                self._book.container, name, _LIMIT
-            )
-            return body.parse(content)
-        except (errors.NoObject, errors.BadSignal):
-            return attempt.outputs
-
     def delete(self, operation_id: str, *, force: bool = False) -> str:
         """Forget an operation that has ended; return its id.
 
@@ -250,10 +221,9 @@ class Fleets:
 
     def forget_surplus(self) -> None:
         """Delete the operations that are more than retention allows."""
-        ids = self._book.ids()
-        if len(ids) <= self._keep.number:
+        if len(self._book.ids()) <= self._keep.number:
             return
-        heads = [one for one in self._book.heads(ids) if one]
+        heads = list(self._book.newest())[::-1]
         ended = ('complete', 'failed', 'timed-out', 'cancelled')
         for key in self._keep.surplus(
             [

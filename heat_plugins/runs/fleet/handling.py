@@ -4,6 +4,7 @@
 from collections import abc
 import contextlib
 import dataclasses
+import functools
 import threading
 from typing import Any
 
@@ -26,6 +27,9 @@ from heat_plugins.signals import live
 
 _States = operations.State
 
+# Bytes of what a member prints that are kept; there may be a thousand.
+_LOG_LIMIT = 1_000_000
+
 # Seconds for which to believe what was found of targets; stacks are updated.
 _FRESH = 120.0
 
@@ -41,7 +45,8 @@ class _Given:
 class Handler:
     """Gives members of an operation their part; safe for threads.
 
-    :param check: raises if another process may lead the operation by now.
+    :param sign: returns what signs the URLs of a container.
+    :param check: raises if another process may lead the operation.
     :param found: targets as they were chosen a moment ago, by deployment.
     """
 
@@ -51,6 +56,7 @@ class Handler:
         store: store_module.ObjectStore,
         container: str,
         *,
+        sign: abc.Callable[[str], keys.Signer],
         check: abc.Callable[[], None],
         clock: abc.Callable[[], float],
         found: abc.Iterable[targets.Target] = (),
@@ -58,6 +64,7 @@ class Handler:
         self._heat = heat
         self._store = store
         self._container = container
+        self._sign = functools.cache(sign)
         self._check = check
         self._clock = clock
         self._found = {one.deployment.id: one for one in found}
@@ -72,20 +79,18 @@ class Handler:
         self,
         found: operations.Operation,
         member: int,
-        signer: keys.Signer,
     ) -> dict[str, Any]:
         """Give a member its run; return what changes of its attempt.
 
         Called again after Heat has not answered, it gives the server the
         same config: an agent runs none twice.
 
-        :raises errors.Error: Heat does not take it, or its inputs do not
-            fit any more.
+        :raises errors.Error: Heat refuses it, or its inputs no longer fit.
         """
         order, one = found.order, found.order.members[member]
         run_id = found.run_id(member)
         if (config_id := self._configs.get(run_id)) is None:
-            draft = self._draft(found, member, signer)
+            draft = self._draft(found, member)
             config_id = self._heat.create_config(draft)
             self._configs[run_id] = config_id
         self._check()
@@ -111,7 +116,7 @@ class Handler:
         rows = starting.marked(self._heat, one.server_id, found.run_id(member))
         if not rows:
             return None
-        # What was given twice is found again as it is taken back.
+        # A withdrawal finds what was delivered twice.
         row_id = rows[0].id if len(rows) == 1 else None
         return {
             'state': _States.WAITING,
@@ -206,8 +211,9 @@ class Handler:
         )
 
     def _draft(
-        self, found: operations.Operation, member: int, signer: keys.Signer
+        self, found: operations.Operation, member: int
     ) -> orchestration.Draft:
+        signer = self._sign(self._container)
         order, one = found.order, found.order.members[member]
         target = self._target(order, one)
         action, values = starting.check(
@@ -215,7 +221,8 @@ class Handler:
         )
         timeout = found.timeout(member, starting.DEFAULT_TIMEOUT)
         expires = int(self._clock()) + timeout + starting.MARGIN
-        name = layout.result(order.id, member, found.attempts[member].number)
+        attempt = (order.id, member, found.attempts[member].number)
+        name = layout.result(*attempt)
         draft = derived.draft(
             target,
             action,
@@ -226,8 +233,12 @@ class Handler:
                 control=signer.url(
                     live.control_name(name), expires, method='GET'
                 ),
+                log=signer.url(
+                    layout.log_folder(*attempt), expires, is_prefix=True
+                ),
             ),
             timeout=timeout,
+            log_limit=_LOG_LIMIT,
         )
         self._given[found.run_id(member)] = _Given(
             declared=draft.outputs,
@@ -323,7 +334,7 @@ class Handler:
     ) -> _Given:
         """Return what a member may have been given, by the stack's config.
 
-        Without its own config nobody knows the values that were hidden.
+        Without its own config the hidden values are unknown.
         """
         everything = masking.Mask(everything=True)
         try:

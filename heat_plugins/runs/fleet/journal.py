@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a leader writes of its operation, and when.
 
-What is to be started is written before it is, and how a run ended before its
-result goes; the rest may wait, since who comes after finds it out.
+It records a run before it starts it, and a run's end before it deletes the
+result. The rest may wait, since the next leader finds it out.
 """
 
 from collections import abc
@@ -109,7 +109,7 @@ class Journal:
             return
         self._next_tidy = now + _TIDY
         try:
-            # What somebody else has not recorded must not go.
+            # What another leader has not recorded yet must stay.
             self._lease.check()
             self._book.discard(self._used)
         except errors.Unavailable:

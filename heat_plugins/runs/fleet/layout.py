@@ -10,6 +10,7 @@
     operations/states/<operation>/<epoch>/<shard>   attempts, some together
     operations/arrivals/<operation>/<member>.<attempt>   what a server sends
     operations/outputs/<operation>/<member>.<attempt>    long outputs, whole
+    operations/logs/<operation>/<member>.<attempt>/<slot>   see `live`
     operations/arrivals/<operation>/requests/<time>   pause, resume, cancel …
 
 All results and requests of an operation lie below one prefix: however many
@@ -28,7 +29,15 @@ HEADS = 'operations/heads/'
 #: Attempts that one object holds.
 SHARD = 50
 
-_FOLDERS = ('orders', 'leads', 'states', 'outputs', 'arrivals', 'heads')
+_FOLDERS = (
+    'orders',
+    'leads',
+    'states',
+    'outputs',
+    'logs',
+    'arrivals',
+    'heads',
+)
 
 
 def head(operation_id: str) -> str:
@@ -76,6 +85,24 @@ def result(operation_id: str, member: int, attempt: int) -> str:
 def outputs(operation_id: str, member: int, attempt: int) -> str:
     """Return the object with the outputs of an attempt that are long."""
     return f'operations/outputs/{operation_id}/{member:05d}.{attempt}'
+
+
+def logs(operation_id: str) -> str:
+    return f'operations/logs/{operation_id}/'
+
+
+def log_folder(operation_id: str, member: int, attempt: int) -> str:
+    """Return the prefix of what an attempt prints while it goes on."""
+    return f'{logs(operation_id)}{member:05d}.{attempt}/'
+
+
+def attempt_of(run_id: str) -> tuple[str, int, int]:
+    """Return the operation, the member and the attempt that a run is.
+
+    :raises ValueError: it is no run of an operation.
+    """
+    operation, member, attempt = run_id.split('.')
+    return operation, int(member), int(attempt)
 
 
 def prefixes(operation_id: str) -> list[str]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who advances an operation: one process at a time.
 
-A leader has an object with the number of its epoch, and writes it anew from
+A leader has an object with the number of its epoch, and rewrites it from
 time to time. Its age, by the object store's own clock, says whether the
 leader lives: after `EXPIRY` seconds another process may lead the next epoch.
 The leader itself does nothing once its last renewal is older than `SAFE`.
@@ -38,7 +38,7 @@ _LIMIT = 64 * 1024
 
 
 class Lost(Exception):
-    """Another process leads the operation, or may do so by now."""
+    """Another process leads the operation, or may do so."""
 
 
 class Lease:
@@ -69,13 +69,13 @@ class Lease:
         self.epoch: int | None = None
 
     def begin(self) -> None:
-        """Lead a new operation, which nobody knows of."""
+        """Lead a new operation, which no other process knows."""
         self._renewed = self._monotonic()
         self._put(1)
         self.epoch = 1
 
     def acquire(self, epoch: int) -> bool:
-        """Lead the epoch after another one, unless somebody leads that.
+        """Lead the epoch after another one, unless a process leads that.
 
         :param epoch: the last one.
         """
@@ -99,7 +99,7 @@ class Lease:
     def check(self) -> None:
         """Renew the lease if it is time to.
 
-        :raises Lost: somebody else may lead by now.
+        :raises Lost: another process may lead.
         """
         with self._lock:
             while True:
@@ -128,7 +128,7 @@ class Lease:
         if late and self._book.store.has_object(
             self._book.container, following
         ):
-            # Somebody took over between the two requests.
+            # Another process took over between the two requests.
             self.epoch = None
             raise Lost
         self._renewed = now

@@ -38,7 +38,7 @@ class Share:
         return f'{self.number}%' if self.is_percent else str(self.number)
 
 
-#: Runs at a time where nobody says how many.
+#: The default number of concurrent runs.
 CONCURRENT = Share(50)
 
 
@@ -49,7 +49,7 @@ class Limits:
     :ivar max_concurrent: the most runs at a time; at least one.
     :ivar max_errors: the most failures; one more, and nothing else starts.
     :ivar canary: how many targets come first; all of them must succeed.
-    :ivar approve_after_canary: whether somebody must resume it after those.
+    :ivar approve_after_canary: whether a user must resume it after those.
     :ivar pause: between two batches. Without one there are no batches: a
         run starts as soon as another one has ended.
     :ivar timeout: for each run; None: as long as its deployment says.
@@ -84,15 +84,19 @@ class Limits:
 
     @classmethod
     def read(cls, values: abc.Mapping[str, Any]) -> 'Limits':
-        """Read what `shown` returns.
+        """Read what `shown` returns; numbers may be texts.
 
-        :raises ValueError: there is something else in it.
+        :raises ValueError: a value is no limit.
         """
-        known = {field.name for field in dataclasses.fields(cls)}
-        found: dict[str, Any] = {k: v for k, v in values.items() if k in known}
+        found: dict[str, Any] = {k: v for k, v in values.items() if k in NAMES}
         for name in ('max_concurrent', 'max_errors'):
             if name in found:
                 found[name] = Share.parse(str(found[name]))
+        for name in _COUNTS:
+            value = found.get(name)
+            if isinstance(value, str) and value.isdecimal():
+                # YAQL and templates make texts of numbers.
+                found[name] = int(value)
         for name in ('canary', 'pause'):
             if not _is_count(found.get(name, 0)):
                 raise ValueError(f'{name} should be a number, 0 or more')
@@ -103,6 +107,12 @@ class Limits:
         if not isinstance(found.get('approve_after_canary', False), bool):
             raise ValueError('approve_after_canary should be true or false')
         return cls(**found)
+
+
+#: What limits there are.
+NAMES = tuple(field.name for field in dataclasses.fields(Limits))
+
+_COUNTS = ('canary', 'pause', 'timeout', 'delivery_timeout', 'deadline')
 
 
 def _is_count(value: object) -> bool:

@@ -19,9 +19,9 @@ class Phase(enum.Enum):
     """How an operation stands."""
 
     RUNNING = 'running'
-    #: Somebody has paused it; what runs goes on, nothing else starts.
+    #: A user has paused it; what runs goes on, nothing else starts.
     PAUSED = 'paused'
-    #: The canaries have succeeded; somebody must resume it.
+    #: The canaries have succeeded; a user must resume it.
     APPROVAL = 'waiting-for-approval'
     #: Nothing else starts, and some runs have not ended.
     STOPPING = 'stopping'
@@ -54,7 +54,7 @@ class Member:
     :ivar stack_id: the root stack.
     :ivar resource: the path of the deployment in it, or of the server.
     :ivar deployment_id: the deployment whose config is run; that of a server
-        for a config of somebody's own.
+        for a config of the user's own.
     :ivar source_id: the template's config, which has the types of the
         inputs; None if it cannot be told.
     """
@@ -80,7 +80,7 @@ class Attempt:
     """The last attempt on a member.
 
     :ivar number: how many attempts have begun.
-    :ivar state: None if this round has none so far.
+    :ivar state: None before the first attempt of this round.
     :ivar round: the round that it belongs to.
     :ivar gone: whether the member left the operation with its stack.
     :ivar outputs: by name; of long ones the end.
@@ -113,11 +113,11 @@ class Attempt:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Order:
-    """What somebody has ordered; it never changes.
+    """What a user has ordered; it never changes.
 
     :ivar inputs: what differs from the stacks' own values. They may be
         secrets: never to be shown.
-    :ivar config: a config of somebody's own, in JSON's types; None for an
+    :ivar config: a config of the user's own, in JSON's types; None for an
         action of the stacks' deployments.
     :ivar targets: how the members were chosen, for people.
     """
@@ -141,6 +141,10 @@ class Order:
         """The names of the root stacks."""
         return list(dict.fromkeys(one.stack_name for one in self.members))
 
+    @property
+    def stack_ids(self) -> list[str]:
+        return list(dict.fromkeys(one.stack_id for one in self.members))
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Control:
@@ -149,7 +153,7 @@ class Control:
     :ivar round: 0, and one more for each retry.
     :ivar began_at: when the round began.
     :ivar paused_by: who has paused it; None if it is not paused.
-    :ivar approved: whether somebody has resumed it after the canaries.
+    :ivar approved: whether a user has resumed it after the canaries.
     :ivar stopped: why nothing else starts.
     :ivar stopped_by: who has cancelled it.
     :ivar handled: the names of the last requests that it has followed.
@@ -171,7 +175,7 @@ class Control:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Operation:
-    """An order, and what has come of it."""
+    """An order and its state."""
 
     order: Order
     control: Control

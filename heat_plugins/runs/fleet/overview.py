@@ -57,9 +57,9 @@ def percent(found: operations.Operation) -> int:
 
 
 def estimated_end(found: operations.Operation, now: float) -> int | None:
-    """Return when an operation is likely to end; None if nobody can tell.
+    """Return when an operation is likely to end; None if unknown.
 
-    It goes on as quickly as it did in this round so far.
+    This assumes that it goes on at the average pace of this round.
     """
     control = found.control
     if found.ended or control.phase is not operations.Phase.RUNNING:
@@ -81,6 +81,7 @@ def head(found: operations.Operation) -> dict[str, Any]:
         'state': control.phase.value,
         'reason': control.reason,
         'stacks': order.stacks,
+        'stack_ids': order.stack_ids,
         'targets': len(order.members),
         'counts': counts(found),
         'percent': percent(found),

@@ -10,20 +10,30 @@ trusted: what does not fit is passed over.
 from collections import abc
 import dataclasses
 import hashlib
+from typing import Protocol
 
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.runs.records import records
 from heat_plugins.signals import live
 
 LOG = foreign.logger(__name__)
 
-# The most bytes that are held for those before them.
-_HELD = 64 * 1024 * 1024
+# The most parts that are held for those before them.
+_HELD = live.MOST // 2
 
 # The most bytes of the object that says how long it is.
 _END_LIMIT = 20
+
+
+class Source(Protocol):
+    """Where the output of runs lies."""
+
+    def log(self, run_id: str) -> list[store_module.Entry]:
+        """List the parts of the output of a run, by name."""
+
+    def fetch(self, name: str, limit: int) -> store_module.Fetched:
+        """Fetch a part; see `ObjectStore.fetch`."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -44,15 +54,15 @@ class Reader:
     :ivar begun: whether the server sends output at all.
     """
 
-    def __init__(self, found: records.Records, run_id: str) -> None:
-        self._records = found
+    def __init__(self, source: Source, run_id: str) -> None:
+        self._source = source
         self._run_id = run_id
         self.offset = 0
         self.begun = False
         self._size: int | None = None
         # By name: the content as it was last seen, as MD5.
         self._etags: dict[str, str] = {}
-        # By offset: what was not read so far.
+        # By offset: what is not read yet.
         self._pieces: dict[int, live.Piece] = {}
         self._left_out = 0
 
@@ -62,12 +72,12 @@ class Reader:
         return self._size is not None and self.offset >= self._size
 
     def read(self) -> abc.Iterator[Part]:
-        """Read what there is more by now.
+        """Read what has arrived since the last call.
 
         :raises errors.ServiceError: the store did not answer. It can be
             called again, and goes on where it was.
         """
-        for entry in self._records.log(self._run_id):
+        for entry in self._source.log(self._run_id):
             self.begun = True
             if self._is_new(entry) and self._fetch(entry):
                 yield from self._ready()
@@ -75,13 +85,12 @@ class Reader:
             yield from self._ready()
 
     def _is_new(self, entry: store_module.Entry) -> bool:
-        held = len(self._pieces) * live.SLOT
         name = _last(entry)
         if name == live.END:
             return self._size is None
         return (
             live.is_slot(name)
-            and held < _HELD
+            and len(self._pieces) < _HELD
             and (not entry.etag or self._etags.get(name) != entry.etag)
         )
 
@@ -91,7 +100,11 @@ class Reader:
         is_end = name == live.END
         limit = _END_LIMIT if is_end else live.LONGEST
         try:
-            body = self._records.fetch(entry.name, limit).content
+            body = self._source.fetch(entry.name, limit).content
+            # The listing may be older than what was fetched, or newer.
+            self._etags[name] = hashlib.md5(
+                body, usedforsecurity=False
+            ).hexdigest()
             if is_end:
                 self._size = live.parse_end(body)
                 return False
@@ -99,13 +112,10 @@ class Reader:
         except errors.NoObject:
             return False
         except (ValueError, errors.BadSignal) as exc:
-            # As often as it is listed, so not to be told each time.
+            # So it is not fetched each time that it is listed.
+            self._etags[name] = entry.etag
             LOG.debug('Object %s is no output: %s', entry.name, exc)
             return False
-        # The listing may be older than what was fetched, or newer.
-        self._etags[name] = hashlib.md5(
-            body, usedforsecurity=False
-        ).hexdigest()
         known = self._pieces.get(piece.offset)
         if piece.end > (known.end if known else self.offset):
             self._pieces[piece.offset] = piece
@@ -132,7 +142,7 @@ class Reader:
         newest = self._pieces[max(later)]
         oldest_kept = newest.offset - (newest.ring - 1) * live.SLOT
         if base < newest.head * live.SLOT or base >= oldest_kept:
-            # It is only not there so far.
+            # It has not arrived yet.
             return False
         self._pieces.pop(base, None)
         target = min(oldest_kept, *later)

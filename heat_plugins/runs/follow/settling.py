@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What has become of a run.
+"""The outcome of a run.
 
-Whoever looks settles it: a command, a workflow, an engine. Doing so twice, or
-two at a time, comes to the same; and when somebody looks does not matter: a
-result counts as of the time that it came to the object store. First the
-record says how it ended, then what was made for it goes, and its mark under
-``runs/open/`` goes last: as long as that is there, something is left to be
-done.
+Each process that reads a run settles it: a command, a workflow, an engine. To
+settle it twice, or in two processes at a time, has the same outcome. Neither
+does the time matter: a result counts as of the time at which it came to the
+object store. First the record says how the run ended; then its deployment and
+config in Heat are deleted. Its mark under ``runs/open/`` goes last: as long as
+that is there, something is left to do.
 """
 
 from collections import abc
@@ -98,8 +98,8 @@ class Settler:
         :param deep: whether to ask Heat, too, if the run is still there.
         """
         if run.state is runs.State.STARTING:
-            # Whoever starts it may have come to the end of that since it
-            # was read, and what it has written is not to be lost.
+            # The process that starts it may have delivered it since it was
+            # read; what that has written must not be lost.
             run = self._records.read(run.key) or run
         if run.ended:
             if run.signal in arrivals:
@@ -113,7 +113,8 @@ class Settler:
                 return self._end(
                     run,
                     runs.State.FAILED,
-                    'Whoever started it did not come to the end of that',
+                    'The process that started this run died before '
+                    'delivering it',
                 )
             return run
         run = self._report(run, arrivals)
@@ -166,19 +167,19 @@ class Settler:
         return dataclasses.replace(
             run,
             state=runs.State.CANCELLED,
-            reason=reason or 'Somebody has deleted its records',
+            reason=reason or 'A user has deleted its records',
             ended_at=int(self._clock()),
         )
 
     def given_up(self, run: runs.Run) -> runs.Run:
-        """Return a run whose record was read, and cannot be any more.
+        """Return a run whose record was read, and is now unreadable.
 
         It is left alone: a later release may know more of it than we do.
         """
         return dataclasses.replace(
             run,
             state=runs.State.FAILED,
-            reason='Its record cannot be read any more',
+            reason='Its record is no longer readable',
             ended_at=int(self._clock()),
         )
 
@@ -218,7 +219,7 @@ class Settler:
         run = dataclasses.replace(
             run,
             state=runs.State.RUNNING,
-            reason='The server is at it',
+            reason='The server has started the action',
             reported_at=run.reported_at or int(self._clock()),
             progress=report.progress,
             message=report.message,
@@ -243,7 +244,7 @@ class Settler:
         try:
             answer = self._answer(run)
         except errors.NoObject:
-            # Whoever took it has written what it was.
+            # The process that read it has written what it was.
             fresh = self._records.read(run.key)
             if fresh is None or fresh.ended or otherwise is None:
                 return self.lost(run) if fresh is None else fresh
@@ -274,7 +275,7 @@ class Settler:
         if run.id not in self._masks:
             found = masking.Mask(everything=True)
             with contextlib.suppress(errors.NotFound):
-                # Without the config nobody knows what is hidden.
+                # Without the config it is unknown what is hidden.
                 config = self._heat.config(run.config_id or '')
                 found = hidden_inputs.mask(config.inputs, config.options)
             self._masks[run.id] = found
@@ -378,7 +379,7 @@ class Settler:
         return self._end(
             run,
             runs.State.CANCELLED,
-            'Somebody has deleted its deployment in Heat',
+            'A user has deleted its deployment in Heat',
         )
 
     def _stack_gone(self, run: runs.Run) -> str | None:
@@ -391,7 +392,7 @@ class Settler:
         except errors.NotFound:
             return (
                 f'Deployment {run.resource} of stack {run.stack_name} was '
-                'deleted, or taken back from its server'
+                'deleted, or withdrawn from its server'
             )
         return None
 

@@ -11,10 +11,15 @@ from heat_plugins.runs import run as runs
 from heat_plugins.runs.follow import logs
 from heat_plugins.signals import body
 
-#: What is said of a run whose server sends nothing while it goes on.
-AT_THE_END = (
+# Notes about a run that has ended, or goes on, and whose server has sent
+# nothing of its output.
+_AT_THE_END = (
     'This server reports at the end only: it has no heat-config-supervisor, '
     'or the hook is not one that can be followed'
+)
+_SILENT = (
+    'The server has sent no output. It has not started the run, or it has no '
+    'heat-config-supervisor and reports at the end only'
 )
 
 # Seconds after which a server that is silent is likely to be such a one:
@@ -34,7 +39,7 @@ class Tail:
 
     :param outputs: returns the outputs of a run that has ended.
     :param show: called with what comes next.
-    :param note: called with what is to be said beside it.
+    :param note: called with remarks that are no part of the output.
     """
 
     def __init__(
@@ -55,19 +60,36 @@ class Tail:
         self._sleep = sleep
         self._since = clock()
         self._is_noted = False
+        self._parts: list[logs.Part] = []
 
-    def poll(self) -> None:
-        """Show what has come; a store that fails for now has its time."""
+    def fetch(self) -> None:
+        """Fetch what has come; a store that fails for now has its time.
+
+        Threads may do so for several outputs at once.
+        """
         with contextlib.suppress(errors.Unavailable):
-            self._read()
+            for part in self._reader.read():
+                self._parts.append(part)
+
+    def flush(self) -> None:
+        """Show what was fetched."""
+        parts, self._parts = self._parts, []
+        for part in parts:
+            if part.left_out:
+                told = f'\n[{part.left_out} bytes are left out here]\n'
+                self._show(told.encode())
+            self._show(part.content)
         if not self._reader.begun and self._clock() - self._since > _SILENCE:
-            self._note_silence()
+            self._note_silence(_SILENT)
 
     def finish(self, run: runs.Run) -> None:
         """Show the rest of a run that has ended.
 
         :raises errors.ServiceError: the store has not answered for too long.
         """
+        self.flush()
+        if self._reader.finished:
+            return
         end = self._clock() + _REST
         patience = self._clock() + _BUDGET
         while True:
@@ -85,7 +107,7 @@ class Tail:
             if not self._reader.begun and run.state in runs.REPORTED:
                 break
             self._sleep(_PAUSE)
-        self._note_silence()
+        self._note_silence(_AT_THE_END)
         found = self._outputs(run)
         for name in (body.STDOUT, body.STDERR):
             if found.get(name):
@@ -95,13 +117,11 @@ class Tail:
         """Show what there is more; False if there is nothing."""
         before = self._reader.offset
         for part in self._reader.read():
-            if part.left_out:
-                told = f'\n[{part.left_out} bytes are left out here]\n'
-                self._show(told.encode())
-            self._show(part.content)
+            self._parts.append(part)
+            self.flush()
         return self._reader.offset > before
 
-    def _note_silence(self) -> None:
+    def _note_silence(self, said: str) -> None:
         if not self._is_noted:
             self._is_noted = True
-            self._note(AT_THE_END)
+            self._note(said)

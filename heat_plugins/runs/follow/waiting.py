@@ -6,6 +6,7 @@ import dataclasses
 import time
 
 from heat_plugins import errors
+from heat_plugins import retrying
 from heat_plugins.runs import run as runs
 from heat_plugins.runs.follow import settling
 from heat_plugins.runs.records import record_names
@@ -81,7 +82,7 @@ class Waiter:
         self._pause = self._pace.first
         self._next_look = clock()
         self._next_deep = clock()
-        self._trouble: float | None = None
+        self._trouble: retrying.Trouble | None = None
         self._runs: dict[str, runs.Run] = {}
         # Those that Heat is going to be asked for next.
         self._turn: list[str] = []
@@ -89,6 +90,15 @@ class Waiter:
         self._unreadable: set[str] = set()
 
     def add(self, run: runs.Run) -> None:
+        """Wait for a run, too.
+
+        :raises errors.Refused: it belongs to an operation.
+        """
+        if run.operation is not None:
+            raise errors.Refused(
+                f'Run {run.id} belongs to an operation: "openstack software '
+                f'deployment operation wait {run.operation}" waits for that'
+            )
         self._runs[run.id] = run
         self._since[run.id] = self._clock()
         self._likely.deliver()
@@ -128,9 +138,11 @@ class Waiter:
     def _try_to_look(self, now: float) -> None:
         try:
             self._look(deep=now >= self._next_deep)
-        except errors.Unavailable:
-            self._trouble = now if self._trouble is None else self._trouble
-            if now - self._trouble > _BUDGET:
+        except errors.Unavailable as exc:
+            self._trouble = retrying.Trouble.of(
+                exc, self._trouble, self._clock
+            )
+            if self._trouble.seconds > _BUDGET:
                 raise
             return
         self._trouble = None
@@ -201,7 +213,7 @@ class Waiter:
         deep: bool,
     ) -> runs.Run:
         if run.id not in opened:
-            # Somebody else has settled it.
+            # Another process has settled it.
             fresh = self._records.read(run.key)
             if fresh is None:
                 return self._settler.lost(run)

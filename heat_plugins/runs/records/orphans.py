@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of runs whose stack or deployment goes.
+"""Withdraw the runs of a stack or deployment that is deleted.
 
-With the container go their records, and with those all knowledge of what was
-made for them in Heat. So that goes first.
+The container holds their records, and with those all knowledge of what was
+created for them in Heat. So that is deleted before the container.
 
-A run may be on its way to the server just then, by somebody who may not even
-be allowed any more to undo it: with a stack go its trusts. Its announcement
-is revoked, and its record read once more. Who starts it does the two the
-other way round, writes the record and then looks at the announcement; so at
-least one of them sees the other. The announcement stays in the listing: if we
-fail or die in there, who takes our place finds the run by it.
+Another process may be delivering a run just then, and may no longer be
+permitted to undo it: with a stack go its trusts. So this revokes the
+announcement of the run, and reads its record once more. The process that
+starts it does the two the other way round: it writes the record and then reads
+the announcement; so at least one of them sees the other. The announcement
+stays in the listing: if this fails or dies, the next attempt finds the run by
+it.
 """
 
 from collections import abc
@@ -33,13 +34,13 @@ def withdraw(
     prefix: str = record_names.OPEN,
     server: abc.Callable[[], str | None] = lambda: None,
 ) -> list[str]:
-    """Take runs from their servers.
+    """Withdraw runs from their servers.
 
-    Their records are left alone: whoever waits sees that they are gone with
-    the container, or that their deployment is. One that cannot be read, and
-    so cannot be settled by anybody, is deleted.
+    Their records stay: a process that waits for a run sees that the container
+    or the deployment is gone. This deletes unreadable records, as no process
+    can settle their runs.
 
-    One that cannot be taken back is logged and keeps none of the others.
+    It logs a run that cannot be withdrawn, and continues with the others.
 
     :param prefix: which; by default all of the container.
     :param server: returns the server of the deployment that goes, of which
@@ -62,7 +63,7 @@ def _withdraw(
     key: record_names.Key,
     server: abc.Callable[[], str | None],
 ) -> bool:
-    """Take a run from its server; False if there was none so far."""
+    """Withdraw a run from its server; False if that has none yet."""
     try:
         run = found.read(key)
         if run is None or run.state is runs.State.STARTING:
@@ -89,8 +90,8 @@ def _heat_does(
         withdraw()
     except Exception as exc:
         LOG.warning(
-            'Run %(run)s goes with its stack or deployment, and could '
-            'not be taken back from its server: %(error)s',
+            'Cannot withdraw run %(run)s from its server, as its stack or '
+            'deployment is deleted: %(error)s',
             {'run': key.run_id, 'error': exc},
             exc_info=not isinstance(exc, errors.Error),
         )

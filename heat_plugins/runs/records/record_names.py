@@ -27,7 +27,6 @@ from heat_plugins.signals import group_ids
 from heat_plugins.signals import live
 from heat_plugins.signals import signal_names
 
-RUNS = 'runs/'
 OPEN = 'runs/open/'
 RECORDS = 'runs/records/'
 OUTPUTS = 'runs/outputs/'
@@ -47,7 +46,7 @@ class Key:
 
 
 def new_run_id(now: float) -> str:
-    """Return an id that nobody has; those of later runs sort after it.
+    """Return a new, unique ID; those of later runs sort after it.
 
     Its first three digits after the time are parts of the second.
     """
@@ -62,9 +61,15 @@ def is_run_id(text: str) -> bool:
     try:
         started_at(text)
     except ValueError:
-        # Such as the 31st of February, which somebody has put there.
+        # Such as the 31st of February: not a name of ours.
         return False
     return True
+
+
+def operation_of(run_id: str) -> str | None:
+    """Return the operation in ``<operation>.<member>.<attempt>``."""
+    operation, separator, _ = run_id.partition('.')
+    return operation if separator else None
 
 
 def started_at(run_id: str) -> int:

@@ -3,6 +3,7 @@
 
 from collections import abc
 import contextlib
+import dataclasses
 import itertools
 from typing import Any
 
@@ -10,13 +11,14 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import masking
 from heat_plugins.objectstore import cleaning
+from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import run as runs
 from heat_plugins.runs.records import record_names
 from heat_plugins.signals import arrivals
 from heat_plugins.signals import body
 from heat_plugins.signals import live
-from heat_plugins.signals import signal_names as signal_names
+from heat_plugins.signals import signal_names
 
 # Outputs as an agent may send them, escaped once more.
 _LIMIT = 16 * 1024 * 1024
@@ -35,7 +37,9 @@ class Records:
         self, store: store_module.ObjectStore, root_stack_id: str
     ) -> None:
         self.store = store
+        self.root_stack_id = root_stack_id
         self.container = signal_names.container(root_stack_id)
+        self._kept = json_records.Records(store, self.container, limit=_LIMIT)
 
     def opened(
         self, prefix: str = record_names.OPEN
@@ -98,13 +102,12 @@ class Records:
         """
         name = record_names.record_name(key)
         try:
-            content = self.store.get_object(self.container, name, _LIMIT)
-            run = runs.Run.load(content)
+            run = runs.Run.read(self._kept.fetch(name).value)
             if run.key != key:
                 raise ValueError('it is that of another run')
         except errors.NoObject:
             return None
-        except (ValueError, errors.BadSignal) as exc:
+        except ValueError as exc:
             # What it says may quote the record, in any length; an event of
             # Heat has room for what comes first.
             reason = foreign.line(masking.signatures(str(exc)), 200)
@@ -118,8 +121,8 @@ class Records:
         return run
 
     def write(self, run: runs.Run) -> None:
-        self.store.put_object(
-            self.container, record_names.record_name(run.key), run.dump()
+        self._kept.write(
+            record_names.record_name(run.key), dataclasses.asdict(run)
         )
 
     def open(self, key: record_names.Key) -> None:
@@ -150,8 +153,9 @@ class Records:
 
     def remove(self, key: record_names.Key) -> None:
         """Delete what is known of a run."""
-        log = [entry.name for entry in self.log(key.run_id)]
-        cleaning.delete(self.store, self.container, log)
+        cleaning.delete_below(
+            self.store, self.container, record_names.log_folder(key.run_id)
+        )
         for name in (
             record_names.control_name(key),
             record_names.outputs_name(key.run_id),

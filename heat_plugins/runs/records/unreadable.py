@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs whose records cannot be read: only their names tell of them.
+"""Runs whose records are unreadable: only their names tell of them.
 
-Whoever looks at several passes such a one over and says so. It may go on, so
-nothing takes it for ended: as long as it is announced its action is refused
-on that deployment, until somebody has it forgotten.
+A process that reads several runs skips such a one and says so. The run may
+still go on, so nothing takes it for ended: as long as it is announced, its
+action is refused on that deployment, until a user deletes it.
 """
 
 from heat_plugins import errors
@@ -22,7 +22,7 @@ def pass_over(exc: errors.Unreadable) -> None:
 def forget(found: records.Records, key: record_names.Key) -> None:
     """Delete what is known of a run that was taken from its server.
 
-    The record goes last: what fails before can be tried again.
+    The record goes last, so that a failure before that can be retried.
     """
     found.close(key)
     found.remove(key)

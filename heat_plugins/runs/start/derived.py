@@ -20,7 +20,7 @@ from heat_plugins.signals import transport_names
 class Urls:
     """Where the server of a run sends, and asks; see `live`.
 
-    :ivar log: empty if nobody reads what it prints meanwhile.
+    :ivar log: empty if the run has no live output.
     """
 
     signal: str = dataclasses.field(repr=False)

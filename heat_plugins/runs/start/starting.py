@@ -41,7 +41,7 @@ DIGESTS = ('sha256', 'sha512', 'sha1')
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Order:
-    """What is to be run.
+    """What to run.
 
     :ivar inputs: what differs from the stack's own values.
     :ivar timeout: seconds for the whole of it; None: as many as the
@@ -107,7 +107,7 @@ class Starter:
     def start(self, target: targets.Target, order: Order) -> runs.Run:
         """Start a run.
 
-        :returns: the run; it has ended if somebody was faster than that.
+        :returns: the run; it has ended if another process ended it meanwhile.
         :raises errors.Refused: there is no such action, its inputs do not
             fit, or it runs already.
         :raises errors.NotFound: the stack is gone, or the deployment goes
@@ -214,12 +214,12 @@ class Starter:
         return run
 
     def _undo(self, found: records.Records, run: runs.Run) -> None:
-        """Unmake a run that was not handed over, as far as that goes."""
+        """Undo a run that was not delivered, as far as possible."""
         try:
             try:
                 withdraw(self._heat, run)
             except Exception:
-                # Whoever looks next cleans up what its record names.
+                # The next process that reads it cleans up by its record.
                 found.write(run)
                 raise
             found.remove(run.key)
@@ -310,7 +310,7 @@ def marked(
 
 
 def _ended(found: records.Records, run: runs.Run) -> runs.Run | None:
-    """Return a run as somebody else has ended it, if so."""
+    """Return a run as another process has ended it, if one has."""
     fresh = found.read(run.key)
     return fresh if fresh is not None and fresh.ended else None
 

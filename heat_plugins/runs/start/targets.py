@@ -13,65 +13,12 @@ from heat_plugins.configs import actions
 from heat_plugins.configs import handover
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.start import schema
+from heat_plugins.runs.start import stack_tree
 from heat_plugins.runs.start import template_sources
 from heat_plugins.signals import beginning
-from heat_plugins.signals import group_ids
-
-_KINDS = (
-    'OS::Heat::SoftwareDeployment',
-    'OS::Heat::StructuredDeployment',
-)
-# Types that are servers; others, such as a type of the stack's environment,
-# are asked for what every server of Heat has.
-_SERVERS = (
-    'OS::Nova::Server',
-    'OS::Heat::DeployedServer',
-    'AWS::EC2::Instance',
-)
-_OF_SERVERS = 'os_collect_config'
-
-_PATH = '.'
-
-# The attribute of a group with the states of its members.
-_MEMBERS = 'members'
 
 #: What the id of a stack looks like.
 STACK_ID = re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Place:
-    """A resource, and where it is.
-
-    :ivar path: its name after those of the resources that it is nested in.
-    :ivar parent: the path of the one that it is nested in; or ''.
-    :ivar member: what is known of a member of a group that is one resource.
-        The group's template says what such a member is; Heat has no resource
-        for it.
-    """
-
-    path: str
-    resource: orchestration.Resource
-    parent: str = ''
-    member: 'Member | None' = None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Member:
-    """A member of a group without nested stack.
-
-    :ivar group: the group's resource.
-    :ivar delivered_at: when its last action was delivered, in ISO 8601.
-    :ivar ended_at: None while that goes on.
-    """
-
-    group: orchestration.Resource
-    server_id: str
-    action: str
-    status: str
-    reason: str
-    delivered_at: str
-    ended_at: str | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -105,7 +52,7 @@ class Target:
     :ivar server_name: the path of the server's resource; None if the stack
         has none.
     :ivar standalone: whether it is no deployment of the stack, but a config
-        of somebody's own for one of its servers.
+        of the user's own for one of its servers.
     :ivar guarded: whether an engine ends its runs when the deployment goes.
     :ivar timeout: seconds that an action of it may take; None if the template
         does not say.
@@ -224,62 +171,6 @@ class Finder:
             stack = self._heat.stack(stack.parent)
         return stack
 
-    def places(self, stack: orchestration.Stack) -> list[Place]:
-        """Return all resources of a stack with their paths from there."""
-        found = self._heat.resources(stack)
-        owners = {one.nested_id: one for one in found if one.nested_id}
-
-        def parent(one: orchestration.Resource) -> str:
-            owner = owners.get(one.stack_id)
-            return path(owner) if owner else ''
-
-        def path(one: orchestration.Resource) -> str:
-            above = parent(one)
-            return f'{above}{_PATH}{one.name}' if above else one.name
-
-        named = [
-            Place(path=path(one), resource=one, parent=parent(one))
-            for one in found
-        ]
-        for place in named[:]:
-            if group_ids.is_one(place.resource.physical_id):
-                named += self._members(place)
-        return sorted(named, key=lambda place: place.path)
-
-    def _members(self, place: Place) -> abc.Iterator[Place]:
-        """Yield the members of a group that is one resource."""
-        group = place.resource
-        found: abc.Mapping[str, Any] = {}
-        with contextlib.suppress(errors.NotFound):
-            found = self._heat.attribute(group, _MEMBERS) or {}
-        kind = next(
-            (each for each in _KINDS if group.type.startswith(each)), _KINDS[0]
-        )
-        for key, one in found.items():
-            if not one.get('deployment'):
-                # It was given nothing.
-                continue
-            yield Place(
-                path=f'{place.path}{_PATH}{key}',
-                parent=place.path,
-                resource=orchestration.Resource(
-                    name=key,
-                    type=kind,
-                    physical_id=one['deployment'],
-                    status=f'{one["action"]}_{one["status"]}',
-                    stack_id=group.stack_id,
-                ),
-                member=Member(
-                    group=group,
-                    server_id=one['server'],
-                    action=one['action'],
-                    status=one['status'],
-                    reason=one.get('status_reason') or '',
-                    delivered_at=one['delivered_at'],
-                    ended_at=one.get('ended_at'),
-                ),
-            )
-
     def targets(self, name_or_id: str, resource: str | None) -> list[Target]:
         """Return the deployment that a resource is, or those inside of it.
 
@@ -290,31 +181,30 @@ class Finder:
         """
         stack = self.stack(name_or_id)
         root, prefix = self._above(stack)
-        places = self.places(stack)
-        chosen = places if resource is None else _named(places, resource)
+        places = stack_tree.find(self._heat, stack)
+        chosen = places
+        if resource is not None:
+            chosen = stack_tree.named(places, resource)
         if resource is not None and not chosen:
             raise errors.NotFound(
                 f'Stack {stack.name} has no resource {resource}; those of '
-                f'nested stacks are named parent.child. {_offer(places)}'
+                'nested stacks are named parent.child. '
+                + stack_tree.offer_deployments(places)
                 + bounds.did_you_mean(resource, [p.path for p in places])
             )
-        below = _below(places, chosen)
-        deployments = [
-            place
-            for place in below
-            if place.resource.type in _KINDS and place.resource.physical_id
-        ]
+        below = stack_tree.below(places, chosen)
+        deployments = [place for place in below if place.is_deployment]
         if not deployments and len(chosen) == 1:
             # A type of the stack's own environment may be one as well.
             deployments = chosen
-        servers = server_names(places, prefix)
+        servers = stack_tree.server_names(places, prefix)
         found = self._targets(root, prefix, deployments, servers)
         if resource is not None and not found:
             raise errors.NotFound(
                 f'Resource {resource} of stack {stack.name} is no software '
                 'deployment that a server has been given, and holds none; a '
                 'component needs an entry for CREATE, if only an empty one. '
-                + _offer(places)
+                + stack_tree.offer_deployments(places)
             )
         return found
 
@@ -331,10 +221,10 @@ class Finder:
         """
         stack = self.stack(name_or_id)
         root, prefix = self._above(stack)
-        places = self.places(stack)
+        places = stack_tree.find(self._heat, stack)
         found = [
             place
-            for place in _named(places, resource)
+            for place in stack_tree.named(places, resource)
             if place.resource.physical_id
         ]
         if not found:
@@ -342,59 +232,59 @@ class Finder:
                 f'Stack {stack.name} has no resource {resource} that is there'
                 + (
                     bounds.did_you_mean(resource, [p.path for p in places])
-                    or f'. {_offer_servers(places)}'
+                    or f'. {stack_tree.offer_servers(places)}'
                 )
             )
         server = found[0].resource
-        if not self._is_server(server):
+        if not stack_tree.is_server(self._heat, server):
             raise errors.Refused(
                 f'Resource {found[0].path} of stack {stack.name} is no '
-                f'server: its type is {server.type}. {_offer_servers(places)}'
+                f'server: its type is {server.type}. '
+                + stack_tree.offer_servers(places)
             )
         return _standalone(root, prefix, found[0], config)
 
     def matching(
         self,
         stack: orchestration.Stack,
-        is_wanted: abc.Callable[[Place], bool],
+        is_wanted: abc.Callable[[stack_tree.Place], bool],
     ) -> list[Target]:
         """Return the deployments of a root stack that are wanted.
 
         :param is_wanted: asked about each resource; with one that is wanted,
             those inside of it are.
         """
-        places = self.places(stack)
+        places = stack_tree.find(self._heat, stack)
         wanted = [
             place
-            for place in _below(places, list(filter(is_wanted, places)))
-            if place.resource.type in _KINDS and place.resource.physical_id
+            for place in stack_tree.below(
+                places, list(filter(is_wanted, places))
+            )
+            if place.is_deployment
         ]
-        return self._targets(stack, '', wanted, server_names(places))
+        return self._targets(
+            stack, '', wanted, stack_tree.server_names(places)
+        )
 
     def servers(
         self,
         stack: orchestration.Stack,
         config: orchestration.Config,
-        is_wanted: abc.Callable[[Place], bool],
+        is_wanted: abc.Callable[[stack_tree.Place], bool],
     ) -> list[Target]:
         """Return the servers of a root stack that are wanted, as targets.
 
         :param config: see `server`.
         :param is_wanted: see `matching`.
         """
-        places = self.places(stack)
+        places = stack_tree.find(self._heat, stack)
         return [
             _standalone(stack, '', place, config)
-            for place in _below(places, list(filter(is_wanted, places)))
-            if place.resource.type in _SERVERS and place.resource.physical_id
+            for place in stack_tree.below(
+                places, list(filter(is_wanted, places))
+            )
+            if place.is_server
         ]
-
-    def _is_server(self, resource: orchestration.Resource) -> bool:
-        if resource.type in _SERVERS:
-            return True
-        if resource.nested_id:
-            return False
-        return self._heat.attribute(resource, _OF_SERVERS) is not None
 
     def _above(
         self, stack: orchestration.Stack
@@ -404,8 +294,8 @@ class Finder:
             return stack, ''
         root = self.root(stack.parent)
         paths = [
-            place.path + _PATH
-            for place in self.places(root)
+            place.path + stack_tree.SEPARATOR
+            for place in stack_tree.find(self._heat, root)
             if place.resource.nested_id == stack.id
         ]
         return root, paths[0] if paths else ''
@@ -414,7 +304,7 @@ class Finder:
         self,
         root: orchestration.Stack,
         prefix: str,
-        places: abc.Iterable[Place],
+        places: abc.Iterable[stack_tree.Place],
         servers: abc.Mapping[str, str],
     ) -> list[Target]:
         configs: dict[str, orchestration.Config] = {}
@@ -468,7 +358,7 @@ class Finder:
 def _standalone(
     root: orchestration.Stack,
     prefix: str,
-    place: Place,
+    place: stack_tree.Place,
     config: orchestration.Config,
 ) -> Target:
     server_id, path = place.resource.physical_id, prefix + place.path
@@ -510,63 +400,9 @@ def declared_inputs(
     ]
 
 
-def server_names(places: list[Place], prefix: str = '') -> dict[str, str]:
-    """Return the paths of servers' resources, by the servers' ids.
-
-    :param prefix: what stands in front of each path in the root stack.
-    """
-    return {
-        place.resource.physical_id: prefix + place.path
-        for place in places
-        if place.resource.physical_id
-    }
-
-
 def _given_timeout(config: orchestration.Config) -> object:
     """Return in how many seconds a server was to answer last, if told."""
     for one in config.inputs:
         if one['name'] == beginning.TIMEOUT_INPUT:
             return one.get('value')
     return None
-
-
-def _named(places: list[Place], resource: str) -> list[Place]:
-    return [
-        place
-        for place in places
-        if resource in (place.path, place.resource.physical_id)
-    ]
-
-
-def _offer(places: list[Place]) -> str:
-    """Return a sentence on the deployments that might have been meant."""
-    return _offer_of(places, _KINDS, 'deployments', 'software deployments')
-
-
-def _offer_servers(places: list[Place]) -> str:
-    """Return a sentence on the servers that might have been meant."""
-    return _offer_of(places, _SERVERS, 'servers', 'servers')
-
-
-def _offer_of(
-    places: list[Place], kinds: abc.Container[str], name: str, none: str
-) -> str:
-    paths = [place.path for place in places if place.resource.type in kinds]
-    if not paths:
-        return f'It has no {none}'
-    return f'Its {name}: {bounds.listed(paths)}'
-
-
-def _below(places: list[Place], chosen: list[Place]) -> list[Place]:
-    """Return what was chosen and what is nested in it."""
-    paths = {place.path for place in chosen}
-    return [
-        place for place in places if not paths.isdisjoint(_lineage(place.path))
-    ]
-
-
-def _lineage(path: str) -> abc.Iterator[str]:
-    """Yield a path, and those that it is nested in."""
-    while path:
-        yield path
-        path = path.rpartition(_PATH)[0]

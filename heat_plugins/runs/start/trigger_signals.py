@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What asks for a run, among the signals that a deployment is sent."""
+"""What asks for a run, or an operation, among the signals of a deployment."""
 
 from collections import abc
 import dataclasses
-from typing import Any, TypeGuard
+from typing import Any
 
+from heat_plugins import bounds
+from heat_plugins import errors
+from heat_plugins.runs.fleet import limits as limit_values
 from heat_plugins.signals import body
 
-TRIGGER, INPUT_VALUES = 'trigger', 'input_values'
+TRIGGER, OPERATE, INPUT_VALUES = 'trigger', 'operate', 'input_values'
+
+_ACTION = 'action'
+_ORDERED = (_ACTION, INPUT_VALUES, *limit_values.NAMES)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -16,10 +22,12 @@ class Trigger:
 
     :ivar inputs: what differs from the stack's own values; they may be
         secrets.
+    :ivar limits: those of an operation; None for a run.
     """
 
     action: str
     inputs: abc.Mapping[str, Any] = dataclasses.field(repr=False)
+    limits: limit_values.Limits | None = None
 
 
 def read(
@@ -28,17 +36,21 @@ def read(
 ) -> Trigger | None:
     """Return what a signal asks for; None if it is a server's result.
 
-    To be a trigger it must be exactly ``{"trigger": "BACKUP",
-    "input_values": {…}}``, of which the second may be left out. An agent
-    sends an exit status beside its outputs, and so never that. A server may
-    be signalled for by something else; so where the config has an output
-    called ``trigger``, nothing is a trigger.
+    It asks for a run if it is exactly ``{"trigger": "BACKUP",
+    "input_values": {…}}``, of which the second may be left out; and for an
+    operation if it is exactly ``{"operate": {"action": "BACKUP", …}}``. An
+    agent sends an exit status with its outputs, and so never that. Another
+    program may signal for a server; so where the config has an output called
+    ``trigger`` or ``operate``, that is one.
 
     :param declared: the outputs of the config, maps with ``name``.
+    :raises errors.Refused: it asks for an operation that cannot be.
     """
-    if not looks_like_one(details) or _is_output(declared):
+    if not isinstance(details, dict) or not _asked(details, declared):
         return None
-    action, inputs = details[TRIGGER], details.get(INPUT_VALUES, {})
+    if details.keys() == {OPERATE} and isinstance(details[OPERATE], dict):
+        return _operation(details[OPERATE])
+    action, inputs = details.get(TRIGGER), details.get(INPUT_VALUES, {})
     if details.keys() - {TRIGGER, INPUT_VALUES}:
         return None
     if not isinstance(action, str) or not isinstance(inputs, dict):
@@ -46,9 +58,28 @@ def read(
     return Trigger(action=action, inputs=inputs)
 
 
-def looks_like_one(details: object) -> TypeGuard[dict[str, Any]]:
+def _operation(ordered: abc.Mapping[str, Any]) -> Trigger:
+    for name in ordered:
+        if name not in _ORDERED:
+            raise errors.Refused(
+                f'an operation takes no {bounds.shortened(str(name))}'
+                + bounds.did_you_mean(str(name), _ORDERED)
+            )
+    action, inputs = ordered.get(_ACTION), ordered.get(INPUT_VALUES) or {}
+    if not isinstance(action, str) or not isinstance(inputs, dict):
+        raise errors.Refused(
+            'an operation needs "action", a text; "input_values" must be a map'
+        )
+    try:
+        limits = limit_values.Limits.read(ordered)
+    except ValueError as exc:
+        raise errors.Refused(str(exc)) from exc
+    return Trigger(action=action, inputs=inputs, limits=limits)
+
+
+def looks_like_one(details: object) -> bool:
     """Say whether who sent a signal may have meant a trigger."""
-    return isinstance(details, dict) and TRIGGER in details
+    return isinstance(details, dict) and bool(_asked(details, ()))
 
 
 def cannot_be_result(
@@ -62,11 +93,15 @@ def cannot_be_result(
     """
     return (
         isinstance(details, dict)
-        and TRIGGER in details
         and body.STATUS_CODE not in details
-        and not _is_output(declared)
+        and bool(_asked(details, declared))
     )
 
 
-def _is_output(declared: abc.Iterable[abc.Mapping[str, Any]]) -> bool:
-    return any(output['name'] == TRIGGER for output in declared)
+def _asked(
+    details: abc.Mapping[str, Any],
+    declared: abc.Iterable[abc.Mapping[str, Any]],
+) -> set[str]:
+    """Return by which of the keys a signal may ask for something."""
+    outputs = {output['name'] for output in declared}
+    return {TRIGGER, OPERATE} & details.keys() - outputs

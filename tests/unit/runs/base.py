@@ -5,8 +5,12 @@ import json
 
 import testtools
 
+from heat_plugins import pool as pools
 from heat_plugins.objectstore import keys
 from heat_plugins.runs import run_service
+from heat_plugins.runs.fleet import advancing
+from heat_plugins.runs.fleet import book as books
+from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.start import starting
@@ -40,6 +44,23 @@ class RunsTestCase(testtools.TestCase):
             **more,
         )
 
+    def fleets(self):
+        store = self.cluster.store()
+        return fleets.Fleets(
+            self.heat,
+            advancing.Tools(
+                heat=self.heat,
+                book=books.Book(store, pools.Pool(workers=1, wait=0)),
+                sign=keys.KeyKeeper(
+                    store, secret=None, digests=('sha256',), overlap=None
+                ).ensure,
+                who='ann',
+                clock=lambda: self.now,
+                monotonic=lambda: self.now,
+                sleep=lambda seconds: self.sleep(seconds),
+            ),
+        )
+
     def sleep(self, seconds):
         self.now += seconds
 
@@ -60,6 +81,12 @@ class RunsTestCase(testtools.TestCase):
 
     def put(self, url, body):
         return self.cluster.put_signed(url, json.dumps(body).encode())
+
+    def record(self, run):
+        """Return the record of a run, as it is kept."""
+        return self.cluster.store().get_object(
+            self.records.container, record_names.record_name(run.key), 65536
+        )
 
     def garble(self, run, content=b'[]'):
         """Let somebody write over the record of a run."""

@@ -239,15 +239,7 @@ class Heat:
             assert one['type'], f'{one["name"]} has no type'
         names = [one['name'] for one in draft.inputs]
         assert len(set(names)) == len(names), 'an input comes twice'
-        config = orchestration.Config(
-            id=new_id(),
-            name=draft.name,
-            group=draft.group,
-            config=draft.config,
-            inputs=draft.inputs,
-            outputs=draft.outputs,
-            options=draft.options,
-        )
+        config = orchestration.Config(id=new_id(), **vars(draft))
         self.configs[config.id] = config
         return config.id
 
@@ -283,8 +275,8 @@ class Heat:
 
     # looking.Heat, as well
 
-    def events(self, stack):
-        self._ask('events', stack.id)
+    def all_events(self, stack):
+        self._ask('all_events', stack.id)
         assert stack.id in self.stacks
         return list(self.happened)
 

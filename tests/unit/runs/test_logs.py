@@ -4,6 +4,7 @@
 from urllib import parse
 
 from heat_plugins import errors
+from heat_plugins.objectstore import cleaning
 from heat_plugins.runs.records import record_names
 from heat_plugins.signals import live
 from tests.unit.runs import base
@@ -79,6 +80,48 @@ class LogsCase(base.RunsTestCase):
         before = len(self.cluster.seen)
         self.assertEqual([], self.read())
         self.assertEqual(1, len(self.cluster.seen) - before)
+
+    def test_what_is_no_output_is_not_fetched_again(self):
+        for name, content in (
+            ('000000', b'no header'),
+            ('000001', b'x' * (live.LONGEST + 1)),
+        ):
+            self.assertEqual(201, self.send(name, content))
+        self.assertEqual([], self.read())
+        before = len(self.cluster.seen)
+        self.assertEqual([], self.read())
+        self.assertEqual(1, len(self.cluster.seen) - before)
+        # Until the server corrects it.
+        self.sent(0, b'right')
+        self.assertEqual(b'right', self.content())
+
+    def test_a_run_goes_with_all_that_its_server_has_put(self):
+        self.patch(live, 'MOST', 5)
+        self.patch(cleaning, '_DROPPED', 5)
+        for number in range(12):
+            self.send(f'{number:06d}', b'x')
+        self.send('of-its-own', b'x')
+        self.records.remove(self.run_.key)
+        folder = record_names.log_folder(self.run_.id)
+        self.assertEqual(
+            (),
+            tuple(
+                cleaning.everything(
+                    self.records.store, self.records.container, folder
+                )
+            ),
+        )
+
+    def test_an_end_is_put_to_objects_that_keep_arriving(self):
+        self.patch(cleaning, '_DROPPED', 2)
+        self.patch(cleaning, '_PASSES', 3)
+        for number in range(9):
+            self.send(f'{number:06d}', b'x')
+        self.assertRaises(errors.TooMany, self.records.remove, self.run_.key)
+        # The record stays until the rest is gone.
+        self.assertIsNotNone(self.records.read(self.run_.key))
+        self.records.remove(self.run_.key)
+        self.assertIsNone(self.records.read(self.run_.key))
 
     def test_what_the_listing_does_not_show_is_waited_for(self):
         for number in range(2):

@@ -264,19 +264,10 @@ class OneAtATimeTest(base.RunsTestCase):
 
         def sleep(seconds):
             # It had read its listing before we came.
-            template = runs.Run.load(
-                self.cluster.store().get_object(
-                    self.records.container, 'template', 65536
-                )
-            )
             self.records.write(
-                dataclasses.replace(template, id=came[0].run_id)
+                dataclasses.replace(a_run(self.row.id), id=came[0].run_id)
             )
 
-        self.cluster.store().put_container(self.records.container, {})
-        self.cluster.store().put_object(
-            self.records.container, 'template', a_run(self.row.id).dump()
-        )
         self.sleep = sleep
         self.runs = self.service()
         exc = self.assertRaises(errors.AlreadyRunning, self.start)

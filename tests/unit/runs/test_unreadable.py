@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs whose records cannot be read."""
 
-import dataclasses
 import json
 
 from heat_plugins import errors
@@ -20,6 +19,7 @@ class UnreadableTestCase(base.RunsTestCase):
         super().setUp()
         self.configs = dict(self.heat.configs)
         self.run_ = self.start(inputs={'password': 's3cret'})
+        self.whole = self.record(self.run_)
 
     def name(self):
         """Return the object that holds the record of the run."""
@@ -45,15 +45,14 @@ class ReadTest(UnreadableTestCase):
         return str(exc)
 
     def test_its_run_its_object_and_the_remedy_are_named(self):
-        record = self.run_.dump()
-        values = json.loads(record)
+        values = json.loads(self.whole)
         for content in (
             b'',
             b'garbage',
             b'\xff',
             b'[]',
             b'{}',
-            record[: len(record) // 2],
+            self.whole[: len(self.whole) // 2],
             json.dumps({**values, 'state': 'asleep'}).encode(),
             json.dumps({**values, 'timeout': 'an hour'}).encode(),
         ):
@@ -66,13 +65,11 @@ class ReadTest(UnreadableTestCase):
     def test_that_of_another_run_is_none(self):
         self.assertIn(
             'that of another run',
-            self.refused(
-                dataclasses.replace(self.run_, action='FAIL/OVER').dump()
-            ),
+            self.refused(self.whole.replace(b'"BACKUP"', b'"FAIL/OVER"')),
         )
 
     def test_what_it_holds_does_not_flood_or_command_a_terminal(self):
-        values = json.loads(self.run_.dump())
+        values = json.loads(self.whole)
         message = self.refused(
             json.dumps(
                 {**values, 'late': {'\x1b[2J' + 9999 * 'x': 1}}
@@ -100,7 +97,7 @@ class LookTest(UnreadableTestCase):
         self.garble(self.second)
         self.now += 10
         third = self.start(action='FAIL/OVER')
-        self.garble(self.run_, self.run_.dump())
+        self.garble(self.run_, self.whole)
         with self.warned():
             found = self.runs.history('shop', run_service.Filter(limit=2))
         self.assertEqual([third.id, self.run_.id], [run.id for run in found])
@@ -135,7 +132,7 @@ class StartTest(UnreadableTestCase):
         self.assertEqual(State.WAITING, self.start().state)
 
     def test_nor_when_its_end_was_cleaned_up_before(self):
-        self.garble(self.run_, self.run_.dump())
+        self.garble(self.run_, self.whole)
         self.answer()
         self.show(self.run_)
         self.garble(self.run_)
@@ -219,7 +216,7 @@ class WaitTest(UnreadableTestCase):
         self.assertEqual([second], waiter.pending)
         (ended,) = self.told
         self.assertEqual((self.run_.id, State.FAILED), (ended.id, ended.state))
-        self.assertIn('cannot be read', ended.reason)
+        self.assertIn('no longer readable', ended.reason)
         # It is left to its server: nobody knows what has become of it.
         self.assertEqual(1, len(self.heat.given()))
 

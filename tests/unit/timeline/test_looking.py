@@ -2,6 +2,8 @@
 """A chart of what Heat, Mistral and the records know."""
 
 from heat_plugins import errors
+from heat_plugins.runs.fleet import fleet_targets
+from heat_plugins.runs.fleet import limits
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import looking
 from tests.unit.runs import base
@@ -58,6 +60,21 @@ class LookingTest(base.RunsTestCase):
         self.happens('one', 'CREATE_IN_PROGRESS', 3, nested)
         self.happens('one', 'CREATE_COMPLETE', 6, nested)
         self.happens('group', 'CREATE_COMPLETE', 7)
+
+    def test_runs_of_operations_are_shown_with_its_name(self):
+        order = base.starting.Order(action='BACKUP')
+        advancer = self.fleets().create(
+            fleet_targets.Chosen(targets=self.runs.find('shop', 'db')),
+            limits.Limits(),
+            order,
+        )
+        advancer.step()
+        (run,) = (
+            row for row in self.look().rows if row.kind is chart.Kind.RUN
+        )
+        (bar,) = run.bars
+        self.assertEqual(chart.State.WAITING, bar.state)
+        self.assertIn(f'(operation {advancer.operation.id})', bar.reason)
 
     def test_members_without_resources_have_a_bar_each(self):
         self.heat.add_group(self.stack, 'fleet', {'a': 's-1', 'b': 's-2'})

@@ -13,6 +13,7 @@ import random
 from heat_plugins import errors
 from heat_plugins import pool as pools
 from heat_plugins.objectstore import keys
+from heat_plugins.runs import run_service
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import book as books
 from heat_plugins.runs.fleet import limits as limit_values
@@ -21,6 +22,15 @@ from tests.unit import fake_swift
 from tests.unit.runs import fake_heat
 
 CONTAINER = 'heat-plugins-operations-project-1'
+
+
+# What Heat may do although its answer is lost.
+_CHANGES = (
+    'create_config',
+    'create_deployment',
+    'delete_config',
+    'delete_deployment',
+)
 
 
 class Killed(BaseException):
@@ -54,7 +64,10 @@ class World:
         self.cluster = fake_swift.Cluster(clock=lambda: 0)
         self.cluster.now = lambda: self.now - 500_000
         self.cluster.before = self._before
+        self.cluster.serve = self._losing(self.cluster.serve)
         self.heat = fake_heat.Heat()
+        for name in _CHANGES:
+            setattr(self.heat, name, self._losing(getattr(self.heat, name)))
         self.heat_ask = self.heat._ask
         self.heat._ask = self._ask
         names = names or [f's{n}' for n in range(stacks)]
@@ -96,6 +109,10 @@ class World:
         self.fail, self.silent = set(fail), set(silent)
         #: What may go wrong, and how often per thousand requests.
         self.outage = 0
+        #: The same for answers that are lost after a request was served.
+        self.lost = 0
+        #: Until when nothing is served at all.
+        self.dark_until = 0.0
         self.kill_at = None
         self.requests = 0
         self.asking = ''
@@ -126,6 +143,18 @@ class World:
             clock=lambda: self.now,
             monotonic=lambda: self.now,
             sleep=self.sleep,
+        )
+
+    def service(self, manager=None, **more):
+        """Return the way to runs, as `osc.common.service` does."""
+        return run_service.Runs(
+            self.heat,
+            self.cluster.store(),
+            who='ann',
+            clock=lambda: self.now,
+            monotonic=lambda: self.now,
+            sleep=self.sleep,
+            **more,
         )
 
     def order(self, **limits):
@@ -226,10 +255,24 @@ class World:
             len(self.given) + (method == 'create_deployment'),
         )
 
+    def _losing(self, serve):
+        """Return what serves requests, and loses some answers to ours."""
+
+        def served(*args, **more):
+            answer = serve(*args, **more)
+            signed = args and args[0] is None
+            if not signed and self.random.random() * 1000 < self.lost:
+                raise errors.Unavailable('the answer was lost')
+            return answer
+
+        return served
+
     def _count(self, kind):
         self.requests += 1
         if self.kill_at is not None and self.requests >= self.kill_at:
             raise Killed
+        if self.now < self.dark_until:
+            raise kind('nothing is served')
         if self.random.random() * 1000 < self.outage:
             raise kind('out of order')
 

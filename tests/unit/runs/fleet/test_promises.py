@@ -46,14 +46,19 @@ def check(world, order, found):
     concurrent = limits.concurrent(total)
     assert found.ended, found.control
     assert world.most_at_once <= concurrent
-    assert world.failures_begun <= limits.errors(total) + concurrent
+    # Those of each round.
+    rounds = found.control.round + 1
+    most = limits.errors(total) + concurrent
+    assert world.failures_begun <= rounds * most
     assert all(times == 1 for times in world.executed.values())
     # Every run that was started is accounted for, and nothing is left.
     for run in world.executed:
         _, member, number = run.rsplit('.', 2)
         attempt = found.attempts[int(member)]
-        assert attempt.number == int(number)
-        assert attempt.state is not None and attempt.state.ended
+        assert int(number) <= attempt.number
+        if found.control.round == 0:
+            assert int(number) == attempt.number
+            assert attempt.state is not None and attempt.state.ended
     assert not found.live
     assert world.given == []
     for n, one in enumerate(found.attempts):
@@ -98,12 +103,43 @@ def test_the_same_after_processes_are_killed(drawn, kills):
     check(world, order, simulation.run(world, [one]))
 
 
+def test_the_same_after_a_kill_at_any_request():
+    def world():
+        return simulation.World(5, seed=3, stacks=2, fail=[1], silent=[3])
+
+    limits = {
+        'max_concurrent': limit_values.Share(2),
+        'max_errors': limit_values.Share(1),
+        'timeout': 60,
+    }
+    whole = world()
+    order = whole.order(**limits)
+    check(whole, order, simulation.run(whole, [begin(whole, order)]))
+    assert whole.requests > 50
+    for at in range(1, whole.requests + 1):
+        one = world()
+        order = one.order(**limits)
+        one.kill_at = at
+        with contextlib.suppress(simulation.Killed):
+            simulation.run(one, [begin(one, order)])
+        one.kill_at = None
+        one.sleep(60)
+        after = one.advancer(order, 'another')
+        try:
+            found = simulation.run(one, [after])
+        except errors.NotFound:
+            # It was killed before there was an operation.
+            assert one.executed == {}
+            continue
+        check(one, order, found)
+
+
 @_EXAMPLES
-@hypothesis.given(worlds(), st.integers(1, 100))
-def test_the_same_while_services_are_out_of_order(drawn, outage):
+@hypothesis.given(worlds(), st.integers(1, 100), st.integers(0, 50))
+def test_the_same_while_services_are_out_of_order(drawn, outage, lost):
     world, order = drawn
     one = begin(world, order)
-    world.outage = outage
+    world.outage, world.lost = outage, lost
     check(world, order, simulation.run(world, [one]))
 
 
@@ -128,6 +164,92 @@ def test_several_that_advance_it_do_not_disturb_each_other(
     world.lag = 5.0
     found = simulation.run(world, [first, *others])
     check(world, order, found)
+
+
+#: What happens to an operation, and to those who advance it.
+_EVENTS = (
+    'kill',
+    'outage',
+    'another process',
+    'pause',
+    'resume',
+    'cancel',
+    'retry',
+    'stack deleted',
+)
+
+
+@_EXAMPLES
+@hypothesis.given(
+    worlds(),
+    st.lists(
+        st.tuples(st.integers(1, 30), st.sampled_from(_EVENTS)), max_size=8
+    ),
+    st.integers(0, 30),
+    st.integers(0, 15),
+)
+def test_the_same_whatever_happens(drawn, events, trouble, lag):
+    world, order = drawn
+    advancers = [begin(world, order)]
+    world.outage = world.lost = trouble
+    world.lag = float(lag)
+    for steps, event in events:
+        _advance(world, order, advancers, steps)
+        _happen(world, order, advancers, event)
+    _advance(world, order, advancers, 1)
+    world.outage = world.lost = 0
+    world.kill_at, world.dark_until = None, 0.0
+    _ask(world, order, 'resume')
+    found = simulation.run(world, [world.advancer(order, 'the last')])
+    check(world, order, found)
+
+
+def _advance(world, order, advancers, steps):
+    """Let processes step in turn; one that is killed is replaced."""
+    for turn in range(steps):
+        one = advancers[turn % len(advancers)]
+        try:
+            one.step()
+        except errors.Unavailable:
+            pass
+        except simulation.Killed:
+            world.kill_at = None
+            advancers.remove(one)
+            advancers.append(_another(world, order, f'after {turn}'))
+        world.sleep(1)
+
+
+def _happen(world, order, advancers, event):
+    if event == 'kill':
+        world.kill_at = world.requests + world.random.randint(1, 20)
+    elif event == 'outage':
+        world.dark_until = world.now + world.random.choice([5, 50, 400])
+    elif event == 'another process':
+        advancers.append(_another(world, order, f'p{len(advancers)}'))
+    elif event != 'stack deleted':
+        _ask(world, order, event)
+    elif len(world.heat.stacks) > 1:
+        world.heat.delete_stack(world.stacks[0])
+        world.stacks.pop(0)
+
+
+def _another(world, order, who):
+    """Return another process; one that cannot begin tries again later."""
+    while True:
+        try:
+            return world.advancer(order, who)
+        except errors.Unavailable:
+            world.sleep(1)
+        except simulation.Killed:
+            world.kill_at = None
+
+
+def _ask(world, order, what):
+    """Ask for something, as a command does; it may come to nothing."""
+    with contextlib.suppress(errors.Unavailable, simulation.Killed):
+        world.tools('bob').book.request(
+            order.id, world.now, do=what, who='bob'
+        )
 
 
 @_EXAMPLES

@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deliver runs to many members of an operation, and withdraw them.
+
+A process that has died may have delivered what is recorded as starting. So
+this looks for the mark of such a member's run before it delivers one. Before
+it withdraws a run without a result, the record says that the server had it:
+what is recorded as starting, and has neither a result nor a mark, was never
+delivered.
+"""
+
+from collections import abc
+from typing import Any
+
+from heat_plugins import errors
+from heat_plugins import foreign
+from heat_plugins import pool as pools
+from heat_plugins.runs import orchestration
+from heat_plugins.runs.fleet import deciding
+from heat_plugins.runs.fleet import handling
+from heat_plugins.runs.fleet import journal as journals
+from heat_plugins.runs.fleet import layout
+from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.signals import beginning
+
+LOG = foreign.logger(__name__)
+
+# Members that one step starts, or settles.
+_CHUNK = 64
+
+# Seconds between two checks whether the stacks exist.
+_DEEP = 15.0
+
+# Seconds for which Heat may be out of order for a run that starts, and until
+# the next attempt to give it to its server.
+_BUDGET, _AGAIN = 300.0, 5.0
+
+_Changes = dict[str, Any]
+_Operation = operations.Operation
+_State = operations.State
+
+
+class Giver:
+    """Gives members of one operation their runs, and settles those.
+
+    :param clock: seconds since the epoch; `monotonic` is for how long
+        something takes.
+    """
+
+    def __init__(
+        self,
+        heat: orchestration.Deploying,
+        handler: handling.Handler,
+        journal: journals.Journal,
+        pool: pools.Pool,
+        *,
+        clock: abc.Callable[[], float],
+        monotonic: abc.Callable[[], float],
+    ) -> None:
+        self._heat = heat
+        self._handler = handler
+        self._journal = journal
+        self._pool = pool
+        self._clock = clock
+        self._monotonic = monotonic
+        self._next_deep = 0.0
+        # Members that are recorded as starting: those that were given
+        # nothing, and those to be looked up first, with the time for that.
+        self._queue: list[int] = []
+        self._doubtful: dict[int, float] = {}
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether members wait for their run."""
+        return bool(self._queue)
+
+    def take_over(self, found: _Operation) -> None:
+        """Begin with what another process, or a failed step, has recorded."""
+        now = self._monotonic()
+        self._queue = []
+        self._doubtful = {
+            n: now
+            for n in found.live
+            if found.attempts[n].state is _State.STARTING
+        }
+
+    def settle(
+        self, found: _Operation, arrived: abc.Container[str]
+    ) -> _Operation:
+        """Settle the members of which there is news.
+
+        :param arrived: the names of the objects that servers have sent.
+        """
+        found = self._read(found, arrived)
+        found = self._take_out_gone(found)
+        return self._hold(self._resolve(found))
+
+    def _read(
+        self, found: _Operation, arrived: abc.Container[str]
+    ) -> _Operation:
+        """Settle the members whose results have come."""
+        changes: dict[int, _Changes] = {}
+        results = []
+        for n in found.live:
+            one = found.attempts[n]
+            name = layout.result(found.id, n, one.number)
+            if name in arrived:
+                results.append(n)
+            elif (
+                one.reported_at is None
+                and beginning.object_name(name) in arrived
+            ):
+                changes[n] = {
+                    'state': _State.RUNNING,
+                    'reported_at': int(self._clock()),
+                }
+        found = found.attempted(changes)
+        return self._settled(found, results[:_CHUNK])
+
+    def _settled(
+        self, found: _Operation, members: abc.Sequence[int]
+    ) -> _Operation:
+        """Settle members by their results, as far as there are any."""
+        changes = self._each(lambda n: self._handler.settle(found, n), members)
+        for n in changes:
+            name = layout.result(found.id, n, found.attempts[n].number)
+            self._journal.use(name, beginning.object_name(name))
+        return self._changed(found, changes)
+
+    def _take_out_gone(self, found: _Operation) -> _Operation:
+        """Take those out of an operation whose stack is gone."""
+        now = self._monotonic()
+        members = [*found.live, *found.pending]
+        if now < self._next_deep or not members:
+            return found
+        self._next_deep = now + _DEEP
+        stacks = {found.order.members[n].stack_id for n in members}
+
+        def is_gone(stack_id: str) -> bool | None:
+            try:
+                return self._heat.stack(stack_id).gone or None
+            except errors.NotFound:
+                return True
+
+        gone = self._each(is_gone, sorted(stacks))
+        if not gone:
+            return found
+        taken = [n for n in members if found.order.members[n].stack_id in gone]
+        found = self._persist(found, taken)
+
+        def leave_out(n: int) -> _Changes:
+            name = found.order.members[n].stack_name
+            return self._left_out(found, n, f'Stack {name} was deleted')
+
+        return self._changed(found, self._each(leave_out, taken))
+
+    def _left_out(
+        self, found: _Operation, member: int, reason: str
+    ) -> _Changes:
+        changes = self._handler.end(found, member, _State.CANCELLED, reason)
+        return {**changes, 'gone': True}
+
+    def _resolve(self, found: _Operation) -> _Operation:
+        """Look up the runs that another process may have given."""
+        now = self._monotonic()
+        due = [n for n, at in self._doubtful.items() if at <= now][:_CHUNK]
+        found = self._settled(found, due)
+        due = [n for n in due if found.attempts[n].is_live]
+
+        changes = self._each(
+            lambda n: self._handler.adopt(found, n) or {}, due
+        )
+        for n, change in changes.items():
+            self._doubtful.pop(n)
+            if not change:
+                self._queue.append(n)
+        return found.attempted(changes)
+
+    def _hold(self, found: _Operation) -> _Operation:
+        """Take members from the queue if nothing else starts."""
+        control = found.control
+        if not (control.stopped or control.paused_by):
+            # Their time has not begun.
+            now = int(self._clock())
+            return found.attempted(
+                {n: {'started_at': now} for n in self._queue}
+            )
+        queue, self._queue = self._queue, []
+        return found.attempted(
+            {
+                n: {'state': None, 'number': found.attempts[n].number - 1}
+                for n in queue
+            }
+        )
+
+    def end(self, step: deciding.Step) -> _Operation:
+        """End runs whose time is over or that were cancelled.
+
+        A result that has come counts.
+        """
+        found = step.operation
+        members = [*step.expire, *step.withdraw]
+        found = self._settled(found, members)
+        members = [n for n in members if found.attempts[n].is_live]
+        found = self._persist(found, members)
+        control = found.control
+
+        def end(n: int) -> _Changes:
+            self._handler.stop(found, n)
+            if n in step.expire:
+                told = self._handler.explained(found, n)
+                reason = f'{step.expire[n]}. {told}'
+                return self._handler.end(found, n, _State.TIMED_OUT, reason)
+            who = control.stopped_by
+            reason = (
+                f'Cancelled by {who}'
+                if who
+                else 'The deadline of the operation has passed'
+            )
+            return self._handler.end(found, n, _State.CANCELLED, reason)
+
+        return self._changed(found, self._each(end, members))
+
+    def start(
+        self, found: _Operation, members: abc.Iterable[int]
+    ) -> _Operation:
+        """Give some members their run, those who wait first."""
+        self._queue += members
+        chunk, self._queue = self._queue[:_CHUNK], self._queue[_CHUNK:]
+
+        def start(n: int) -> _Changes | None:
+            try:
+                return self._handler.start(found, n)
+            except errors.Unavailable as exc:
+                # Heat may have taken it all the same.
+                begun = found.attempts[n].started_at or 0
+                if self._clock() - begun <= _BUDGET:
+                    return None
+                return self._refused(found, n, exc)
+            except errors.Error as exc:
+                return self._refused(found, n, exc)
+
+        changes = self._each(start, chunk)
+        again = self._monotonic() + _AGAIN
+        self._doubtful |= {n: again for n in chunk if n not in changes}
+        return found.attempted(changes)
+
+    def _refused(
+        self, found: _Operation, member: int, exc: Exception
+    ) -> _Changes:
+        """End a run that Heat did not take."""
+        one = found.order.members[member]
+        if isinstance(exc, errors.NotFound) and not isinstance(
+            exc, errors.NoObject
+        ):
+            reason = f'{one.resource} is no longer in stack {one.stack_name}'
+            return self._left_out(found, member, reason)
+        return self._handler.end(found, member, _State.FAILED, str(exc))
+
+    def _each(
+        self,
+        do: abc.Callable[[Any], Any],
+        things: abc.Sequence[Any],
+    ) -> dict[Any, Any]:
+        """Return the results; a temporary failure leaves one out."""
+
+        def attempt(thing: Any) -> Any:
+            try:
+                return do(thing)
+            except errors.Unavailable as exc:
+                LOG.info('Retrying soon: %s', exc)
+                return None
+
+        results = self._pool.each(attempt, things)
+        return {
+            thing: result
+            for thing, result in zip(things, results, strict=True)
+            if result is not None
+        }
+
+    def _changed(
+        self, found: _Operation, changes: abc.Mapping[int, _Changes]
+    ) -> _Operation:
+        """Return an operation with members that have ended."""
+        for n in changes:
+            self._doubtful.pop(n, None)
+        self._queue = [n for n in self._queue if n not in changes]
+        return found.attempted(changes)
+
+    def _persist(
+        self, found: _Operation, members: abc.Sequence[int]
+    ) -> _Operation:
+        """Record that servers had runs, before these are withdrawn."""
+        unknown = [
+            n for n in members if found.attempts[n].state is _State.STARTING
+        ]
+        found = found.attempted(
+            self._each(lambda n: self._handler.adopt(found, n), unknown)
+        )
+        self._journal.given(found, members)
+        return found
