@@ -7,6 +7,7 @@ import time
 from typing import Any, NoReturn, Protocol
 
 from heat_plugins import errors
+from heat_plugins import retrying
 
 # An error that is rather a defect is given some tries, and no minutes.
 _DOUBTFUL_BUDGET = 15
@@ -28,27 +29,32 @@ class Patience:
     ) -> None:
         self._budget = budget
         self._clock = clock
-        self._since: dict[str, float] = {}
+        self._troubles: dict[str, retrying.Trouble] = {}
 
     def calm(self, what: str = '') -> None:
         """Note that Mistral has answered."""
-        self._since.pop(what, None)
+        self._troubles.pop(what, None)
 
     def delay(self, error: errors.ServiceError, what: str = '') -> int | None:
-        """Return in how many seconds to try again; None: not again."""
+        """Return the seconds until the next retry; None: do not retry."""
         if not isinstance(error, errors.Unavailable):
             return None
-        now = self._clock()
-        failing = now - self._since.setdefault(what, now)
+        trouble = self._troubles[what] = retrying.Trouble.of(
+            error, self._troubles.get(what), self._clock
+        )
         budget = self._budget
         if isinstance(error, errors.Doubtful):
             budget = min(budget, _DOUBTFUL_BUDGET)
+        failing = trouble.seconds
         return backoff(failing) if failing < budget else None
 
 
-def backoff(waited: float, longest: int = _LONGEST_DELAY) -> int:
-    """Return how many seconds to wait after so many seconds of waiting."""
-    return max(1, min(int(waited / 4), longest))
+def backoff(waited: float) -> int:
+    """Return the seconds until the next attempt.
+
+    :param waited: seconds since the first.
+    """
+    return max(1, min(int(waited / 4), _LONGEST_DELAY))
 
 
 class Stack(Protocol):
@@ -87,9 +93,9 @@ class Caller(Protocol):
         *arguments: Any,
         **named: Any,
     ) -> Any:
-        """Call Mistral; what may pass is tried again, by another step.
+        """Call Mistral; after a temporary failure, a later step retries.
 
-        :raises errors.ServiceError: it does not pass.
+        :raises errors.ServiceError: any other failure.
         """
 
     def look(

@@ -16,34 +16,29 @@ from typing import Any
 from oslo_config import cfg
 
 from heat_plugins import config
-from heat_plugins.clients import heat_stacks
+from heat_plugins.clients import heat
 from heat_plugins.clients import mistral_registry
 from heat_plugins.clients import swift
 from heat_plugins.mistral_actions import making
 from heat_plugins.mistral_actions import sessions
 from heat_plugins.objectstore import parcels
-from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import plan_operations
 from heat_plugins.plans import plan_service
-from heat_plugins.plans.content import rendering
+from heat_plugins.plans.rendering import rendering
 
 CONF = cfg.CONF
 
 
-def store(context: Any) -> store_module.ObjectStore:
-    """Return the object store, with the credentials of a context."""
-    return swift.connect(sessions.cloud(context.security))
-
-
-def core(
-    context: Any, objects: store_module.ObjectStore
-) -> plan_operations.Operations:
+def core(context: Any) -> plan_operations.Operations:
     """Return the core, with the credentials of a context."""
     cloud = sessions.cloud(context.security)
-    stacks = heat_stacks.HeatStacks(cloud)
-    registry = mistral_registry.Registry(cloud)
-    plans = plan_service.Plans(objects, registry, stacks, limits=limits())
-    return plan_operations.Operations(plans, objects, stacks)
+    plans = plan_service.Plans(
+        swift.connect(cloud),
+        mistral_registry.Registry(cloud),
+        heat.Heat(cloud),
+        limits=limits(),
+    )
+    return plan_operations.Operations(plans)
 
 
 def limits() -> rendering.Limits:
@@ -58,9 +53,11 @@ def limits() -> rendering.Limits:
 
 
 def _call(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
-    objects = store(context)
-    found = getattr(core(context, objects), operation)(**arguments)
-    return parcels.pack(objects, arguments.get('plan'), found, time.time())
+    plans = core(context)
+    found = getattr(plans, operation)(**arguments)
+    return parcels.pack(
+        plans.plans.store, arguments.get('plan'), found, time.time()
+    )
 
 
 _action = making.Maker(__name__, _call)

@@ -15,8 +15,7 @@ from oslo_config import cfg
 
 from heat_plugins import config
 from heat_plugins import errors
-from heat_plugins.clients import heat_servers
-from heat_plugins.clients import heat_stacks
+from heat_plugins.clients import heat
 from heat_plugins.clients import mistral_executions
 from heat_plugins.clients import mistral_registry
 from heat_plugins.clients import swift
@@ -32,13 +31,10 @@ def core(context: Any) -> validation_operations.Operations:
     """Return the core, with the credentials of a context."""
     cloud = sessions.cloud(context.security)
     objects = swift.connect(cloud)
-    stacks = heat_stacks.HeatStacks(cloud)
+    stacks = heat.Heat(cloud)
     registry = mistral_registry.Registry(cloud)
     return validation_operations.Operations(
-        plan_service.Plans(objects, registry, stacks),
-        objects,
-        stacks,
-        heat_servers.HeatServers(cloud),
+        plan_service.Plans(objects, registry, stacks), stacks
     )
 
 

@@ -20,7 +20,6 @@ class Change:
     :ivar patch: of one that is there.
     :ivar ports: the network cards that it lacks.
     :ivar shown: what would differ, a line each; passwords are hidden.
-    :ivar new_driver: whether the driver changes.
     """
 
     uuid: str

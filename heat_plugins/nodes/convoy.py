@@ -52,7 +52,6 @@ class Phase(enum.StrEnum):
 class Member:
     """A node in a convoy.
 
-    :ivar attempts: how often it was sent.
     :ivar until: when its time is over, in seconds since the epoch; 0 before
         it was first sent.
     :ivar reason: why it has failed last; '' if it has not.
@@ -71,7 +70,6 @@ class Convoy:
     """Nodes on one way.
 
     :ivar verb: the name of the way; see `moves.BY_VERB`.
-    :ivar timeout: seconds that a node may take.
     """
 
     verb: str
@@ -89,10 +87,7 @@ class Convoy:
 
 
 class Escort:
-    """Brings convoys on their way.
-
-    :param baremetal: the way to Ironic.
-    """
+    """Brings convoys on their way."""
 
     def __init__(
         self,

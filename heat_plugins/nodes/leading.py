@@ -33,10 +33,7 @@ class Failed(errors.Failed):
 
 
 class Leader:
-    """Leads nodes to their ends.
-
-    :param core: the operations.
-    """
+    """Leads nodes to their ends."""
 
     def __init__(
         self,

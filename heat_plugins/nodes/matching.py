@@ -17,7 +17,6 @@ _NAMESPACE: Final = uuids.UUID('6f1d5ad5-3f0e-5a52-9a70-0cbb7f5e8a11')
 class Match:
     """What there is of an entry, and what it would be called.
 
-    :ivar found: the node, if there is one.
     :ivar macs: those of the node that is there.
     :ivar uuid: of the node, or of the one to be made.
     """

@@ -76,7 +76,6 @@ class _Wrong(Exception):
 def read(found: Any) -> list[node.Wanted | node.Flaw]:
     """Return the nodes of a file, in its order.
 
-    :param found: what JSON or YAML makes of it.
     :raises errors.Invalid: it is no list of nodes, or an empty one.
     """
     if isinstance(found, dict):

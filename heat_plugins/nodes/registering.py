@@ -73,7 +73,6 @@ class Result:
 class Registrar:
     """Registers nodes.
 
-    :param baremetal: the way to Ironic.
     :param wait: seconds before the second attempt; then twice as long.
     """
 

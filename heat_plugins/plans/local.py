@@ -2,15 +2,13 @@
 """A registry of names in the object store, where there is no Mistral."""
 
 from collections import abc
-import json
 import time
 from typing import Final
 
-from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import pool as pools
-from heat_plugins.objectstore import claims
 from heat_plugins.objectstore import containers
+from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import plan_protocols
 
@@ -28,8 +26,6 @@ class Names:
 
     It is a best effort: two who take a name at once may both be told that
     they have it where listings lag behind; see `objectstore.claims`.
-
-    :param store: the project's object store.
     """
 
     def __init__(
@@ -39,33 +35,24 @@ class Names:
         *,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
-        self._store = store
+        self._records = json_records.Records(
+            store, containers.Own(store, CONTAINER), limit=_LIMIT
+        )
         self._pool = pool or pools.Pool()
         self._sleep = sleep
-        self._container = containers.Own(store, CONTAINER)
 
     def create(self, record: plan_protocols.Record) -> bool:
         """See `protocols.Registry.create`."""
-        body = json.dumps(
-            {'description': record.description, 'values': dict(record.values)}
-        ).encode()
-        container = self._container.name
-        try:
-            return self._create(container, record.name, body)
-        except errors.NoObject:
-            self._store.put_container(container, {})
-            return self._create(container, record.name, body)
-
-    def _create(self, container: str, name: str, body: bytes) -> bool:
-        return claims.create(
-            self._store, container, name, body, sleep=self._sleep
-        )
+        value = {
+            'description': record.description,
+            'values': dict(record.values),
+        }
+        return self._records.create(record.name, value, self._sleep)
 
     def get(self, name: str) -> plan_protocols.Record | None:
         """See `protocols.Registry.get`."""
         try:
-            body = self._store.get_object(self._container.name, name, _LIMIT)
-            found = bounds.read_json(body)
+            found = self._records.fetch(name).value
             return plan_protocols.Record(
                 name=name,
                 description=str(found['description']),
@@ -73,30 +60,15 @@ class Names:
             )
         except errors.NoObject:
             return None
-        except (
-            errors.BadSignal,
-            ValueError,
-            KeyError,
-            TypeError,
-        ) as exc:
+        except (ValueError, KeyError, TypeError) as exc:
             raise errors.ServiceError(
-                f'Object {name} of container {self._container.name} is no '
+                f'Object {name} of container {self._records.container} is no '
                 'record of a plan; delete it'
             ) from exc
 
     def find(self) -> list[plan_protocols.Record]:
         """See `protocols.Registry.find`."""
-        try:
-            entries = self._store.list_objects(
-                self._container.name, '', _NAMES
-            )
-        except errors.NoObject:
-            return []
-        names = [
-            entry.name
-            for entry in entries
-            if not entry.name.startswith(claims.FOLDER)
-        ]
+        names = self._records.names(most=_NAMES)
         found = self._pool.each(self.get, names)
         return [record for record in found if record is not None]
 
@@ -104,5 +76,5 @@ class Names:
         """See `protocols.Registry.delete`."""
         if self.get(name) is None:
             return False
-        self._store.delete_object(self._container.name, name)
+        self._records.delete(name)
         return True

@@ -8,8 +8,6 @@ what `heat_plugins.errors` has.
 
 from collections import abc
 import dataclasses
-import io
-import time
 from typing import Any
 
 from heat_plugins import pool
@@ -17,11 +15,9 @@ from heat_plugins.content import sources
 from heat_plugins.content import storage
 from heat_plugins.content import tarballs
 from heat_plugins.objectstore import parcels
-from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.deploy import comparing
 from heat_plugins.plans.deploy import deploying
-from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.plans.deploy import stack_following
 from heat_plugins.plans.deploy import steps
 from heat_plugins.plans.parameters import settings
@@ -32,33 +28,16 @@ Reports = list[Report]
 # Seconds until the next look at a deployment, at least and at most.
 _SOONEST, _LATEST = 2, 60
 
-# More than a plan may hold, packed.
-_UPLOAD_LIMIT = 256 * 1024 * 1024
-
 
 class Operations:
-    """The operations on the plans of a project.
+    """The operations on the plans of a project."""
 
-    :param plans: the plans.
-    :param store: the project's object store.
-    :param stacks: the way to Heat.
-    """
-
-    def __init__(
-        self,
-        plans: plan_service.Plans,
-        store: store_module.ObjectStore,
-        stacks: plan_stacks.Stacks,
-        *,
-        clock: abc.Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, plans: plan_service.Plans) -> None:
         self.plans = plans
-        self.stacks = stacks
-        self._store = store
-        self._clock = clock
-        self._settings = settings.Settings(plans, store, stacks)
-        self.deployer = deploying.Deployer(plans, store, stacks)
-        self._comparer = comparing.Comparer(plans, stacks)
+        self.deployer = deploying.Deployer(plans)
+        self._store = plans.store
+        self._settings = settings.Settings(plans)
+        self._comparer = comparing.Comparer(plans)
 
     # Plans
 
@@ -286,7 +265,7 @@ class Operations:
 
     def _next_look(self, found: stack_following.Progress) -> int:
         # Each look is a row in Mistral's database, so they become seldom.
-        age = self._clock() - found.since
+        age = self.plans.clock() - found.since
         return int(min(max(_SOONEST, age / 10), _LATEST))
 
     def _content(
@@ -299,5 +278,4 @@ class Operations:
             return sources.from_container(
                 storage.Container(self._store, container, pool.Pool())
             )
-        packed = self._store.get_object(container, object, _UPLOAD_LIMIT)
-        return tarballs.read(io.BytesIO(packed), folders=folders)
+        return tarballs.from_object(self._store, container, object, folders)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The services that plans need, apart from the object store.
+"""Who has the name of a plan: a registry, as a protocol.
 
 Each method may raise `errors.Denied`, `errors.Unavailable` or another
 `errors.ServiceError`. The real ones are in `heat_plugins.clients`, the
@@ -40,19 +40,3 @@ class Registry(Protocol):
 
     def delete(self, name: str) -> bool:
         """Release a name; False where it was not taken."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Stack:
-    """A stack of a plan; `status` is Heat's, as ``CREATE_FAILED``."""
-
-    id: str
-    name: str
-    status: str
-
-
-class Stacks(Protocol):
-    """What the content of plans needs of Heat."""
-
-    def find(self, name: str) -> Stack | None:
-        """Return the stack of a name, in any state, or None."""

@@ -12,8 +12,8 @@ from heat_plugins import errors
 from heat_plugins import pool as pools
 from heat_plugins.content import sources
 from heat_plugins.content import storage
-from heat_plugins.content import tarballs
 from heat_plugins.content import texts
+from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import plan_claims as claims_module
 from heat_plugins.plans import plan_locks as locks_module
@@ -28,14 +28,15 @@ from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import plan_making
 from heat_plugins.plans.content import preparing
 from heat_plugins.plans.content import references
-from heat_plugins.plans.content import rendering
 from heat_plugins.plans.content import roles as roles_module
 from heat_plugins.plans.content import selection
 from heat_plugins.plans.content import updating
-from heat_plugins.plans.parameters import secrets as secrets_module
+from heat_plugins.plans.deploy import plan_stacks
+from heat_plugins.plans.rendering import rendering
 
-# Number of files of an export that are in memory at a time.
-_CHUNK = 64
+# Levels of lists and maps in a record: those of a text of a plan, and those
+# around it.
+_DEPTH = 128
 
 
 class Plans:
@@ -44,28 +45,27 @@ class Plans:
     As well as `errors.Error`, each method may raise what
     `heat_plugins.errors` tells of the object store.
 
-    :param store: the project's object store.
     :param registry: who has which name.
-    :param stacks: the way to Heat.
-    :param pool: how to make many requests.
     :param limits: of the rendering of Jinja templates.
+    :ivar clock: the time, in seconds since 1970.
     """
 
     def __init__(
         self,
         store: store_module.ObjectStore,
         registry: plan_protocols.Registry,
-        stacks: plan_protocols.Stacks,
+        stacks: plan_stacks.Stacks,
         *,
         pool: pools.Pool | None = None,
         limits: rendering.Limits | None = None,
         clock: abc.Callable[[], float] = time.time,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
-        self._store = store
+        self.store = store
         self._claims = claims_module.Claims(registry, clock=clock)
         self._locks = locks_module.Locks(registry, clock=clock, sleep=sleep)
-        self._stacks = stacks
+        self.stacks = stacks
+        self.clock = clock
         self._pool = pool or pools.Pool()
         self._limits = limits or rendering.Limits()
 
@@ -121,7 +121,6 @@ class Plans:
     ) -> plans.Plan:
         """Make a plan of a container, a copy unless it has the plan's name.
 
-        :param options: see `create`.
         :raises errors.NotFound: there is no such container.
         """
         if not container or '/' in container:
@@ -152,7 +151,6 @@ class Plans:
         The Jinja templates of a plan that was made so are rendered again.
         If it fails in the middle, the same update again makes it whole.
 
-        :param delete: paths to take out.
         :param prune: whether to take out all that `content` lacks.
         :raises errors.Invalid: the plan would lack its root template, or an
             environment that is enabled.
@@ -184,7 +182,7 @@ class Plans:
                 claim = self._claims.find(name)
             if mark is None and claim is None:
                 raise self._absent(name)
-            stack = self._stacks.find(name)
+            stack = self.stacks.find(name)
             if stack is not None:
                 raise errors.InUse(
                     f'Plan {name} has a stack ({stack.status}); delete that '
@@ -208,25 +206,11 @@ class Plans:
         """Write a plan as a tarball (gzip).
 
         :param secrets: whether to write generated passwords and the values
-            of hidden parameters, too; see `exporting.without_secrets`.
+            of hidden parameters, too; see `exporting`.
         :return: the names of parameters whose values are left out.
         """
-        plan = self.load(name)
-        container = self._container(name)
-        environment = plan.environment
-        left_out: tuple[str, ...] = ()
-        if not secrets:
-            environment, left_out = exporting.without_secrets(
-                environment, container.fetch
-            )
-        text = environment.to_text().encode()
-        paths = sorted(plan.entries)
-        with tarballs.writer(file) as add:
-            for start in range(0, len(paths), _CHUNK):
-                found = container.fetch(paths[start : start + _CHUNK])
-                for path, content in found.items():
-                    add(path, text if path == environments.PATH else content)
-        return left_out
+        fetch = self._container(name).fetch
+        return exporting.write(self.load(name), fetch, file, secrets=secrets)
 
     # Looking
 
@@ -275,25 +259,14 @@ class Plans:
         )
 
     def read(self, plan: plans.Plan, path: str) -> str:
-        """Return a text file of a plan.
-
-        :raises errors.NotFound: it has no such file.
-        """
+        """Return a text file of a plan, or raise `errors.NotFound`."""
         return texts.decode(self._container(plan.container).read(path), path)
 
     def capabilities(
         self, plan: plans.Plan
     ) -> capabilities_module.Capabilities:
         """Return what can be chosen in a plan, and what is."""
-        text = None
-        if capabilities_module.PATH in plan.entries:
-            text = self.read(plan, capabilities_module.PATH)
-        found = capabilities_module.read(
-            text, plan.entries, plan.environment.enabled
-        )
-        return dataclasses.replace(
-            found, warnings=found.warnings + selection.cycles(found)
-        )
+        return selection.offered(plan, lambda path: self.read(plan, path))
 
     def roles(self, plan: plans.Plan) -> tuple[roles_module.Role, ...]:
         """Return the roles of a plan's servers.
@@ -301,12 +274,24 @@ class Plans:
         They are those of roles_data.yaml; where there is none, the groups of
         the root template.
         """
+        path = plan.environment.template
         if roles_module.PATH in plan.entries:
-            return roles_module.from_roles_data(
-                self.read(plan, roles_module.PATH)
-            )
-        template = plan.environment.template
-        return roles_module.from_template(self.read(plan, template), template)
+            path = roles_module.PATH
+        return roles_module.read(self.read(plan, path), path)
+
+    def annex(self, plan: plans.Plan) -> json_records.Records:
+        """Return the records next to the files of a plan.
+
+        They are no part of it: no file of a plan has such a path, no export
+        has them, and the hash of the content does not cover them.
+        """
+        return json_records.Records(
+            self.store,
+            plan.container,
+            prefix=storage.OWN,
+            depth=_DEPTH,
+            packed=True,
+        )
 
     def resolve(
         self, plan: plans.Plan, progress: pools.Progress | None = None
@@ -380,23 +365,6 @@ class Plans:
             )
             return self._write(plan, environment)
 
-    def generate_secrets(
-        self, name: str, parameters: abc.Collection[str]
-    ) -> tuple[str, ...]:
-        """Generate passwords for parameters that have none in the plan.
-
-        :return: the names of those that are new; never their values.
-        """
-        with self.lock(name) as plan:
-            environment = secrets_module.fill(plan.environment, parameters)
-            self._write(plan, environment)
-        before = plan.environment.passwords
-        return tuple(
-            parameter
-            for parameter, value in environment.passwords.items()
-            if value != before.get(parameter)
-        )
-
     def _write(
         self, plan: plans.Plan, environment: environments.PlanEnvironment
     ) -> plans.Plan:
@@ -428,4 +396,4 @@ class Plans:
         return errors.NotFound(f'There is no plan {name}{hint}')
 
     def _container(self, name: str) -> marks.Container:
-        return marks.Container(self._store, name, self._pool)
+        return marks.Container(self.store, name, self._pool)

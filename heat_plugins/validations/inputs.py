@@ -16,7 +16,6 @@ _NAME = re.compile('[A-Za-z_][A-Za-z0-9_]*')
 class Secrets:
     """The secret inputs of a run.
 
-    :ivar variables: for the playbooks.
     :ivar key: a private key for ssh; '' for none.
     """
 

@@ -135,6 +135,31 @@ def hosts(servers: Servers, stack: str) -> tuple[Host, ...]:
     return tuple(found.values())
 
 
+def address(attributes: abc.Mapping[str, Any]) -> str:
+    """Return the address to come to a server by; '' if it has none.
+
+    It is the one that its owner has set (``accessIPv4``, ``accessIPv6``),
+    else a floating one, else the first one, IPv4 before IPv6.
+    """
+    for name in ('accessIPv4', 'accessIPv6'):
+        if attributes.get(name):
+            return str(attributes[name])
+    networks = attributes.get('addresses')
+    every = [
+        one
+        for network in (networks or {}).values()
+        for one in network
+        if one.get('addr')
+    ]
+    every.sort(
+        key=lambda one: (
+            one.get('OS-EXT-IPS:type') != 'floating',
+            str(one.get('version')) != '4',
+        )
+    )
+    return str(every[0]['addr']) if every else ''
+
+
 def grouped(found: abc.Sequence[Host], host_groups: Any) -> tuple[Host, ...]:
     """Return hosts, with more groups.
 

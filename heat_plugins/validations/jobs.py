@@ -34,7 +34,6 @@ _INHERITED = ('PATH', 'HOME', 'USER', 'LOGNAME', 'TMPDIR', 'SSH_AUTH_SOCK')
 class Job:
     """A playbook to be run.
 
-    :ivar playbook: its path in the project.
     :ivar timeout: the most seconds that it may take.
     :ivar output: the most bytes that it may print.
     :ivar forks: the most hosts at once.

@@ -16,10 +16,7 @@ _BAD = ('failed', 'unreachable')
 
 
 class Account:
-    """What is known of a validation that runs.
-
-    :ivar outcome: how it stands.
-    """
+    """What is known of a validation that runs."""
 
     def __init__(self, validation: playbooks.Validation) -> None:
         self.outcome = validation_runs.Outcome(

@@ -2,14 +2,12 @@
 """Where the playbooks of a run come from."""
 
 import dataclasses
-import io
 
 from heat_plugins import errors
 from heat_plugins import pool
 from heat_plugins.content import sources
 from heat_plugins.content import storage
 from heat_plugins.content import tarballs
-from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plan as plans
 from heat_plugins.validations import catalogue
@@ -18,15 +16,12 @@ from heat_plugins.validations import packages
 #: Where playbooks and their roles lie in a plan.
 FOLDER = 'validations/'
 
-_UPLOAD_LIMIT = 256 * 1024 * 1024
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Source:
     """Where playbooks come from.
 
     :ivar name: for people, such as ``plan shop``.
-    :ivar plan: the plan, if it is one.
     """
 
     name: str
@@ -35,17 +30,11 @@ class Source:
 
 
 class Origins:
-    """What playbooks of a project can come from.
+    """What playbooks of a project can come from."""
 
-    :param plans: the plans.
-    :param store: the project's object store.
-    """
-
-    def __init__(
-        self, plans: plan_service.Plans, store: store_module.ObjectStore
-    ) -> None:
+    def __init__(self, plans: plan_service.Plans) -> None:
         self._plans = plans
-        self._store = store
+        self._store = plans.store
 
     def find(
         self,
@@ -72,10 +61,8 @@ class Origins:
                 name=f'package {package}', content=packages.content(package)
             )
         if container and object:
-            packed = self._store.get_object(container, object, _UPLOAD_LIMIT)
-            return Source(
-                name='an upload', content=tarballs.read(io.BytesIO(packed))
-            )
+            content = tarballs.from_object(self._store, container, object)
+            return Source(name='an upload', content=content)
         found = self._plans.load(str(plan))
         wanted = [
             path

@@ -32,7 +32,6 @@ class Validation:
     """A playbook that has metadata.
 
     :ivar id: the base name of its file.
-    :ivar path: of the file.
     :ivar hosts: the patterns of hosts of its plays.
     """
 

@@ -7,20 +7,16 @@ that runs them writes at least every `BEAT` seconds; after longer silence it
 counts as dead.
 """
 
-import contextlib
 import dataclasses
-import gzip
-import json
 import re
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 import uuid
 
-from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import pool as pools
 from heat_plugins import stored
-from heat_plugins.objectstore import claims
 from heat_plugins.objectstore import containers
+from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.validations import validation_runs
 
@@ -39,7 +35,6 @@ _SILENCE = 5 * BEAT
 # The most runs that are read for one listing; each takes a request.
 _READ = 500
 
-_LIMIT = 64 * 1024 * 1024
 _ID = re.compile('[A-Za-z0-9][A-Za-z0-9-]{7,63}')
 _RUN = '/run.json'
 _STOP = '/stop'
@@ -48,19 +43,20 @@ _Kept = TypeVar('_Kept', validation_runs.Run, validation_runs.Detail)
 
 
 class Ledger:
-    """The runs of a project.
-
-    :param store: the project's object store.
-    """
+    """The runs of a project."""
 
     def __init__(
         self,
         store: store_module.ObjectStore,
         pool: pools.Pool | None = None,
     ) -> None:
-        self._store = store
         self._pool = pool or pools.Pool()
-        self._own = containers.Own(store, CONTAINER)
+        self._records = json_records.Records(
+            store,
+            containers.Own(store, CONTAINER),
+            packed=True,
+            pool=self._pool,
+        )
 
     def begin(self, run: validation_runs.Run) -> None:
         """Write a run that begins.
@@ -68,25 +64,21 @@ class Ledger:
         :raises errors.Exists: there is one of its id.
         :raises errors.Invalid: its id is none.
         """
-        _checked(run.id)
-        self._pool.insist(
-            lambda name: self._store.put_container(name, {}), self._container
-        )
-        content = _packed(dataclasses.asdict(run))
-        if not claims.create(
-            self._store, self._container, f'{run.id}{_RUN}', content
-        ):
+        name = f'{_checked(run.id)}{_RUN}'
+        if not self._records.create(name, dataclasses.asdict(run)):
             raise errors.Exists(f'There is a run {run.id} already')
 
     def write(self, run: validation_runs.Run) -> None:
         """Write how a run stands."""
-        self._put(f'{run.id}{_RUN}', dataclasses.asdict(run))
+        self._records.write(f'{run.id}{_RUN}', dataclasses.asdict(run))
 
     def write_detail(
         self, run_id: str, validation: str, detail: validation_runs.Detail
     ) -> None:
         """Write the outcome of a validation."""
-        self._put(_detail(run_id, validation), dataclasses.asdict(detail))
+        self._records.write(
+            _detail(run_id, validation), dataclasses.asdict(detail)
+        )
 
     def find(self, run_id: str) -> validation_runs.Run:
         """Return a run as it stands.
@@ -106,12 +98,14 @@ class Ledger:
         known = {one.validation for one in self.find(run_id).outcomes}
         found = None
         if validation in known:
-            found = self._get(_detail(run_id, validation))
+            found = self._get(
+                validation_runs.Detail, _detail(run_id, validation)
+            )
         if found is None:
             raise errors.NotFound(
                 f'Run {run_id} has no result of a validation {validation}'
             )
-        return self._unpacked(validation_runs.Detail, found)
+        return found[0]
 
     def every(self) -> list[validation_runs.Run]:
         """Return all runs, the latest first."""
@@ -130,14 +124,11 @@ class Ledger:
         found = self.find(run_id)
         if found.state.ended:
             raise errors.Refused(f'Run {run_id} has ended: {found.state}')
-        self._pool.insist(
-            lambda name: self._store.put_object(self._container, name, b''),
-            f'{run_id}{_STOP}',
-        )
+        self._records.write(f'{run_id}{_STOP}', True)
 
     def is_to_stop(self, run_id: str) -> bool:
         """Say whether a caller has asked for it."""
-        return self._get(f'{run_id}{_STOP}') is not None
+        return self._records.has(f'{run_id}{_STOP}')
 
     def tidy(self, kept: int = KEPT) -> None:
         """Forget the runs that have ended before the last few."""
@@ -149,67 +140,42 @@ class Ledger:
             # What says that there is a run goes last: what breaks off here
             # is done the next time.
             names = objects.get(run.id, [])
-            for name in sorted(names, key=lambda name: name.endswith(_RUN)):
-                self._store.delete_object(self._container, name)
-
-    @property
-    def _container(self) -> str:
-        return self._pool.insist(lambda own: own.name, self._own)
+            self._records.delete(
+                *sorted(names, key=lambda name: name.endswith(_RUN))
+            )
 
     def _read(self, run_id: str) -> validation_runs.Run | None:
-        found = self._get(f'{run_id}{_RUN}')
+        found = self._get(validation_runs.Run, f'{run_id}{_RUN}')
         if found is None:
             return None
-        run = self._unpacked(validation_runs.Run, found)
-        if not run.state.ended and found.age > _SILENCE:
+        run, age = found
+        if not run.state.ended and age > _SILENCE:
             return dataclasses.replace(
                 run,
                 state=validation_runs.State.LOST,
                 reason='The process that ran it has not written for '
-                f'{found.age:.0f} s',
+                f'{age:.0f} s',
             )
         return run
 
     def _objects(self) -> dict[str, list[str]]:
         """Return the names of all objects by the runs that they are of."""
-        try:
-            found = self._store.list_objects(self._container, '')
-        except errors.NoObject:
-            return {}
         objects: dict[str, list[str]] = {}
-        for one in found:
-            if one.name.startswith(claims.FOLDER):
-                continue
-            run_id = one.name.partition('/')[0]
-            objects.setdefault(run_id, []).append(one.name)
+        for name in self._records.names():
+            objects.setdefault(name.partition('/')[0], []).append(name)
         return objects
 
-    def _get(self, name: str) -> store_module.Fetched | None:
-        with contextlib.suppress(errors.NoObject):
-            return self._pool.insist(
-                lambda name: self._store.fetch(self._container, name, _LIMIT),
-                name,
-            )
-        return None
-
-    def _put(self, name: str, value: Any) -> None:
-        self._pool.insist(
-            lambda name: self._store.put_object(
-                self._container, name, _packed(value)
-            ),
-            name,
-        )
-
-    def _unpacked(
-        self, kind: type[_Kept], found: store_module.Fetched
-    ) -> _Kept:
+    def _get(self, kind: type[_Kept], name: str) -> tuple[_Kept, float] | None:
+        """Return what is recorded, and its age in seconds."""
         try:
-            content = bounds.gunzip(found.content, _LIMIT)
-            return stored.read(kind, bounds.read_json(content))
+            found = self._records.fetch(name)
+            return stored.read(kind, found.value), found.age
+        except errors.NoObject:
+            return None
         except ValueError as exc:
             raise errors.ServiceError(
-                f'A record in container {self._container} is unreadable; '
-                'delete it'
+                f'Record {name} in container {self._records.container} is '
+                'unreadable; delete it'
             ) from exc
 
 
@@ -230,7 +196,3 @@ def _checked(run_id: str) -> str:
 
 def _detail(run_id: str, validation: str) -> str:
     return f'{run_id}/results/{validation}.json'
-
-
-def _packed(value: Any) -> bytes:
-    return gzip.compress(json.dumps(value).encode(), mtime=0)

@@ -12,17 +12,13 @@ from collections import abc
 import contextlib
 import dataclasses
 import datetime
-import time
 from typing import Any
 
 from heat_plugins import errors
 from heat_plugins.content import sources
 from heat_plugins.objectstore import parcels
-from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import plan_service
-from heat_plugins.plans.content import annex as annexes
 from heat_plugins.plans.content import plan as plans
-from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.plans.deploy import requirements
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import inputs
@@ -40,31 +36,22 @@ Reports = list[Report]
 class Operations:
     """The operations on the validations of a project.
 
-    :param plans: the plans.
-    :param store: the project's object store.
-    :param stacks: the way to Heat's stacks.
-    :param servers: the way to their servers.
+    :param servers: the way to the servers of its stacks.
     :param machine: what playbooks run on; by default this one.
     """
 
     def __init__(
         self,
         plans: plan_service.Plans,
-        store: store_module.ObjectStore,
-        stacks: plan_stacks.Stacks,
         servers: inventory.Servers,
         *,
         machine: running.Machine | None = None,
-        clock: abc.Callable[[], float] = time.time,
     ) -> None:
         self._plans = plans
-        self._store = store
-        self._stacks = stacks
         self._servers = servers
-        self._origins = origins.Origins(plans, store)
+        self._origins = origins.Origins(plans)
         self._machine = machine or running.Machine()
-        self._clock = clock
-        self.ledger = ledgers.Ledger(store)
+        self.ledger = ledgers.Ledger(plans.store)
 
     def list(
         self,
@@ -126,6 +113,7 @@ class Operations:
         timeout: int = 1800,
         run_id: str | None = None,
         *,
+        source: origins.Source | None = None,
         tell: running.Tell = lambda run: None,
         abandoned: abc.Callable[[], bool] = lambda: False,
     ) -> Report:
@@ -153,45 +141,10 @@ class Operations:
         :param run_id: of the new run; by default one is made up.
         :returns: the run, without the details of its validations.
         """
-        source = self._origins.find(
+        # A command has files at hand, which Mistral cannot give.
+        source = source or self._origins.find(
             plan, container, object, package, whole=True
         )
-        return self.carry_out(
-            source,
-            validations=validations,
-            groups=groups,
-            stack=stack,
-            host_groups=host_groups,
-            connection=connection,
-            user=user,
-            variables=variables,
-            secrets=secrets,
-            at_once=at_once,
-            timeout=timeout,
-            run_id=run_id,
-            tell=tell,
-            abandoned=abandoned,
-        )
-
-    def carry_out(
-        self,
-        source: origins.Source,
-        *,
-        validations: abc.Collection[str] = (),
-        groups: abc.Collection[str] = (),
-        stack: str | None = None,
-        host_groups: abc.Mapping[str, abc.Sequence[str]] | None = None,
-        connection: str = 'ssh',
-        user: str = '',
-        variables: abc.Mapping[str, Any] | None = None,
-        secrets: abc.Mapping[str, Any] | None = None,
-        at_once: int = 4,
-        timeout: int = 1800,
-        run_id: str | None = None,
-        tell: running.Tell = lambda run: None,
-        abandoned: abc.Callable[[], bool] = lambda: False,
-    ) -> Report:
-        """Run validations of files that are here; see `run`."""
         self._machine.check()
         found = catalogue.read(source.content)
         chosen = found.choose(validations, groups)
@@ -200,7 +153,7 @@ class Operations:
                 f'There is no validation in {source.name}; a playbook is one '
                 'if its first play has vars.metadata'
             )
-        with parcels.opened(self._store, secrets or {}) as given:
+        with parcels.opened(self._plans.store, secrets or {}) as given:
             hidden = inputs.Secrets.read(given)
         stack = self._stack(source, stack)
         order = running.Order(
@@ -286,7 +239,11 @@ class Operations:
     def _stack(self, source: origins.Source, stack: str | None) -> str:
         if stack is not None or source.plan is None:
             return stack or ''
-        return source.plan.name if self._stacks.find(source.plan.name) else ''
+        return (
+            source.plan.name
+            if self._plans.stacks.find(source.plan.name)
+            else ''
+        )
 
     def _record(
         self,
@@ -306,14 +263,16 @@ class Operations:
             }
             if of_group and of_group <= passed:
                 requirements.record(
-                    annexes.Annex(self._store, plan.container),
+                    self._plans.annex(plan),
                     plan.content_hash,
                     group,
-                    self._clock(),
+                    self._plans.clock(),
                 )
 
     def _now(self) -> str:
-        now = datetime.datetime.fromtimestamp(self._clock(), datetime.UTC)
+        now = datetime.datetime.fromtimestamp(
+            self._plans.clock(), datetime.UTC
+        )
         return now.strftime('%Y-%m-%dT%H:%M:%SZ')
 
 

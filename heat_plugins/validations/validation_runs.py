@@ -37,7 +37,6 @@ class Task:
 
     :ivar state: one of `TASK_STATES`.
     :ivar message: what it says, cut.
-    :ivar seconds: how long it took.
     """
 
     play: str
@@ -52,8 +51,6 @@ class Task:
 class Outcome:
     """How a validation stands in a run.
 
-    :ivar reason: why it has not passed.
-    :ivar seconds: how long it took.
     :ivar under_way: the task that has begun last.
     :ivar hosts: of each host, how many tasks ended in which state.
     """

@@ -119,11 +119,9 @@ class Workflow:
 class Definition:
     """A text that has been read.
 
-    :ivar workbook: whether it is a workbook.
     :ivar book: the name that a workbook gives itself.
     :ivar workflows: by name, in the order of the text.
     :ivar actions: the names of a workbook's ad-hoc actions.
-    :ivar data: the whole content.
     """
 
     text: str
@@ -134,11 +132,6 @@ class Definition:
     data: Mapping[str, Any]
     root: yaml.Node = dataclasses.field(repr=False, compare=False)
 
-    def node(self, path: Path) -> yaml.Node | None:
-        """Return the node at a path, None if there is no such."""
-        pair = self.pair(path)
-        return pair[1] if pair else None
-
     def line(self, path: Path) -> int | None:
         """Return the line of what a path leads to, or of what is nearest."""
         *_, nearest = self._along(path)
@@ -148,14 +141,6 @@ class Definition:
 
     def workflow_path(self, workflow: str) -> Path:
         return ('workflows', workflow) if self.workbook else (workflow,)
-
-    def task_path(self, workflow: str, task: str) -> Path:
-        return (*self.workflow_path(workflow), 'tasks', task)
-
-    def pair(self, path: Path) -> _Pair | None:
-        """Return the nodes of the key and the value at a path."""
-        found = list(self._along(path))
-        return found[-1] if len(found) == len(path) + 1 else None
 
     def _along(self, path: Path) -> Iterator[_Pair]:
         """Yield the root and what the steps lead to, as far as they do."""

@@ -18,13 +18,6 @@ LIMIT: Final = 255
 _DIGITS: Final = 10
 
 
-def prefix(stack: str, resource: str, explicit: str | None = None) -> str:
-    """Return what the names of a resource's workflows begin with."""
-    if explicit:
-        return explicit
-    return _fit(f'{stack}.{resource}', LIMIT)
-
-
 def names(
     definition: definition_reading.Definition,
     stack: str,

@@ -24,7 +24,6 @@ _SWITCHES: Final = frozenset(
 def definition(name: str, properties: Mapping[str, Any]) -> str:
     """Return the text of a definition of one workflow.
 
-    :param name: what the workflow is called.
     :param properties: ``type``, ``tasks`` and so on; None is not said.
     """
     workflow: dict[str, Any] = {}

@@ -19,7 +19,7 @@ from heat_plugins.mistral.executions import outcome
 
 LOG = foreign.logger(__name__)
 
-# The executions so far, as a list of [id, action], the latest at the end.
+# All executions, as a list of [id, action], the latest at the end.
 _RUNS = 'runs'
 _RESULT = 'result'
 
@@ -103,8 +103,7 @@ class Run:
                 f'the execution {self._id} is cancelled, as {self._action} '
                 f'of the stack was.'
             )
-        # Whether the stack goes on is to be seen sooner than the rest, and
-        # costs less.
+        # Notice a cancelled stack sooner than the rest: this check is cheap.
         early = self._due - time.monotonic()
         if early > 0:
             self._resource.pause(max(1, min(int(early), _STACK_LOOK)))
@@ -116,7 +115,7 @@ class Run:
         )
         if row is None:
             raise RunFailed(
-                f'the execution {self._id} is not in Mistral any more.'
+                f'the execution {self._id} is no longer in Mistral.'
             )
         if row.state in outcome.FINISHED:
             return self._finish(row)
@@ -195,7 +194,7 @@ class Run:
 
 
 class Removal:
-    """Runs what is to run at the end, then takes all executions away."""
+    """Runs the workflow that DELETE asks for, then deletes all executions."""
 
     def __init__(self, resource: calling.Caller, run: Run | None) -> None:
         """Begin; ``run`` is the last run, or None."""

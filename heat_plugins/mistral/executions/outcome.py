@@ -28,7 +28,6 @@ _EMPTY: Final = re.compile(r'\[[\s,]*\]\s*')
 def reason(state: str, info: str | None, limit: int = REASON_LIMIT) -> str:
     """Say in a line why an execution did not succeed.
 
-    :param state: of the execution.
     :param info: its ``state_info``: lines on lines, the first task first.
     """
     text = info or ''

@@ -42,7 +42,6 @@ class Offer:
 
     :ivar names: name in Mistral by name in the definition.
     :ivar inputs: the defaults for every run.
-    :ivar params: likewise.
     :ivar body_is_input: the whole body of a signal is the input.
     :ivar default: the workflow for a signal that names none.
     """

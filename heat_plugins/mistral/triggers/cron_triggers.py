@@ -133,7 +133,6 @@ class Trigger:
 class Order:
     """A trigger to be made: as a template has it, or as Mistral is asked.
 
-    :ivar workflow: its name or its id.
     :ivar first_time: as in "2030-12-31 23:59", in UTC.
     :ivar count: how many runs from now on; None for no limit.
     """

@@ -29,7 +29,6 @@ class Change(trigger_steps.Steps):
     ) -> None:
         """Begin.
 
-        :param wanted: what the template says now.
         :param recreate: replace it even if nothing has changed.
         """
         super().__init__(resource, before)
@@ -67,7 +66,7 @@ class Change(trigger_steps.Steps):
         except errors.ServiceError as exc:
             if isinstance(exc, errors.Unavailable) or not self.note:
                 raise
-            # What was there cannot be any more: this update is the cure.
+            # The former trigger is lost, and this update replaces it.
             live, lost = None, self.note.old
         plan = trigger_plan.plan(
             self._wanted,

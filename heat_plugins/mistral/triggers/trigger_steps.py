@@ -3,8 +3,8 @@
 
 A step may be called again and again, as Mistral fails and comes back; what
 must not get lost meanwhile lies in the data of the resource: a record of
-the trigger that was made, and, while one is made, a note of what is to be
-made and of what was there before.
+the trigger that was created, and, during a creation, a note of the wanted
+trigger and of the former one.
 """
 
 from collections import abc
@@ -70,7 +70,7 @@ class Steps:
         self.note = note
 
     def forget_note(self) -> None:
-        """Forget the note: nothing is going on any more."""
+        """Forget the note: the change has ended."""
         if self.note is not None:
             self.resource.data_delete(_NOTE)
             self.note = None
@@ -103,7 +103,7 @@ class Steps:
         )
 
     def by_name(self, name: str) -> cron_triggers.Trigger | None:
-        """Return the trigger of a name, whoever made it, or None."""
+        """Return the trigger of a name, of any creator, or None."""
         rows = self._ask(
             'cannot see the cron triggers', self.calls.list, name=f'eq:{name}'
         )
@@ -178,7 +178,7 @@ class Steps:
         wanted: cron_triggers.Order,
     ) -> None:
         """Remember a trigger that was made."""
-        # Its first run may have come by now.
+        # Its first run may be over already.
         since = schedule.now()
         due = trigger.next()
         if due is not None:
@@ -224,8 +224,8 @@ class Check(Steps):
         """Go on; return whether all is done."""
         if self.recover() is None and not self.has_expired():
             raise errors.ServiceError(
-                'the cron trigger is not in Mistral any more, and its runs '
-                'are not over; an update of the stack makes it again.'
+                'the cron trigger is no longer in Mistral, and has runs '
+                'left; an update of the stack creates it again.'
             )
         return True
 
@@ -263,7 +263,7 @@ class Removal(Steps):
 def look(
     resource: calling.TrustingCaller, before: cron_triggers.Order | None
 ) -> tuple[cron_triggers.Trigger | None, bool] | None:
-    """Return the trigger and whether it ran out; None: cannot be told."""
+    """Return the trigger and whether it has expired; None: unknown."""
     steps = Check(resource, before)
     steps.patience = calling.Patience(0)
     try:

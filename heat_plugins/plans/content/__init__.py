@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of a plan: made, rendered, checked, chosen and changed."""
+"""The files of a plan: made, checked, chosen and changed."""

@@ -127,7 +127,6 @@ def read(
     """Read a map against what a plan has.
 
     :param text: the map; None where the plan has none.
-    :param paths: of the plan's files.
     :param enabled: the paths of the environments that are enabled.
     :raises errors.Invalid: it is no such map.
     """

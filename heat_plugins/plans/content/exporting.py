@@ -3,16 +3,46 @@
 
 from collections import abc
 import dataclasses
-from typing import Any
+from typing import Any, BinaryIO
 
 from heat_plugins import errors
+from heat_plugins.content import tarballs
+from heat_plugins.plans.content import plan as plans
 from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import references
 from heat_plugins.plans.parameters import secrecy
-from heat_plugins.plans.parameters import secrets
+from heat_plugins.plans.parameters import secrets as secrets_module
+
+# Number of files that are in memory at a time.
+_CHUNK = 64
 
 
-def without_secrets(
+def write(
+    plan: plans.Plan,
+    fetch: references.Fetch,
+    file: BinaryIO,
+    *,
+    secrets: bool,
+) -> tuple[str, ...]:
+    """Write a plan as a tarball (gzip).
+
+    :param secrets: see `plan_service.Plans.export`.
+    """
+    environment = plan.environment
+    left_out: tuple[str, ...] = ()
+    if not secrets:
+        environment, left_out = _without_secrets(environment, fetch)
+    text = environment.to_text().encode()
+    paths = sorted(plan.entries)
+    with tarballs.writer(file) as add:
+        for start in range(0, len(paths), _CHUNK):
+            found = fetch(paths[start : start + _CHUNK])
+            for path, content in found.items():
+                add(path, text if path == environments.PATH else content)
+    return left_out
+
+
+def _without_secrets(
     plan: environments.PlanEnvironment, fetch: references.Fetch
 ) -> tuple[environments.PlanEnvironment, tuple[str, ...]]:
     """Return a plan's environment without secret values.
@@ -55,7 +85,7 @@ def without_secrets(
         return environments.Entry(data=data)
 
     found = dataclasses.replace(
-        secrets.withhold(plan),
+        secrets_module.withhold(plan),
         parameter_defaults=shown(plan.parameter_defaults),
         derived_parameters=shown(plan.derived_parameters),
         environments=tuple(map(entry, plan.environments)),

@@ -72,7 +72,8 @@ def find(text: str, path: str, kind: Kind) -> list[Link]:
     """
     if kind is Kind.FILE:
         return []
-    root = _composed(text, path)
+    with texts.reading(path):
+        root = yaml_reading.compose(text)
     if not isinstance(root, yaml.MappingNode):
         raise errors.BadFile(f'{path} is no {kind.value}', path)
     finder = _Finder(text, path)
@@ -95,13 +96,6 @@ def spell(text: str, links: abc.Iterable[Link]) -> str:
             parts.append(json.dumps(link.path, ensure_ascii=False))
             end = link.end
     return ''.join([*parts, text[end:]])
-
-
-def _composed(text: str, path: str) -> yaml.Node | None:
-    try:
-        return yaml_reading.compose(text)
-    except yaml_reading.Unreadable as exc:
-        raise errors.BadFile(f'{path} {exc}', path, exc.line) from exc
 
 
 def _line(node: yaml.Node) -> int:

@@ -62,7 +62,8 @@ class Container(storage.Container):
     def make(self, mark: Mark) -> None:
         """Create the container, or replace its mark."""
         self._pool.insist(
-            lambda headers: self._store.put_container(self._name, headers),
+            self._store.put_container,
+            self._name,
             {
                 _STATE: mark.state.value,
                 _RENDERED: 'true' if mark.rendered else 'false',

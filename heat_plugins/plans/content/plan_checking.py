@@ -11,10 +11,10 @@ from heat_plugins.content import texts
 from heat_plugins.plans.content import capabilities
 from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import references
-from heat_plugins.plans.content import rendering
 from heat_plugins.plans.content import roles
 from heat_plugins.plans.deploy import requirements
 from heat_plugins.plans.deploy import steps
+from heat_plugins.plans.rendering import rendering
 
 # Parts of a line of a template that something else stands for when rendered.
 _JINJA = re.compile(r'\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}')
@@ -58,10 +58,7 @@ def check_environments(
     *,
     rendered: bool,
 ) -> None:
-    """Check environments, and what they refer to; see `check`.
-
-    :param wanted: their paths.
-    """
+    """Check environments, and what they refer to; see `check`."""
     with _naming_templates(paths, fetch, rendered=rendered):
         references.follow(wanted, fetch)
 

@@ -35,7 +35,6 @@ def _values() -> Any:
 class PlanEnvironment:
     """The file, read.
 
-    :ivar template: the path of the root template.
     :ivar parameter_defaults: what was set, over what environments set.
     :ivar passwords: what was generated, by the parameter's name; None for
         what is still to be generated. Environments go over them.

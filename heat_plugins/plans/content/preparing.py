@@ -10,8 +10,8 @@ from heat_plugins.content import texts
 from heat_plugins.plans.content import capabilities
 from heat_plugins.plans.content import plan_checking
 from heat_plugins.plans.content import plan_environment as environments
-from heat_plugins.plans.content import rendering
 from heat_plugins.plans.parameters import secrets
+from heat_plugins.plans.rendering import rendering
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -41,7 +41,6 @@ class Missing:
 class Resolved:
     """What to send to Heat.
 
-    :ivar template: the root template.
     :ivar environments: keys in `files`, in the order of merging: generated
         passwords first, what the plan enables, what was set in it last.
         They are meant for Heat's ``environment_files``.
@@ -122,7 +121,6 @@ def resolve(plan: environments.PlanEnvironment, fetch: Fetch) -> Resolved:
 def follow(environments: abc.Iterable[str], fetch: Fetch) -> None:
     """Read environments and what they refer to.
 
-    :param environments: their paths.
     :raises errors.Invalid: see `resolve`.
     """
     walk = _Walk(fetch)

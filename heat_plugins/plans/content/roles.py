@@ -53,6 +53,13 @@ class Role:
         )
 
 
+def read(text: str, path: str) -> tuple[Role, ...]:
+    """Return the roles of roles_data.yaml, or of a root template."""
+    if path == PATH:
+        return from_roles_data(text)
+    return from_template(text, path)
+
+
 def from_roles_data(text: str) -> tuple[Role, ...]:
     """Read roles_data.yaml.
 
@@ -73,10 +80,7 @@ def from_roles_data(text: str) -> tuple[Role, ...]:
 
 
 def from_template(text: str, where: str) -> tuple[Role, ...]:
-    """Return the groups of servers, or of stacks, of a root template.
-
-    :param where: the template's path.
-    """
+    """Return the groups of servers, or of stacks, of a root template."""
     template = dict(texts.mapping(text, where))
     parameters = texts.section(template, 'parameters', where)
     roles = []

@@ -9,6 +9,7 @@ import heapq
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins.plans.content import capabilities as capabilities_module
+from heat_plugins.plans.content import plan as plans
 from heat_plugins.plans.content import plan_environment as environments
 
 
@@ -51,6 +52,21 @@ def select(
     if wrong:
         raise errors.Invalid(bounds.listed(wrong, between='; '))
     return _arranged(plan, after, known)
+
+
+def offered(
+    plan: plans.Plan, read: abc.Callable[[str], str]
+) -> capabilities_module.Capabilities:
+    """Return what can be chosen in a plan.
+
+    :param read: returns a file of the plan.
+    """
+    path = capabilities_module.PATH
+    text = read(path) if path in plan.entries else None
+    found = capabilities_module.read(
+        text, plan.entries, plan.environment.enabled
+    )
+    return dataclasses.replace(found, warnings=found.warnings + cycles(found))
 
 
 def cycles(

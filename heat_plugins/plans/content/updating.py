@@ -13,8 +13,8 @@ from heat_plugins.content import texts
 from heat_plugins.plans.content import plan as plans
 from heat_plugins.plans.content import plan_checking
 from heat_plugins.plans.content import plan_environment as environments
-from heat_plugins.plans.content import rendering
 from heat_plugins.plans.parameters import secrets
+from heat_plugins.plans.rendering import rendering
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,6 @@ from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plan as plans
 from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import references
-from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.plans.parameters import heat_validation
 from heat_plugins.plans.parameters import parameters
 from heat_plugins.plans.parameters import secrecy
@@ -61,17 +60,11 @@ class Difference:
 
 
 class Comparer:
-    """Compares plans and stacks of a project.
+    """Compares plans and stacks of a project."""
 
-    :param plans: the plans.
-    :param stacks: the way to Heat.
-    """
-
-    def __init__(
-        self, plans: plan_service.Plans, stacks: plan_stacks.Stacks
-    ) -> None:
+    def __init__(self, plans: plan_service.Plans) -> None:
         self._plans = plans
-        self._stacks = stacks
+        self._stacks = plans.stacks
 
     def differences(self, name: str) -> list[Difference]:
         """Return what deploying a plan would change in its stack.
@@ -117,7 +110,7 @@ class _Hiding:
         root = heat_validation.read(answer, wanted, plan.environment)
         self._hidden = parameters.hidden_in(root)
         self._known = parameters.effective(root).keys()
-        former = _values(actual)
+        former = heat_validation.values(actual)
         secrets = {
             *heat_validation.secrets(answer, plan.environment),
             *masking.texts([former.get(name) for name in self._hidden]),
@@ -172,7 +165,10 @@ def _parameters(
     wanted: abc.Mapping[str, Any],
     hiding: _Hiding,
 ) -> abc.Iterator[Difference]:
-    before, after = _values(actual), _values(wanted)
+    before, after = (
+        heat_validation.values(actual),
+        heat_validation.values(wanted),
+    )
     # Heat can keep hidden values encrypted; those cannot be compared.
     encrypted = set(actual.get('encrypted_param_names') or ())
     for name in sorted(before.keys() | after.keys()):
@@ -212,13 +208,6 @@ def _registry(
             )
 
 
-def _values(environment: abc.Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        **(environment.get('parameter_defaults') or {}),
-        **(environment.get('parameters') or {}),
-    }
-
-
 def _change(before: Any, after: Any) -> Change:
     if before is None:
         return Change.ADDED
@@ -236,8 +225,8 @@ class _Texts:
     Python's difflib takes the square of their number.
     """
 
-    def __init__(self, lines: int = LINES) -> None:
-        self._left = lines
+    def __init__(self) -> None:
+        self._left = LINES
 
     def unified(self, before: str, after: str) -> str:
         """Return a unified diff, or why there is none."""

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was deployed of a plan, exactly, and when."""
 
-import contextlib
 import dataclasses
 import datetime
 
-from heat_plugins import stored
-from heat_plugins.plans.content import annex as annexes
+from heat_plugins.objectstore import json_records
 from heat_plugins.plans.content import references
 
 #: Number of deployments of a plan that are remembered.
@@ -21,7 +19,6 @@ class Record:
 
     :ivar at: in UTC, as in 2026-11-21T01:40:36Z.
     :ivar content_hash: of the plan at that time.
-    :ivar content: what was sent.
     """
 
     at: str
@@ -30,7 +27,7 @@ class Record:
 
 
 def write(
-    annex: annexes.Annex,
+    annex: json_records.Records,
     content_hash: str,
     content: references.Resolved,
     now: float,
@@ -48,18 +45,14 @@ def write(
         },
     }
     annex.write(f'{_PREFIX}{at}-{content_hash[:12]}', value)
-    for surplus in annex.names(_PREFIX)[:-KEPT]:
-        annex.delete(surplus)
+    annex.delete(*annex.names(_PREFIX)[:-KEPT])
 
 
-def find(annex: annexes.Annex, content_hash: str) -> Record | None:
+def find(annex: json_records.Records, content_hash: str) -> Record | None:
     """Return the latest record of a content."""
     for name in reversed(annex.names(_PREFIX)):
         if name.endswith(content_hash[:12]):
-            found = annex.read(name)
-            # Any user who may write into the container may corrupt it.
-            with contextlib.suppress(ValueError):
-                record = stored.read(Record, found)
-                if record.content_hash == content_hash:
-                    return record
+            record = annex.load(Record, name)
+            if record is not None and record.content_hash == content_hash:
+                return record
     return None

@@ -10,15 +10,12 @@ from collections import abc
 import dataclasses
 import functools
 import re
-import time
 from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins.content import texts
-from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import plan_service
-from heat_plugins.plans.content import annex as annexes
 from heat_plugins.plans.content import plan as plans
 from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.plans.deploy import plan_stacks
@@ -100,25 +97,11 @@ class Preview:
 
 
 class Deployer:
-    """Deploys the plans of a project.
+    """Deploys the plans of a project."""
 
-    :param plans: the plans.
-    :param store: the project's object store.
-    :param stacks: the way to Heat.
-    """
-
-    def __init__(
-        self,
-        plans: plan_service.Plans,
-        store: store_module.ObjectStore,
-        stacks: plan_stacks.Stacks,
-        *,
-        clock: abc.Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, plans: plan_service.Plans) -> None:
         self._plans = plans
-        self._store = store
-        self._stacks = stacks
-        self._clock = clock
+        self._stacks = plans.stacks
 
     def start(
         self,
@@ -149,14 +132,14 @@ class Deployer:
                     content_hash=plan.content_hash,
                     steps=wanted,
                 )
-            annex = annexes.Annex(self._store, plan.container)
-            requirements.check(annex, plan, self._clock())
+            annex = self._plans.annex(plan)
+            requirements.check(annex, plan, self._plans.clock())
             content = self._plans.resolve(plan)
             deploy_records.write(
                 annex,
                 plan.content_hash,
                 content,
-                self._clock(),
+                self._plans.clock(),
             )
             options: dict[str, Any] = {
                 'tags': (TAG, f'{CONTENT_TAG}{plan.content_hash}'),
@@ -211,7 +194,7 @@ class Deployer:
                 plan=name, status=NOT_DEPLOYED, content_hash=plan.content_hash
             )
         tag = _content_tag(stack)
-        annex = annexes.Annex(self._store, plan.container)
+        annex = self._plans.annex(plan)
         record = deploy_records.find(annex, tag) if tag else None
         return Status(
             plan=name,
@@ -285,7 +268,7 @@ class Deployer:
         """Return those of what was deployed last, and of the plan now."""
         plan = self._plans.load(name)
         stack = self._stacks.find(name)
-        annex = annexes.Annex(self._store, plan.container)
+        annex = self._plans.annex(plan)
         tag = _content_tag(stack) if stack else ''
         record = deploy_records.find(annex, tag) if tag else None
         content = record.content if record else self._plans.resolve(plan)

@@ -1,25 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """The way to Heat: what plans need of it, as a protocol.
 
-The real one is `heat_plugins.clients.heat_stacks`, over REST; the strict
-fake is in ``tests/unit/plans/fake_heat.py``.
+The real one is `heat_plugins.clients.heat`, over REST; the strict fake is in
+``tests/unit/plans/fake_heat.py``.
 """
 
 from collections import abc
 import dataclasses
 from typing import Any, Protocol
 
-from heat_plugins.plans import plan_protocols
 from heat_plugins.plans.content import references
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Stack(plan_protocols.Stack):
+class Stack:
     """A stack, as Heat describes it.
 
+    :ivar status: such as ``CREATE_FAILED``.
     :ivar changed_at: when its last action began, in ISO 8601.
     """
 
+    id: str
+    name: str
+    status: str
     reason: str = ''
     tags: tuple[str, ...] = ()
     changed_at: str = ''

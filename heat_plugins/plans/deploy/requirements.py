@@ -13,7 +13,7 @@ import hashlib
 from typing import Final
 
 from heat_plugins import errors
-from heat_plugins.plans.content import annex as annexes
+from heat_plugins.objectstore import json_records
 from heat_plugins.plans.content import plan as plans
 from heat_plugins.plans.content import plan_environment as environments
 
@@ -53,7 +53,7 @@ def read(environment: environments.PlanEnvironment) -> tuple[str, ...]:
 
 
 def record(
-    annex: annexes.Annex, content_hash: str, group: str, now: float
+    annex: json_records.Records, content_hash: str, group: str, now: float
 ) -> None:
     """Record that a group has passed with a content."""
     annex.write(
@@ -62,13 +62,13 @@ def record(
     )
 
 
-def check(annex: annexes.Annex, plan: plans.Plan, now: float) -> None:
+def check(annex: json_records.Records, plan: plans.Plan, now: float) -> None:
     """Refuse a deployment for which a group has not passed.
 
     :raises errors.Refused: so it is.
     """
     for group in read(plan.environment):
-        found = annex.read(_name(group))
+        found = annex.find(_name(group))
         if not (
             isinstance(found, dict)
             and found.get('content_hash') == plan.content_hash

@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 import time
 
-from heat_plugins import errors
+from heat_plugins import retrying
 from heat_plugins.plans.deploy import plan_stacks
 
 _PAGE = 200
@@ -48,7 +48,6 @@ class Progress:
 class Follower:
     """Reads what is new of a stack; keeps nothing but counts.
 
-    :param stack_id: of the stack.
     :param before: when the action before this one began; see
         `deploying.Started`.
     :param after_event: the last event that is not of this action.
@@ -106,21 +105,20 @@ class Follower:
         interval: float = _LEAST,
     ) -> Progress:
         """Look until the deployment has ended; return how."""
-        while True:
-            found = self._patiently()
-            if found is not None:
-                tell(found)
-                if found.ended:
-                    return found
-            self._sleep(interval)
-            interval = min(interval * 1.2, _MOST)
 
-    def _patiently(self) -> Progress | None:
-        try:
-            return self.look()
-        except errors.Unavailable:
-            # The deployment goes on even while Heat cannot be reached.
-            return None
+        def look() -> Progress:
+            found = self.look()
+            tell(found)
+            return found
+
+        return retrying.follow(
+            look,
+            lambda found: found.ended,
+            interval=interval,
+            growth=1.2,
+            most=_MOST,
+            sleep=self._sleep,
+        )
 
     def _read(self, stack: plan_stacks.Stack) -> None:
         while True:

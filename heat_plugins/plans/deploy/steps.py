@@ -11,13 +11,14 @@
 """
 
 from collections import abc
-import contextlib
 import dataclasses
 import enum
+import functools
 import time
 from typing import Any, Protocol
 
 from heat_plugins import errors
+from heat_plugins import retrying
 from heat_plugins.plans.content import plan_environment as environments
 
 #: The section of the file.
@@ -88,19 +89,18 @@ def run(
 ) -> None:
     """Run steps one after the other, up to the first that fails.
 
-    :param description: of the executions.
-    :param tell: is told of each step that begins.
     :raises errors.Failed: a step did not succeed.
     """
     for step in wanted:
         tell(step)
         execution_id = runner.start(step, description)
-        found = Outcome(success=None)
-        while found.success is None:
-            sleep(_INTERVAL)
-            # It goes on even while Mistral cannot be reached.
-            with contextlib.suppress(errors.Unavailable):
-                found = runner.look(step, execution_id)
+        sleep(_INTERVAL)
+        found = retrying.follow(
+            functools.partial(runner.look, step, execution_id),
+            lambda found: found.success is not None,
+            interval=_INTERVAL,
+            sleep=sleep,
+        )
         if not found.success:
             raise errors.Failed(
                 f'{step.kind} {step.name} of {SECTION}: {found.reason}'

@@ -31,7 +31,6 @@ def fitted(
     """Return a value as its parameter's type has it, if it fits.
 
     :param value: the value, or a text that stands for it.
-    :param tries: what tries patterns.
     :raises errors.Invalid: it does not; says why, and names a value only if
         it is not hidden.
     """

@@ -37,7 +37,7 @@ def hidden_names(answer: abc.Mapping[str, Any]) -> frozenset[str]:
     own = {
         name
         for name, found in (answer.get('Parameters') or {}).items()
-        if is_hidden(found)
+        if parameters.is_hidden(found)
     }
     below = (answer.get('NestedParameters') or {}).values()
     return frozenset(own).union(*(hidden_names(one) for one in below))
@@ -71,10 +71,14 @@ def _handed_down(
 
 def _merged(answer: abc.Mapping[str, Any]) -> dict[str, Any]:
     """Return what the environments set, as Heat has merged them."""
-    merged = answer.get('Environment') or {}
+    return values(answer.get('Environment') or {})
+
+
+def values(environment: abc.Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an environment sets, by the parameters' names."""
     return {
-        **(merged.get('parameter_defaults') or {}),
-        **(merged.get('parameters') or {}),
+        **(environment.get('parameter_defaults') or {}),
+        **(environment.get('parameters') or {}),
     }
 
 
@@ -212,12 +216,6 @@ def _description(found: abc.Mapping[str, Any]) -> str:
     # What Heat says of a template that says nothing.
     said = str(found.get('Description') or '').strip()
     return '' if said == 'No description' else said
-
-
-def is_hidden(found: abc.Mapping[str, Any]) -> bool:
-    """Say whether Heat, or a template, says that a parameter is hidden."""
-    marks = (found.get('NoEcho'), found.get('hidden'))
-    return any(str(mark).lower() == 'true' for mark in marks)
 
 
 def _masked(value: Any) -> Any:

@@ -107,6 +107,12 @@ def declared(template: str) -> dict[str, abc.Mapping[str, Any]]:
     }
 
 
+def is_hidden(found: abc.Mapping[str, Any]) -> bool:
+    """Say whether Heat, or a template, says that a parameter is hidden."""
+    marks = (found.get('NoEcho'), found.get('hidden'))
+    return any(str(mark).lower() == 'true' for mark in marks)
+
+
 def effective(root: Template, within: str = '') -> dict[str, Effective]:
     """Return the parameters that can be set, by name, the root's first.
 

@@ -4,8 +4,8 @@
 import json
 import sys
 
-from heat_plugins.plans.content import confinement
 from heat_plugins.plans.parameters import patterns
+from heat_plugins.plans.rendering import confinement
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import re
 from typing import Final
 
 from heat_plugins import errors
-from heat_plugins.plans.content import confinement
+from heat_plugins.plans.rendering import confinement
 
 #: Patterns that one operation tries in a process each.
 TRIED: Final = 100

@@ -22,10 +22,7 @@ def values(
     environment: environments.PlanEnvironment,
     hidden: abc.Collection[str],
 ) -> frozenset[str]:
-    """Return the texts of a plan that are not to be seen.
-
-    :param hidden: the names of hidden parameters.
-    """
+    """Return the texts of a plan that are not to be seen."""
     found = set(masking.texts(environment.passwords))
     for section in (
         environment.parameter_defaults,
@@ -48,8 +45,7 @@ def hidden_in(
             continue
         for name, parameter in parameters.declared(text).items():
             known.add(name)
-            marks = (parameter.get('hidden'), parameter.get('NoEcho'))
-            if any(str(mark).lower() == 'true' for mark in marks):
+            if parameters.is_hidden(parameter):
                 hidden.add(name)
     return frozenset(hidden), frozenset(known)
 

@@ -27,9 +27,6 @@ def wanted(template: str, where: str) -> tuple[str, ...]:
 
     They are those that are hidden, are texts, and have no default. One that
     takes only certain texts is left to the user.
-
-    :param template: the root template.
-    :param where: its path.
     """
     found = dict(texts.mapping(template, where))
     parameters = texts.section(found, 'parameters', where)

@@ -11,16 +11,12 @@ from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import errors
-from heat_plugins import stored
-from heat_plugins.objectstore import store as store_module
 from heat_plugins.plans import plan_service
-from heat_plugins.plans.content import annex as annexes
 from heat_plugins.plans.content import links
 from heat_plugins.plans.content import nesting
 from heat_plugins.plans.content import plan as plans
 from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import references
-from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.plans.parameters import constraints
 from heat_plugins.plans.parameters import heat_validation
 from heat_plugins.plans.parameters import parameters
@@ -55,22 +51,11 @@ class Shown:
 
 
 class Settings:
-    """The parameters of the plans of a project.
+    """The parameters of the plans of a project."""
 
-    :param plans: the plans.
-    :param store: the project's object store.
-    :param stacks: the way to Heat.
-    """
-
-    def __init__(
-        self,
-        plans: plan_service.Plans,
-        store: store_module.ObjectStore,
-        stacks: plan_stacks.Stacks,
-    ) -> None:
+    def __init__(self, plans: plan_service.Plans) -> None:
         self._plans = plans
-        self._store = store
-        self._stacks = stacks
+        self._stacks = plans.stacks
 
     def show(self, name: str, *, refresh: bool = False) -> Shown:
         """Return the parameters of a plan; nothing of the plan changes.
@@ -102,13 +87,9 @@ class Settings:
 
     def kept(self, plan: plans.Plan) -> Shown | None:
         """Return what Heat has said of this content, if it was asked."""
-        found = self._annex(plan).read(f'{_KEPT}{plan.content_hash}')
-        if found is None:
-            return None
-        try:
-            return stored.read(Shown, found)
-        except ValueError:
-            return None
+        return self._plans.annex(plan).load(
+            Shown, f'{_KEPT}{plan.content_hash}'
+        )
 
     def update(
         self,
@@ -192,7 +173,7 @@ class Settings:
 
         :raises errors.Refused: there is one; or an `errors.ServiceError`.
         """
-        found = self._annex(plan).read(f'{_KEPT}{plan.content_hash}')
+        found = self._plans.annex(plan).find(f'{_KEPT}{plan.content_hash}')
         if not (isinstance(found, dict) and 'refused' in found):
             return
         said = (
@@ -246,17 +227,12 @@ class Settings:
         )
 
     def _keep(self, plan: plans.Plan, found: abc.Mapping[str, Any]) -> None:
-        annex = self._annex(plan)
+        annex = self._plans.annex(plan)
         name = f'{_KEPT}{plan.content_hash}'
         # Who may only read does without.
         with contextlib.suppress(errors.ServiceError):
             annex.write(name, found)
-            for other in annex.names('parameters/'):
-                if other != name:
-                    annex.delete(other)
-
-    def _annex(self, plan: plans.Plan) -> annexes.Annex:
-        return annexes.Annex(self._store, plan.container)
+            annex.delete(*{*annex.names('parameters/')} - {name})
 
 
 def _declared(
@@ -274,7 +250,7 @@ def _declared(
             type_ = heat_validation.TYPES.get(type_, type_.lower())
             if name in found and found[name].parameter.type != type_:
                 type_ = ''
-            hidden = heat_validation.is_hidden(one)
+            hidden = parameters.is_hidden(one)
             if name in found:
                 hidden = hidden or found[name].parameter.hidden
             found[name] = parameters.Effective(

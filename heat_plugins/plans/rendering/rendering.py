@@ -28,15 +28,15 @@ from typing import Final
 from heat_plugins import errors
 from heat_plugins.content import sources
 from heat_plugins.content import texts
-from heat_plugins.plans.content import confinement
-from heat_plugins.plans.content import jinja
 from heat_plugins.plans.content import roles as roles_module
+from heat_plugins.plans.rendering import confinement
+from heat_plugins.plans.rendering import jinja
 
 #: Returns the contents of some paths of a plan.
 Fetch = abc.Callable[[abc.Collection[str]], abc.Mapping[str, bytes]]
 
 _DATA: Final = frozenset({roles_module.PATH, jinja.NETWORKS, jinja.EXCLUDES})
-_PROCESS: Final = 'heat_plugins.plans.content.rendering_process'
+_PROCESS: Final = 'heat_plugins.plans.rendering.rendering_process'
 
 # A statement that names other files, the constants in it, and what else it
 # may hold.
@@ -94,7 +94,6 @@ def outputs(
 ) -> dict[str, bytes]:
     """Return what is made of a plan's templates, by its paths.
 
-    :param paths: of all files of the plan.
     :param fetch: is asked for what the rendering takes of them.
     :raises errors.Invalid: one of the templates cannot be rendered.
     """

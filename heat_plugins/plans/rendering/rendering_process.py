@@ -9,8 +9,8 @@ import json
 import sys
 
 from heat_plugins import errors
-from heat_plugins.plans.content import confinement
-from heat_plugins.plans.content import jinja
+from heat_plugins.plans.rendering import confinement
+from heat_plugins.plans.rendering import jinja
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import testtools
 from heat_plugins.mistral_actions import plans
 from heat_plugins.objectstore import parcels
 from heat_plugins.plans import plan_operations
-from heat_plugins.plans.content import rendering
+from heat_plugins.plans.rendering import rendering
 from tests.unit.mistral_actions import base
 from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes
@@ -21,12 +21,8 @@ class ActionsTest(testtools.TestCase):
         self.cloud = fakes.Cloud()
         self.cloud.heat.answer = fake_heat.answer
         self.cloud.plans.create('plan', fakes.content())
-        store = self.cloud.swift.store()
-        core = plan_operations.Operations(
-            self.cloud.plans, store, self.cloud.heat
-        )
-        self.patch(plans, 'store', lambda context: store)
-        self.patch(plans, 'core', lambda context, objects: core)
+        core = plan_operations.Operations(self.cloud.plans)
+        self.patch(plans, 'core', lambda context: core)
 
     def test_a_result_is_what_the_operation_returns(self):
         found = base.run(plans.Show(plan='plan'))

@@ -26,7 +26,7 @@ OPERATIONS = {
     'software_deployment': (run_operations.Operations, set()),
     'validations': (
         validation_operations.Operations,
-        {'carry_out', 'listed'},
+        {'listed'},
     ),
 }
 

@@ -4,6 +4,8 @@
 import json
 import threading
 
+import testtools
+
 from heat_plugins import pool
 from heat_plugins.plans import plan_service
 from tests.unit import fake_swift
@@ -175,3 +177,20 @@ class Cloud:
         self.while_waiting()
         self.slept.append(seconds)
         self.now += seconds
+
+
+class PlanCase(testtools.TestCase):
+    """A test with a plan `plan`, on a cloud whose Heat takes it.
+
+    :cvar FILES: see `content`.
+    """
+
+    FILES = {}
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = Cloud()
+        self.heat = self.cloud.heat
+        self.heat.answer = fake_heat.answer
+        self.plans = self.cloud.plans
+        self.plan = self.plans.create('plan', content(**self.FILES))

@@ -3,7 +3,6 @@
 
 import json
 
-import testtools
 import yaml
 
 from heat_plugins import errors
@@ -12,15 +11,10 @@ from tests.unit.plans import fake_heat
 from tests.unit.plans import fakes
 
 
-class ComparingTest(testtools.TestCase):
+class ComparingTest(fakes.PlanCase):
     def setUp(self):
         super().setUp()
-        self.cloud = fakes.Cloud()
-        self.heat = self.cloud.heat
-        self.heat.answer = fake_heat.answer
-        self.plans = self.cloud.plans
-        self.plans.create('plan', fakes.content())
-        self.comparer = comparing.Comparer(self.plans, self.heat)
+        self.comparer = comparing.Comparer(self.plans)
 
     def deployed(self, name='plan'):
         """Let the stack hold what the plan is now; return it."""

@@ -11,10 +11,8 @@ from heat_plugins import errors
 from heat_plugins.content import tarballs
 from heat_plugins.content import texts
 from heat_plugins.plans.content import capabilities
-from heat_plugins.plans.content import jinja
 from heat_plugins.plans.content import links
 from heat_plugins.plans.content import plan_environment as environments
-from heat_plugins.plans.content import rendering
 from heat_plugins.plans.content import roles
 from heat_plugins.plans.content import selection
 from heat_plugins.plans.deploy import comparing
@@ -22,6 +20,8 @@ from heat_plugins.plans.parameters import constraints
 from heat_plugins.plans.parameters import parameters
 from heat_plugins.plans.parameters import patterns
 from heat_plugins.plans.parameters import secrets
+from heat_plugins.plans.rendering import jinja
+from heat_plugins.plans.rendering import rendering
 from tests.unit import growth
 
 

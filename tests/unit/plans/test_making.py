@@ -5,10 +5,10 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins.plans import plan_protocols
-from heat_plugins.plans.content import jinja
 from heat_plugins.plans.content import marks
 from heat_plugins.plans.content import plan as plans
-from heat_plugins.plans.content import rendering
+from heat_plugins.plans.rendering import jinja
+from heat_plugins.plans.rendering import rendering
 from tests.unit.plans import fakes
 
 LOCK = 'plan-lock:plan'

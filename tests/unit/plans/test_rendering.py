@@ -9,7 +9,7 @@ from unittest import mock
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.plans.content import rendering
+from heat_plugins.plans.rendering import rendering
 
 ROLES = b"""\
 - name: Web

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameters of plans are shown, set and taken back."""
 
-import testtools
-
 from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins.plans.parameters import parameters
@@ -21,17 +19,12 @@ resources: {}
 """
 
 
-class SettingsCase(testtools.TestCase):
+class SettingsCase(fakes.PlanCase):
+    FILES = {'root.yaml': ROOT}
+
     def setUp(self):
         super().setUp()
-        self.cloud = fakes.Cloud()
-        self.heat = self.cloud.heat
-        self.heat.answer = fake_heat.answer
-        self.plans = self.cloud.plans
-        self.plans.create('plan', fakes.content(**{'root.yaml': ROOT}))
-        self.settings = settings.Settings(
-            self.plans, self.cloud.swift.store(), self.heat
-        )
+        self.settings = settings.Settings(self.plans)
 
     def update(self, values=None, unset=(), **more):
         return self.settings.update('plan', values or {}, unset, **more)

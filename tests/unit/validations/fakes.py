@@ -160,12 +160,7 @@ class Cloud(fakes.Cloud):
         self.machine = Machine()
         self.servers = Servers()
         self.validations = validation_operations.Operations(
-            self.plans,
-            self.swift.store(),
-            self.heat,
-            self.servers,
-            machine=self.machine.seam(),
-            clock=lambda: self.now,
+            self.plans, self.servers, machine=self.machine.seam()
         )
 
     def make(self, **more):

@@ -11,7 +11,6 @@ from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins import pool as pools
 from heat_plugins.objectstore import parcels
-from heat_plugins.plans.content import annex as annexes
 from heat_plugins.plans.deploy import deploying
 from heat_plugins.plans.deploy import requirements
 from heat_plugins.validations import inventory
@@ -520,12 +519,7 @@ class RequiredTest(OperationsTest):
                 )
             }
         )
-        self.deployer = deploying.Deployer(
-            self.cloud.plans,
-            self.cloud.swift.store(),
-            self.cloud.heat,
-            clock=lambda: self.cloud.now,
-        )
+        self.deployer = deploying.Deployer(self.cloud.plans)
 
     def refused(self):
         error = self.assertRaises(errors.Refused, self.deployer.start, 'plan')
@@ -567,7 +561,7 @@ class RequiredTest(OperationsTest):
     def test_a_record_without_its_time_counts_as_none(self):
         self.run_all()
         plan = self.cloud.plans.load('plan')
-        annex = annexes.Annex(self.cloud.swift.store(), plan.container)
+        annex = self.cloud.plans.annex(plan)
         for at in ('soon', [], None):
             requirements.record(annex, plan.content_hash, 'prep', at)
             self.refused()
