@@ -99,6 +99,13 @@ class Lines(Names):
         return '\n'.join(text(one) for one in self._value)
 
 
+def of(
+    kind: abc.Callable[[Any], Any], key: str
+) -> abc.Callable[[abc.Mapping[str, Any]], Any]:
+    """Return what makes a cell of a thing's value; see `common.table`."""
+    return lambda found: kind(found[key])
+
+
 def text(value: Any) -> str:
     """Return a value as people read it, and harmless for a terminal."""
     shown = value if isinstance(value, str) else json.dumps(value)

@@ -6,10 +6,8 @@ from collections import abc
 import contextlib
 import functools
 import pathlib
-import re
 import sys
-import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cliff import columns
 from osc_lib import exceptions
@@ -21,11 +19,13 @@ from heat_plugins import yaml_reading
 from heat_plugins.clients import heat
 from heat_plugins.clients import keystone
 from heat_plugins.clients import swift
+from heat_plugins.osc import command_line
 from heat_plugins.osc import progress
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service as services
-from heat_plugins.runs.fleet import fleets as fleet_door
-from heat_plugins.timeline import events
+
+if TYPE_CHECKING:
+    from heat_plugins.runs.fleet import fleets as fleet_door
 
 #: What a command shows: names of columns, and rows or a `One`.
 Shown = tuple[abc.Sequence[str], abc.Iterable[Any]]
@@ -39,9 +39,6 @@ TIMED_OUT = 4
 CANCELLED = 5
 STILL_RUNNING = 6
 INTERRUPTED = 130
-
-_AGO = re.compile(r'([1-9][0-9]*)(min|[shdw])')
-_UNITS = {'s': 1, 'min': 60, 'h': 3600, 'd': 86400, 'w': 7 * 86400}
 
 # Formats that have room for everything, and escape what a terminal would
 # obey.
@@ -63,10 +60,7 @@ def exit_code(found: abc.Iterable[runs.Run]) -> int:
 
 
 def service(manager: Any, **more: Any) -> services.Runs:
-    """Return the core, with the session of a command.
-
-    :param manager: the command's client manager.
-    """
+    """Return the core, with the session of a command."""
     reached = cloud(manager)
     return services.Runs(
         heat.Heat(reached),
@@ -76,8 +70,11 @@ def service(manager: Any, **more: Any) -> services.Runs:
     )
 
 
-def fleets(manager: Any, **more: Any) -> fleet_door.Fleets:
+def fleets(manager: Any, **more: Any) -> 'fleet_door.Fleets':
     """Return the way to operations, with the session of a command."""
+    # Most commands have no use for it.
+    from heat_plugins.runs.fleet import fleets as fleet_door
+
     reached = cloud(manager)
     return fleet_door.Fleets.with_own_key(
         heat.Heat(reached),
@@ -120,7 +117,11 @@ class Command(command.Command):
         parser = super().get_parser(prog_name)
         vars(parser)['parse_args'] = functools.partial(_parse, parser)
         parser.epilog = f'Example: {prog_name} {self.example}'
+        self.add_arguments(command_line.Adder(parser))
         return parser
+
+    def add_arguments(self, add: command_line.Adder) -> None:
+        """Add what the command takes on its command line."""
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         foreign.guard(self.log)
@@ -288,41 +289,27 @@ def _short(column: str) -> str:
     return column.strip().lower().replace(' ', '_').removesuffix('_at')
 
 
+def table(
+    found: abc.Iterable[abc.Mapping[str, Any]],
+    cells: abc.Mapping[str, str | abc.Callable[[Any], Any]],
+) -> Shown:
+    """Return columns and rows of things.
+
+    :param cells: of each column, the key of its values or what makes them.
+    """
+    return tuple(cells), [
+        tuple(
+            one[cell] if isinstance(cell, str) else cell(one)
+            for cell in cells.values()
+        )
+        for one in found
+    ]
+
+
 class One(tuple[Any, ...]):
     """The values of the one thing that a command shows."""
 
     __slots__ = ()
-
-
-def add_stack(
-    parser: argparse.ArgumentParser, *, deleted: bool = False
-) -> None:
-    """Add the stack that a command is about.
-
-    :param deleted: whether it may be gone.
-    """
-    parser.add_argument(
-        'stack',
-        metavar='<stack>',
-        help='Name or ID of the stack'
-        + ('; the ID if it was deleted' if deleted else ''),
-    )
-
-
-class Input:
-    """An input from the command line; its value may be a secret.
-
-    With ``--debug`` the client logs what it has parsed.
-    """
-
-    def __init__(self, text: str) -> None:
-        self.name, separator, self.value = text.partition('=')
-        if not separator or not self.name:
-            # Whatever it is: not to be quoted.
-            raise argparse.ArgumentTypeError('expected <name>=<value>')
-
-    def __repr__(self) -> str:
-        return f'{self.name}=***'
 
 
 def read_text(path: str) -> str:
@@ -352,34 +339,3 @@ def read_map(path: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise exceptions.CommandError(f'{path} should hold a map: name: value')
     return {str(name): value for name, value in found.items()}
-
-
-def positive(text: str) -> int:
-    """Return a whole number that an option was given."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError('must be a number, at least 1')
-    return int(text)
-
-
-def add_since(parser: argparse.ArgumentParser) -> None:
-    """Add the option that leaves out what ended before a time."""
-    parser.add_argument(
-        '--since',
-        metavar='<time>',
-        type=since,
-        help='Leave out what ended before: a time in UTC '
-        '(2026-11-20T22:00:00), or so long ago (30min, 12h, 7d)',
-    )
-
-
-def since(given: str) -> float:
-    """Return the time that an option was given, in seconds since 1970."""
-    ago = _AGO.fullmatch(given)
-    if ago:
-        return time.time() - int(ago[1]) * _UNITS[ago[2]]
-    try:
-        return events.moment(given)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f'{given} is no time, such as 2026-11-20T22:00:00 or 12h'
-        ) from None

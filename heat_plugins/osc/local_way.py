@@ -9,16 +9,14 @@ from typing import Any
 from heat_plugins.clients import mistral_executions
 from heat_plugins.content import sources
 from heat_plugins.nodes import leading
-from heat_plugins.nodes import node_operations as node_operations
+from heat_plugins.nodes import node_operations
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.osc import progress
-from heat_plugins.plans import plan_operations as plan_operations
+from heat_plugins.plans import plan_operations
 from heat_plugins.plans.deploy import attending
 from heat_plugins.plans.deploy import stack_following
 from heat_plugins.validations import origins
-from heat_plugins.validations import (
-    validation_operations as validation_operations,
-)
+from heat_plugins.validations import validation_operations
 
 Report = dict[str, Any]
 
@@ -30,8 +28,6 @@ class Local:
     """Does it in this process.
 
     :ivar plans: the operations on plans, with the session of the command.
-    :ivar nodes: those on nodes.
-    :ivar validations: those on validations.
     """
 
     def __init__(
@@ -112,7 +108,7 @@ class Local:
             plan,
             show,
             deployer=self.plans.deployer,
-            stacks=self.plans.stacks,
+            stacks=self.plans.plans.stacks,
             validations=self.validations,
             runner=self.executions,
             wait=wait,
@@ -128,7 +124,7 @@ class Local:
         self, plan: str, stack_id: str, **more: Any
     ) -> stack_following.Follower:
         return stack_following.Follower(
-            self.plans.stacks,
+            self.plans.plans.stacks,
             stack_id,
             mask=self.plans.deployer.mask(plan),
             sleep=self.sleep,
@@ -183,7 +179,6 @@ class Local:
 
         :param source: what names them, as the operation takes it.
         :param content: files instead of that; None if there are none.
-        :param show: is told how the run stands.
         """
 
         def tell(run: Any) -> None:
@@ -192,4 +187,4 @@ class Local:
         if content is None:
             return self.validations.run(**source, **options, tell=tell)
         given = origins.Source(name='files', content=content)
-        return self.validations.carry_out(given, **options, tell=tell)
+        return self.validations.run(source=given, **options, tell=tell)

@@ -38,7 +38,6 @@ class Display:
     A terminal has a line that goes when the command ends, as wide as the
     terminal is. Where lines stay, one is printed every `interval` seconds.
 
-    :param what: the command.
     :param stream: a text stream; None for standard error.
     :ivar live: whether there is such a terminal.
     :cvar delay: seconds until the line appears: most commands are quicker.

@@ -88,7 +88,7 @@ class Remote(local_way.Local):
 
         :raises errors.Error: what the workflow says, with its execution.
         """
-        stacks = self.plans.stacks
+        stacks = self.plans.plans.stacks
         before = stacks.find(plan)
         follower = self._follower(
             plan,

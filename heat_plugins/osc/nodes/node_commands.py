@@ -14,6 +14,7 @@ from heat_plugins.nodes import leading
 from heat_plugins.nodes import node_operations
 from heat_plugins.nodes import registering
 from heat_plugins.osc import columns
+from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc import local_way
 from heat_plugins.osc.plans import plan_common
@@ -64,44 +65,33 @@ class NodeCommand(plan_common.PlanCommand):
 class RegisterNodes(NodeCommand):
     """Register the nodes of a file with Ironic, and make them manageable.
 
-    A node is known by its uuid, a MAC address, or where its BMC is. Done
-    again it changes what is different, and finishes what was broken off.
-    Exit codes: 0 success, 3 something is wrong with some node.
+    The uuid, a MAC address, or the address of the BMC identifies a node. A
+    repeated command updates changed nodes, and finishes an interrupted one.
+    Exit codes: 0 success, 3 some nodes failed.
     """
 
     example = 'nodes.yaml --dry-run'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument(
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        add.value(
             'file',
-            metavar='<file>',
-            help='The nodes, in JSON or YAML; - for standard input',
+            '<file>',
+            'The nodes, in JSON or YAML; - for standard input',
         )
-        parser.add_argument(
-            '--dry-run',
-            action='store_true',
-            help='Show what would change, and change nothing',
-        )
-        parser.add_argument(
+        add.flag('--dry-run', 'Show what would change, and change nothing')
+        add.flag(
             '--remove',
-            action='store_true',
-            help='Also delete the nodes that the file does not name, but '
-            'never one that is in use',
+            'Also delete nodes that the file does not name, but never one in '
+            'use',
         )
-        group = parser.add_mutually_exclusive_group()
-        group.add_argument(
-            '--provide',
-            action='store_true',
-            help='Make them available',
-        )
-        group.add_argument(
+        group = add.either()
+        group.flag('--provide', 'Make the nodes available')
+        group.flag(
             '--no-manage',
-            action='store_true',
-            help='Leave new nodes as they are, enrolled',
+            'Leave new nodes enrolled; do not make them manageable',
         )
-        _add_timeout(parser)
-        return parser
+        _add_timeout(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         found = self.done(
@@ -137,70 +127,62 @@ class RegisterNodes(NodeCommand):
 
 
 class ListNodes(NodeCommand):
-    """List the nodes of Ironic's that the project may see."""
+    """List the nodes in Ironic that the project may see."""
 
     example = '-c Name -c State'
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        shown = {
-            'name': 'Name',
-            'uuid': 'UUID',
-            'driver': 'Driver',
-            'provision_state': 'State',
-            'power_state': 'Power',
-            'maintenance': 'Maintenance',
-            'instance_uuid': 'Instance',
-            'last_error': 'Last error',
-        }
-        return tuple(shown.values()), [
-            tuple(one[name] for name in shown)
-            for one in self.way(parsed_args).call('nodes.list')
-        ]
+        return common.table(
+            self.way(parsed_args).call('nodes.list'),
+            {
+                'Name': 'name',
+                'UUID': 'uuid',
+                'Driver': 'driver',
+                'State': 'provision_state',
+                'Power': 'power_state',
+                'Maintenance': 'maintenance',
+                'Instance': 'instance_uuid',
+                'Last error': 'last_error',
+            },
+        )
 
 
 class IntrospectNodes(NodeCommand):
     """Let Ironic inspect nodes, and show what it finds.
 
-    A failed inspection is retried, an aborted one is not. Ctrl-C aborts
-    the inspections. Exit codes: 0 success, 3 not all were inspected.
+    A failed inspection is retried, an aborted one is not. Ctrl-C aborts the
+    inspections. Exit codes: 0 success, 3 some inspections failed.
     """
 
     example = '--all --provide'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        _add_nodes(parser, 'manageable')
-        parser.add_argument(
-            '--provide',
-            action='store_true',
-            help='Make those available that were inspected',
-        )
-        parser.add_argument(
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        _add_nodes(add, 'manageable')
+        add.flag('--provide', 'Make the inspected nodes available')
+        add.number(
             '--concurrency',
-            metavar='<number>',
-            type=common.positive,
+            '<number>',
+            'Inspections at a time, at most (default: %(default)s)',
             default=node_operations.CONCURRENCY,
-            help='The most inspections at a time (default: %(default)s)',
         )
-        parser.add_argument(
+        add.number(
             '--attempts',
-            metavar='<number>',
-            type=common.positive,
+            '<number>',
+            'Attempts for each node, at most (default: %(default)s)',
             default=node_operations.ATTEMPTS,
-            help='How often to try a node (default: %(default)s)',
         )
-        _add_timeout(parser)
-        parser.add_argument(
+        _add_timeout(add)
+        add.value(
             '--save',
-            metavar='<directory>',
-            help='Write all that was found to a file for each node there',
+            '<directory>',
+            'Write all inspected data of each node to a file in this folder',
         )
-        parser.add_argument(
+        add.flag(
             '--abort',
-            action='store_true',
-            help='Abort the inspections of these nodes, also those of others',
+            'Abort the inspections of these nodes, also those that others '
+            'have started',
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         way = self.way(parsed_args)
@@ -219,35 +201,39 @@ class IntrospectNodes(NodeCommand):
         if parsed_args.save:
             _save(way.nodes, parsed_args.save, found['found'])
         machines = {one['uuid']: one for one in found['found']}
-        return (
-            'Name',
-            'UUID',
-            'State',
-            'Attempts',
-            'CPUs',
-            'Memory MB',
-            'Disks GB',
-            'MACs',
-            'Reason',
-        ), [
-            _inspected(one, machines.get(one['uuid'], {}))
-            for one in found['nodes']
-        ]
+        return common.table(
+            [
+                {**one, **machines.get(one['uuid'], {})}
+                for one in found['nodes']
+            ],
+            {
+                'Name': 'name',
+                'UUID': 'uuid',
+                'State': 'phase',
+                'Attempts': 'attempts',
+                'CPUs': lambda one: one.get('cpus'),
+                'Memory MB': lambda one: one.get('memory_mb'),
+                'Disks GB': lambda one: columns.Names(
+                    map(str, one.get('disks_gb', ()))
+                ),
+                'MACs': lambda one: columns.Names(one.get('macs', ())),
+                'Reason': columns.of(columns.Value, 'reason'),
+            },
+        )
 
 
 class ProvideNodes(NodeCommand):
-    """Let manageable nodes become available for instances.
+    """Make manageable nodes available for instances.
 
-    Exit codes: 0 success, 3 not all of them have.
+    Exit codes: 0 success, 3 some nodes failed.
     """
 
     example = 'node-1 node-2'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        _add_nodes(parser, 'manageable')
-        _add_timeout(parser)
-        return parser
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        _add_nodes(add, 'manageable')
+        _add_timeout(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         found = self.done(
@@ -255,15 +241,15 @@ class ProvideNodes(NodeCommand):
             _nodes(parsed_args),
             timeout=parsed_args.timeout,
         )
-        return ('Name', 'UUID', 'State', 'Reason'), [
-            (
-                one['name'],
-                one['uuid'],
-                one['phase'],
-                columns.Value(one['reason']),
-            )
-            for one in found['nodes']
-        ]
+        return common.table(
+            found['nodes'],
+            {
+                'Name': 'name',
+                'UUID': 'uuid',
+                'State': 'phase',
+                'Reason': columns.of(columns.Value, 'reason'),
+            },
+        )
 
 
 def _action(one: local_way.Report, dry_run: bool) -> str:
@@ -272,31 +258,9 @@ def _action(one: local_way.Report, dry_run: bool) -> str:
     return f'would be {action}' if conditional else str(action)
 
 
-def _inspected(
-    one: local_way.Report, machine: local_way.Report
-) -> tuple[Any, ...]:
-    return (
-        one['name'],
-        one['uuid'],
-        one['phase'],
-        one['attempts'],
-        machine.get('cpus'),
-        machine.get('memory_mb'),
-        columns.Names(str(size) for size in machine.get('disks_gb', ())),
-        columns.Names(machine.get('macs', ())),
-        columns.Value(one['reason']),
-    )
-
-
-def _add_nodes(parser: argparse.ArgumentParser, state: str) -> None:
-    parser.add_argument(
-        'nodes', metavar='<node>', nargs='*', help='UUIDs or names'
-    )
-    parser.add_argument(
-        '--all',
-        action='store_true',
-        help=f'All nodes that are {state}, in place of some by name',
-    )
+def _add_nodes(add: command_line.Adder, state: str) -> None:
+    add.value('nodes', '<node>', 'UUIDs or names', nargs='*')
+    add.flag('--all', f'All {state} nodes')
 
 
 def _nodes(parsed_args: argparse.Namespace) -> list[str] | None:
@@ -305,14 +269,12 @@ def _nodes(parsed_args: argparse.Namespace) -> list[str] | None:
     return parsed_args.nodes or None
 
 
-def _add_timeout(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+def _add_timeout(add: command_line.Adder) -> None:
+    add.number(
         '--timeout',
-        metavar='<seconds>',
-        type=common.positive,
+        '<seconds>',
+        'Seconds for each node, with all attempts (default: %(default)s)',
         default=node_operations.TIMEOUT,
-        help='The most that a node may take, all in all (default: '
-        '%(default)s)',
     )
 
 

@@ -10,6 +10,7 @@ from osc_lib import exceptions
 from heat_plugins import bounds
 from heat_plugins import stored
 from heat_plugins.osc import columns
+from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc import local_way
 from heat_plugins.osc.plans import plan_common
@@ -19,72 +20,58 @@ from heat_plugins.plans.parameters import parameters
 
 
 class ListCapabilities(plan_common.PlanCommand):
-    """List what can be chosen in a plan, and what is."""
+    """List the choices of a plan, and which are enabled."""
 
-    example = 'overcloud --enabled'
+    example = 'shop --enabled'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument(
-            '--enabled',
-            action='store_true',
-            help='Only the environments that are enabled',
-        )
-        return parser
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        add.flag('--enabled', 'List only enabled environments')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         way = self.way(parsed_args)
         found = way.call('plan.get_capabilities', plan=parsed_args.plan)
         self.warn(found['warnings'])
-        rows = [
-            (
-                topic['title'],
-                group['title'] or group['name'],
-                one['path'],
-                one['title'],
-                one['enabled'],
-                columns.Names(one['requires']),
-                group['mutually_exclusive'],
-            )
-            for topic in found['topics']
-            for group in topic['groups']
-            for one in group['environments']
-            if one['enabled'] or not parsed_args.enabled
-        ]
-        headers = (
-            'Topic',
-            'Group',
-            'Environment',
-            'Title',
-            'Enabled',
-            'Requires',
-            'Exclusive',
+        return common.table(
+            [
+                {**one, 'topic': topic['title'], 'group': group}
+                for topic in found['topics']
+                for group in topic['groups']
+                for one in group['environments']
+                if one['enabled'] or not parsed_args.enabled
+            ],
+            {
+                'Topic': 'topic',
+                'Group': lambda one: (
+                    one['group']['title'] or one['group']['name']
+                ),
+                'Environment': 'path',
+                'Title': 'title',
+                'Enabled': 'enabled',
+                'Requires': columns.of(columns.Names, 'requires'),
+                'Exclusive': lambda one: one['group']['mutually_exclusive'],
+            },
         )
-        return headers, rows
 
 
 class SetCapabilities(plan_common.PlanCommand):
     """Enable and disable environments of a plan, all of them or none."""
 
-    example = 'overcloud --enable environments/ceph.yaml'
+    example = 'shop --enable environments/french.yaml'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
         for name in ('enable', 'disable'):
-            parser.add_argument(
+            add.several(
                 f'--{name}',
-                metavar='<environment>',
-                action='append',
-                default=[],
-                help=f'Path of an environment to {name} (repeat option for '
+                '<environment>',
+                f'Path of an environment to {name} (repeat option for '
                 'several)',
             )
-        parser.add_argument(
+        add.flag(
             '--with-requirements',
-            action='store_true',
-            help='Enable what is required, too',
+            'Also enable the environments that these require',
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         choices = dict.fromkeys(parsed_args.enable, True)
@@ -109,38 +96,30 @@ class SetCapabilities(plan_common.PlanCommand):
 
 
 class ListParameters(plan_common.PlanCommand):
-    """List the parameters of a plan with the values that count.
+    """List the parameters of a plan with their effective values.
 
-    Hidden values are masked. The first time after a change Heat is asked,
-    which takes a while for a large plan.
+    Hidden values are masked. After a change the first list asks Heat, which
+    takes some seconds for a large plan.
     """
 
-    example = 'overcloud --role Compute'
+    example = 'shop --role Web'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument(
-            '--role',
-            metavar='<role>',
-            help='Only those of a role',
-        )
-        parser.add_argument(
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        add.value('--role', '<role>', 'Only parameters of a role')
+        add.flag(
             '--nested',
-            action='store_true',
-            help='List them for each nested template, also those that the '
-            'template around it hands down',
+            'List the parameters of each nested template, also those that '
+            'its parent passes to it',
         )
-        parser.add_argument(
+        add.flag(
             '--long',
-            action='store_true',
-            help='Include defaults, constraints and places',
+            'Include defaults, constraints and the templates '
+            'that have the parameter',
         )
-        parser.add_argument(
-            '--refresh',
-            action='store_true',
-            help='Ask Heat also where nothing has changed',
+        add.flag(
+            '--refresh', 'Ask Heat again, even if the plan has not changed'
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         way = self.way(parsed_args)
@@ -209,15 +188,14 @@ def _parameter(
 class _ChangeParameters(plan_common.PlanCommand):
     """A command that changes parameters."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument(
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        add.value(
             '--role',
-            metavar='<role>',
-            help='Change them for one role: Count stands for <role>Count '
-            'then, and others for entries of <role>Parameters',
+            '<role>',
+            'Change parameters of one role: Count means <role>Count, and '
+            'other names are entries of <role>Parameters',
         )
-        return parser
 
     def change(
         self,
@@ -235,32 +213,31 @@ class _ChangeParameters(plan_common.PlanCommand):
 
 
 class SetParameters(_ChangeParameters):
-    """Set parameters of a plan, all of them or none; list what is set.
+    """Set parameters of a plan, all or none; list all set parameters.
 
-    Heat has to take the plan with them, and each value has to fit.
+    Each value must match its type and constraints, and Heat must accept the
+    plan with all of them.
     """
 
-    example = 'overcloud --role Compute Count=4'
+    example = 'shop WebCount=4'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument(
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        add.value(
             'values',
-            metavar='<name>=<value>',
-            type=common.Input,
+            '<name>=<value>',
+            'A parameter and its value, lists and maps in YAML or JSON; '
+            '<name>.<key>=<value> sets one entry of a map. Other users of '
+            'this machine can see command lines: give secrets with --file',
+            type=command_line.Input,
             nargs='*',
-            help='A parameter and its value, lists and maps in YAML or JSON; '
-            'a name and a key with a dot between them for one entry of a '
-            'map. What is on a command line can be seen by others on this '
-            'machine: give secrets with --file',
         )
-        parser.add_argument(
+        add.value(
             '--file',
-            metavar='<file>',
-            help='Read them from a map in YAML or JSON, or from the '
-            'parameter_defaults in it; - for standard input',
+            '<file>',
+            'Read parameters from a map in YAML or JSON, or from its '
+            'parameter_defaults; - for standard input',
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         values = {}
@@ -274,19 +251,18 @@ class SetParameters(_ChangeParameters):
 
 
 class UnsetParameters(_ChangeParameters):
-    """Unset parameters of a plan; list those that are still set."""
+    """Unset parameters of a plan; list the parameters that remain set."""
 
-    example = 'overcloud ComputeCount'
+    example = 'shop WebCount'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument(
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        add.value(
             'names',
-            metavar='<name>',
+            '<name>',
+            'A parameter, or <name>.<key> for one entry of a map',
             nargs='+',
-            help='A parameter, or a name and a key with a dot between them',
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         return self.change(parsed_args, {}, parsed_args.names)
@@ -298,28 +274,19 @@ class UnsetParameters(_ChangeParameters):
 class ListRoles(plan_common.PlanCommand):
     """List the roles of a plan's servers."""
 
-    example = 'overcloud'
+    example = 'shop'
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        rows = [
-            (
-                one['name'],
-                one['count'],
-                one['description'],
-                columns.Names(one['tags']),
-                columns.Names(one['networks']),
-                len(one['services']),
-            )
-            for one in self.way(parsed_args).call(
+        return common.table(
+            self.way(parsed_args).call(
                 'plan.list_roles', plan=parsed_args.plan
-            )
-        ]
-        headers = (
-            'Name',
-            'Count',
-            'Description',
-            'Tags',
-            'Networks',
-            'Services',
+            ),
+            {
+                'Name': 'name',
+                'Count': 'count',
+                'Description': 'description',
+                'Tags': columns.of(columns.Names, 'tags'),
+                'Networks': columns.of(columns.Names, 'networks'),
+                'Services': columns.of(len, 'services'),
+            },
         )
-        return headers, rows

@@ -11,6 +11,7 @@ from osc_lib import exceptions
 
 from heat_plugins import bounds
 from heat_plugins.osc import columns
+from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc import local_way
 from heat_plugins.osc.plans import plan_common
@@ -27,42 +28,31 @@ def _shown(found: local_way.Report) -> common.Shown:
 
 
 class CreatePlan(plan_common.PlanCommand):
-    """Make a plan of files.
+    """Create a plan from files.
 
-    If it fails, what was made of it is undone. Of two who make a plan of one
-    name at once, one is told that the other has it.
+    A creation that fails is undone. If two users create a plan of the same
+    name at once, one gets an error.
     """
 
-    example = 'overcloud --from templates/ --render'
+    example = 'shop --from templates/'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        group = plan_common.add_source_options(parser, required=True)
-        group.add_argument(
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        group = plan_common.add_source_options(add, required=True)
+        group.value(
             '--container',
-            metavar='<container>',
-            help='A container of the object store; one of the name of the '
-            'plan becomes its own',
+            '<container>',
+            'A container of the object store to copy; if it has the name of '
+            'the plan, it becomes the plan',
         )
-        parser.add_argument(
+        add.value(
             '--template',
-            metavar='<path>',
-            help='The root template, over what the plan says',
+            '<path>',
+            'The root template (default: the one in plan-environment.yaml)',
         )
-        parser.add_argument(
-            '--description', metavar='<text>', help='What the plan is for'
-        )
-        parser.add_argument(
-            '--render',
-            action='store_true',
-            help='Render Jinja templates (.j2) into the plan',
-        )
-        parser.add_argument(
-            '--resume',
-            action='store_true',
-            help='Resume the creation of a plan that was broken off',
-        )
-        return parser
+        add.value('--description', '<text>', 'What the plan is for')
+        add.flag('--render', 'Render Jinja templates (.j2) into the plan')
+        add.flag('--resume', 'Resume an interrupted creation of the plan')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         way = self.way(parsed_args)
@@ -84,29 +74,20 @@ class CreatePlan(plan_common.PlanCommand):
 
 
 class SetPlan(plan_common.PlanCommand):
-    """Put files into a plan, and take others out.
+    """Add files to a plan, and remove others.
 
-    What is enabled and set in the plan stays.
+    Enabled environments and set parameters stay.
     """
 
-    example = 'overcloud --from templates/ --prune'
+    example = 'shop --from templates/ --prune'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        plan_common.add_source_options(parser, required=False)
-        parser.add_argument(
-            '--remove',
-            metavar='<path>',
-            action='append',
-            default=[],
-            help='Take a file out (repeat option for several)',
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        plan_common.add_source_options(add, required=False)
+        add.several(
+            '--remove', '<path>', 'Remove a file (repeat option for several)'
         )
-        parser.add_argument(
-            '--prune',
-            action='store_true',
-            help='Take out all files that are not given',
-        )
-        return parser
+        add.flag('--prune', 'Remove all other files')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         way = self.way(parsed_args)
@@ -132,8 +113,8 @@ class SetPlan(plan_common.PlanCommand):
 class ListPlans(plan_common.PlanCommand):
     """List the plans of the project.
 
-    A plan that is not ready is being created or deleted, or that was broken
-    off: then create it with --resume, or delete it.
+    A plan that is not ready is being created or deleted, or that was
+    interrupted: then create it with --resume, or delete it.
     """
 
     example = '-f value -c Name'
@@ -141,23 +122,22 @@ class ListPlans(plan_common.PlanCommand):
     named = False
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        rows = [
-            (
-                one['name'],
+        return common.table(
+            self.way(parsed_args).call('plan.list'),
+            {
+                'Name': 'name',
                 # Mistral's side may be of the release before.
-                one.get('state', plans.UNKNOWN),
-                one['description'],
-                one['created_at'],
-            )
-            for one in self.way(parsed_args).call('plan.list')
-        ]
-        return ('Name', 'State', 'Description', 'Created'), rows
+                'State': lambda one: one.get('state', plans.UNKNOWN),
+                'Description': 'description',
+                'Created': 'created_at',
+            },
+        )
 
 
 class ShowPlan(plan_common.PlanCommand):
-    """Show what a plan is; of passwords and parameters only the names."""
+    """Show a plan; of passwords and parameters only the names."""
 
-    example = 'overcloud'
+    example = 'shop'
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         way = self.way(parsed_args)
@@ -167,7 +147,7 @@ class ShowPlan(plan_common.PlanCommand):
 class DeletePlan(plan_common.PlanCommand):
     """Delete a plan that has no stack, with all its files."""
 
-    example = 'overcloud'
+    example = 'shop'
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         plan = parsed_args.plan
@@ -187,21 +167,17 @@ class DeletePlan(plan_common.PlanCommand):
 class ExportPlan(plan_common.PlanCommand):
     """Write a plan as a tarball (gzip)."""
 
-    example = 'overcloud overcloud.tar.gz'
+    example = 'shop shop.tar.gz'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument(
-            'file', metavar='<file>', help='The tarball to write'
-        )
-        parser.add_argument(
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        add.value('file', '<file>', 'The tarball to write')
+        add.flag(
             '--secrets',
-            action='store_true',
-            help='Include generated passwords and what is set for hidden '
-            'parameters; without them, a plan made of the tarball gets other '
-            'passwords. Files of the plan are written as they are',
+            'Include generated passwords and the values of hidden '
+            'parameters; without them, a plan created from the tarball gets '
+            'other passwords. Files of the plan are written unchanged',
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = self.way(parsed_args).plans.plans

@@ -12,6 +12,7 @@ from osc_lib import exceptions
 from heat_plugins.content import git
 from heat_plugins.content import sources
 from heat_plugins.content import tarballs
+from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc import local_way
 from heat_plugins.osc import ways
@@ -23,16 +24,14 @@ class PlanCommand(common.Report):
     #: Whether it is about one plan.
     named = True
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, add: command_line.Adder) -> None:
         if self.named:
-            parser.add_argument('plan', metavar='<plan>', help='The plan')
-        parser.add_argument(
+            add.value('plan', '<plan>', 'The plan')
+        add.flag(
             '--local',
-            action='store_true',
-            help='Do it from here, without Mistral, with the same result',
+            'Let this command do the work, not Mistral; the '
+            'result is the same',
         )
-        return parser
 
     def way(self, parsed_args: argparse.Namespace) -> local_way.Local:
         return ways.way(self.app.client_manager, parsed_args.local)
@@ -46,27 +45,20 @@ class PlanCommand(common.Report):
             self.log.warning('%s', warning)
 
 
-def add_source_options(
-    parser: argparse.ArgumentParser, *, required: bool
-) -> Any:
+def add_source_options(add: command_line.Adder, *, required: bool) -> Any:
     """Add options for where the files of a plan come from."""
-    group = parser.add_mutually_exclusive_group(required=required)
-    group.add_argument(
-        '--from',
-        dest='source',
-        metavar='<path>',
-        help='A directory, or a tarball',
-    )
-    group.add_argument(
+    group = add.either(required=required)
+    group.value('--from', '<path>', 'A directory, or a tarball', dest='source')
+    group.value(
         '--git',
-        metavar='<repository>',
-        help='A git repository: a path, or a URL (https or ssh)',
+        '<repository>',
+        'A git repository: a path, or a URL (https or ssh)',
     )
-    parser.add_argument(
+    add.value(
         '--revision',
-        metavar='<revision>',
+        '<revision>',
+        'With --git: a branch, a tag or a commit (default: HEAD)',
         default='HEAD',
-        help='With --git: a branch, a tag or a commit (default: HEAD)',
     )
     return group
 
@@ -74,10 +66,7 @@ def add_source_options(
 def content(
     parsed_args: argparse.Namespace, folders: abc.Container[str] = ()
 ) -> sources.Content | None:
-    """Return the files that were given; None if none were.
-
-    :param folders: see `tarballs.read`.
-    """
+    """Return the files that were given; None if none were."""
     if parsed_args.git:
         return git.read(parsed_args.git, parsed_args.revision)
     if not parsed_args.source:

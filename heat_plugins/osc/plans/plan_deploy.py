@@ -5,6 +5,7 @@ import argparse
 
 from heat_plugins import errors
 from heat_plugins.osc import columns
+from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc import local_way
 from heat_plugins.osc import progress
@@ -24,46 +25,36 @@ _SHOWN = (
 
 
 class DeployPlan(plan_common.PlanCommand):
-    """Create the stack of a plan, or replace what it is made from.
+    """Create or update the stack of a plan.
 
-    What was removed from the plan goes from the stack. Then what the plan
-    names for after a deployment is run. Exit codes: 0 success, 3 the
-    deployment failed, 1 it was not begun, 130 interrupted.
+    What was removed from the plan, an update removes from the stack. Then
+    the workflows that the plan names for after a deployment run. Exit codes:
+    0 success, 3 the deployment failed, 1 it did not start, 130 interrupted.
     """
 
-    example = 'overcloud --timeout 90'
+    example = 'shop --timeout 90'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        group = parser.add_mutually_exclusive_group()
-        group.add_argument(
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        group = add.either()
+        group.flag(
             '--validate-only',
-            action='store_true',
-            help='Let Heat check the plan, show what would change in the '
-            'root template, and change nothing',
+            'Let Heat check the plan, and show what would change in the root '
+            'template; change nothing',
         )
-        group.add_argument(
-            '--no-wait',
-            action='store_true',
-            help='Return when the deployment has begun',
+        group.flag('--no-wait', 'Return when the deployment has started')
+        group.flag(
+            '--cancel', 'Stop the deployment in progress, without a rollback'
         )
-        group.add_argument(
-            '--cancel',
-            action='store_true',
-            help='Stop a deployment that is in progress where it stands',
-        )
-        parser.add_argument(
+        add.number(
             '--timeout',
-            metavar='<minutes>',
-            type=common.positive,
-            help="The most that Heat may take (default: Heat's own limit)",
+            '<minutes>',
+            "Minutes that Heat may take at most (default: Heat's own limit)",
         )
-        parser.add_argument(
+        add.flag(
             '--take-over',
-            action='store_true',
-            help='Replace a stack of this name that was not made from a plan',
+            'Update a stack of this name, although no plan has created it',
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         way = self.way(parsed_args)
@@ -108,22 +99,17 @@ class DeployPlan(plan_common.PlanCommand):
 
 
 class ShowStatus(plan_common.PlanCommand):
-    """Show how the deployment of a plan stands, as Heat says.
+    """Show the state of a plan's deployment in Heat.
 
     Exit codes with --wait: 0 success, 3 the deployment failed, 130
     interrupted.
     """
 
-    example = 'overcloud --wait'
+    example = 'shop --wait'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument(
-            '--wait',
-            action='store_true',
-            help='Wait until nothing is in progress',
-        )
-        return parser
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        add.flag('--wait', 'Wait until the deployment has ended')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         way = self.way(parsed_args)
@@ -146,26 +132,19 @@ class ShowStatus(plan_common.PlanCommand):
 class ShowDiff(plan_common.PlanCommand):
     """Show what deploying a plan would change in its stack.
 
-    Both sides are as Heat has them, so a stack that was changed past its
-    plan shows as well. Values of hidden parameters are masked. Exit code
-    with --exit-code: 0 no difference, 3 some.
+    The command compares with the stack in Heat, so it also shows changes that
+    were made to the stack without the plan. Values of hidden parameters are
+    masked. Exit code with --exit-code: 0 no difference, 3 some.
     """
 
-    example = 'overcloud --names-only'
+    example = 'shop --names-only'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument(
-            '--names-only',
-            action='store_true',
-            help='Leave out what has changed in a file',
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        add.flag(
+            '--names-only', 'List changed files without their differences'
         )
-        parser.add_argument(
-            '--exit-code',
-            action='store_true',
-            help='End with 3 if there is any difference',
-        )
-        return parser
+        add.flag('--exit-code', 'End with 3 if there is any difference')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         way = self.way(parsed_args)

@@ -11,10 +11,15 @@ from osc_lib import exceptions
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins.osc import columns
+from heat_plugins.osc import command_line
 from heat_plugins.osc import common
+from heat_plugins.osc.runs import operation_following
 from heat_plugins.osc.runs import ordering
 from heat_plugins.runs import run_service as services
-from heat_plugins.runs.start import batch as batches
+from heat_plugins.runs.fleet import fleet_targets
+from heat_plugins.runs.fleet import limits as limit_values
+from heat_plugins.runs.fleet import operation_runs
+from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
 
 # What a list has of an action; the name stands in for the server in tables.
@@ -46,27 +51,24 @@ def _input(one: abc.Mapping[str, Any]) -> str:
 
 
 class ListActions(common.Report):
-    """List what can be run on the servers of a stack."""
+    """List the actions that you can run on the servers of a stack."""
 
     example = 'shop'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        common.add_stack(parser)
-        parser.add_argument(
+    def add_arguments(self, add: command_line.Adder) -> None:
+        add.stack()
+        add.value(
             'resource',
-            metavar='<resource>',
+            '<resource>',
+            'A deployment, or a resource that has some, such as a group: '
+            'name, path in nested stacks (parent.child) or physical ID '
+            '(default: all)',
             nargs='?',
-            help='A deployment of it, or a resource that holds some: name, '
-            'path in nested stacks (parent.child) or physical ID (default: '
-            'all)',
         )
-        parser.add_argument(
+        add.flag(
             '--lifecycle',
-            action='store_true',
-            help='Include those that Heat runs by itself, such as CREATE',
+            'Include actions that Heat runs by itself, such as CREATE',
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = common.service(self.app.client_manager)
@@ -90,72 +92,78 @@ class ListActions(common.Report):
 class Trigger(common.Report):
     """Run an action on a server of a stack, or on several.
 
+    On several it is an operation; see "operation show".
     Exit codes with --wait: 0 success, 3 failed, 4 timed out, 5 cancelled,
     1 not started or another error, 130 interrupted.
     """
 
     example = 'shop --all BACKUP --wait --max-concurrent 10'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        common.add_stack(parser)
-        parser.add_argument(
+    def add_arguments(self, add: command_line.Adder) -> None:
+        add.stack()
+        add.value(
             'resources',
-            metavar='<resource>',
+            '<resource>',
+            'A deployment, or a resource that has some, such as a group: '
+            'name, path in nested stacks (parent.child) or physical ID; '
+            'repeat for several',
             nargs='*',
-            help='A deployment, or a resource that holds some, such as a '
-            'group: name, path in nested stacks (parent.child) or physical '
-            'ID; repeat for several',
         )
-        parser.add_argument(
-            'action', metavar='<action>', help='The action, such as BACKUP'
-        )
-        parser.add_argument(
+        add.value('action', '<action>', 'The action, such as BACKUP')
+        add.flag(
             '--all',
-            action='store_true',
-            help='Run it on every deployment of the stack that has it',
+            'Run the action on every deployment of the stack that has it',
         )
-        ordering.add_options(parser)
-        parser.add_argument(
+        ordering.add_options(add)
+        ordering.add_retention(add)
+        add.number(
             '--max-concurrent',
-            metavar='<number>',
-            type=common.positive,
-            help='With --wait or --follow: run on that many servers at a time',
+            '<number>',
+            'Servers at a time, at most (default: all)',
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         if bool(parsed_args.resources) == parsed_args.all:
             raise exceptions.CommandError('Name a resource, or give --all')
-        if parsed_args.max_concurrent and not ordering.waits(parsed_args):
-            raise exceptions.CommandError(
-                '--max-concurrent needs --wait or --follow'
-            )
-        service = ordering.service(self.app.client_manager, parsed_args)
+        manager = self.app.client_manager
+        service = ordering.service(manager, parsed_args)
         order = ordering.order(parsed_args, parsed_args.action)
         found = _targets(service, parsed_args)
-        follower = ordering.follower(
-            self, service, parsed_args, several=len(found) > 1
-        )
-        batch = batches.Batch(
-            service,
-            found,
-            order,
-            concurrent=parsed_args.max_concurrent,
-            started=follower.started,
-        )
-        batch.check()
+        if len(found) > 1:
+            return self._operate(parsed_args, found, order)
+        follower = ordering.follower(self, service, parsed_args)
+        run = service.start(found[0], order)
+        follower.started(run)
         if ordering.waits(parsed_args):
-            runs = follower.batch(batch, found[0].root.id)
-        else:
-            batch.start()
-            runs = batch.runs
-        for failure in batch.failures:
-            if len(found) == 1:
-                raise failure.error
-            self.log.error('%s: %s', failure.target.path, failure.error)
-            self.exit_code = self.exit_code or 1
-        return columns.many(runs, single=True)
+            (run,) = follower.wait([run])
+        return columns.many([run], single=True)
+
+    def _operate(
+        self,
+        parsed_args: argparse.Namespace,
+        found: list[targets.Target],
+        order: starting.Order,
+    ) -> common.Shown:
+        """Run an action on several targets, as an operation."""
+        for target in found:
+            starting.check(target, order)
+        limits = limit_values.Limits(
+            max_concurrent=limit_values.Share(
+                parsed_args.max_concurrent or len(found)
+            ),
+            # A run that fails does not keep the others from starting.
+            max_errors=limit_values.Share(100, is_percent=True),
+            timeout=order.timeout,
+            delivery_timeout=order.delivery_timeout,
+        )
+        chosen = fleet_targets.Chosen(
+            targets=found, told=f'stack {parsed_args.stack}'
+        )
+        advancer = common.fleets(self.app.client_manager).create(
+            chosen, limits, order
+        )
+        ended = operation_following.follow(self, parsed_args, advancer)
+        return columns.many(operation_runs.of(ended))
 
 
 def _targets(

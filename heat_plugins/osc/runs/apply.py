@@ -6,61 +6,57 @@ from collections import abc
 from typing import Any
 
 from heat_plugins.osc import columns
+from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import ordering
 from heat_plugins.runs import orchestration
 
 
 class Apply(common.Report):
-    """Run a config that is not the stack's on one of its servers.
+    """Run a config of your own on a server of a stack.
 
-    It makes the config, the deployment and the URL to signal to, and it is
-    a run like others: see "software deployment run list" and its like. What
-    was made for it goes when it has ended. Exit codes are those of "software
-    deployment trigger".
+    This is a run like others: see "software deployment run list". The command
+    creates a config, a deployment and a URL for the result, which are deleted
+    when the run has ended. Exit codes are those of "software deployment
+    trigger".
     """
 
     example = 'shop db_server --config-file fix.sh --wait'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        common.add_stack(parser)
-        parser.add_argument(
+    def add_arguments(self, add: command_line.Adder) -> None:
+        add.stack()
+        add.value(
             'server',
-            metavar='<server>',
-            help='The server among its resources: name, path in nested '
+            '<server>',
+            'The server, a resource of the stack: name, path in nested '
             'stacks (parent.child) or physical ID',
         )
-        source = parser.add_mutually_exclusive_group(required=True)
-        source.add_argument(
-            '--config', metavar='<id>', help='A software config of Heat'
+        source = add.either(required=True)
+        source.value(
+            '--config', '<id>', 'Name or ID of a software config in Heat'
         )
-        source.add_argument(
-            '--config-file', metavar='<file>', help='A file, such as a script'
-        )
-        parser.add_argument(
+        source.value('--config-file', '<file>', 'A file, such as a script')
+        add.value(
             '--group',
-            metavar='<hook>',
+            '<hook>',
+            'The hook for --config-file (default: script)',
             default='script',
-            help='The hook for --config-file (default: script)',
         )
-        parser.add_argument(
+        add.several(
             '--output',
+            '<name>',
+            'An output of --config-file (repeat option for several)',
             dest='outputs',
-            metavar='<name>',
-            action='append',
-            default=[],
-            help='An output of --config-file (repeat option for several)',
         )
-        parser.add_argument(
+        add.value(
             '--action',
-            metavar='<action>',
+            '<action>',
+            'The action: which config of a component runs, and the name in '
+            'the records (default: APPLY)',
             default='APPLY',
-            help='The action, for a component and for the records '
-            '(default: APPLY)',
         )
-        ordering.add_options(parser)
-        return parser
+        ordering.add_options(add)
+        ordering.add_retention(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = ordering.service(self.app.client_manager, parsed_args)

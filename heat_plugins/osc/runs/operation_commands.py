@@ -11,13 +11,15 @@ from typing import Any
 from osc_lib import exceptions
 
 from heat_plugins import errors
-from heat_plugins import foreign
 from heat_plugins.osc import columns
+from heat_plugins.osc import command_line
 from heat_plugins.osc import common
+from heat_plugins.osc.runs import operation_columns
 from heat_plugins.osc.runs import operation_following
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.fleet import overview
 
 # What a list has of an operation; JSON and YAML have all.
@@ -39,83 +41,6 @@ _KEYS = (
     'created_by',
     'ended_at',
 )
-_TARGETS = (
-    'stack',
-    'resource',
-    'server',
-    'state',
-    'started_at',
-    'duration',
-    'reason',
-)
-
-
-class Counts(columns.Column):
-    """Numbers by name, those that are not 0."""
-
-    def human_readable(self) -> str:
-        return ', '.join(
-            f'{number} {name}' for name, number in self._value.items()
-        )
-
-    def machine_readable(self) -> Any:
-        return dict(self._value)
-
-
-class Failures(columns.Column):
-    """The targets that failed, each with the reason."""
-
-    def human_readable(self) -> str:
-        return '\n'.join(
-            foreign.line(
-                f'{one["stack"]} {one["server_name"] or one["resource"]}: '
-                f'{one["state"]}: {one["reason"]}'
-            )
-            for one in self._value
-        )
-
-    def machine_readable(self) -> Any:
-        return list(self._value)
-
-
-class Limits(columns.Column):
-    """The limits, those that are set."""
-
-    def human_readable(self) -> str:
-        return ', '.join(
-            f'{name.replace("_", "-")} {value}'
-            for name, value in self._value.items()
-            if value not in (None, False) and value != 0
-        )
-
-    def machine_readable(self) -> Any:
-        return dict(self._value)
-
-
-def shown(found: operations.Operation, now: float) -> common.Shown:
-    """Return columns and values of one operation."""
-    values = overview.of(found, now)
-    values['stacks'] = columns.Names(values['stacks'])
-    values['inputs'] = columns.Names(values['inputs'])
-    values['counts'] = Counts(values['counts'])
-    values['limits'] = Limits(values['limits'])
-    values['failures'] = Failures(values['failures'])
-    values['duration'] = columns.Seconds(values['duration'])
-    return tuple(values), common.One(values.values())
-
-
-def _rows(
-    found: operations.Operation, members: abc.Iterable[int]
-) -> common.Many:
-    rows = []
-    for member in members:
-        row = overview.target(found, member)
-        row['server'] = columns.Server(row['server'], row['server_name'])
-        row['duration'] = columns.Seconds(row['duration'])
-        row['outputs'] = columns.Outputs(row['outputs'])
-        row['cut'] = columns.Outputs(row['cut'])
-        rows.append(row)
-    return common.Many(rows, _TARGETS)
 
 
 class _Command(common.Report):
@@ -140,11 +65,11 @@ class _Following(_Command):
         return follower.follow(self.fleets.advancer(operation_id))
 
 
-def add_operation(parser: argparse.ArgumentParser, **more: Any) -> None:
-    parser.add_argument(
+def add_operation(add: command_line.Adder, **more: Any) -> None:
+    add.value(
         'operation',
-        metavar='<operation>',
-        help='ID of the operation, or how it begins or ends',
+        '<operation>',
+        'ID of the operation, or its beginning or end',
         **more,
     )
 
@@ -154,30 +79,25 @@ class ListOperations(_Command):
 
     example = '--stack shop --since 7d'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument(
+    def add_arguments(self, add: command_line.Adder) -> None:
+        add.choice(
             '--state',
-            choices=[phase.value for phase in operations.Phase],
-            help='Only those in a state',
+            [phase.value for phase in operations.Phase],
+            'Only entries in a state',
         )
-        parser.add_argument(
-            '--action', metavar='<action>', help='Only those of an action'
-        )
-        parser.add_argument(
+        add.value('--action', '<action>', 'Only entries of an action')
+        add.value(
             '--stack',
-            metavar='<stack>',
-            help='Only those with targets in a stack (name)',
+            '<stack>',
+            'Only operations with targets in a stack (name)',
         )
-        common.add_since(parser)
-        parser.add_argument(
+        add.since()
+        add.number(
             '--limit',
-            metavar='<number>',
-            type=common.positive,
+            '<number>',
+            'Entries to list, at most (default: 100)',
             default=100,
-            help='The most to list (default: 100)',
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         found = self.fleets.history(
@@ -193,43 +113,39 @@ class ListOperations(_Command):
         for head in found:
             row = overview.of_head(head)
             row['stacks'] = columns.Names(row['stacks'])
-            row['counts'] = Counts(row['counts'])
+            row['counts'] = operation_columns.Counts(row['counts'])
             row['duration'] = columns.Seconds(row['duration'])
             rows.append(row)
         return _KEYS, common.Many(rows, _LISTED)
 
 
 class ShowOperation(_Command):
-    """Show how an operation stands."""
+    """Show the state of an operation."""
 
     example = '00f2c40a --targets --state failed'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        add_operation(parser)
-        parser.add_argument(
-            '--targets', action='store_true', help='List its targets'
-        )
-        parser.add_argument(
+    def add_arguments(self, add: command_line.Adder) -> None:
+        add_operation(add)
+        add.flag('--targets', 'List its targets')
+        add.choice(
             '--state',
-            choices=overview.COUNTED,
-            help='With --targets: only those in a state',
+            overview.COUNTED,
+            'With --targets: only targets in a state',
         )
-        operation_following.add_page(parser)
-        return parser
+        operation_following.add_page(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         found = self.fleets.show(parsed_args.operation)
         operation_following.write_page(parsed_args.output, found)
         if not parsed_args.targets:
-            return shown(found, self.fleets.now())
+            return operation_columns.shown(found, self.fleets.now())
         members = [
             n
             for n, one in enumerate(found.attempts)
             if parsed_args.state
             in (None, one.state.value if one.state else overview.PENDING)
         ]
-        return overview.TARGET_KEYS, _rows(found, members)
+        return overview.TARGET_KEYS, operation_columns.rows(found, members)
 
 
 class WaitOperation(_Following):
@@ -241,21 +157,18 @@ class WaitOperation(_Following):
 
     example = '00f2c40a --output run.html'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        add_operation(parser)
-        parser.add_argument(
+    def add_arguments(self, add: command_line.Adder) -> None:
+        add_operation(add)
+        add.number(
             '--timeout',
-            metavar='<seconds>',
-            type=common.positive,
-            help='Stop waiting after that time; the operation goes on',
+            '<seconds>',
+            'Stop waiting after this many seconds; the operation continues',
         )
-        operation_following.add_page(parser)
-        return parser
+        operation_following.add_page(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         found = self.follow(parsed_args, parsed_args.operation)
-        return shown(found, self.fleets.now())
+        return operation_columns.shown(found, self.fleets.now())
 
 
 class ShowOperationOutput(_Command):
@@ -263,41 +176,55 @@ class ShowOperationOutput(_Command):
 
     example = '00f2c40a --output-dir backup-logs'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        add_operation(parser)
-        parser.add_argument(
-            '--failed',
-            action='store_true',
-            help='Only those that failed or timed out',
-        )
-        parser.add_argument(
+    def add_arguments(self, add: command_line.Adder) -> None:
+        add_operation(add)
+        add.flag('--failed', 'Only runs that failed or timed out')
+        add.value(
             '--server',
-            metavar='<server>',
-            help='Only that of a server: name of its resource, or its ID',
+            '<server>',
+            'Only the output of a server: name of its resource, or its ID',
         )
-        parser.add_argument(
+        add.flag(
+            '--follow',
+            'Show on standard error what the servers print, each line '
+            'after the name of its server, until the operation has ended; '
+            'the exit code is that of "operation wait"',
+        )
+        add.value(
             '--output-dir',
-            metavar='<folder>',
-            help='Write each output, whole, into a file '
+            '<folder>',
+            'Write each complete output to a file '
             '<folder>/<stack>/<resource>/<output>',
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
-        found = self.fleets.show(parsed_args.operation)
-        wanted = parsed_args.server
+        def is_wanted(found: operations.Operation, member: int) -> bool:
+            one = found.order.members[member]
+            return (
+                not parsed_args.failed or found.attempts[member].has_failed
+            ) and parsed_args.server in (None, one.server_id, one.server_name)
+
+        if parsed_args.follow:
+            follower = operation_following.Follower(
+                self,
+                output=operation_following.output(
+                    self, common.service(self.app.client_manager)
+                ),
+                wanted=is_wanted,
+            )
+            found = follower.follow(
+                self.fleets.advancer(parsed_args.operation)
+            )
+        else:
+            found = self.fleets.show(parsed_args.operation)
         members = [
-            n
-            for n, one in enumerate(found.order.members)
-            if (not parsed_args.failed or found.attempts[n].has_failed)
-            and wanted in (None, one.server_id, one.server_name)
+            n for n in range(len(found.attempts)) if is_wanted(found, n)
         ]
         if parsed_args.output_dir:
             folder = pathlib.Path(parsed_args.output_dir)
             for member in members:
                 self._write(folder, found, member)
-        rows = _rows(found, members)
+        rows = operation_columns.rows(found, members)
         listed = ('stack', 'resource', 'server', 'state', 'outputs')
         return overview.TARGET_KEYS, common.Many(rows, listed)
 
@@ -308,7 +235,7 @@ class ShowOperationOutput(_Command):
         place = folder / _safe(one.stack_name) / _safe(one.resource)
         try:
             place.mkdir(parents=True, exist_ok=True)
-            for name, value in self.fleets.outputs(found, member).items():
+            for name, value in self._outputs(found, member).items():
                 if value in (None, ''):
                     continue
                 text = value if isinstance(value, str) else json.dumps(value)
@@ -318,6 +245,14 @@ class ShowOperationOutput(_Command):
             raise exceptions.CommandError(
                 f'{place} cannot be written: {exc.strerror}'
             ) from exc
+
+    def _outputs(
+        self, found: operations.Operation, member: int
+    ) -> abc.Mapping[str, Any]:
+        if found.attempts[member].state is None:
+            return {}
+        service = common.service(self.app.client_manager)
+        return service.outputs(operation_runs.run_of(found, member))
 
 
 def _safe(name: str) -> str:
@@ -333,38 +268,39 @@ class _Request(_Following):
 
     what = ''
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        add_operation(parser)
-        return parser
+    def add_arguments(self, add: command_line.Adder) -> None:
+        add_operation(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         advancer = self.fleets.request(parsed_args.operation, self.what)
         try:
-            return shown(advancer.operation, self.fleets.now())
+            return operation_columns.shown(
+                advancer.operation, self.fleets.now()
+            )
         finally:
             advancer.release()
 
 
 class PauseOperation(_Request):
-    """Start no more runs of an operation; those that go on do so."""
+    """Start no further runs of an operation; those in progress continue."""
 
     example = '00f2c40a'
     what = fleet_requests.PAUSE
 
 
 class ResumeOperation(_Request):
-    """Go on with an operation that was paused, or waits for approval."""
+    """Resume an operation that is paused or waits for approval."""
 
     example = '00f2c40a'
     what = fleet_requests.RESUME
 
 
 class CancelOperation(_Request):
-    """Cancel an operation, and take what goes on from the servers.
+    """Cancel an operation, and withdraw its runs from the servers.
 
-    A server that has not fetched its run never runs it. One that has is told
-    to stop if it has the supervisor; else it comes to its end.
+    A server that has not fetched its run never runs it. A server that has
+    started it stops it if it has heat-config-supervisor; any other runs it to
+    its end.
     """
 
     example = '00f2c40a'
@@ -379,14 +315,10 @@ class RetryOperation(_Following):
 
     example = '00f2c40a --wait'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        add_operation(parser)
-        parser.add_argument(
-            '--wait', action='store_true', help='Wait until it has ended'
-        )
-        operation_following.add_page(parser)
-        return parser
+    def add_arguments(self, add: command_line.Adder) -> None:
+        add_operation(add)
+        add.flag('--wait', 'Wait until the operation has ended')
+        operation_following.add_page(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         wanted = parsed_args.operation
@@ -396,23 +328,17 @@ class RetryOperation(_Following):
             found = follower.follow(advancer)
         else:
             found = follower.start(advancer)
-        return shown(found, self.fleets.now())
+        return operation_columns.shown(found, self.fleets.now())
 
 
 class DeleteOperation(_Command):
-    """Forget operations that have ended, with the outputs of their runs."""
+    """Delete operations that have ended, with the outputs of their runs."""
 
     example = '00f2c40a'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        add_operation(parser, nargs='+')
-        parser.add_argument(
-            '--force',
-            action='store_true',
-            help='Also one whose record cannot be read',
-        )
-        return parser
+    def add_arguments(self, add: command_line.Adder) -> None:
+        add_operation(add, nargs='+')
+        add.flag('--force', 'Also an operation with an unreadable record')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         deleted = []

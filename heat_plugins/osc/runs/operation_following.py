@@ -2,16 +2,23 @@
 """Advancing an operation from a command, until it has ended."""
 
 import argparse
+from collections import abc
 import pathlib
 import time
 
 from osc_lib import exceptions
 
 from heat_plugins import errors
+from heat_plugins import retrying
+from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc import operation_progress
+from heat_plugins.osc.runs import run_output
+from heat_plugins.runs import run as runs
+from heat_plugins.runs import run_service
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.timeline import operation_page
 
 # Seconds between two steps: how that grows while nothing happens, and while
@@ -32,6 +39,10 @@ _CODES = {
 _COMMAND = 'openstack software deployment operation'
 
 
+#: Says whether a member of an operation is wanted.
+Wanted = abc.Callable[[operations.Operation, int], bool]
+
+
 class _TooLong(Exception):
     pass
 
@@ -41,6 +52,8 @@ class Follower:
 
     :param limit: seconds after which to stop waiting; None for no limit.
     :param page: the file of a page to write; None for none.
+    :param output: shows what the runs print; None if that is not wanted.
+    :param wanted: says of which members to show that.
     """
 
     def __init__(
@@ -49,11 +62,15 @@ class Follower:
         *,
         limit: float | None = None,
         page: pathlib.Path | None = None,
+        output: run_output.Output | None = None,
+        wanted: Wanted = lambda found, member: True,
     ) -> None:
         self._command = command
         self._until = None if limit is None else time.monotonic() + limit
         self._page = page
         self._next_page = 0.0
+        self._output = output
+        self._wanted = wanted
         self._shown = operation_progress.Operation(command.progress)
 
     def start(self, advancer: advancing.Advancer) -> operations.Operation:
@@ -71,8 +88,8 @@ class Follower:
         write_page(self._page, found)
         if not found.ended:
             self._command.progress.say(
-                'heat-engine goes on with it within a minute, if its '
-                'operator has set that up; or wait, which does the same:',
+                'heat-engine advances it within a minute, if its operator '
+                'has set that up. To advance it yourself:',
                 f'  {_COMMAND} wait {found.id}',
             )
         return found
@@ -105,18 +122,22 @@ class Follower:
         return found
 
     def _follow(self, advancer: advancing.Advancer) -> None:
-        trouble, pause = None, advancing.POLL
+        trouble: retrying.Trouble | None = None
+        pause = advancing.POLL
         while True:
             before = advancer.operation
+            if self._output is not None:
+                # Before the results of many servers are read.
+                self._output.poll()
             try:
                 found = advancer.step()
                 trouble = None
-            except errors.Unavailable:
-                now = time.monotonic()
-                trouble = trouble or now
-                if now - trouble > _BUDGET:
+            except errors.Unavailable as exc:
+                trouble = retrying.Trouble.of(exc, trouble)
+                if trouble.seconds > _BUDGET:
                     raise
                 found = before
+            self._show_output(found)
             self._shown.changed(found)
             self._write(found)
             if found.ended and not advancer.is_leading:
@@ -128,9 +149,25 @@ class Follower:
             is_news = found.attempts != before.attempts
             pause = advancing.POLL if is_news else min(pause * _GROWTH, _MOST)
             rest = pause if advancer.is_leading else _FOLLOWING
+            if self._output is not None:
+                rest = advancing.POLL
             if self._until is not None:
                 rest = min(rest, max(0.1, self._until - time.monotonic()))
             time.sleep(rest)
+
+    def _show_output(self, found: operations.Operation) -> None:
+        if self._output is None:
+            return
+        for member, attempt in enumerate(found.attempts):
+            if attempt.state is None or not self._wanted(found, member):
+                continue
+            run = operation_runs.run_of(found, member)
+            self._output.add(run)
+            if run.state in runs.REPORTED:
+                self._output.finish(run)
+            elif run.ended:
+                # What comes later must not hold up the others.
+                self._output.leave(run)
 
     def _write(self, found: operations.Operation) -> None:
         now = time.monotonic()
@@ -139,14 +176,48 @@ class Follower:
             write_page(self._page, found)
 
 
-def add_page(parser: argparse.ArgumentParser) -> None:
+def output(
+    command: common.Command, service: run_service.Runs
+) -> run_output.Output:
+    """Return what shows the output of an operation, by server."""
+    display = command.progress
+
+    def lines(run: runs.Run) -> run_output.Lines:
+        name = run.server_name or run.resource
+        return run_output.Lines(display, f'{run.stack_name} {name}: ')
+
+    return run_output.Output(service, display, lines, silent=True)
+
+
+def follow(
+    command: common.Report,
+    parsed_args: argparse.Namespace,
+    advancer: advancing.Advancer,
+    page: pathlib.Path | None = None,
+) -> operations.Operation:
+    """Start a new operation; wait and show its output as far as asked for.
+
+    :param parsed_args: with ``wait`` and ``follow``.
+    """
+    follower = Follower(command, page=page)
+    if parsed_args.follow:
+        service = common.service(command.app.client_manager)
+        follower = Follower(
+            command, page=page, output=output(command, service)
+        )
+    if parsed_args.wait or parsed_args.follow:
+        return follower.follow(advancer)
+    return follower.start(advancer)
+
+
+def add_page(add: command_line.Adder) -> None:
     """Add the option for a page."""
-    parser.add_argument(
+    add.value(
         '--output',
-        metavar='<file>',
+        '<file>',
+        'Write a page (.html) with all targets and their outputs; it '
+        'refreshes itself while the command waits',
         type=_page,
-        help='Write a page (.html) with all targets and their outputs; it '
-        'refreshes itself while the operation goes on and the command waits',
     )
 
 
@@ -163,9 +234,10 @@ def write_page(path: pathlib.Path | None, found: operations.Operation) -> None:
         return
     draft = path.with_name(f'.{path.name}.new')
     try:
-        draft.write_text(
-            operation_page.draw(found, time.time()), encoding='utf-8'
-        )
+        draft.unlink(missing_ok=True)
+        # Not through a link that another user has put there.
+        with draft.open('x', encoding='utf-8') as file:
+            file.write(operation_page.draw(found, time.time()))
         draft.replace(path)
     except OSError as exc:
         raise exceptions.CommandError(

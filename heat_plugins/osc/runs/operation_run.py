@@ -11,9 +11,10 @@ from typing import Any
 from osc_lib import exceptions
 
 from heat_plugins import foreign
+from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import apply
-from heat_plugins.osc.runs import operation_commands
+from heat_plugins.osc.runs import operation_columns
 from heat_plugins.osc.runs import operation_following
 from heat_plugins.osc.runs import ordering
 from heat_plugins.runs import orchestration
@@ -31,52 +32,47 @@ _LISTED = ('stack', 'resource', 'server', 'is_target', 'variant', 'reason')
 class RunOperation(common.Report):
     """Run an action, or a script of your own, on many servers over stacks.
 
-    The operation goes on without this command. Exit codes with --wait: 0
+    The operation continues without this command. Exit codes with --wait: 0
     success, 3 failed, 4 timed out, 5 cancelled, 1 not started or another
     error, 130 interrupted.
     """
 
     example = 'BACKUP --stack-tag production --max-concurrent 10 --wait'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        vars(parser)['parse_args'] = functools.partial(
-            _parse, parser.parse_args
+    def add_arguments(self, add: command_line.Adder) -> None:
+        vars(add.parser)['parse_args'] = functools.partial(
+            _parse, add.parser.parse_args
         )
-        parser.add_argument(
+        add.value(
             'action',
-            metavar='<action>',
-            nargs='?',
-            help='The action, such as BACKUP. In its place, a script: '
+            '<action>',
+            'The action, such as BACKUP. In its place, a script: '
             '--config-file, or a command after "--", such as: -- uptime',
+            nargs='?',
         )
-        parser.add_argument(
+        add.value(
             '--config-file',
-            metavar='<file>',
-            help='Run a file, such as a script, on the servers',
+            '<file>',
+            'Run a file, such as a script, on the servers',
         )
-        parser.add_argument(
+        add.value(
             '--group',
-            metavar='<hook>',
+            '<hook>',
+            'The hook for --config-file (default: script)',
             default='script',
-            help='The hook for --config-file (default: script)',
         )
-        _add_targets(parser)
-        _add_limits(parser)
-        ordering.add_options(parser)
-        operation_following.add_page(parser)
-        parser.add_argument(
+        _add_targets(add)
+        _add_limits(add)
+        ordering.add_options(add)
+        operation_following.add_page(add)
+        add.flag(
             '--dry-run',
-            action='store_true',
-            help='List the targets, what differs among them, and what is '
-            'left out and why; start nothing',
+            'List the targets, their differences, and what is left out and '
+            'why; start nothing',
         )
-        parser.add_argument(
-            '--yes',
-            action='store_true',
-            help=f'Do not ask, also for more than {_CONFIRMED} targets',
+        add.flag(
+            '--yes', f'Do not ask for confirmation above {_CONFIRMED} targets'
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         manager = self.app.client_manager
@@ -94,12 +90,10 @@ class RunOperation(common.Report):
             return _dry(chosen)
         self._confirm(parsed_args, chosen, order.action)
         advancer = fleets.create(chosen, limits, order, config)
-        follower = operation_following.Follower(self, page=parsed_args.output)
-        if parsed_args.wait:
-            found = follower.follow(advancer)
-        else:
-            found = follower.start(advancer)
-        return operation_commands.shown(found, fleets.now())
+        found = operation_following.follow(
+            self, parsed_args, advancer, page=parsed_args.output
+        )
+        return operation_columns.shown(found, fleets.now())
 
     def _confirm(
         self,
@@ -151,89 +145,80 @@ def _parse(
     return found
 
 
-def _add_targets(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group('targets')
-    group.add_argument(
+def _add_targets(add: command_line.Adder) -> None:
+    group = add.titled('targets')
+    group.several(
         '--stack',
+        '<stack>',
+        'Name or ID of a stack (repeat option for several)',
         dest='stacks',
-        metavar='<stack>',
-        action='append',
-        default=[],
-        help='Name or ID of a stack (repeat option for several)',
     )
-    group.add_argument(
+    group.several(
         '--stack-tag',
+        '<tag>',
+        'All stacks with a tag (repeat option for several)',
         dest='tags',
-        metavar='<tag>',
-        action='append',
-        default=[],
-        help='All stacks that bear a tag (repeat option for several)',
     )
-    group.add_argument(
+    group.several(
         '--resource',
-        dest='resources',
-        metavar='<path>',
-        action='append',
-        default=[],
-        help='Only a resource, or what is in it: path in nested stacks '
+        '<path>',
+        'Only a resource and those inside it: path in nested stacks '
         '(parent.child), or a pattern, such as "db*" (repeat option for '
         'several)',
+        dest='resources',
     )
-    group.add_argument(
+    group.several(
         '--server-metadata',
+        '<key>=<value>',
+        'Only servers whose metadata have this value (repeat option to '
+        'require several)',
         dest='metadata',
-        metavar='<key>=<value>',
         type=_pair,
-        action='append',
-        default=[],
-        help='Only servers whose metadata have this value (repeat option; '
-        'all of them must hold)',
     )
 
 
-def _add_limits(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group('limits')
-    group.add_argument(
+def _add_limits(add: command_line.Adder) -> None:
+    group = add.titled('limits')
+    group.value(
         '--max-concurrent',
-        metavar='<number or percentage>',
+        '<number or percentage>',
+        'Targets at a time, at most, such as 10 or 25%% (default: '
+        f'{limit_values.CONCURRENT})',
         type=_share,
         default=limit_values.CONCURRENT,
-        help='Run on at most so many targets at a time, such as 10 or 25%% '
-        f'(default: {limit_values.CONCURRENT})',
     )
-    group.add_argument(
+    group.value(
         '--max-errors',
-        metavar='<number or percentage>',
+        '<number or percentage>',
+        'Failures that are allowed, such as 3 or 10%%; after more, no '
+        'further run starts (default: 0)',
         type=_share,
         default=limit_values.Share(0),
-        help='Start nothing more after more failures than that (default: 0)',
     )
-    group.add_argument(
+    group.value(
         '--canary',
-        metavar='<number>',
+        '<number>',
+        'Number of targets to run on first; all must succeed',
         type=_count,
         default=0,
-        help='Run on so many targets first; all of them must succeed',
     )
-    group.add_argument(
+    group.flag(
         '--approve-after-canary',
-        action='store_true',
-        help='Wait for "operation resume" after the canaries',
+        'Wait for "operation resume" after the canaries',
     )
-    group.add_argument(
+    group.value(
         '--pause',
-        metavar='<seconds>',
+        '<seconds>',
+        'Seconds between two batches of --max-concurrent targets; without '
+        '--pause, a run starts as soon as another ends',
         type=_count,
         default=0,
-        help='Wait so long between two batches of --max-concurrent targets; '
-        'without it, a run starts as soon as another one ends',
     )
-    group.add_argument(
+    group.number(
         '--deadline',
-        metavar='<seconds>',
-        type=common.positive,
-        help='The most that the whole operation may take; then it ends, and '
-        'what goes on is taken back',
+        '<seconds>',
+        'Seconds for the whole operation; then it ends, and withdraws its '
+        'runs',
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from osc_lib import utils
 
+from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import run_following
 from heat_plugins.osc.runs import run_output
@@ -20,82 +21,73 @@ _NUMBER, _DAYS = 'HEAT_PLUGINS_KEEP_RUNS', 'HEAT_PLUGINS_KEEP_DAYS'
 _LOG_LIMIT = 'HEAT_PLUGINS_RUN_LOG_LIMIT'
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add inputs, time limits, waiting and what is kept."""
-    parser.add_argument(
+def add_options(add: command_line.Adder) -> None:
+    """Add inputs, time limits and waiting."""
+    add.several(
         '--input',
-        dest='inputs',
-        metavar='<name>=<value>',
-        type=common.Input,
-        action='append',
-        default=[],
-        help='Give an input another value (repeat option to set several). '
-        'What is on a command line can be seen by others on this machine: '
-        'give secrets with --inputs-file',
-    )
-    parser.add_argument(
+        '<name>=<value>',
+        'Override the value of an input (repeat option for several). Other '
+        'users of this machine can see command lines: give secrets with '
         '--inputs-file',
-        metavar='<file>',
-        help='Read inputs from a map in YAML or JSON; - for standard input. '
-        '--input goes over it',
+        dest='inputs',
+        type=command_line.Input,
     )
-    parser.add_argument(
+    add.value(
+        '--inputs-file',
+        '<file>',
+        'Read inputs from a map in YAML or JSON; - for standard input. '
+        '--input overrides it',
+    )
+    add.number(
         '--timeout',
-        metavar='<seconds>',
-        type=common.positive,
-        help='The most that the run may take from now on; then it is '
-        "withdrawn from the server (default: the deployment's property "
-        f'"timeout", or {starting.DEFAULT_TIMEOUT}; or that of the run that '
-        'is repeated)',
+        '<seconds>',
+        'Seconds that the run may take; then it is withdrawn from the '
+        'server (default: the property "timeout" of the deployment, or '
+        f'{starting.DEFAULT_TIMEOUT}; for a rerun, that of the former run)',
     )
-    parser.add_argument(
+    add.number(
         '--delivery-timeout',
-        metavar='<seconds>',
-        type=common.positive,
-        help='The most until the server reports that it has begun; only for '
-        'actions that report (see the documentation)',
+        '<seconds>',
+        'Seconds until the server must report the start; only for servers '
+        'with heat-config-supervisor, or actions that report progress',
     )
-    parser.add_argument(
-        '--wait',
-        action='store_true',
-        help='Wait until it has ended, and show its outputs',
-    )
-    parser.add_argument(
+    add.flag('--wait', 'Wait until the run has ended, and show its outputs')
+    add.flag(
         '--follow',
-        action='store_true',
-        help='Wait, and show on standard error what it prints. A server '
-        'without heat-config-supervisor reports at the end only',
+        'Wait, and show on standard error what the script prints. A server '
+        'without heat-config-supervisor sends that only at the end',
     )
+
+
+def add_retention(add: command_line.Adder) -> None:
+    """Add how much of finished runs is kept."""
     default = retention.Retention()
-    parser.add_argument(
+    add.number(
         '--keep-runs',
-        metavar='<number>',
-        type=common.positive,
+        '<number>',
+        'Ended runs of the action on the deployment to keep; older ones are '
+        f'deleted (default: {default.number}, Env: {_NUMBER})',
         default=utils.env(_NUMBER, default=str(default.number)),
-        help='Finished runs of the action on the deployment to keep; older '
-        f'ones are forgotten (default: {default.number}, Env: {_NUMBER})',
     )
-    parser.add_argument(
+    add.number(
         '--keep-days',
-        metavar='<days>',
-        type=common.positive,
+        '<days>',
+        'Days to keep ended runs; older ones are deleted (default: '
+        f'{default.days}, Env: {_DAYS})',
         default=utils.env(_DAYS, default=str(default.days)),
-        help='Forget finished runs that are older '
-        f'(default: {default.days}, Env: {_DAYS})',
     )
-    parser.add_argument(
+    add.value(
         '--log-limit',
-        metavar='<bytes>',
+        '<bytes>',
+        'Bytes of live output to keep; of a longer one the beginning and the '
+        f'end are kept (default: {default.log_limit}, Env: {_LOG_LIMIT})',
         type=_log_limit,
         default=utils.env(_LOG_LIMIT, default=str(default.log_limit)),
-        help='Keep so much of what it prints while it runs: of more the '
-        f'beginning and the end (default: {default.log_limit}, '
-        f'Env: {_LOG_LIMIT})',
     )
 
 
 def _log_limit(text: str) -> int:
-    found = common.positive(text)
+    found = command_line.positive(text)
     least, most = 2 * live.SLOT, (live.MOST - 1) * live.SLOT
     if not least <= found <= most:
         raise argparse.ArgumentTypeError(
@@ -113,22 +105,14 @@ def follower(
     command: common.Command,
     service: services.Runs,
     parsed_args: argparse.Namespace,
-    *,
-    several: bool = False,
 ) -> run_following.Follower:
-    """Return what follows the runs that a command starts.
-
-    :param several: whether lines of output need a name before them.
-    """
+    """Return what follows the run that a command starts."""
     display = command.progress
-
-    def lines(run: runs.Run) -> run_output.Lines:
-        name = run.server_name or run.resource
-        return run_output.Lines(display, f'{name}: ' if several else '')
-
     output = None
     if parsed_args.follow:
-        output = run_output.Output(service, display, lines)
+        output = run_output.Output(
+            service, display, lambda run: run_output.Lines(display)
+        )
     return run_following.Follower(
         command, service, parsed_args.stack, output=output
     )

@@ -9,7 +9,9 @@ from typing import Any
 from osc_lib import exceptions
 
 from heat_plugins import errors
+from heat_plugins import pool
 from heat_plugins.osc import columns
+from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import ordering
 from heat_plugins.osc.runs import run_following
@@ -25,10 +27,8 @@ _REACTION = 20
 class _RunCommand(common.Report):
     """A command about runs of a stack."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        common.add_stack(parser, deleted=True)
-        return parser
+    def add_arguments(self, add: command_line.Adder) -> None:
+        add.stack(deleted=True)
 
     def service(self) -> services.Runs:
         return common.service(self.app.client_manager)
@@ -43,70 +43,65 @@ class _RunCommand(common.Report):
 
         :param do: called with the stack and a run.
         """
-        found = []
-        for run_id in wanted:
+
+        def attempt(run_id: str) -> Any:
             try:
-                found.append(do(parsed_args.stack, run_id))
+                return do(parsed_args.stack, run_id)
             except errors.Error as exc:
-                if len(wanted) == 1:
-                    raise
-                self.log.error('%s', exc)
+                return exc
+
+        found = []
+        for result in pool.Pool().each(attempt, wanted):
+            if not isinstance(result, errors.Error):
+                found.append(result)
+            elif len(wanted) == 1:
+                raise result
+            else:
+                self.log.error('%s', result)
                 self.exit_code = 1
         return found
 
 
-def _add_run(parser: argparse.ArgumentParser, **more: Any) -> None:
-    parser.add_argument(
-        'run',
-        metavar='<run>',
-        help='ID of the run, or how it begins or ends',
-        **more,
-    )
+def _add_run(add: command_line.Adder, **more: Any) -> None:
+    add.value('run', '<run>', 'ID of the run, or its beginning or end', **more)
 
 
 class ListRuns(_RunCommand):
     """List the runs of a stack, the newest first.
 
-    None is no error, but a resource, server or action that does not exist is.
+    An empty list is no error; a resource, server or action that does not exist
+    is one.
     """
 
     example = 'shop --failed --since 12h'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument(
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        add.value(
             '--resource',
-            metavar='<resource>',
-            help='Only those of a deployment, or in a nested stack (path)',
+            '<resource>',
+            'Only runs of a deployment, or in a nested stack (path)',
         )
-        parser.add_argument(
-            '--action', metavar='<action>', help='Only those of an action'
-        )
-        group = parser.add_mutually_exclusive_group()
-        group.add_argument(
+        add.value('--action', '<action>', 'Only entries of an action')
+        group = add.either()
+        group.choice(
             '--state',
-            choices=[state.value for state in runs.State],
-            help='Only those in a state',
+            [state.value for state in runs.State],
+            'Only entries in a state',
         )
-        group.add_argument(
-            '--failed',
-            action='store_true',
-            help='Only those that failed or timed out',
-        )
-        parser.add_argument(
+        group.flag('--failed', 'Only runs that failed or timed out')
+        add.value(
             '--server',
-            metavar='<server>',
-            help='Only those on a server: path of its resource, or its ID',
+            '<server>',
+            'Only runs on a server: path of its resource, or its ID',
         )
-        common.add_since(parser)
-        parser.add_argument(
+        add.since()
+        add.number(
             '--limit',
-            metavar='<number>',
-            type=common.positive,
+            '<number>',
+            'Entries to list, at most (default: 50)',
             default=50,
-            help='The most to list (default: 50)',
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         state = parsed_args.state
@@ -126,19 +121,14 @@ class ListRuns(_RunCommand):
 
 
 class ShowRun(_RunCommand):
-    """Show what is known of a run."""
+    """Show a run."""
 
     example = 'shop 00f2c40a --watch'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        _add_run(parser)
-        parser.add_argument(
-            '--watch',
-            action='store_true',
-            help='Follow it until it has ended',
-        )
-        return parser
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        _add_run(add)
+        add.flag('--watch', 'Follow the run until it has ended')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = self.service()
@@ -161,16 +151,14 @@ class WaitRun(_RunCommand):
 
     example = 'shop --timeout 600'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        _add_run(parser, nargs='*')
-        parser.add_argument(
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        _add_run(add, nargs='*')
+        add.number(
             '--timeout',
-            metavar='<seconds>',
-            type=common.positive,
-            help='Stop waiting after that time; the run goes on',
+            '<seconds>',
+            'Stop waiting after this many seconds; the runs continue',
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = self.service()
@@ -178,7 +166,7 @@ class WaitRun(_RunCommand):
         if parsed_args.run:
             found = [service.show(stack, one) for one in parsed_args.run]
         else:
-            every = service.history(stack, services.Filter())
+            every = service.history(stack, services.Filter(single=True))
             found = [run for run in every if not run.ended]
         follower = run_following.Follower(
             self, service, stack, limit=parsed_args.timeout
@@ -192,21 +180,13 @@ class ShowOutput(_RunCommand):
 
     example = 'shop 00f2c40a deploy_stdout --whole'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        _add_run(parser)
-        parser.add_argument(
-            'output',
-            metavar='<output>',
-            nargs='?',
-            help='One of them (default: all)',
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        _add_run(add)
+        add.value(
+            'output', '<output>', 'Only this output (default: all)', nargs='?'
         )
-        parser.add_argument(
-            '--whole',
-            action='store_true',
-            help='Show all of a long output, not only its end',
-        )
-        return parser
+        add.flag('--whole', 'Show all of a long output, not only its end')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = self.service()
@@ -231,26 +211,23 @@ class ShowOutput(_RunCommand):
 
 
 class ShowLogs(common.Command):
-    """Show what a run has printed so far, byte for byte.
+    """Show what a run has printed until now, byte for byte.
 
-    Both streams are shown in the order in which they came. A server without
-    heat-config-supervisor sends them when the run has ended.
+    Standard output and standard error are mixed in the order of the server. A
+    server without heat-config-supervisor sends them when the run has ended.
     """
 
     example = 'shop 00f2c40a --follow'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        common.add_stack(parser, deleted=True)
-        _add_run(parser)
-        parser.add_argument(
-            '-f',
+    def add_arguments(self, add: command_line.Adder) -> None:
+        add.stack(deleted=True)
+        _add_run(add)
+        add.flag(
             '--follow',
-            action='store_true',
-            help='Go on until the run has ended; the exit code is that of '
+            'Continue until the run has ended; the exit code is that of '
             '"software deployment run wait"',
+            '-f',
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         service = common.service(self.app.client_manager)
@@ -276,27 +253,26 @@ class ShowLogs(common.Command):
 
 
 class CancelRun(_RunCommand):
-    """Take runs back from their servers.
+    """Withdraw runs from their servers.
 
-    A server that has not fetched the run never runs it. One that has stops
-    it if it has heat-config-supervisor; any other runs it to its end, and
-    nothing else until then. What the server sends is shown as late result.
+    A server that has not fetched the run never runs it. A server that has
+    started it stops it if it has heat-config-supervisor; any other runs it to
+    its end, and nothing else until then. A later result is kept as
+    late_result.
 
     Exit codes with --wait: 0 stopped or ended, 6 the server has not reacted.
     """
 
     example = 'shop 00f2c40a'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        _add_run(parser, nargs='+')
-        parser.add_argument(
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        _add_run(add, nargs='+')
+        add.flag(
             '--wait',
-            action='store_true',
-            help='Wait until the server has stopped what it had begun, '
-            f'{_REACTION} s at most',
+            'Wait until the server has stopped the script, at most '
+            f'{_REACTION} s',
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = self.service()
@@ -309,11 +285,14 @@ class CancelRun(_RunCommand):
             )
             return columns.many(found)
         end = time.monotonic() + _REACTION
-        waited = []
-        for run in found:
-            left = max(1.0, end - time.monotonic())
-            waited.append(service.await_stop(run, left))
-            self._say(waited[-1])
+        waited = pool.Pool().each(
+            lambda run: service.await_stop(
+                run, max(1.0, end - time.monotonic())
+            ),
+            found,
+        )
+        for run in waited:
+            self._say(run)
         return columns.many(waited)
 
     def _say(self, run: runs.Run) -> None:
@@ -329,15 +308,15 @@ class CancelRun(_RunCommand):
 
 
 class RepeatRun(_RunCommand):
-    """Run an action once more, with the same inputs or others."""
+    """Run an action again, with the same inputs or others."""
 
     example = 'shop 00f2c40a --input level=9 --wait'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        _add_run(parser)
-        ordering.add_options(parser)
-        return parser
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        _add_run(add)
+        ordering.add_options(add)
+        ordering.add_retention(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = ordering.service(self.app.client_manager, parsed_args)
@@ -352,21 +331,18 @@ class RepeatRun(_RunCommand):
 
 
 class DeleteRun(_RunCommand):
-    """Forget runs that have ended.
+    """Delete runs that have ended.
 
-    So is, by its ID, a run whose record cannot be read; it is taken from its
-    server first, as it may go on.
+    A run with an unreadable record can be deleted by its ID; the command
+    withdraws it from its server first, as it may not have ended.
     """
 
     example = 'shop --all'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        _add_run(parser, nargs='*')
-        parser.add_argument(
-            '--all', action='store_true', help='All that have ended'
-        )
-        return parser
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        _add_run(add, nargs='*')
+        add.flag('--all', 'All ended runs')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         if bool(parsed_args.run) == parsed_args.all:
@@ -374,7 +350,9 @@ class DeleteRun(_RunCommand):
         service = self.service()
         wanted = parsed_args.run
         if parsed_args.all:
-            every = service.history(parsed_args.stack, services.Filter())
+            every = service.history(
+                parsed_args.stack, services.Filter(single=True)
+            )
             wanted = [run.id for run in every if run.ended]
         deleted = self.each(service.delete, parsed_args, wanted)
         return columns.many(run for run in deleted if run is not None)

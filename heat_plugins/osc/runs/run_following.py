@@ -12,9 +12,8 @@ from heat_plugins.osc.runs import run_output
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service as services
 from heat_plugins.runs.follow import waiting
-from heat_plugins.runs.start import batch as batches
 
-# Whoever follows the output waits for the end of the run as well.
+# The follower of an output also waits for the end of the run.
 _QUICK = waiting.Pace(most=2.0)
 
 
@@ -51,16 +50,6 @@ class Follower:
         self.shown.started(run)
         if self._output:
             self._output.add(run)
-
-    def batch(
-        self, batch: batches.Batch, root_stack_id: str
-    ) -> list[runs.Run]:
-        """Start a batch and wait for all of it; return the runs."""
-        waiter = self._waiter(root_stack_id)
-        with self._patience(lambda: batch.runs):
-            batch.follow(waiter)
-            self._finish(batch.runs)
-        return batch.runs
 
     def wait(self, found: abc.Sequence[runs.Run]) -> list[runs.Run]:
         """Wait for runs of one root stack; return them as they end."""

@@ -6,6 +6,7 @@ from collections import abc
 from typing import TextIO
 
 from heat_plugins import foreign
+from heat_plugins import pool
 from heat_plugins.osc import progress
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service as services
@@ -19,6 +20,8 @@ class Output:
     """Shows what runs print.
 
     :param show: returns what shows the output of a run.
+    :param silent: whether to say nothing of servers that report at the end
+        only.
     """
 
     def __init__(
@@ -26,28 +29,42 @@ class Output:
         service: services.Runs,
         display: progress.Display,
         show: abc.Callable[[runs.Run], 'Raw | Lines'],
+        *,
+        silent: bool = False,
     ) -> None:
         self._service = service
         self._display = display
         self._show = show
+        self._silent = silent
         self._tails: dict[str, tuple[tailing.Tail, Raw | Lines]] = {}
         self._finished: set[str] = set()
 
     def add(self, run: runs.Run) -> None:
         """Show that of a run, too."""
+        if run.id in self._tails:
+            return
         sink = self._show(run)
         tail = self._service.tail(
             run,
             show=sink.show,
-            note=lambda said: self._display.say(f'Run {run.id}: {said}'),
+            note=lambda said: self._note(run, said),
         )
         self._tails[run.id] = tail, sink
 
+    def _note(self, run: runs.Run, said: str) -> None:
+        if not self._silent:
+            self._display.say(f'Run {run.id}: {said}')
+
     def poll(self) -> None:
         """Show what has come since."""
-        for run_id, (tail, _) in self._tails.items():
-            if run_id not in self._finished:
-                tail.poll()
+        tails = [
+            tail
+            for run_id, (tail, _) in self._tails.items()
+            if run_id not in self._finished
+        ]
+        pool.Pool().each(lambda tail: tail.fetch(), tails)
+        for tail in tails:
+            tail.flush()
 
     def finish(self, run: runs.Run) -> None:
         """Show the rest of that of a run that has ended."""
@@ -55,7 +72,16 @@ class Output:
             tail, sink = self._tails[run.id]
             tail.finish(run)
             sink.end()
-            # Not before: who waits may try again what has failed.
+            # Not before: the caller may retry what has failed.
+            self._finished.add(run.id)
+
+    def leave(self, run: runs.Run) -> None:
+        """Show what has arrived of a run's output, and then no more."""
+        if run.id in self._tails and run.id not in self._finished:
+            tail, sink = self._tails[run.id]
+            tail.fetch()
+            tail.flush()
+            sink.end()
             self._finished.add(run.id)
 
 
@@ -85,7 +111,7 @@ class Lines:
     :param before: what stands before each line.
     """
 
-    def __init__(self, display: progress.Display, before: str) -> None:
+    def __init__(self, display: progress.Display, before: str = '') -> None:
         self._display = display
         self._before = before
         self._decoder = codecs.getincrementaldecoder('utf-8')('replace')

@@ -10,6 +10,7 @@ from osc_lib import exceptions
 from rich import console
 
 from heat_plugins.osc import columns
+from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.runs import summary
 from heat_plugins.timeline import chart
@@ -39,36 +40,30 @@ class ShowTimeline(common.Report):
 
     example = 'shop --output shop.svg --since 7d'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        common.add_stack(parser)
-        parser.add_argument(
+    def add_arguments(self, add: command_line.Adder) -> None:
+        add.stack()
+        add.value(
             '--output',
-            metavar='<file>',
+            '<file>',
+            'Draw the timeline into a file: .svg, or .html for a page. The '
+            'file is self-contained; an existing one is replaced',
             type=_drawing,
-            help='Draw it into a file: .svg, or .html for a page. The file '
-            'needs nothing else, and is replaced if it is there',
         )
-        parser.add_argument(
+        add.flag(
             '--unfold',
-            action='store_true',
-            help='Show what is in nested stacks, such as the deployments of '
+            'Show the resources of nested stacks, such as the deployments of '
             'a group',
         )
-        parser.add_argument(
-            '--all-resources',
-            action='store_true',
-            help='Show the other resources, too, such as servers',
+        add.flag(
+            '--all-resources', 'Also show other resources, such as servers'
         )
-        common.add_since(parser)
-        parser.add_argument(
+        add.since()
+        add.number(
             '--limit',
-            metavar='<number>',
-            type=common.positive,
+            '<number>',
+            'Runs to show, at most, the newest (default: 200)',
             default=200,
-            help='The most runs to show, the newest (default: 200)',
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         manager = self.app.client_manager

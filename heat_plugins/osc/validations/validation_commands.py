@@ -10,6 +10,7 @@ from osc_lib import exceptions
 
 from heat_plugins.content import sources
 from heat_plugins.osc import columns
+from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc import progress
 from heat_plugins.osc import ways
@@ -30,30 +31,27 @@ class _SourceCommand(plan_common.PlanCommand):
 
     named = False
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument(
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        add.value(
             'plan',
-            metavar='<plan>',
+            '<plan>',
+            'A plan, which has them in its folder "validations"',
             nargs='?',
-            help='A plan, which has them in its folder "validations"',
         )
-        group = plan_common.add_source_options(parser, required=False)
-        group.add_argument(
+        group = plan_common.add_source_options(add, required=False)
+        group.value(
             '--package',
-            metavar='<package>',
-            help='A Python package that is installed where the playbooks '
+            '<package>',
+            'A Python package that is installed where the playbooks '
             'run, such as validations-common',
         )
-        parser.add_argument(
+        add.several(
             '--group',
-            metavar='<group>',
+            '<group>',
+            'Validations of a group (repeat option for several)',
             dest='groups',
-            action='append',
-            default=[],
-            help='Those of a group (repeat option for several)',
         )
-        return parser
 
     def source(
         self, parsed_args: argparse.Namespace
@@ -70,9 +68,9 @@ class _SourceCommand(plan_common.PlanCommand):
 
 
 class ListValidations(_SourceCommand):
-    """List validations: Ansible playbooks that say what they check."""
+    """List validations: Ansible playbooks that describe what they check."""
 
-    example = 'overcloud --group pre-deployment'
+    example = 'shop --group before'
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         way = self.way(parsed_args)
@@ -85,17 +83,16 @@ class ListValidations(_SourceCommand):
         else:
             found = way.validations.list(**source, groups=groups)
         self._warn(found['warnings'])
-        rows = [
-            (
-                one['id'],
-                columns.Value(one['name']),
-                columns.Names(one['groups']),
-                columns.Names(one['hosts']),
-                columns.Value(one['description']),
-            )
-            for one in found['validations']
-        ]
-        return ('Validation', 'Name', 'Groups', 'Hosts', 'Description'), rows
+        return common.table(
+            found['validations'],
+            {
+                'Validation': 'id',
+                'Name': columns.of(columns.Value, 'name'),
+                'Groups': columns.of(columns.Names, 'groups'),
+                'Hosts': columns.of(columns.Names, 'hosts'),
+                'Description': columns.of(columns.Value, 'description'),
+            },
+        )
 
     def _warn(self, warnings: abc.Sequence[str]) -> None:
         if len(warnings) <= _NAMED:
@@ -113,100 +110,87 @@ class ListValidations(_SourceCommand):
 class RunValidations(_SourceCommand):
     """Run validations, against the servers of a stack or on this machine.
 
-    Exit codes: 0 all have passed, 3 some have not, 5 the run was stopped,
-    1 it was not begun, 6 it goes on (--no-wait), 130 interrupted.
+    Exit codes: 0 all passed, 3 some failed, 5 the run was stopped, 1 it did
+    not start, 6 it is in progress (--no-wait), 130 interrupted.
     """
 
-    example = 'overcloud --group pre-deployment'
+    example = 'shop --group before'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument(
+    def add_arguments(self, add: command_line.Adder) -> None:
+        super().add_arguments(add)
+        add.several(
             '--validation',
-            metavar='<validation>',
+            '<validation>',
+            'A validation by its name (repeat option for several). Without '
+            '--validation and --group, all of them run',
             dest='validations',
-            action='append',
-            default=[],
-            help='One by its name (repeat option for several); without it, '
-            'and without --group, it is all of them',
         )
-        where = parser.add_mutually_exclusive_group()
-        where.add_argument(
+        where = add.either()
+        where.value(
             '--stack',
-            metavar='<stack>',
-            help="Whose servers are meant (default: the plan's stack, if "
-            'there is one)',
+            '<stack>',
+            "The stack with the servers (default: the plan's stack, if there "
+            'is one)',
         )
-        where.add_argument(
+        where.parser.add_argument(
             '--localhost',
             dest='stack',
             action='store_const',
             const='',
-            help='The machine alone that runs the playbooks',
+            help='Check only the machine that runs the playbooks',
         )
-        parser.add_argument(
+        add.several(
             '--host-group',
-            metavar='<group>[=<host>,...]',
+            '<group>[=<host>,...]',
+            'Put hosts into a group that playbooks name: servers of the '
+            'stack, or localhost; without hosts, all of them (repeat option '
+            'for several). Example: --host-group first=web-0,web-1',
             dest='host_groups',
             type=_HostGroup,
-            action='append',
-            default=[],
-            help='Put hosts into a group that playbooks name: servers of the '
-            'stack, or localhost; without hosts, all of them (repeat option '
-            'for several). Example: --localhost --host-group undercloud',
         )
-        parser.add_argument(
+        add.choice(
             '--connection',
-            choices=['ssh', 'local'],
+            ['ssh', 'local'],
+            'How to connect to the servers; "local" runs their tasks on the '
+            'machine that runs the playbooks',
             default='ssh',
-            help='How to come to the servers; with local, what is meant for '
-            'one is done on the machine that runs the playbooks',
         )
-        parser.add_argument(
-            '--user', metavar='<user>', default='', help='To log in as'
-        )
-        parser.add_argument(
+        add.value('--user', '<user>', 'The user to log in as', default='')
+        add.value(
             '--ssh-key',
-            metavar='<file>',
-            help='A private key to log in with, without a passphrase',
+            '<file>',
+            'A private key to log in with, without a passphrase',
         )
-        parser.add_argument(
+        add.several(
             '--variable',
-            metavar='<name>=<value>',
-            dest='variables',
-            type=common.Input,
-            action='append',
-            default=[],
-            help='A variable of the playbooks (repeat option for several); '
+            '<name>=<value>',
+            'A variable of the playbooks (repeat option for several); '
             'give secrets with --secrets',
+            dest='variables',
+            type=command_line.Input,
         )
-        parser.add_argument(
+        add.value(
             '--secrets',
-            metavar='<file>',
-            help='Variables that are put on no record and masked in results, '
-            'as a map in YAML or JSON; - for standard input',
+            '<file>',
+            'Read secret variables from a map in YAML or JSON, which no '
+            'record has and results mask; - for standard input',
         )
-        parser.add_argument(
+        add.number(
             '--at-once',
-            metavar='<number>',
-            type=common.positive,
-            default=4,
-            help='The most playbooks at once, up to '
+            '<number>',
+            'Playbooks at the same time, at most; up to '
             f'{running.MOST_AT_ONCE} (default: 4)',
+            default=4,
         )
-        parser.add_argument(
+        add.number(
             '--timeout',
-            metavar='<seconds>',
-            type=common.positive,
+            '<seconds>',
+            'Seconds that each playbook may take at most (default: 1800)',
             default=1800,
-            help='The most that each of them may take (default: 1800)',
         )
-        parser.add_argument(
-            '--no-wait',
-            action='store_true',
-            help='Return when the run has begun; not with --local',
+        add.flag(
+            '--no-wait', 'Return when the run has started; not with --local'
         )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         if parsed_args.no_wait and parsed_args.local:
@@ -253,14 +237,12 @@ class RunValidations(_SourceCommand):
 
 
 class StopValidations(common.Report):
-    """Stop a run, wherever it runs, with all that it has begun there."""
+    """Stop a run with all its processes, wherever it runs."""
 
     example = '20261121T034228Z-00f2c40a'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument('run', metavar='<run>', help='The run')
-        return parser
+    def add_arguments(self, add: command_line.Adder) -> None:
+        add.value('run', '<run>', 'The run')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         core = ways.way(self.app.client_manager, True).validations

@@ -14,8 +14,6 @@ _CODES = {
     validation_runs.State.RUNNING: common.STILL_RUNNING,
 }
 
-HEADERS = ('Validation', 'Name', 'State', 'Duration', 'Hosts', 'Reason')
-
 
 def exit_code(run: dict[str, Any]) -> int:
     """Return the exit code for how a run stands."""
@@ -24,22 +22,26 @@ def exit_code(run: dict[str, Any]) -> int:
 
 def outcomes(run: dict[str, Any]) -> common.Shown:
     """Return columns and rows of the outcome of each validation."""
-    rows = [
-        (
-            one['validation'],
-            columns.Value(one['name']),
-            str(one['state']),
-            columns.Seconds(one['seconds']),
-            columns.Outputs(
-                {host: counted(one) for host, one in one['hosts'].items()}
-            ),
-            columns.Value(one['reason']),
-        )
-        for one in run['outcomes']
-    ]
-    return HEADERS, rows
+    return common.table(
+        run['outcomes'],
+        {
+            'Validation': 'validation',
+            'Name': columns.of(columns.Value, 'name'),
+            'State': columns.of(str, 'state'),
+            'Duration': columns.of(columns.Seconds, 'seconds'),
+            'Hosts': columns.of(_hosts, 'hosts'),
+            'Reason': columns.of(columns.Value, 'reason'),
+        },
+    )
 
 
-def counted(counts: abc.Mapping[str, int]) -> str:
-    """Return numbers by their names, as people read them."""
-    return ', '.join(f'{count} {name}' for name, count in counts.items())
+def _hosts(
+    found: abc.Mapping[str, abc.Mapping[str, int]],
+) -> columns.Outputs:
+    """Return the numbers of each host by their names, as people read them."""
+    return columns.Outputs(
+        {
+            host: ', '.join(f'{count} {name}' for name, count in one.items())
+            for host, one in found.items()
+        }
+    )

@@ -4,76 +4,57 @@
 import argparse
 
 from heat_plugins.osc import columns
+from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc import ways
 from heat_plugins.osc.validations import validation_common
 
 
 class ListResults(common.Report):
-    """List the runs of validations that are kept, the latest first."""
+    """List the runs of validations, the latest first."""
 
-    example = 'overcloud'
+    example = 'shop'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument(
-            'plan', metavar='<plan>', nargs='?', help='Only those of a plan'
-        )
-        return parser
+    def add_arguments(self, add: command_line.Adder) -> None:
+        add.value('plan', '<plan>', 'Only runs of a plan', nargs='?')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         core = ways.way(self.app.client_manager, True).validations
         found = core.results(parsed_args.plan)
         if not found:
             self.log.warning('There is no run of validations that is kept')
-        rows = [
-            (
-                one['id'],
-                one['source'],
-                one['stack'],
-                str(one['state']),
-                one['started_at'],
-                columns.Seconds(one['seconds']),
-                columns.Outputs(one['summary']),
-            )
-            for one in found
-        ]
-        headers = (
-            'Run',
-            'Source',
-            'Stack',
-            'State',
-            'Started',
-            'Duration',
-            'Summary',
+        return common.table(
+            found,
+            {
+                'Run': 'id',
+                'Source': 'source',
+                'Stack': 'stack',
+                'State': columns.of(str, 'state'),
+                'Started': 'started_at',
+                'Duration': columns.of(columns.Seconds, 'seconds'),
+                'Summary': columns.of(columns.Outputs, 'summary'),
+            },
         )
-        return headers, rows
 
 
 class ShowResult(common.Report):
     """Show the outcome of a run, or of a validation in it.
 
-    Exit codes: 0 passed, 3 not passed, 5 stopped, 6 it goes on; with a
-    validation always 0.
+    Exit codes: 0 passed, 3 failed, 5 stopped, 6 in progress; with a validation
+    always 0.
     """
 
     example = '20261121T034228Z-00f2c40a check-ram'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument('run', metavar='<run>', help='The run')
-        parser.add_argument(
+    def add_arguments(self, add: command_line.Adder) -> None:
+        add.value('run', '<run>', 'The run')
+        add.value(
             'validation',
-            metavar='<validation>',
+            '<validation>',
+            'Show a validation of the run: each task on each host',
             nargs='?',
-            help='A validation in it: each of its tasks on each host',
         )
-        parser.add_argument(
-            '--stdout',
-            action='store_true',
-            help='With a validation: what Ansible has printed',
-        )
-        return parser
+        add.flag('--stdout', 'With a validation: show the output of Ansible')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         core = ways.way(self.app.client_manager, True).validations
@@ -88,16 +69,10 @@ class ShowResult(common.Report):
             self.log.warning('There was more than is kept')
         if parsed_args.stdout:
             return ('stdout',), common.One((found['stdout'].rstrip(),))
-        rows = [
-            (
-                columns.Value(one['host']),
-                columns.Value(one['play']),
-                columns.Value(one['task']),
-                columns.Value(one['state']),
-                columns.Seconds(one['seconds']),
-                columns.Value(one['message']),
-            )
-            for one in found['tasks']
-        ]
-        headers = ('Host', 'Play', 'Task', 'State', 'Duration', 'Message')
-        return headers, rows
+        shown = {
+            name.capitalize(): columns.of(columns.Value, name)
+            for name in ('host', 'play', 'task', 'state')
+        }
+        shown['Duration'] = columns.of(columns.Seconds, 'seconds')
+        shown['Message'] = columns.of(columns.Value, 'message')
+        return common.table(found['tasks'], shown)

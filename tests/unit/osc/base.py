@@ -11,6 +11,7 @@ from osc_lib import exceptions
 import testtools
 
 from heat_plugins.osc import common
+from heat_plugins.osc.runs import operation_following
 from tests.unit.runs import base
 
 #: Seconds for which another thread is waited for.
@@ -77,6 +78,16 @@ class CommandTestCase(CommandCase, base.RunsTestCase):
         super().setUp()
         self.patch(
             common, 'service', lambda manager, **more: self.service(**more)
+        )
+        self.patch(common, 'fleets', lambda manager: self.fleets())
+        self.patch(
+            operation_following,
+            'time',
+            types.SimpleNamespace(
+                time=lambda: self.now,
+                monotonic=lambda: self.now,
+                sleep=lambda seconds: self.sleep(seconds),
+            ),
         )
 
     def soon(self, act):

@@ -8,6 +8,7 @@ import io
 import json
 import logging
 import pathlib
+import threading
 import types
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from heat_plugins import errors
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
+from heat_plugins.osc import progress
 from tests.unit.osc import base
 
 HOSTILE = (
@@ -62,12 +64,18 @@ def acting(command, act):
         def take_action(self, parsed_args):
             return act(self)
 
-        def get_parser(self, prog_name):
-            return common.Report.get_parser(self, prog_name)
+        def add_arguments(self, add):
+            pass
 
         produce_output = common.Report.produce_output
 
     return Acts
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """No command takes so long that it shows a line on how it gets on."""
+    monkeypatch.setattr(progress.Display, 'delay', threading.TIMEOUT_MAX)
 
 
 def run(command, act, *arguments, terminal=True):

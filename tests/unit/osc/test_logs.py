@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """``software deployment run logs``, and ``--follow``."""
 
+import dataclasses
+import threading
 from urllib import parse
 
 from heat_plugins import errors
 from heat_plugins.osc.runs import action_commands
 from heat_plugins.osc.runs import apply
 from heat_plugins.osc.runs import run_commands
+from heat_plugins.osc.runs import run_output
+from heat_plugins.runs.start import starting
 from heat_plugins.signals import live
 from tests.unit.osc import base
 
@@ -220,6 +224,32 @@ class FollowTest(LogsCase):
         self.assertEqual('200000', self.inputs()['deploy_log_limit'])
 
 
+class ManyOutputsTest(LogsCase):
+    def test_the_outputs_of_servers_are_read_at_the_same_time(self):
+        run = self.start()
+        self.send(b'one\n')
+        meeting = threading.Barrier(4)
+        asked = []
+
+        def meet(request):
+            # The first request for each output waits for the others.
+            if threading.get_ident() not in asked:
+                asked.append(threading.get_ident())
+                meeting.wait(base.PATIENCE)
+
+        shown = []
+        output = run_output.Output(
+            self.runs, None, lambda run: run_output.Lines(self, f'{run.id}: ')
+        )
+        self.say = lambda *lines: shown.extend(lines)
+        for number in range(4):
+            name = f'other-{number}' if number else run.id
+            output.add(dataclasses.replace(run, id=name))
+        self.cluster.before = meet
+        output.poll()
+        self.assertEqual([f'{run.id}: one'], shown)
+
+
 class CancelTest(base.CommandTestCase):
     def setUp(self):
         super().setUp()
@@ -243,6 +273,36 @@ class CancelTest(base.CommandTestCase):
         self.assertEqual(6, code)
         self.assertIn('the server has not reacted', self.stderr.getvalue())
         self.assertIn('runs nothing else', self.stderr.getvalue())
+
+    def test_many_are_cancelled_and_awaited_at_the_same_time(self):
+        names = [self.run_.id]
+        for number in range(3):
+            self.heat.add_deployment(
+                self.stack, f'db{number}', server=f'server-{number + 2}'
+            )
+            (target,) = self.runs.find('shop', f'db{number}')
+            order = starting.Order(action='BACKUP')
+            names.append(self.runs.start(target, order).id)
+        meeting = threading.Barrier(4)
+        met = set()
+
+        def meet(request):
+            who = threading.get_ident()
+            if request.method == 'PUT' and who not in met:
+                met.add(who)
+                meeting.wait(base.PATIENCE)
+
+        self.cluster.before = meet
+        code, _ = self.run_command(
+            run_commands.CancelRun, 'shop', *names, '--wait'
+        )
+        self.assertEqual(6, code)
+        self.assertEqual(
+            names, [name for name in names if f'Run {name}' in self.said()]
+        )
+
+    def said(self):
+        return self.stderr.getvalue()
 
     def test_without_wait_it_says_what_depends_on_the_server(self):
         code, _ = self.cancel()

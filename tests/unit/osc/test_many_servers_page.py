@@ -20,7 +20,7 @@ PAGE = test_run.ROOT / 'doc/source/many-servers.rst'
 _BLOCK = re.compile(
     r'^\.\. code-block:: console\n\n((?:(?: {3}.*)?\n)+)', re.MULTILINE
 )
-_PREFIX = 'openstack software deployment '
+_PREFIX = '$ openstack software deployment '
 # The operation that the page speaks of.
 _EXAMPLE = '00f2c40a'
 
@@ -30,7 +30,7 @@ def typed():
     for block in _BLOCK.findall(PAGE.read_text()):
         text = block.replace('\\\n', ' ')
         for line in text.splitlines():
-            command = line.strip().removeprefix('$ ')
+            command = line.strip()
             if command.startswith(_PREFIX):
                 yield shlex.split(command.removeprefix(_PREFIX))
 
@@ -48,6 +48,7 @@ class PageTestCase(base.CommandCase):
         self.world.heat.tags[shop.id] = ['production']
         self.patch(common, 'fleets', lambda manager: self.door())
         self.patch(common, 'orchestration', lambda manager: self.world.heat)
+        self.patch(common, 'service', self.world.service)
         self.patch(
             operation_following,
             'time',
@@ -96,10 +97,9 @@ class PageTestCase(base.CommandCase):
         ids, phases = [], []
         for words in typed():
             wanted = [files.get(word, word) for word in words]
-            if _EXAMPLE in wanted:
-                wanted = [
-                    ids[-1] if word == _EXAMPLE else word for word in wanted
-                ]
+            wanted = [
+                ids[-1] if word.endswith(_EXAMPLE) else word for word in wanted
+            ]
             code, _ = self.type(wanted)
             self.assertEqual(0, code, words)
             if words[:2] == ['operation', 'run']:

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
+import base64
+import hashlib
 import json
+import os
+import re
 import types
 
 import fixtures
@@ -16,6 +20,9 @@ from tests.unit.runs.fleet import simulation
 
 Run = operation_run.RunOperation
 
+#: The first part of what a server prints, as it sends that.
+PART = b'1 0 1 1\nbeginning\n'
+
 
 class OperationTestCase(base.CommandCase):
     def setUp(self):
@@ -30,6 +37,7 @@ class OperationTestCase(base.CommandCase):
             lambda manager: fleets.Fleets(world.heat, world.tools()),
         )
         self.patch(common, 'orchestration', lambda manager: world.heat)
+        self.patch(common, 'service', world.service)
         self.patch(
             operation_following,
             'time',
@@ -162,7 +170,7 @@ class OperationTestCase(base.CommandCase):
         _, shown = self.json(commands.ResumeOperation, operation)
         self.assertEqual('running', shown['state'])
         self.assertIn(
-            'nobody has paused it',
+            'not paused',
             self.refused(commands.ResumeOperation, operation),
         )
         _, shown = self.json(commands.CancelOperation, operation)
@@ -179,8 +187,7 @@ class OperationTestCase(base.CommandCase):
         _, listed = self.json(commands.ListOperations, '--stack', 's1')
         self.assertEqual([], listed)
         self.json(commands.DeleteOperation, shown['id'])
-        container = self.world.cluster.container(simulation.CONTAINER)
-        self.assertEqual([], sorted(container.objects))
+        self.assertIsNone(self.world.cluster.container(simulation.CONTAINER))
         self.assertIn(
             'no operation', self.refused(commands.ShowOperation, shown['id'])
         )
@@ -196,6 +203,70 @@ class OperationTestCase(base.CommandCase):
         )
         with open(f'{folder}/s0/db2/deploy_stdout') as file:
             self.assertEqual('n2', file.read())
+
+    def test_output_is_followed_with_the_names_of_servers(self):
+        _, shown = self.run_it('--stack', 's0')
+        operation = shown['id']
+        self.world.cluster.seen.clear()
+        code, _ = self.json(
+            commands.ShowOperationOutput, operation, '--follow'
+        )
+        self.assertEqual(0, code)
+        said = self.stderr.getvalue()
+        self.assertIn('s0 server0: n0\n', said)
+        self.assertIn('s0 server2: n2\n', said)
+        self.assertNotIn('reports at the end only', said)
+
+    def log_url(self, server):
+        """Return where a server sends the first part of its output."""
+        (row,) = [one for one in self.world.given if one.server_id == server]
+        (url,) = [
+            one['value']
+            for one in self.world.heat.configs[row.config_id].inputs
+            if one['name'] == 'deploy_log_url'
+        ]
+        return url.replace('?', '000000?')
+
+    def test_output_is_shown_before_the_results_of_others_are_read(self):
+        self.world.silent = {2}
+        _, shown = self.run_it('--stack', 's0', '--timeout', '60')
+        url = self.log_url('server-2')
+        put = self.world.cluster.put_signed
+
+        def put_both(*result):
+            put(url, PART)
+            return put(*result)
+
+        self.world.cluster.put_signed = put_both
+        delete, told = self.world.heat.delete_deployment, []
+
+        def withdraw(row_id):
+            told.append('beginning' in self.stderr.getvalue())
+            return delete(row_id)
+
+        self.world.heat.delete_deployment = withdraw
+        self.json(commands.ShowOperationOutput, shown['id'], '--follow')
+        self.assertEqual([True, True], told)
+
+    def test_output_comes_while_the_servers_work(self):
+        self.world.silent = {0, 2}
+        _, shown = self.run_it('--stack', 's0', '--timeout', '60')
+        put = self.world.cluster.put_signed
+        self.assertEqual(201, put(self.log_url('server-2'), PART))
+        self.world.cluster.seen.clear()
+        code, _ = self.json(
+            commands.ShowOperationOutput,
+            *(shown['id'], '--follow', '--server', 'server2'),
+        )
+        self.assertEqual(common.TIMED_OUT, code)
+        self.assertIn('s0 server2: beginning\n', self.stderr.getvalue())
+        seen = [
+            one
+            for one in self.world.cluster.seen
+            if 'operations/logs/' in one.query.get('prefix', '')
+        ]
+        # One listing a second, however many servers there are.
+        self.assertLessEqual(len(seen), 80)
 
     def test_the_page_holds_no_secret_and_no_script_of_a_server(self):
         folder = self.useFixture(fixtures.TempDir()).path
@@ -216,6 +287,33 @@ class OperationTestCase(base.CommandCase):
         self.assertIn('&lt;script&gt;alert(1)', page)
         self.assertNotIn('http-equiv="refresh"', page)
         self.assertIn('<svg', page)
+        # A browser runs what has this hash, and nothing else.
+        (policy,) = re.findall(r"script-src '([^;]*)'", page)
+        (script,) = re.findall('<script>(.*?)</script>', page, re.DOTALL)
+        digest = hashlib.sha256(script.encode()).digest()
+        self.assertEqual(f'sha256-{base64.b64encode(digest).decode()}', policy)
+        self.assertNotIn('onsubmit', page)
+
+    def test_a_link_that_another_user_has_put_there_is_not_written_to(self):
+        folder = self.useFixture(fixtures.TempDir()).path
+        with open(f'{folder}/mine', 'w') as file:
+            file.write('kept')
+        os.symlink('mine', f'{folder}/.run.html.new')
+        self.run_it(
+            *('--stack', 's0', '--wait', '--output', f'{folder}/run.html')
+        )
+        with open(f'{folder}/mine') as file:
+            self.assertEqual('kept', file.read())
+        with open(f'{folder}/run.html') as file:
+            self.assertIn('<svg', file.read())
+
+    def test_failures_come_first_on_the_page(self):
+        folder = self.useFixture(fixtures.TempDir()).path
+        self.use(simulation.World(6, stacks=1, fail=[4]))
+        self.run_it('--stack', 's0', '--wait', '--output', f'{folder}/r.html')
+        with open(f'{folder}/r.html') as file:
+            rows = file.read().partition('<tbody>')[2]
+        self.assertLess(rows.index('server4'), rows.index('server0'))
 
     def test_it_is_told_how_to_come_back_after_an_interruption(self):
         def sleep(seconds):

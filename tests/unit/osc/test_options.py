@@ -42,6 +42,12 @@ def value(parser, action):
     raise AssertionError(f'no value for {action.dest}')
 
 
+def test_the_help_shows_an_example_that_the_command_takes(parser):
+    found = re.search(r'^Example: openstack (.+)', parser.format_help(), re.M)
+    assert found is not None
+    parser.parse_args(shlex.split(parser.epilog.partition('openstack ')[2]))
+
+
 def positionals(parser):
     """Return a value for each argument, two where it takes several."""
     found = parser._get_positional_actions()

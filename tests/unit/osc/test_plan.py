@@ -47,9 +47,7 @@ class PlanCase(base.CommandCase):
         store = self.cloud.swift.store()
         self.way = local_way.Local(
             store=store,
-            plans=plan_operations.Operations(
-                self.cloud.plans, store, self.cloud.heat
-            ),
+            plans=plan_operations.Operations(self.cloud.plans),
             nodes=None,
             validations=self.cloud.validations,
             executions=Runner(),

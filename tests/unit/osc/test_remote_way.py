@@ -67,9 +67,7 @@ class ThroughMistralTest(testtools.TestCase):
         self.slept = []
         self.way = remote_way.Remote(
             store=store,
-            plans=plan_operations.Operations(
-                self.cloud.plans, store, self.cloud.heat
-            ),
+            plans=plan_operations.Operations(self.cloud.plans),
             nodes=None,
             validations=None,
             executions=Executions(),

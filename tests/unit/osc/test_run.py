@@ -10,6 +10,7 @@ import sys
 from osc_lib import exceptions
 import testtools
 
+from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import action_commands
 from heat_plugins.osc.runs import run_commands
@@ -155,7 +156,7 @@ class FilterTest(base.CommandTestCase):
         )
 
     def test_by_time_what_ended_before_is_left_out(self):
-        self.patch(common.time, 'time', lambda: self.now)
+        self.patch(command_line.time, 'time', lambda: self.now)
         self.assertEqual([self.other.id], self.listed('--since', '30min'))
         self.assertEqual(2, len(self.listed('--since', '2h')))
 

@@ -6,6 +6,8 @@ import argparse
 import fixtures
 from osc_lib import exceptions
 
+from heat_plugins import errors
+from heat_plugins.osc import command_line
 from heat_plugins.osc import common
 from heat_plugins.osc import progress
 from heat_plugins.osc.runs import action_commands
@@ -102,8 +104,10 @@ class TriggerTest(base.CommandTestCase):
 
     def test_ctrl_c_before_anything_was_given_to_the_server_undoes_it(self):
         self.heat.failing = {'create_deployment': KeyboardInterrupt()}
-        code, shown = self.trigger('db', 'BACKUP', '--wait')
-        self.assertEqual((130, []), (code, shown))
+        # The client makes exit code 130 of it.
+        self.assertRaises(
+            KeyboardInterrupt, self.trigger, 'db', 'BACKUP', '--wait'
+        )
         self.assertEqual([], self.heat.given())
         self.assertEqual([], self.objects())
 
@@ -138,7 +142,7 @@ class TriggerTest(base.CommandTestCase):
 
     def test_an_input_without_a_name_is_not_quoted(self):
         exc = self.assertRaises(
-            argparse.ArgumentTypeError, common.Input, 's3cret'
+            argparse.ArgumentTypeError, command_line.Input, 's3cret'
         )
         self.assertNotIn('s3cret', str(exc))
 
@@ -219,17 +223,64 @@ class SeveralTest(base.CommandTestCase):
         )
         self.assertEqual([], self.heat.given())
 
-    def test_one_that_is_busy_does_not_keep_the_others(self):
-        self.start()
-        code, shown = self.trigger('--all', 'BACKUP')
-        self.assertEqual(1, code)
-        self.assertEqual(['web'], [one['resource'] for one in shown])
+    def test_they_are_runs_of_one_operation(self):
+        _, shown = self.trigger('--all', 'BACKUP')
+        (operation,) = {one['operation'] for one in shown}
+        self.assertIn(f'Operation {operation}', self.stderr.getvalue())
+        single = self.start('FAIL/OVER')
+        _, listed = self.json(run_commands.ListRuns, 'shop')
+        self.assertEqual(
+            {single.id: None, **{one['id']: operation for one in shown}},
+            {one['id']: one['operation'] for one in listed},
+        )
+        _, found = self.json(
+            run_commands.ShowRun, 'shop', f'{operation[-8:]}.1.1'
+        )
+        self.assertEqual('web', found['resource'])
 
-    def test_nor_does_one_that_the_object_store_fails(self):
-        self.cluster.fail(1, 503, 'PUT')
-        code, shown = self.trigger('--all', 'BACKUP')
-        self.assertEqual(1, code)
-        self.assertEqual(['web'], [one['resource'] for one in shown])
+    def test_a_run_of_an_operation_is_not_changed_by_itself(self):
+        _, shown = self.trigger('--all', 'BACKUP')
+        run = shown[0]['id']
+        for command in (
+            run_commands.CancelRun,
+            run_commands.DeleteRun,
+            run_commands.WaitRun,
+        ):
+            refusal = self.refused(command, 'shop', run)
+            self.assertIn('belongs to an operation', refusal)
+        code, waited = self.json(run_commands.WaitRun, 'shop')
+        self.assertEqual((0, []), (code, waited))
+        code, deleted = self.json(run_commands.DeleteRun, 'shop', '--all')
+        self.assertEqual((0, []), (code, deleted))
+        self.assertIn(
+            'no run', self.refused(run_commands.ShowRun, 'shop', run + '1')
+        )
+
+    def test_one_that_heat_refuses_does_not_keep_the_others(self):
+        create = self.heat.create_deployment
+
+        def create_deployment(*, server_id, **more):
+            if server_id == 'server-1':
+                raise errors.ServiceError('Heat is full')
+            return create(server_id=server_id, **more)
+
+        self.heat.create_deployment = create_deployment
+
+        def sleep(seconds):
+            self.now += seconds
+            for config in self.heat.given('server-2'):
+                values = {i['name']: i['value'] for i in config.inputs}
+                self.put(values['deploy_signal_id'], {'deploy_stdout': 'x'})
+
+        self.sleep = sleep
+        code, shown = self.trigger('--all', 'BACKUP', '--follow')
+        self.assertEqual(common.FAILED, code)
+        self.assertEqual(
+            [('db', 'failed'), ('web', 'complete')],
+            [(one['resource'], one['state']) for one in shown],
+        )
+        self.assertIn('Heat is full', shown[0]['reason'])
+        self.assertIn('shop web: x\n', self.stderr.getvalue())
 
     def test_so_many_at_a_time(self):
         at_once = []
@@ -277,7 +328,6 @@ class SeveralTest(base.CommandTestCase):
         for arguments in (
             ('BACKUP',),
             ('db', 'BACKUP', '--all'),
-            ('--all', 'BACKUP', '--max-concurrent', '2'),
         ):
             self.assertRaises(
                 exceptions.CommandError, self.trigger, *arguments

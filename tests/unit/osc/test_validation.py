@@ -77,9 +77,7 @@ class ValidationCase(base.CommandCase):
         store = self.cloud.swift.store()
         return kind(
             store=store,
-            plans=plan_operations.Operations(
-                self.cloud.plans, store, self.cloud.heat
-            ),
+            plans=plan_operations.Operations(self.cloud.plans),
             nodes=None,
             validations=self.cloud.validations,
             executions=Executions(self.cloud.validations, store),
