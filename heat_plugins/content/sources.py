@@ -77,7 +77,6 @@ class Gathering:
     def check_all(self, sizes: abc.Mapping[str, int]) -> None:
         """Say no before any of many files is read.
 
-        :param sizes: by their paths.
         :raises errors.Invalid: they would be too large, or too many.
         """
         for path, size in sizes.items():

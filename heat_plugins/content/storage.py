@@ -9,6 +9,8 @@ from typing import Final
 
 from heat_plugins import errors
 from heat_plugins import pool as pools
+from heat_plugins.objectstore import cleaning
+from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import store as store_module
 
 #: What begins so is no content of a plan, but what is recorded about it.
@@ -115,18 +117,13 @@ class Container:
         rest = list(paths)
         size = self._bulk_size() if len(rest) > 1 else 0
         if size:
-            chunks = [
-                rest[start : start + size]
-                for start in range(0, len(rest), size)
-            ]
-            rest = []
-            done = 0
-            for chunk in chunks:
-                left = self._delete_at_once(chunk)
-                rest += left
-                done += len(chunk) - len(left)
-                if progress is not None:
-                    progress(done, len(paths))
+            rest = cleaning.delete_together(
+                self._store,
+                self._name,
+                rest,
+                size,
+                progress or (lambda done, total: None),
+            )
         self._pool.each(
             lambda path: self._store.delete_object(self._name, path),
             rest,
@@ -179,7 +176,7 @@ class Container:
     def _listed(self, prefix: str = '') -> list[store_module.Entry]:
         try:
             return self._pool.insist(
-                lambda name: self._store.list_objects(name, prefix), self._name
+                self._store.list_objects, self._name, prefix
             )
         except errors.NoObject as exc:
             raise errors.NotFound(
@@ -200,18 +197,9 @@ class Container:
     def _bulk_size(self) -> int:
         """Return how many objects one request may delete; 0: one by one."""
         try:
-            info = self._store.info() or {}
-            most = int(info['bulk_delete']['max_deletes_per_request'])
-        except (KeyError, TypeError, ValueError, errors.Unavailable):
+            return min(_BULK, keys.most_deletes(self._store.info()))
+        except errors.Unavailable:
             return 0
-        return min(_BULK, most)
-
-    def _delete_at_once(self, paths: list[str]) -> list[str]:
-        try:
-            return self._store.delete_at_once(self._name, paths)
-        except errors.ServiceError:
-            # Each for itself tells what is the matter.
-            return paths
 
 
 def is_shared(headers: abc.Mapping[str, str]) -> bool:

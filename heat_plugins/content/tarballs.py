@@ -15,6 +15,7 @@ import zlib
 from heat_plugins import errors
 from heat_plugins.content import sources
 from heat_plugins.content import texts
+from heat_plugins.objectstore import store as store_module
 
 _COMPRESSED: abc.Mapping[bytes, abc.Callable[[Any], Any]] = {
     b'\x1f\x8b': gzip.open,
@@ -30,6 +31,9 @@ _HEADERS = 16 * 1024 * 1024
 
 # So much is read at a time.
 _CHUNK = 1024 * 1024
+
+# More than a plan may hold, packed.
+_UPLOAD_LIMIT = 256 * 1024 * 1024
 
 # The most digits of the length of a record, and a blank.
 _DIGITS = 9
@@ -104,6 +108,17 @@ def read(
             'whole, and plain or compressed by gzip, bzip2 or xz'
         ) from exc
     return found if whole else _without_top(found, folders)
+
+
+def from_object(
+    store: store_module.ObjectStore,
+    container: str,
+    name: str,
+    folders: abc.Container[str] = (),
+) -> sources.Content:
+    """Read a tarball from the object store; see `read`."""
+    packed = store.get_object(container, name, _UPLOAD_LIMIT)
+    return read(io.BytesIO(packed), folders=folders)
 
 
 def _open(file: BinaryIO, limits: sources.Limits) -> _Limited:

@@ -2,6 +2,7 @@
 """YAML as Heat reads it, and paths within a plan."""
 
 from collections import abc
+import contextlib
 import posixpath
 import re
 from typing import Any
@@ -32,6 +33,15 @@ def _text(dumper: yaml.Dumper, data: str) -> yaml.Node:
 _Dumper.add_representer(str, _text)
 
 
+@contextlib.contextmanager
+def reading(where: str) -> abc.Iterator[None]:
+    """Say which file is unreadable."""
+    try:
+        yield
+    except yaml_reading.Unreadable as exc:
+        raise errors.BadFile(f'{where} {exc}', where, exc.line) from exc
+
+
 def load(
     text: str,
     where: str,
@@ -44,10 +54,8 @@ def load(
     :raises errors.Invalid: it is none, or more than is read; says which and
         where, and quotes nothing.
     """
-    try:
+    with reading(where):
         return yaml_reading.load(text, loader)
-    except yaml_reading.Unreadable as exc:
-        raise errors.BadFile(f'{where} {exc}', where, exc.line) from exc
 
 
 def check(text: str, where: str) -> None:
@@ -55,10 +63,8 @@ def check(text: str, where: str) -> None:
 
     :raises errors.Invalid: so it is.
     """
-    try:
+    with reading(where):
         yaml_reading.check(text)
-    except yaml_reading.Unreadable as exc:
-        raise errors.BadFile(f'{where} {exc}', where, exc.line) from exc
 
 
 def mapping(text: str, where: str) -> abc.Mapping[str, Any]:
