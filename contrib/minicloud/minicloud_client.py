@@ -144,7 +144,7 @@ class Cloud:
     def log(self, service: str) -> pathlib.Path:
         return self._instance.log(service)
 
-    # Being somebody
+    # Credentials of a user
 
     def env(self, user: str = 'demo') -> dict[str, str]:
         """An environment for commands: demo, other, reader or admin."""

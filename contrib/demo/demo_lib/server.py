@@ -29,6 +29,8 @@ class Run:
         for stream in ('deploy_stdout', 'deploy_stderr'):
             said = str(self.result.get(stream, '')).strip()
             if said:
+                *before, last = said.splitlines()
+                said = f'… {last}' if before else last
                 text += f', {stream.removeprefix("deploy_")} "{said}"'
         return text
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands, shown and run as a user types them."""
 
+from collections.abc import Iterator
+import contextlib
 import pathlib
 import shlex
 import subprocess
@@ -33,15 +35,22 @@ class Shell:
         self._screen = shown
         self._user = user
 
-    def run(self, line: str, show: bool = True, progress: bool = False) -> str:
+    def run(
+        self,
+        line: str,
+        show: bool = True,
+        progress: bool = False,
+        patience: float = _PATIENCE,
+    ) -> str:
         """Show and run a command; what it printed.
 
         :param line: the command; where it has a newline it goes on below.
         :param show: whether to show what it prints.
         :param progress: whether to show what it says meanwhile, too.
+        :param patience: seconds that it may take.
         :raises errors.Surprise: it failed; with all that it said.
         """
-        done = self._done(line)
+        done = self._done(line, patience)
         if done.returncode:
             raise errors.Surprise(
                 f'This ended with exit code {done.returncode}: {line}\n'
@@ -62,7 +71,31 @@ class Shell:
         self._screen.output(done.stderr)
         return done.stderr
 
-    def _done(self, line: str) -> subprocess.CompletedProcess[str]:
+    @contextlib.contextmanager
+    def background(self, line: str) -> Iterator[subprocess.Popen[str]]:
+        """Show a command, and run it in the background.
+
+        Its caller must read what it prints to the end.
+        """
+        self._screen.command(f'{line} &')
+        with subprocess.Popen(
+            shlex.split(line),
+            cwd=FOLDER,
+            env=self._cloud.env(self._user),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process:
+            try:
+                yield process
+                process.wait(_PATIENCE)
+            finally:
+                process.kill()
+
+    def _done(
+        self, line: str, patience: float = _PATIENCE
+    ) -> subprocess.CompletedProcess[str]:
         self._screen.command(line)
         try:
             return subprocess.run(
@@ -72,9 +105,9 @@ class Shell:
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
-                timeout=_PATIENCE,
+                timeout=patience,
             )
         except subprocess.TimeoutExpired as exc:
             raise errors.TooSlow(
-                f'This did not end within {_PATIENCE} s: {line}'
+                f'This did not end within {patience:g} s: {line}'
             ) from exc

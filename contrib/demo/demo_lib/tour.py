@@ -14,6 +14,7 @@ import minicloud_client
 from demo_lib import backups
 from demo_lib import errors
 from demo_lib import evidence
+from demo_lib import live
 from demo_lib import news
 from demo_lib import screen
 from demo_lib import server
@@ -59,6 +60,7 @@ class Tour:
         self._stack: stack.Stack
         self._news = news.News(cloud, shown, self._shell)
         self._backups = backups.Backups(shown, self._shell, self._agent)
+        self._live = live.Live(shown, self._shell)
 
     @property
     def steps(self) -> list[Step]:
@@ -94,6 +96,11 @@ class Tour:
             Step(
                 'A user runs an action that is no part of the life cycle',
                 self.back_up,
+                120,
+            ),
+            Step(
+                'A user follows a long action live, and stops it',
+                self.reindex,
                 120,
             ),
             Step(
@@ -185,10 +192,11 @@ class Tour:
     def deploy(self) -> None:
         self._shell.run(
             'minicloud agent start web --stack web --resource web_server'
+            '\n--supervised'
         )
         self._screen.say(
             'Now os-collect-config and heat-agents run, as they do on a '
-            'server in the field.'
+            'server in the field, with heat-config-supervisor.'
         )
         runs = self._watch.until('CREATE_COMPLETE', 120)
         self._require_runs(
@@ -199,7 +207,7 @@ class Tour:
             self._show_output(output)
         actions = self._stack.outputs()['actions']
         errors.require(
-            actions == ['CREATE', 'UPDATE', 'BACKUP', 'DELETE'],
+            actions == ['CREATE', 'UPDATE', 'BACKUP', 'REINDEX', 'DELETE'],
             f'The component offers {actions}',
         )
 
@@ -245,6 +253,10 @@ class Tour:
 
     def back_up(self) -> None:
         self._backups.by_hand(self._watch)
+
+    def reindex(self) -> None:
+        self._live.reindex()
+        self._watch.tell()
 
     def back_up_at_night(self) -> None:
         self._backups.by_clock(self._watch, self._stack)

@@ -2,7 +2,6 @@
 """minicloud agent start|once|stop|list|logs."""
 
 import argparse
-import json
 from typing import Any
 
 from minicloud_lib import agents
@@ -85,15 +84,7 @@ def stop(options: argparse.Namespace) -> None:
 
 def list_(options: argparse.Namespace) -> None:
     found = [agent.about() for agent in agents.known(options.instance)]
-    if options.format == 'json':
-        print(json.dumps(found, indent=2))
-        return
-    for agent in found:
-        state = f'pid {agent["pid"]}' if agent['running'] else 'stopped'
-        print(
-            f'{agent["name"]:16} {state:12} '
-            f'{agent.get("resource")} of stack {agent.get("stack")}'
-        )
+    commands.show(found, options.format)
 
 
 def logs(options: argparse.Namespace) -> None:

@@ -195,7 +195,7 @@ def stop(instance: layout.Instance, name: str) -> None:
 
 
 def kill(instance: layout.Instance, name: str) -> None:
-    """SIGKILL, as when the machine's memory runs out."""
+    """SIGKILL, as the kernel's OOM killer does."""
     services = catalog.find(instance_settings.require(instance).profile, name)
     with files.lock(instance.lock):
         running = {one: one.process(instance) for one in services}

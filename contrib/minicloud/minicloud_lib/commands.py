@@ -2,11 +2,13 @@
 """What each command does, and prints."""
 
 import argparse
+from collections.abc import Mapping, Sequence
 import json
 import os
 import pathlib
 import shlex
 import time
+from typing import Any
 
 from minicloud_lib import agents
 from minicloud_lib import catalog
@@ -149,6 +151,19 @@ def follow(path: pathlib.Path, lines: int, forever: bool) -> None:
         # Needs no shell; the user's PATH says which tail.
         os.execvp('tail', command)  # noqa: S606, S607 # nosec B606 B607
     print(files.tail(path, lines))
+
+
+def show(found: Sequence[Mapping[str, Any]], form: str) -> None:
+    """Print a list of agents or of servers."""
+    if form == 'json':
+        print(json.dumps(found, indent=2))
+        return
+    for one in found:
+        state = f'pid {one["pid"]}' if one['running'] else 'stopped'
+        print(
+            f'{one["name"]:16} {state:12} '
+            f'{one.get("resource")} of stack {one.get("stack")}'
+        )
 
 
 def start(options: argparse.Namespace) -> None:

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import time
 
+from minicloud_lib import errors
 from minicloud_lib import files
 
 _TICKS = os.sysconf('SC_CLK_TCK')
@@ -135,6 +136,25 @@ def spawn(
     )
     files.write_json(pid_file, dataclasses.asdict(process))
     return process
+
+
+def run(
+    command: Sequence[object], env: Mapping[str, str], log: pathlib.Path
+) -> None:
+    """Run a program to its end; what it prints goes to a log."""
+    with log.open('a') as stream:
+        result = subprocess.run(
+            [str(part) for part in command],
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+        )
+    if result.returncode:
+        raise errors.MinicloudError(
+            f'{command[0]} failed:\n{files.tail(log, 15)}',
+            f'The whole output is in {log}.',
+        )
 
 
 def find(pid_file: pathlib.Path) -> Process | None:

@@ -2,7 +2,6 @@
 """minicloud server build|start|stop|kill|plug|unplug|run|list|logs."""
 
 import argparse
-import json
 import pathlib
 import sys
 
@@ -167,15 +166,7 @@ def run(options: argparse.Namespace) -> int:
 
 def list_(options: argparse.Namespace) -> None:
     found = [server.about() for server in machine.known(options.instance)]
-    if options.format == 'json':
-        print(json.dumps(found, indent=2))
-        return
-    for server in found:
-        state = f'pid {server["pid"]}' if server['running'] else 'stopped'
-        print(
-            f'{server["name"]:16} {state:12} '
-            f'{server.get("resource")} of stack {server.get("stack")}'
-        )
+    commands.show(found, options.format)
 
 
 def logs(options: argparse.Namespace) -> None:

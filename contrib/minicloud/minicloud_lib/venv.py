@@ -17,6 +17,7 @@ from minicloud_lib import errors
 from minicloud_lib import files
 from minicloud_lib import layout
 from minicloud_lib import output
+from minicloud_lib import processes
 
 REQUIREMENTS = layout.SOURCE / 'requirements.txt'
 CONSTRAINTS = layout.SOURCE / 'constraints.txt'
@@ -183,16 +184,4 @@ def _run(command: Sequence[object], log: pathlib.Path) -> None:
         if name not in ('PYTHONPATH', 'PYTHONHOME', 'VIRTUAL_ENV')
     }
     files.make_folder(log.parent)
-    with log.open('a') as stream:
-        result = subprocess.run(
-            [str(part) for part in command],
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-        )
-    if result.returncode:
-        raise errors.MinicloudError(
-            f'{command[0]} failed:\n{files.tail(log, 15)}',
-            f'The whole output is in {log}.',
-        )
+    processes.run(command, env, log)

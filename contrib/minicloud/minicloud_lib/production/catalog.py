@@ -12,9 +12,8 @@ Service = catalog.Service
 #: How many heat-engine services there are, as if on as many hosts.
 ENGINES = ('heat-engine-1', 'heat-engine-2')
 
-#: Parts of mistral-server, each a process of its own. The event engine, which
-#: never rests, is left to those who need it: minicloud start
-#: mistral-event-engine.
+#: Parts of mistral-server, each a process of its own. The event engine is left
+#: to those who need it: minicloud start mistral-event-engine.
 MISTRAL = ('api', 'engine', 'executor', 'notifier', 'periodic')
 EVENT_ENGINE = 'mistral-event-engine'
 
@@ -31,7 +30,7 @@ def _engine(name: str) -> Service:
     )
 
 
-def _mistral(part: str, **more: object) -> Service:
+def _mistral(part: str) -> Service:
     return Service(
         f'mistral-{part}',
         ('mistral',) if part == 'api' else (),
@@ -44,7 +43,6 @@ def _mistral(part: str, **more: object) -> Service:
             '--server',
             part,
         ),
-        **more,
     )
 
 
@@ -117,7 +115,14 @@ SERVICES = {
         catalog.SMALL['keystone'],
         catalog.SMALL['swift'],
         *(_mistral(part) for part in MISTRAL),
-        _mistral('event-engine', on_demand=True),
+        Service(
+            EVENT_ENGINE,
+            (),
+            '',
+            ('mistral.conf',),
+            group='mistral',
+            on_demand=True,
+        ),
         Service(
             'heat-api',
             ('heat', 'heat_cfn'),

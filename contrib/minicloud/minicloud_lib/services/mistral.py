@@ -4,7 +4,6 @@
 # Chooses threads over eventlet; it has to come before all else.
 import mistral.cmd  # isort: skip  # noqa: F401
 
-import functools
 import sys
 from typing import Any
 
@@ -14,7 +13,6 @@ from mistral.api import app  # noqa: F401  registers options
 from mistral.api import service as api_service
 from mistral.db.v2 import api as db_api
 from mistral.engine import engine_server
-from mistral.event_engine import event_engine_server
 from mistral.executors import executor_server
 from mistral.lang import base as lang_base
 from mistral.notifiers import notification_server
@@ -26,6 +24,7 @@ from oslo_db import exception
 from oslo_log import log as logging
 
 from minicloud_lib.services import broker
+from minicloud_lib.services import mistral_event_engine
 from minicloud_lib.services import serving
 from minicloud_lib.services import sqlite
 
@@ -47,7 +46,7 @@ def main(*files: str) -> None:
     services: list[Any] = [
         engine_server.get_oslo_service(),
         executor_server.get_oslo_service(),
-        _event_engine(),
+        mistral_event_engine.service(),
         notification_server.get_oslo_service(),
         periodic_server.get_oslo_service(),
         # The API last: when its port is open the others are there.
@@ -84,14 +83,6 @@ class _Schemas:
         error = jsonschema.exceptions.best_match(validator.iter_errors(data))
         if error is not None:
             raise error
-
-
-def _event_engine() -> Any:
-    server = event_engine_server.get_oslo_service()
-    # Its loop asks without a pause, and takes a whole core for that.
-    queue = server._event_engine.event_queue
-    queue.get_nowait = functools.partial(queue.get, timeout=0.5)
-    return server
 
 
 if __name__ == '__main__':

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The image of servers: Debian, cloud-init and the agents.
 
-    server-image/base.qcow2     the disk, which nobody writes to
+    server-image/base.qcow2     the disk, read-only
                  vmlinuz        its kernel, which QEMU starts by itself
                  initrd.img
                  image.json     what it was made of
@@ -18,7 +18,6 @@ import hashlib
 import os
 import pathlib
 import shutil
-import subprocess
 import tempfile
 
 from minicloud_lib import errors
@@ -26,6 +25,7 @@ from minicloud_lib import files
 from minicloud_lib import layout
 from minicloud_lib import output
 from minicloud_lib import packages
+from minicloud_lib import processes
 from minicloud_lib import venv
 
 #: The release of Debian, and the version of Python that it has.
@@ -136,7 +136,7 @@ def ensure(home: layout.Home) -> Image:
 
 
 def _wanted() -> dict[str, str]:
-    """What the image is made of; with another one it is built anew."""
+    """What the image is made of; a change of it rebuilds the image."""
     digest = hashlib.sha256()
     recipe = [pathlib.Path(__file__), _SETUP, venv.CONSTRAINTS]
     for path in [*recipe, *sorted(TREE.rglob('*'))]:
@@ -152,11 +152,6 @@ def _build(home: layout.Home, image: Image) -> None:
             'root is needed to build the image of servers',
             'sudo minicloud server build',
         )
-    if not (home.venv / f'lib/python{PYTHON}').is_dir():
-        raise errors.UnavailableError(
-            f"{home.venv} has not the image's version of Python",
-            f'Make it with Python {PYTHON}.',
-        )
     output.say(
         f'Building the image of servers in {image.path} '
         '(once, about two minutes) ...'
@@ -167,13 +162,14 @@ def _build(home: layout.Home, image: Image) -> None:
     with tempfile.TemporaryDirectory(dir=image.path) as name:
         folder = pathlib.Path(name)
         root = folder / 'root'
-        _run(_debootstrap(root), log)
-        wheels = root / 'tmp/wheels'
-        venv.pip(
-            home,
-            ['wheel', '--wheel-dir', wheels, '-c', venv.CONSTRAINTS, *AGENTS],
-            log,
-        )
+        try:
+            _run(_debootstrap(root), log)
+        except errors.MinicloudError as error:
+            # Without a network, say. All else is made of what is here then.
+            raise errors.UnavailableError(
+                f"Debian's packages cannot be had: {error}", error.remedy
+            ) from error
+        venv.pip(home, _download(root / 'tmp/wheels'), log)
         _fill(root, home.heat_agents)
         shutil.copy(_SETUP, root)
         _run(['chroot', root, '/bin/sh', '-eux', '/setup-image'], log)
@@ -185,6 +181,15 @@ def _build(home: layout.Home, image: Image) -> None:
         raw = folder / 'disk.raw'
         _run(_make_file_system(root, raw), log)
         _run(['qemu-img', 'convert', '-O', 'qcow2', raw, image.disk], log)
+
+
+def _download(wheels: pathlib.Path) -> list[object]:
+    return [
+        *('download', '--dest', wheels, '-c', venv.CONSTRAINTS),
+        # For the image's Python, whichever runs pip.
+        *('--python-version', PYTHON, '--only-binary', ':all:'),
+        *AGENTS,
+    ]
 
 
 def _debootstrap(root: pathlib.Path) -> list[object]:
@@ -224,16 +229,5 @@ def _make_file_system(root: pathlib.Path, raw: pathlib.Path) -> list[object]:
 
 
 def _run(command: Sequence[object], log: pathlib.Path) -> None:
-    with log.open('a') as stream:
-        result = subprocess.run(
-            [str(part) for part in command],
-            env={'PATH': '/usr/sbin:/usr/bin:/sbin:/bin', 'LC_ALL': 'C'},
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-        )
-    if result.returncode:
-        raise errors.MinicloudError(
-            f'{command[0]} failed:\n{files.tail(log, 15)}',
-            f'The whole output is in {log}.',
-        )
+    env = {'PATH': '/usr/sbin:/usr/bin:/sbin:/bin', 'LC_ALL': 'C'}
+    processes.run(command, env, log)

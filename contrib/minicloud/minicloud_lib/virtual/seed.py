@@ -14,12 +14,14 @@ from minicloud_lib import environment
 from minicloud_lib import errors
 from minicloud_lib import layout
 
-#: What the image of a server may have beside the agents.
+#: What the image of a server may have as well as the agents.
 ADD_ON = layout.SOURCE.parent / 'agent'
 
 _VENDOR_DATA = """\
 #cloud-config
 bootcmd:
+  - [sh, -c, 'printf "%s\\n" LC_ALL=C PYTHONUTF8=1
+    >/etc/default/heat-config-supervisor']
   - [mkdir, -p, /run/seed]
   - [mount, -o, ro, /dev/disk/by-label/cidata, /run/seed]
   - [/run/seed/agent/install]

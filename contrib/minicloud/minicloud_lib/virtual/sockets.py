@@ -25,7 +25,7 @@ _numbers = itertools.count(1)
 
 
 class Silent(errors.MinicloudError):
-    """Nobody answers at a socket: the machine, or its agent, is down."""
+    """A socket does not answer: the machine, or its agent, is down."""
 
 
 class Refused(errors.MinicloudError):
@@ -96,7 +96,7 @@ class _Connection:
                 return answer['return']
             if 'error' in answer:
                 raise Refused(f'{name}: {answer["error"]["desc"]}')
-            # All else is an event that nobody waits for.
+            # All else is an event, which no caller waits for.
 
 
 class Monitor:
@@ -105,12 +105,14 @@ class Monitor:
     def __init__(self, path: pathlib.Path) -> None:
         self._path = path
 
-    def execute(self, name: str, seconds: float = 30, **arguments: Any) -> Any:
+    def execute(
+        self, command: str, /, seconds: float = 30, **arguments: Any
+    ) -> Any:
         """Let QEMU execute a command of QMP; what it returns."""
         with contextlib.closing(_Connection(self._path, seconds)) as found:
             found.read()
             found.command('qmp_capabilities', {})
-            return found.command(name, arguments)
+            return found.command(command, arguments)
 
 
 class Inside:
