@@ -9,10 +9,14 @@ import tempfile
 import time
 
 from tests.bench import completing
+from tests.bench import cycling
 from tests.bench import lab as labs
+from tests.bench import live
 from tests.bench import machine
+from tests.bench import operating
 from tests.bench import pacing
 from tests.bench import profiling
+from tests.bench import quick
 from tests.bench import record as records
 from tests.bench import report
 from tests.bench import rounds
@@ -29,6 +33,10 @@ _OTHERS = (
     'completing',
     'pacing',
     'triggering',
+    'cycling',
+    'live',
+    'quick',
+    'operating',
     'profile',
 )
 
@@ -63,6 +71,13 @@ def _options() -> argparse.Namespace:
         type=_names(labs.SIDES),
         default=list(labs.SIDES),
         help='whose classes: ' + ', '.join(labs.SIDES) + ' (default: both)',
+    )
+    parser.add_argument(
+        '--store',
+        choices=['swift', 'rgw'],
+        default='swift',
+        help="the object store; rgw is Ceph's gateway, which refuses the "
+        "TempURLs of Heat's own classes, so --sides is ours then",
     )
     parser.add_argument(
         '--others',
@@ -114,8 +129,10 @@ def _options() -> argparse.Namespace:
     options = parser.parse_args()
     if options.short:
         options.n = sorted({10, options.goals_at})
-        options.others = ['completing']
+        options.others = ['single', 'thousand', 'triggering', 'cycling']
         options.repeat = 1
+    if options.store == 'rgw':
+        options.sides = ['ours']
     return options
 
 
@@ -153,7 +170,7 @@ def _plan(
 def _lab(options: argparse.Namespace) -> labs.Lab:
     counts = [scenario.count for scenario, _ in _plan(options)]
     most = max([*counts, triggering.COUNT, 2 * options.goals_at])
-    return labs.Lab(options.name, most)
+    return labs.Lab(options.name, most, options.store)
 
 
 def _measure(options: argparse.Namespace) -> records.Record:
@@ -204,6 +221,19 @@ def _fill(
     if 'triggering' in options.others:
         say('Runs by the command line')
         record.triggered = triggering.measure(lab, detail)
+    if 'cycling' in options.others:
+        say('Stacks that come and go')
+        record.cycled = cycling.measure(lab, detail)
+    if 'live' in options.others:
+        say('Live runs')
+        record.live = live.measure(lab, detail)
+    if 'quick' in options.others:
+        say('Quick servers')
+        record.quick = quick.measure(lab, detail)
+    if 'operating' in options.others:
+        say('Operations')
+        record.operated = operating.measure(detail)
+        record.fleet = operating.on_cloud(lab, detail)
     if 'profile' in options.others:
         say('Profile')
         sizes = (options.goals_at, 2 * options.goals_at)

@@ -29,7 +29,7 @@ WAYS = ('heat', 'turns')
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Measured:
-    """How so many completed.
+    """How a number of them completed.
 
     :ivar seconds: until the last has.
     :ivar writes: attempts to write the row; the count, if none is in vain.

@@ -24,6 +24,7 @@ class Mark:
     rpc: dict[str, int]
     db: dict[str, int]
     cpu: dict[str, float]
+    threads: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,7 @@ class Counts:
     :ivar rpc: messages by method.
     :ivar db: statements by verb.
     :ivar cpu: seconds by service.
+    :ivar threads: of heat-engine, at the end.
     """
 
     seconds: float
@@ -42,6 +44,7 @@ class Counts:
     rpc: dict[str, int]
     db: dict[str, int]
     cpu: dict[str, float]
+    threads: int = 0
 
 
 class Meter:
@@ -66,6 +69,7 @@ class Meter:
                 name: self._cloud.usage(name)['cpu_seconds']
                 for name in SERVICES
             },
+            threads=self._cloud.usage('heat')['threads'],
         )
 
     def between(self, begin: Mark, end: Mark) -> Counts:
@@ -84,6 +88,7 @@ class Meter:
                 name: round(end.cpu[name] - begin.cpu[name], 2)
                 for name in SERVICES
             },
+            threads=end.threads,
         )
 
     def peak_bytes(self) -> dict[str, int]:

@@ -7,7 +7,7 @@ import json
 import pathlib
 import sqlite3
 import time
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar('T')
 
@@ -39,6 +39,16 @@ class Deployment:
 
     def is_done(self, action: str) -> bool:
         return (self.action, self.status) == (action, 'COMPLETE')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Config:
+    """A config that a server was given."""
+
+    id: str
+    inputs: list[dict[str, Any]]
+    outputs: list[dict[str, Any]]
+    options: dict[str, Any]
 
 
 class EngineState:
@@ -101,6 +111,24 @@ class EngineState:
                 " WHERE action = ? AND status = 'IN_PROGRESS'",
                 (action,),
             )
+        ]
+
+    def configs(self, ids: Sequence[str]) -> list[Config]:
+        """Return what the servers of deployments were given."""
+        rows = self._select(
+            'SELECT c.id, c.config FROM software_deployment d'
+            ' JOIN software_config c ON c.id = d.config_id WHERE d.id IN',
+            ids,
+        )
+        found = [(row[0], json.loads(row[1])) for row in rows]
+        return [
+            Config(
+                id=config_id,
+                inputs=config['inputs'],
+                outputs=config['outputs'],
+                options=config['options'],
+            )
+            for config_id, config in found
         ]
 
     def server_ids(self, root: str) -> list[str]:

@@ -6,6 +6,10 @@ import dataclasses
 import statistics
 
 from tests.bench import rounds
+from tests.bench import scenarios
+
+#: What a group may hold of heat-engine: its own, and those that fetch.
+THREADS_OF_GROUP = 1 + 8
 
 #: The phases that make up the life of a deployment.
 LIFE = ('create', 'waiting', 'signals', 'update', 'update_signals', 'delete')
@@ -24,12 +28,16 @@ class Goal:
     """What a figure of ours may be, at most.
 
     :ivar n: of deployments in a stack; None for the N that is asked for.
+    :ivar kind: of scenario; see `scenarios.Scenario`.
+    :ivar heats_kind: the kind that Heat has for that, if another one.
     :ivar most: in the figure's own unit; None if that does not matter.
     :ivar part: of Heat's; None if that does not matter.
     """
 
     figure: Figure
     n: int | None = None
+    kind: str = 'stack of'
+    heats_kind: str | None = None
     most: float | None = None
     part: float | None = None
 
@@ -87,7 +95,7 @@ def _life(what: str) -> Callable[[rounds.Round], float]:
 def _latency(
     part: float, attribute: str = 'signals'
 ) -> Callable[[rounds.Round], float]:
-    """So many of the deployments are complete by then; 1.0 is the worst."""
+    """When a part of the deployments is complete; 1.0 is the slowest."""
 
     def value(one: rounds.Round) -> float:
         found = getattr(one, attribute).latencies
@@ -119,6 +127,9 @@ COMPLETE = Figure(
     title='first PUT to stack COMPLETE, s',
     value=lambda one: one.signals.seconds,
 )
+LAST = Figure(
+    title='last PUT to COMPLETE, s', value=lambda one: one.signals.last
+)
 UPDATE = Figure(title='update set-up, s', value=lambda one: one.update)
 UPDATE_WORST = Figure(
     title='update, PUT to COMPLETE, worst, s',
@@ -130,6 +141,12 @@ LIFE_SWIFT = Figure(
 )
 LIFE_RPC = Figure(title='RPC messages per deployment', value=_life('rpc'))
 LIFE_DB = Figure(title='database statements per deployment', value=_life('db'))
+THREADS = Figure(
+    title='threads of heat-engine while all wait, above idle',
+    value=lambda one: (
+        one.counts['waiting'].threads - one.counts['idle'].threads
+    ),
+)
 HEAT_PEAK = Figure(title='heat-engine, peak MB', value=_peak('heat'))
 SWIFT_PEAK = Figure(title='Swift, peak MB', value=_peak('swift'))
 
@@ -157,6 +174,22 @@ GOALS = (
     Goal(figure=DB, part=1 / 50),
     Goal(figure=HEAT_CPU, part=1 / 10),
     Goal(figure=LIFE_SWIFT, part=1 / 5),
+    *(
+        Goal(
+            figure=figure,
+            n=n,
+            kind=scenarios.SINGLE,
+            heats_kind=scenarios.NESTED,
+            most=most,
+        )
+        for n, seconds in ((200, 4), (1000, 20))
+        for figure, most in (
+            (SETUP, seconds),
+            (LAST, seconds),
+            (DELETE, seconds),
+            (THREADS, THREADS_OF_GROUP),
+        )
+    ),
 )
 
 

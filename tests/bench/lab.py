@@ -17,6 +17,9 @@ from tests.functional import base
 
 _TYPE = 'OS::Heat::SoftwareDeployment'
 
+# Servers in a stack: what Heat does for each grows with their number.
+_TOGETHER = 100
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Side:
@@ -46,11 +49,13 @@ class Lab:
     """A mini cloud for measurements.
 
     :param servers: as many as the largest scenario needs.
+    :param store: ``swift`` or ``rgw``.
     """
 
-    def __init__(self, name: str, servers: int) -> None:
+    def __init__(self, name: str, servers: int, store: str) -> None:
         self.cloud = base.minicloud_client.Cloud(name)
         self._count = servers
+        self._profile = base.catalog.STORES[store]
         self._servers: list[str] = []
         self._folder = tempfile.TemporaryDirectory(prefix='bench-')
 
@@ -82,6 +87,7 @@ class Lab:
         for log in ('swift-requests', 'heat-counters'):
             (self.cloud.path / f'logs/{log}.jsonl').unlink(missing_ok=True)
         self.cloud.up(
+            profile=self._profile,
             plugin=side.plugin,
             conf=[extra],
             # Each waiting resource holds a thread; some more for the rest.
@@ -100,18 +106,26 @@ class Lab:
     def servers(self) -> list[str]:
         """Return the ids of the servers; makes them at need."""
         if not self._servers:
-            template = scenarios.servers(self._count)
-            stack = base.Stack(
-                self.cloud.session(), template, name='servers', timeout_mins=30
-            )
-            with self.state() as state:
-                engine_state.until(
-                    lambda: state.stacks([stack.id]) == {'CREATE_COMPLETE'},
-                    600,
-                    'the servers',
+            for first in range(0, self._count, _TOGETHER):
+                self._servers += self._make(
+                    first, min(_TOGETHER, self._count - first)
                 )
-                self._servers = state.server_ids(stack.id)
         return self._servers
+
+    def _make(self, first: int, count: int) -> list[str]:
+        stack = base.Stack(
+            self.cloud.session(),
+            scenarios.servers(count, first),
+            name=f'servers{first}',
+            timeout_mins=30,
+        )
+        with self.state() as state:
+            engine_state.until(
+                lambda: state.stacks([stack.id]) == {'CREATE_COMPLETE'},
+                900,
+                'the servers',
+            )
+            return state.server_ids(stack.id)
 
     @contextlib.contextmanager
     def state(self):

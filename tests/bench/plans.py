@@ -14,7 +14,7 @@ from typing import Any
 from keystoneauth1 import session as ks_session
 from keystoneauth1.identity import v3
 
-from heat_plugins.clients import heat_stacks
+from heat_plugins.clients import heat
 from heat_plugins.clients import keystone
 from heat_plugins.clients import mistral_registry
 from heat_plugins.clients import swift
@@ -45,10 +45,10 @@ class Bench:
             )
         )
         reached = keystone.Cloud(session)
-        self.store = swift.connect(reached)
-        self.stacks = heat_stacks.HeatStacks(reached)
         self.plans = plan_service.Plans(
-            self.store, mistral_registry.Registry(reached), self.stacks
+            swift.connect(reached),
+            mistral_registry.Registry(reached),
+            heat.Heat(reached),
         )
         self.rows: list[dict[str, Any]] = []
 
@@ -70,7 +70,7 @@ class Bench:
 
     def run(self) -> None:
         content = sample_plan.content()
-        known = settings.Settings(self.plans, self.store, self.stacks)
+        known = settings.Settings(self.plans)
         self.measure(
             f'create {len(content)} files',
             lambda: self.plans.create('bench', content, render=True),
@@ -78,7 +78,7 @@ class Bench:
         shown = self.measure('parameters', lambda: known.show('bench'))
         count = len(parameters.effective(shown.root))
         self.measure(f'the same {count} again', lambda: known.show('bench'))
-        core = plan_operations.Operations(self.plans, self.store, self.stacks)
+        core = plan_operations.Operations(self.plans)
         self.measure('show', lambda: core.show('bench'))
         self.measure('capabilities', lambda: core.get_capabilities('bench'))
         self.measure('delete', lambda: self.plans.delete('bench'))

@@ -55,7 +55,7 @@ class Function:
 class Profile:
     """A phase.
 
-    :ivar samples: how often somebody was seen at work.
+    :ivar samples: how often a thread was seen at work.
     :ivar ours: the part of heat-plugins' own functions, 0 to 1.
     :ivar heats: the part of Heat's.
     :ivar functions: by their names, the largest first.

@@ -8,6 +8,8 @@ from typing import Any
 
 from tests.bench import completing as completions
 from tests.bench import counting
+from tests.bench import cycling
+from tests.bench import operating
 from tests.bench import pacing
 from tests.bench import rounds
 from tests.bench import stacks
@@ -35,6 +37,13 @@ class Record:
     )
     paces: list[pacing.Measured] = dataclasses.field(default_factory=list)
     triggered: triggering.Triggered | None = None
+    cycled: cycling.Cycled | None = None
+    live: tables.Table | None = None
+    quick: tables.Table | None = None
+    operated: list[operating.Measured] = dataclasses.field(
+        default_factory=list
+    )
+    fleet: tables.Table | None = None
     profile: tables.Table | None = None
 
     def write(self, file: pathlib.Path) -> None:
@@ -49,8 +58,13 @@ def read(file: pathlib.Path) -> Record:
         completions.Measured(**one) for one in content.get('completing', ())
     ]
     content['paces'] = [pacing.Measured(**one) for one in content['paces']]
+    content['operated'] = [
+        operating.Measured(**one) for one in content.get('operated', ())
+    ]
     if content['triggered'] is not None:
         content['triggered'] = _triggered(content['triggered'])
+    if content.get('cycled') is not None:
+        content['cycled'] = cycling.Cycled(**content['cycled'])
     return Record(**content)
 
 

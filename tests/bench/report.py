@@ -22,16 +22,14 @@ _TABLES = {
 def write(
     record: records.Record, folder: pathlib.Path, say: Callable[[str], None]
 ) -> None:
-    """Write all files that the documentation includes, and show the tables."""
-    found = record.measured
-    n = record.options['goals_at']
-    made = {
-        'goals': tables.goals(found, n),
-        **{
-            name: tables.by_scenario(found, shown)
-            for name, shown in _TABLES.items()
-        },
-    }
+    """Write the files that the documentation includes, and show the tables.
+
+    What was not measured keeps its files.
+    """
+    if record.options.get('store') == 'rgw':
+        _write_rgw(record, folder, say)
+        return
+    made = _rounds(record, folder) if record.measured else {}
     if record.completing:
         made['completing'] = tables.completing(record.completing)
     if record.paces:
@@ -39,10 +37,28 @@ def write(
         plots.paces(record.paces, pacing.compute(), folder / 'paces.svg')
     if record.triggered:
         made['triggered'] = tables.triggered(record.triggered)
-    if record.profile:
-        made['profile'] = record.profile
+    if record.operated:
+        made['operations'] = tables.operations(record.operated)
+        plots.operations(record.operated, folder / 'operations.svg')
+    for name in ('live', 'quick', 'fleet', 'profile'):
+        if table := getattr(record, name):
+            made[name] = table
     for name, table in made.items():
         tables.write(table, folder / f'{name}.csv')
+    say(machine.sentence(record.machine))
+    say("The goals: at most so much, or such a part of Heat's own:")
+    for table in made.values():
+        say(tables.text(table))
+    for one in tables.troubles(record.measured):
+        say(one)
+    say(f'Written to {folder}')
+
+
+def _rounds(
+    record: records.Record, folder: pathlib.Path
+) -> dict[str, tables.Table]:
+    """Draw the rounds; return their tables."""
+    found = record.measured
     _write_lines(folder / 'machine.rst', [machine.sentence(record.machine)])
     troubles = tables.troubles(found) or ['Nothing.']
     _write_lines(folder / 'troubles.rst', [f'- {one}' for one in troubles])
@@ -59,13 +75,30 @@ def write(
         ),
         folder / 'times.svg',
     )
-    say(machine.sentence(record.machine))
-    say("The goals: at most so much, or such a part of Heat's own:")
-    for table in made.values():
-        say(tables.text(table))
-    for one in troubles:
-        say(one)
-    say(f'Written to {folder}')
+    return {
+        'goals': tables.goals(
+            found,
+            record.options['goals_at'],
+            record.triggered,
+            record.cycled,
+        ),
+        **{
+            name: tables.by_scenario(found, shown)
+            for name, shown in _TABLES.items()
+        },
+    }
+
+
+def _write_rgw(
+    record: records.Record, folder: pathlib.Path, say: Callable[[str], None]
+) -> None:
+    """Write what Ceph's gateway makes of our figures: its table alone."""
+    said = machine.sentence(record.machine)
+    table = tables.ours(record.measured, record.options['goals_at'])
+    tables.write(table, folder / 'rgw.csv')
+    _write_lines(folder / 'rgw-machine.rst', [said])
+    for text in (said, tables.text(table), *tables.troubles(record.measured)):
+        say(text)
 
 
 def _write_lines(file: pathlib.Path, lines: list[str]) -> None:

@@ -94,7 +94,11 @@ class Runner:
                 )
                 mark = self._create(found, group)
                 if not scenario.brief:
-                    self._change(found, group, mark)
+                    mark = self._update(found, group, mark)
+                _, found.delete = self._count(
+                    found, 'delete', group.delete, mark
+                )
+                self._say(f'gone after {found.delete:.1f} s')
         except engine_state.TooLongError as error:
             found.trouble = str(error)
             self._say(f'gave up: {error}')
@@ -128,12 +132,12 @@ class Runner:
                 'latest, but not their stack in two minutes more'
             )
 
-    def _change(
+    def _update(
         self,
         found: Round,
         group: stacks.Stacks,
         mark: counting.Mark | None,
-    ) -> None:
+    ) -> counting.Mark:
         mark, found.update = self._count(found, 'update', group.update, mark)
         if group.waiting('UPDATE'):
             time.sleep(QUIET)
@@ -145,8 +149,7 @@ class Runner:
 
         mark, _ = self._count(found, 'update_signals', signal_again, mark)
         self._hold_complete(found.update_signals)
-        _, found.delete = self._count(found, 'delete', group.delete, mark)
-        self._say(f'gone after {found.delete:.1f} s')
+        return mark
 
     def _count(
         self,

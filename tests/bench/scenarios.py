@@ -11,6 +11,9 @@ from typing import Any
 
 Template = dict[str, Any]
 
+#: The kinds of a group: one resource, or members in a nested stack.
+SINGLE, NESTED = 'single group of', 'group of'
+
 #: What each script would be, about as long as they are.
 _SCRIPT = '#!/bin/sh\n' + '# one line of a script that does something\n' * 25
 
@@ -24,7 +27,7 @@ class Scenario:
     :ivar stacks: how many stacks they are spread over.
     :ivar one_server: whether all of them are for the same server.
     :ivar group: whether they are one group, in a stack nested in theirs.
-    :ivar brief: whether a round ends when all are complete.
+    :ivar brief: whether a round has no update.
     :ivar single: whether the group is one resource, which only ours can be.
     """
 
@@ -62,21 +65,27 @@ def flat(count: int) -> Scenario:
     return Scenario(kind='stack of', count=count)
 
 
+def single(count: int) -> Scenario:
+    return Scenario(kind=SINGLE, count=count, group=True, single=True)
+
+
 #: Those that are not flat, by the name that the command line has for them.
 OTHERS = {
     'stacks': Scenario(kind='20 stacks,', count=200, stacks=20),
     'server': Scenario(kind='one server,', count=50, one_server=True),
     # In its stack nothing needs anything, so with Heat's own each thing that
     # is done to it takes a second for each of them.
-    'group': Scenario(kind='group of', count=200, group=True, brief=True),
-    'single': Scenario(
-        kind='single group of', count=200, group=True, single=True
-    ),
+    'group': Scenario(kind=NESTED, count=200, group=True, brief=True),
+    'single': single(200),
+    'thousand': single(1000),
 }
 
 
-def servers(count: int) -> Template:
-    """Return a template of a number of servers."""
+def servers(count: int, first: int = 0) -> Template:
+    """Return a template of servers that read their metadata at a URL.
+
+    :param first: the number of the first one's object.
+    """
     return {
         'heat_template_version': '2021-04-16',
         'resources': {
@@ -86,6 +95,13 @@ def servers(count: int) -> Template:
                 f'server{number}': {
                     'type': 'OS::Heat::DeployedServer',
                     'depends_on': 'begin',
+                    'properties': {
+                        'software_config_transport': 'POLL_TEMP_URL',
+                        'deployment_swift_data': {
+                            'container': 'servers',
+                            'object': f'{first + number}',
+                        },
+                    },
                 }
                 for number in range(count)
             },
@@ -93,9 +109,11 @@ def servers(count: int) -> Template:
     }
 
 
-def components(servers: Sequence[str], action: str) -> Template:
+def components(
+    servers: Sequence[str], action: str, *, group: bool = False
+) -> Template:
     """Return a template of deployments that have an action of their own."""
-    template = _flat(servers)
+    template = _group(servers) if group else _flat(servers)
     template['resources']['config'] = {
         'type': 'OS::Heat::SoftwareComponent',
         'properties': {

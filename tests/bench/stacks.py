@@ -41,12 +41,14 @@ class Signalled:
     :ivar latencies: seconds from the PUT to a complete resource, sorted.
     :ivar seconds: until the stacks were complete, from the first PUT; None
         if they were not two minutes after the last of their deployments.
+    :ivar last: seconds from the last PUT to the last complete resource.
     :ivar early: deployments that were complete before they were signalled.
     """
 
     latencies: list[float]
     seconds: float | None
     early: int
+    last: float | None = None
 
 
 class Stacks:
@@ -169,6 +171,7 @@ class Stacks:
             ),
             seconds=seconds,
             early=self._count - len(waiting),
+            last=max(done.values()) - max(sent.values()) if sent else None,
         )
 
     def _all_wait(self, action: str) -> None:

@@ -2,6 +2,7 @@
 """Tables of the figures, for the terminal and for the documentation."""
 
 from collections.abc import Sequence
+import contextlib
 import csv
 import pathlib
 import statistics
@@ -9,11 +10,14 @@ import statistics
 import prettytable
 
 from tests.bench import completing as completions
+from tests.bench import cycling
 from tests.bench import figures
 from tests.bench import lab
+from tests.bench import operating
 from tests.bench import pacing
 from tests.bench import profiling
 from tests.bench import rounds
+from tests.bench import scenarios
 from tests.bench import triggering
 
 Table = list[list[str]]
@@ -29,25 +33,34 @@ _SIDES = tuple(lab.SIDES.values())
 _REACHED = {True: 'reached', False: 'missed', None: ''}
 
 
-def goals(found: Sequence[rounds.Round], n: int) -> Table:
-    """Return ours beside Heat's, with the goals.
+def goals(
+    found: Sequence[rounds.Round],
+    n: int,
+    triggered: triggering.Triggered | None = None,
+    cycled: cycling.Cycled | None = None,
+) -> Table:
+    """Return our figures and Heat's, with the goals.
 
     :param n: the deployments in a stack, where a goal names no number.
     """
     table = [['', 'N', *(one.title for one in _SIDES), 'ratio', 'goal', '']]
     for goal in figures.GOALS:
         count = goal.n or n
+        kinds = {'ours': goal.kind, 'heats': goal.heats_kind or goal.kind}
         ours, heats = (
             figures.over(
                 goal.figure,
-                figures.chosen(found, f'stack of {count}', side.name),
+                figures.chosen(
+                    found, f'{kinds[side.name]} {count}', side.name
+                ),
             )
             for side in _SIDES
         )
         table.append(
             [
                 goal.figure.title,
-                f'{count}',
+                # The number alone stands for a flat stack.
+                f'{goal.kind} {count}'.removeprefix('stack of '),
                 _shown(ours, noise=True),
                 _shown(heats, noise=True),
                 _ratio(figures.ratio(ours, heats)),
@@ -56,7 +69,74 @@ def goals(found: Sequence[rounds.Round], n: int) -> Table:
             ]
         )
     table.append(_growth(found, n))
+    return [*table, *_ours(found, triggered, cycled)]
+
+
+def _ours(
+    found: Sequence[rounds.Round],
+    triggered: triggering.Triggered | None,
+    cycled: cycling.Cycled | None,
+) -> Table:
+    """Return the goals that Heat has nothing to compare with."""
+
+    def value(scenario: str, figure: figures.Figure) -> float:
+        chosen = figures.chosen(found, scenario, 'ours')
+        return figures.over(figure, chosen).middle
+
+    few, many = (f'{scenarios.SINGLE} {count}' for count in (200, 1000))
+    rows = (
+        (
+            'time for 1000 over time for 200, the worst of the three',
+            many,
+            lambda: max(
+                value(many, figure) / value(few, figure)
+                for figure in (figures.SETUP, figures.LAST, figures.DELETE)
+            ),
+            6,
+        ),
+        (
+            'heat-engine, peak MB above that of a stack of 10',
+            many,
+            lambda: (
+                value(many, figures.HEAT_PEAK)
+                - value('stack of 10', figures.HEAT_PEAK)
+            ),
+            100,
+        ),
+        (
+            'trigger --all, s until all runs wait',
+            f'{triggering.COUNT}',
+            lambda: triggered.started.seconds,
+            6,
+        ),
+        (
+            'trigger --all, Swift requests until then',
+            f'{triggering.COUNT}',
+            lambda: sum(triggered.started.swift.values()),
+            200,
+        ),
+        (
+            f'most memory up to stack {cycling.CYCLES}, over that after '
+            f'{cycling.FULL}',
+            f'{cycling.COUNT}',
+            lambda: cycled.growth,
+            1.05,
+        ),
+    )
+    table = []
+    for title, n, measure, most in rows:
+        shown = reached = ''
+        # It may not have been measured.
+        with contextlib.suppress(AttributeError):
+            ours = measure()
+            shown, reached = _number(ours), _REACHED[ours <= most]
+        table.append([title, n, shown, '', '', f'{most:g}', reached])
     return table
+
+
+def ours(found: Sequence[rounds.Round], n: int) -> Table:
+    """Return our figures of the goals, where Heat has none."""
+    return [row[:3] for row in goals(found, n) if row[2]]
 
 
 def _goal(goal: figures.Goal) -> str:
@@ -221,6 +301,32 @@ def troubles(found: Sequence[rounds.Round]) -> list[str]:
 def write(table: Table, file: pathlib.Path) -> None:
     with file.open('w', encoding='utf-8', newline='') as stream:
         csv.writer(stream, lineterminator='\n').writerows(table)
+
+
+def operations(found: Sequence[operating.Measured]) -> Table:
+    """Return what operations of each size cost."""
+    table = [
+        [
+            'servers',
+            'at a time',
+            'requests per run',
+            'listings per second',
+            'seconds',
+            'MB',
+        ]
+    ]
+    table += [
+        [
+            f'{one.n:,}',
+            f'{one.concurrent:,}',
+            f'{one.requests_per_run:.1f}',
+            f'{one.listings_per_second:.1f}',
+            f'{one.seconds:.0f}',
+            f'{one.memory:.0f}',
+        ]
+        for one in found
+    ]
+    return table
 
 
 def text(table: Table) -> str:

@@ -7,9 +7,11 @@ import tempfile
 import testtools
 
 from tests.bench import counting
+from tests.bench import cycling
 from tests.bench import figures
 from tests.bench import record
 from tests.bench import rounds
+from tests.bench import scenarios
 from tests.bench import stacks
 from tests.bench import tables
 
@@ -141,13 +143,42 @@ class GoalsTest(testtools.TestCase):
         table = tables.goals([a_round()], 100)
         self.assertEqual('', cell(table, figures.SETUP.title, 6))
 
+    def test_of_ceph_s_gateway_there_are_our_figures_alone(self):
+        table = tables.ours([a_round(rpc=10)], 100)
+        self.assertEqual(['', 'N', 'heat-plugins'], table[0])
+        self.assertIn([figures.RPC.title, '100', '1.00'], table)
+
     def test_twice_as_many_are_to_take_twice_the_time_at_most(self):
         for seconds, said in ((20.0, 'reached'), (20.1, 'missed')):
             found = [
                 a_round(),
                 a_round(n=200, create=8.0, seconds=seconds),
             ]
-            self.assertEqual(said, tables.goals(found, 100)[-1][6])
+            title = 'time for 200 over time for 100, set-up and completion'
+            self.assertEqual(said, cell(tables.goals(found, 100), title, 6))
+
+    def test_a_group_is_compared_with_heats_nested_one(self):
+        found = [a_round(n=200, create=3.0), a_round('heats', 200, 216.0)]
+        for one, kind in zip(
+            found, (scenarios.SINGLE, scenarios.NESTED), strict=True
+        ):
+            one.scenario = f'{kind} 200'
+        row = next(
+            row
+            for row in tables.goals(found, 100)
+            if row[:2] == [figures.SETUP.title, f'{scenarios.SINGLE} 200']
+        )
+        self.assertEqual(['3.00', '216', '1/72', '4', 'reached'], row[2:])
+
+    def test_memory_must_stay_level(self):
+        title = 'most memory up to stack 30, over that after 10'
+        for most, said in ((105, 'reached'), (106, 'missed')):
+            cycled = cycling.Cycled(
+                n=50, resident_bytes=[60] * 9 + [100] + [most] * 20
+            )
+            table = tables.goals([], 100, cycled=cycled)
+            self.assertEqual(said, cell(table, title, 6))
+        self.assertEqual('', cell(tables.goals([], 100), title, 6))
 
 
 class TroublesTest(testtools.TestCase):
@@ -173,6 +204,7 @@ class RecordTest(testtools.TestCase):
             options={'goals_at': 100},
             made_at='today',
             measured=[a_round(swift=3), a_round('heats')],
+            cycled=cycling.Cycled(n=50, resident_bytes=[100, 110]),
         )
         written.write(file)
         self.assertEqual(written, record.read(file))
