@@ -12,7 +12,7 @@ import time
 from typing import Any
 from urllib import parse
 
-from heat_plugins.objectstore import store
+from heat_plugins.objectstore import wire
 
 BOX = 'rgw-script'
 OBJECT = f'{BOX}/signals/Grüße 1'
@@ -62,7 +62,7 @@ EXPECTED: dict[str, Any] = {
 }
 
 
-def run(mine: store.Transport, other: store.Transport) -> dict[str, Any]:
+def run(mine: wire.Transport, other: wire.Transport) -> dict[str, Any]:
     """Send all requests, clean up, and return what came of each.
 
     :param mine: of a project without containers of these names.
@@ -72,7 +72,7 @@ def run(mine: store.Transport, other: store.Transport) -> dict[str, Any]:
 
 
 class _Script:
-    def __init__(self, mine: store.Transport, other: store.Transport) -> None:
+    def __init__(self, mine: wire.Transport, other: wire.Transport) -> None:
         self._mine = mine
         self._other = other
         self._url = mine.storage_url().rstrip('/')
@@ -86,7 +86,7 @@ class _Script:
 
     def _info(self) -> Iterator[tuple[str, Any]]:
         url = self._url[: self._url.index('/v1')] + '/info'
-        request = store.Request(method='GET', url=url, authenticated=False)
+        request = wire.Request(method='GET', url=url, authenticated=False)
         said = json.loads(self._mine.send(request).body)
         yield 'info has TempURLs', 'tempurl' in said
         yield 'info names digests', 'allowed_digests' in said['tempurl']
@@ -101,7 +101,7 @@ class _Script:
         yield 'PUT of it again', self._ask('PUT', BOX).status
         url = f'{self._other.storage_url().rstrip("/")}/{BOX}'
         for method in ('PUT', 'HEAD'):
-            answer = self._other.send(store.Request(method=method, url=url))
+            answer = self._other.send(wire.Request(method=method, url=url))
             step = f"{method} of another project's container"
             yield step, answer.status
 
@@ -139,7 +139,7 @@ class _Script:
         query += f'&marker={last}'
         yield 'listing after the last', self._names(f'{BOX}{query}')
         url = f'{self._url}/{BOX}?format=json&limit=10001'
-        answer = self._mine.send(store.Request(method='GET', url=url))
+        answer = self._mine.send(wire.Request(method='GET', url=url))
         yield 'listing with a limit of 10001', answer.status
         yield 'content', self._get(OBJECT).body
         answer = self._get(OBJECT, limit=1)
@@ -174,27 +174,27 @@ class _Script:
         method: str,
         path: str,
         headers: Mapping[str, str] | None = None,
-    ) -> store.Response:
+    ) -> wire.Response:
         url = self._url
         if path:
             url += '/' + parse.quote(path)
         return self._mine.send(
-            store.Request(method=method, url=url, headers=headers or {})
+            wire.Request(method=method, url=url, headers=headers or {})
         )
 
-    def _get(self, path: str, limit: int = 1000) -> store.Response:
+    def _get(self, path: str, limit: int = 1000) -> wire.Response:
         url = f'{self._url}/{parse.quote(path)}?multipart-manifest=get'
-        request = store.Request(method='GET', url=url, limit=limit)
+        request = wire.Request(method='GET', url=url, limit=limit)
         return self._mine.send(request)
 
     def _names(self, path: str) -> list[str]:
         url = self._url + ('' if path.startswith('?') else '/') + path
-        answer = self._mine.send(store.Request(method='GET', url=url))
+        answer = self._mine.send(wire.Request(method='GET', url=url))
         return [each['name'] for each in json.loads(answer.body or b'[]')]
 
     def _bulk_delete(self, paths: tuple[str, ...]) -> Any:
         answer = self._mine.send(
-            store.Request(
+            wire.Request(
                 method='POST',
                 url=f'{self._url}?bulk-delete=1',
                 headers={
@@ -225,7 +225,7 @@ class _Script:
         text = f'PUT\n{expires}\n{signed}'.encode()
         signature = hmac.new(key.encode(), text, digest).hexdigest()
         answer = self._mine.send(
-            store.Request(
+            wire.Request(
                 method=method,
                 url=f'{self._url}/{parse.quote(path)}'
                 f'?temp_url_sig={signature}&temp_url_expires={expires}',

@@ -78,7 +78,7 @@ def cloud_name(name: str) -> str:
     return f'{prefix}{worker}-{name}' if worker else prefix + name
 
 
-def until(true: Callable[[], Any], seconds: float = 60) -> Any:
+def until(true: Callable[[], Any], seconds: float = 90) -> Any:
     """Wait until a function returns something true; return that.
 
     What takes long is asked for less often: to ask is work for the cloud.
@@ -170,7 +170,7 @@ def software(
     }
 
 
-def group(members: int, **properties: Any) -> Template:
+def group(count: int, **properties: Any) -> Template:
     """Return a template with a ``group`` of deployments that nobody answers.
 
     :param properties: of the group, and its ``update_policy``.
@@ -184,7 +184,7 @@ def group(members: int, **properties: Any) -> Template:
         'properties': {
             'servers': {
                 f'member{number}': {'get_resource': 'server'}
-                for number in range(members)
+                for number in range(count)
             },
             'config': {'get_resource': 'config'},
             'signal_transport': 'NO_SIGNAL',
@@ -220,13 +220,16 @@ class Deployment:
         return put(self.signal_url, body)
 
 
+def value(config: Template, name: str) -> str:
+    """Return an input of a derived config."""
+    return next(
+        str(one['value']) for one in config['inputs'] if one['name'] == name
+    )
+
+
 def signal_url(config: Template) -> str:
     """Return where a server sends the result of a config that it is given."""
-    return next(
-        str(one['value'])
-        for one in config['inputs']
-        if one['name'] == 'deploy_signal_id'
-    )
+    return value(config, 'deploy_signal_id')
 
 
 def put(url: str, body: bytes) -> int:
@@ -266,6 +269,7 @@ class Stack:
         name: str | None = None,
         timeout_mins: int = 5,
         adopt: str | None = None,
+        tags: str = '',
         **parameters: Any,
     ) -> None:
         """Begin to make it.
@@ -280,6 +284,8 @@ class Stack:
             'timeout_mins': timeout_mins,
             'parameters': parameters,
         }
+        if tags:
+            body['tags'] = tags
         if adopt is not None:
             body['adopt_stack_data'] = adopt
         answer = session.post('orchestration', '/stacks', body)
@@ -342,7 +348,7 @@ class Stack:
         )
         assert answer.ok, answer
 
-    def wait(self, status: str | None = None, seconds: float = 90) -> str:
+    def wait(self, status: str | None = None, seconds: float = 150) -> str:
         """Wait until nothing is in progress; the status, or the one given.
 
         Some actions begin a moment after Heat has agreed to them.
@@ -467,7 +473,7 @@ class Stack:
         self,
         name: str = 'deployment',
         action: str = 'CREATE',
-        seconds: float = 60,
+        seconds: float = 90,
     ) -> Deployment:
         """Wait until a deployment has been handed to its server."""
 

@@ -59,10 +59,16 @@ trusted = pytest.mark.skipif(
     PROFILE != 'small', reason='the machine does not trust the authority'
 )
 
-#: Whose key signs TempURLs: its header, and the digest.
-KEY_HEADER, DIGEST = {
-    'swift': ('X-Container-Meta-Temp-Url-Key', 'sha256'),
-    'rgw': ('X-Account-Meta-Temp-Url-Key', 'sha1'),
+#: Heat signs the metadata of a server, with POLL_TEMP_URL.
+signed_by_heat = pytest.mark.skipif(
+    STORE == 'rgw', reason="Ceph's gateway refuses Heat's own TempURLs"
+)
+
+#: Whose key signs TempURLs: its header, the digest, and what comes of a
+#: signature that is not of that key.
+KEY_HEADER, DIGEST, REFUSED = {
+    'swift': ('X-Container-Meta-Temp-Url-Key', 'sha256', 401),
+    'rgw': ('X-Account-Meta-Temp-Url-Key', 'sha1', 403),
 }[STORE]
 
 CONF = """\
@@ -221,6 +227,12 @@ def folder(cloud: base.minicloud_client.Cloud) -> Iterator[dict[str, str]]:
     yield {'container': 'servers', 'object': 'metadata'}
     assert demo.delete('object-store', '/servers/metadata').ok
     assert demo.delete('object-store', '/servers').ok
+
+
+@pytest.fixture(params=['single', 'nested'])
+def members(request: pytest.FixtureRequest) -> str:
+    """Return what the members of a group are: its property of that name."""
+    return str(request.param)
 
 
 @pytest.fixture(scope='module')

@@ -33,7 +33,7 @@ class Mistral:
         found = dict(answer.json())
         return {**found, 'output': json.loads(found['output'] or '{}')}
 
-    def end(self, execution: str, seconds: float = 90) -> Template:
+    def end(self, execution: str, seconds: float = 150) -> Template:
         """Wait until an execution has ended; return it."""
 
         def ended() -> Template | None:

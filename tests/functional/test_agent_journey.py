@@ -20,7 +20,7 @@ import time
 import fixtures
 
 from heat_plugins import errors
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import wire
 from heat_plugins.runs import run as runs
 from heat_plugins.runs.start import starting
 from tests.unit import agent
@@ -72,7 +72,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         status = 503
         if case.chance.random() >= case.failing:
             url = case.url + self.path
-            request = store_module.Request(
+            request = wire.Request(
                 method=self.command, url=url, authenticated=False
             )
             status = case.cluster.serve(None, request, body).status

@@ -128,8 +128,8 @@ def test_a_trigger_fires_and_runs_out(stacks, mistral):
         'remaining_executions': 0,
         'next_execution_time': None,
     }
-    base.until(lambda: len(mistral.executions(trigger['id'])) == 3, 20)
-    base.until(lambda: mistral.trusts() == 0, 20)
+    base.until(lambda: len(mistral.executions(trigger['id'])) == 3)
+    base.until(lambda: mistral.trusts() == 0)
     stack.action(check=None)
     stack.wait('CHECK_COMPLETE')
     updated(stack, pattern=YEARLY, count=3)
@@ -174,7 +174,7 @@ def test_every_update_leaves_one_trigger_and_one_trust(stacks, mistral):
 
 def test_an_unchanged_count_goes_on_with_what_remains(stacks, mistral):
     stack = made(stacks, pattern=OFTEN, count=500)
-    base.until(lambda: mistral.only()['remaining_executions'] < 499, 20)
+    base.until(lambda: mistral.only()['remaining_executions'] < 499)
     updated(stack, pattern=YEARLY, count=500)
     left = mistral.only()['remaining_executions']
     assert 450 < left < 499
@@ -321,7 +321,7 @@ def test_the_example_does_what_it_says(stacks, mistral, session):
     path = base.ROOT / 'contrib/examples/workflows/nightly.yaml'
     stack = stacks(path.read_text(), pattern=OFTEN, count=2)
     stack.wait('CREATE_COMPLETE')
-    base.until(lambda: stack.outputs['remaining'] == 0, 20)
+    base.until(lambda: stack.outputs['remaining'] == 0)
 
     def inputs():
         rows = session.get(MISTRAL, '/executions').json()['executions']
@@ -334,7 +334,7 @@ def test_the_example_does_what_it_says(stacks, mistral, session):
     assert stack.outputs['upcoming'] == []
     stack.delete()
     stack.wait('DELETE_COMPLETE')
-    base.until(lambda: mistral.trusts() == 0, 20)
+    base.until(lambda: mistral.trusts() == 0)
 
 
 def test_an_update_goes_on_where_a_crash_has_left_it(cloud, stacks, mistral):

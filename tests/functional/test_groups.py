@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups without nested stack, on real agents."""
+"""Groups of both kinds: one resource, or a nested stack."""
 
+from collections.abc import Callable, Iterator
 import contextlib
 from typing import Any
 
@@ -11,20 +12,23 @@ from tests.functional import servers
 
 NAMES = ('one', 'two', 'three')
 
+ALL = ['CREATE', 'UPDATE', 'SUSPEND', 'RESUME', 'DELETE']
 
-def template(**properties: Any) -> base.Template:
-    """Return a group with three servers, each of which greets."""
+Make = Callable[..., base.Stack]
+
+
+def template(names: Any = NAMES, **properties: Any) -> base.Template:
+    """Return a group with some servers, each of which greets."""
     whole = base.software(deployments=0)
     server = whole['resources'].pop('server')
     whole['resources']['config'].pop('depends_on')
-    whole['resources'] |= dict.fromkeys(NAMES, server)
+    whole['resources'] |= dict.fromkeys(names, server)
     policy = properties.pop('update_policy', {})
     whole['resources']['group'] = {
         'type': 'OS::Heat::SoftwareDeploymentGroup',
         'update_policy': policy,
         'properties': {
-            'members': 'single',
-            'servers': {name: {'get_resource': name} for name in NAMES},
+            'servers': {name: {'get_resource': name} for name in names},
             'config': {'get_resource': 'config'},
             'signal_transport': 'TEMP_URL_POLL',
             'input_values': {'who': {'get_param': 'who'}},
@@ -40,7 +44,7 @@ def template(**properties: Any) -> base.Template:
 
 
 @contextlib.contextmanager
-def agents(cloud: Any, stack: base.Stack) -> Any:
+def agents(cloud: Any, stack: base.Stack) -> Iterator[None]:
     """Be the agents of all servers of a stack."""
     with contextlib.ExitStack() as running:
         for name in NAMES:
@@ -48,15 +52,57 @@ def agents(cloud: Any, stack: base.Stack) -> Any:
         yield
 
 
+class Servers:
+    """Servers that the test answers for: no agent runs anything."""
+
+    def __init__(self, stack: base.Stack, names: Any = NAMES) -> None:
+        self._stack = stack
+        self._names = names
+        #: The configs that were answered, by member.
+        self.ran: dict[str, list[str]] = {name: [] for name in names}
+
+    def configs(self, action: str) -> dict[str, base.Template]:
+        """Return what servers must run for an action, unless answered."""
+        found = {}
+        for name in self._names:
+            for config in self._stack.metadata(name):
+                inputs = {
+                    one['name']: one['value'] for one in config['inputs']
+                }
+                is_new = config['id'] not in self.ran[name]
+                if inputs['deploy_action'] == action and is_new:
+                    found[name] = config
+        return found
+
+    def waiting(self, action: str, count: int) -> dict[str, base.Template]:
+        """Wait until so many servers have an action; return what they got."""
+
+        def found() -> dict[str, base.Template] | None:
+            configs = self.configs(action)
+            return configs if len(configs) == count else None
+
+        return dict(base.until(found, 120))
+
+    def answer(self, action: str, count: int, **bodies: bytes) -> None:
+        """Answer for so many servers, well if nothing else is said."""
+        for name, config in self.waiting(action, count).items():
+            body = bodies.get(name, servers.body(greeting=f'hello {name}'))
+            assert base.put(base.signal_url(config), body) == 201
+            self.ran[name].append(config['id'])
+
+
+BAD = servers.body(deploy_status_code=1, deploy_stderr='boom')
+
+
 @pytest.mark.quick
 @pytest.mark.timeout(300)
-def test_a_group_lives_without_a_nested_stack(cloud: Any, stacks: Any) -> None:
-    whole = template(actions=['CREATE', 'UPDATE', 'DELETE'])
+def test_servers_come_and_go(cloud: Any, stacks: Make, members: str) -> None:
+    whole = template(actions=['CREATE', 'UPDATE', 'DELETE'], members=members)
     stack = stacks(whole)
     with agents(cloud, stack):
         stack.wait('CREATE_COMPLETE')
         assert stack.outputs['greeting'] == dict.fromkeys(NAMES, 'hello world')
-        assert not stack.members('group')
+        assert bool(stack.members('group')) == (members == 'nested')
         states = stack.outputs['members']
         assert {one['status'] for one in states.values()} == {'COMPLETE'}
         del whole['resources']['group']['properties']['servers']['one']
@@ -67,3 +113,138 @@ def test_a_group_lives_without_a_nested_stack(cloud: Any, stacks: Any) -> None:
         )
         stack.delete()
         stack.wait('DELETE_COMPLETE')
+
+
+@pytest.mark.quick
+def test_an_existing_group_keeps_its_kind(stacks: Make, members: str) -> None:
+    whole = template(signal_transport='NO_SIGNAL', members=members)
+    stack = stacks(whole)
+    stack.wait('CREATE_COMPLETE')
+    before = stack.resource('group')['physical_resource_id']
+    del whole['resources']['group']['properties']['members']
+    stack.update(whole, who='moon')
+    stack.wait('UPDATE_COMPLETE')
+    assert stack.resource('group')['physical_resource_id'] == before
+    other = {'single': 'nested', 'nested': 'single'}[members]
+    whole['resources']['group']['properties']['members'] = other
+    stack.update(whole, who='mars')
+    stack.wait('UPDATE_COMPLETE')
+    assert stack.resource('group')['physical_resource_id'] != before
+    assert bool(stack.members('group')) == (other == 'nested')
+
+
+@pytest.mark.quick
+@pytest.mark.timeout(300)
+def test_the_whole_life_of_a_group(stacks: Make, members: str) -> None:
+    stack = stacks(template(actions=ALL, members=members))
+    fleet = Servers(stack)
+    fleet.answer('CREATE', 3)
+    stack.wait('CREATE_COMPLETE')
+    stack.action(suspend=None)
+    fleet.answer('SUSPEND', 3)
+    stack.wait('SUSPEND_COMPLETE')
+    stack.action(resume=None)
+    fleet.answer('RESUME', 3)
+    stack.wait('RESUME_COMPLETE')
+    stack.action(check=None)
+    stack.wait('CHECK_COMPLETE')
+    stack.delete()
+    fleet.answer('DELETE', 3)
+    stack.wait('DELETE_COMPLETE')
+
+
+@pytest.mark.quick
+@pytest.mark.timeout(300)
+def test_the_failed_ones_alone_are_repeated(
+    stacks: Make, members: str
+) -> None:
+    whole = template(members=members)
+    stack = stacks(whole)
+    fleet = Servers(stack)
+    fleet.answer('CREATE', 3, two=BAD)
+    stack.wait('CREATE_FAILED')
+    assert 'boom' in stack.reason
+    base.until(
+        lambda: stack.resource('group')['resource_status'] == 'CREATE_FAILED',
+        60,
+    )
+    ran = {name: len(found) for name, found in fleet.ran.items()}
+    stack.update(whole)
+    fleet.answer('CREATE', 1)
+    stack.wait('UPDATE_COMPLETE')
+    assert {name: len(found) for name, found in fleet.ran.items()} == {
+        **ran,
+        'two': 2,
+    }
+    assert stack.outputs['greeting'] == {
+        name: f'hello {name}' for name in NAMES
+    }
+
+
+@pytest.mark.quick
+@pytest.mark.timeout(300)
+def test_a_cancelled_update_is_rolled_back(stacks: Make, members: str) -> None:
+    whole = template(members=members)
+    stack = stacks(whole)
+    fleet = Servers(stack)
+    fleet.answer('CREATE', 3)
+    stack.wait('CREATE_COMPLETE')
+    stack.update(whole, who='moon')
+    before = {one['id'] for one in fleet.waiting('UPDATE', 3).values()}
+    stack.action(cancel_update=None)
+
+    def back() -> bool:
+        found = fleet.configs('UPDATE').values()
+        return len(found) == 3 and not before & {one['id'] for one in found}
+
+    base.until(back, 120)
+    greeted = {
+        one['value']
+        for config in fleet.configs('UPDATE').values()
+        for one in config['inputs']
+        if one['name'] == 'who'
+    }
+    assert greeted == {'world'}
+    fleet.answer('UPDATE', 3)
+    stack.wait('ROLLBACK_COMPLETE')
+
+
+@pytest.mark.quick
+def test_a_preview_shows_what_would_be_made(cloud: Any, members: str) -> None:
+    answer = cloud.session().post(
+        'orchestration',
+        '/stacks/preview',
+        {'stack_name': 'shown', 'template': template(members=members)},
+    )
+    assert answer.ok, answer
+    shown = answer.json()['stack']['resources']
+    nested = [one for one in shown if isinstance(one, list)]
+    assert bool(nested) == (members == 'nested')
+
+
+@pytest.mark.quick
+def test_what_was_abandoned_is_adopted(stacks: Make, members: str) -> None:
+    apart = template()
+    del apart['resources']['group'], apart['resources']['config']
+    # Heat itself cannot delete a server that it has adopted.
+    apart['outputs'] = {
+        name: {'value': {'get_resource': name}} for name in NAMES
+    }
+    home = stacks(apart)
+    home.wait('CREATE_COMPLETE')
+    whole = template(members=members)
+    for name in NAMES:
+        del whole['resources'][name]
+    whole['resources']['group']['properties']['servers'] = home.outputs
+    stack = stacks(whole)
+    Servers(home).answer('CREATE', 3)
+    stack.wait('CREATE_COMPLETE')
+    before = stack.resource('group')['physical_resource_id']
+    adopted = stacks(whole, adopt=stack.abandon())
+    adopted.wait('ADOPT_COMPLETE')
+    if members == 'single':
+        after = adopted.resource('group')['physical_resource_id']
+        assert after == before
+    assert adopted.outputs['greeting'] == {
+        name: f'hello {name}' for name in NAMES
+    }

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.functional import base
+from tests.functional import conftest
 from tests.functional import servers
 from tests.functional import test_on_call
 from tests.functional import test_supervisor
@@ -211,15 +212,17 @@ def test_what_is_shown_is_what_was_printed_also_after_faults(
         'BYTES', '--input', 'pieces=80', '--input', 'rest=0.2'
     )
     rules = [
-        {'path': path, 'status': 503, 'probability': 0.3},
+        {'path': path, 'status': 503, 'probability': 0.2},
         {'path': path, 'method': 'PUT', 'status': 401, 'count': 2},
     ]
     with cloud.faults(rules):
         code, output, said = commands.logs(run, '-f')
     assert code == 0, said
-    assert hashlib.md5(output).hexdigest() == (
-        hashlib.md5(expected(80)).hexdigest()
-    )
+    whole = expected(80)
+    assert len(output) == len(whole), said
+    # The report need not show half a megabyte.
+    is_in_order = output == whole
+    assert is_in_order
     # It is kept with the run, and goes with it.
     assert commands.logs(run)[1] == output
     assert objects(cloud, stack, f'runs/logs/{run}/')
@@ -239,7 +242,7 @@ def test_the_store_may_be_away_meanwhile(
     assert process.stdout is not None
     first = process.stdout.read(1)
     cloud.stop('swift')
-    time.sleep(10)
+    time.sleep(30)
     cloud.start('swift')
     output, said = process.communicate(timeout=150)
     assert process.returncode == 0, said
@@ -327,6 +330,59 @@ def test_a_cancel_before_and_after(
 
 
 @pytest.mark.timeout(240)
+def test_what_a_server_printed_before_it_was_killed_is_there(
+    commands: Commands,
+    supervised: tuple[base.Stack, base.minicloud_client.Agent],
+) -> None:
+    run = commands.trigger(
+        'BYTES', '--input', 'pieces=1000', '--input', 'rest=0.1'
+    )
+    base.until(lambda: len(commands.logs(run)[1]) > 100000)
+    agent = supervised[1]
+    agent.stop()
+    agent.start()
+    base.until(lambda: commands.state(run) == 'failed')
+    output = commands.logs(run)[1]
+    kept = agent.path / 'var/supervisor/logs'
+    base.until(lambda: not list(kept.iterdir()))
+    assert len(output) > 100000
+    assert expected(1000).startswith(output)
+
+
+@pytest.mark.timeout(240)
+def test_a_cancelled_stack_action_stops_its_scripts(
+    cloud: base.minicloud_client.Cloud, stacks: Callable[..., base.Stack]
+) -> None:
+    found = base.software(script='#!/bin/sh\nsleep $who\n')
+    resources = found['resources']
+    resources['other'] = resources['server']
+    alone = resources['deployment']['properties']
+    resources['group'] = {
+        'type': 'OS::Heat::SoftwareDeploymentGroup',
+        'properties': {
+            **alone,
+            'name': 'member',
+            'servers': {'one': {'get_resource': 'other'}},
+            'input_values': {'who': '606'},
+            'members': 'single',
+        },
+    }
+    del resources['group']['properties']['server']
+    stack = stacks(found, who='605')
+    with (
+        test_supervisor.supervised(cloud, stack),
+        test_supervisor.supervised(cloud, stack, 'other'),
+    ):
+        for script in 'sleep 605', 'sleep 606':
+            base.until(lambda script=script: alive(script))
+        stack.action(cancel_without_rollback=None)
+        began = time.monotonic()
+        base.until(lambda: not alive('sleep 605', 'sleep 606'))
+        print(f'stopped {time.monotonic() - began:.1f} s after the cancel')
+        stack.wait('CREATE_FAILED')
+
+
+@pytest.mark.timeout(240)
 def test_other_agents_report_at_the_end_and_are_not_stopped(
     cloud: base.minicloud_client.Cloud, stacks: Callable[..., base.Stack]
 ) -> None:
@@ -370,6 +426,7 @@ def test_the_page_says_what_the_commands_print(
     assert typed == section.count('\n   $ ') == 3
 
 
+@conftest.signed_by_heat
 @pytest.mark.timeout(300)
 def test_a_quick_server_begins_at_once(
     cloud: base.minicloud_client.Cloud,

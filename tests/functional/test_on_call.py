@@ -2,6 +2,9 @@
 """The page for the person on call says what the commands print."""
 
 from collections.abc import Callable, Iterator
+from concurrent import futures
+import contextlib
+import itertools
 import re
 import shlex
 import subprocess
@@ -14,10 +17,13 @@ from tests.functional import executions
 from tests.functional import servers
 
 PAGE = base.ROOT / 'doc/source/on-call.rst'
-EXAMPLE = base.ROOT / 'contrib/examples/software.yaml'
+OPERATIONS = base.ROOT / 'doc/source/many-servers.rst'
+EXAMPLES = base.ROOT / 'contrib/examples'
+
+_OPERATION = 'openstack software deployment operation'
 
 _PARTS = re.compile(
-    r'^\.\. (server off|the clock|it runs)$'
+    r'^\.\. ((?:a disk|the disk|server off|the clock|it runs|the canary).*)$'
     r'|^\.\. code-block:: console\n\n((?:(?: {3}.*)?\n)+)',
     re.MULTILINE,
 )
@@ -30,18 +36,23 @@ _SAME = (
     (_UUID, 'UUID'),
     (r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ', 'TIME'),
     (r'/\S+/web-\d{8}T\d{6}', 'PATH'),
-    (r'\b\d+ (bytes|s\b)', r'N \1'),
+    (r'\b(\d+ min )?\d+ (s\b|min\b)', 'N s'),
+    (r'\b\d+ bytes', 'N bytes'),
     (r'\| +\d+ ', '| N '),
     (r'-+', '-'),
     (r' +', ' '),
 )
+
+# What a command says in the meantime where it takes long.
+_MEANWHILE = re.compile(r'[^|]*: N s')
 
 
 def same(text: str) -> list[str]:
     """Return the lines of an output without what differs each time."""
     for pattern, instead in _SAME:
         text = re.sub(pattern, instead, text)
-    return text.split('\n')
+    lines = text.split('\n')
+    return [line for line in lines if not _MEANWHILE.fullmatch(line)]
 
 
 def parts(page: str) -> Iterator[tuple[str, str]]:
@@ -52,7 +63,8 @@ def parts(page: str) -> Iterator[tuple[str, str]]:
     for event, block in _PARTS.findall(page):
         if event:
             yield event, ''
-        for typed in re.split(r'^\$ ', textwrap.dedent(block), flags=re.M)[1:]:
+        block = re.sub(r' \\\n +', ' ', textwrap.dedent(block))
+        for typed in re.split(r'^\$ ', block, flags=re.M)[1:]:
             command, _, output = typed.strip('\n').partition('\n')
             yield command, output
 
@@ -60,7 +72,7 @@ def parts(page: str) -> Iterator[tuple[str, str]]:
 class Typist:
     """Types the commands of the page.
 
-    :ivar runs: the ids of runs on the page, and the real ones.
+    :ivar runs: the ids of runs and operations on the page, and the real ones.
     """
 
     def __init__(self, env: dict[str, str]) -> None:
@@ -68,38 +80,87 @@ class Typist:
         self._code = 0
         self.runs: dict[str, str] = {}
 
-    def type(self, command: str, expected: str) -> None:
-        """Type a command, and hold that it prints what the page says."""
-        if command == 'echo $?':
-            assert str(self._code) == expected
-            return
+    def run(self, command: str) -> subprocess.CompletedProcess[str]:
+        """Run a command with the real ids."""
         for shown, real in self.runs.items():
             command = command.replace(shown, real)
-        done = subprocess.run(
+        return subprocess.run(
             shlex.split(command),
             env=self._env,
             capture_output=True,
             text=True,
-            timeout=100,
         )
+
+    def type(self, command: str, expected: str) -> None:
+        """Type a command, and hold that it prints what the page says.
+
+        Where the page does not say, the command has to succeed.
+        """
+        if command == 'echo $?':
+            assert str(self._code) == expected
+            return
+        done = self.run(command)
         self._code = done.returncode
         printed = (done.stderr + done.stdout).strip('\n')
-        assert same(printed) == same(expected), command
-        ids = zip(_RUN.findall(expected), _RUN.findall(printed), strict=True)
-        self.runs.update(ids)
+        if not expected:
+            assert self._code == 0, f'{command}\n{printed}'
+            return
+        assert same(printed) == same(expected), f'{command}\n{printed}'
+        found = _RUN.findall(printed)
+        for shown, real in zip(_RUN.findall(expected), found, strict=True):
+            # An operation may be named by the end of its ID.
+            short = shown[-8:], real[-8:]
+            self.runs.update([(shown, real), short])
 
 
-@pytest.mark.timeout(300)
+@contextlib.contextmanager
+def databases(
+    cloud: base.minicloud_client.Cloud, *stacks: base.Stack
+) -> Iterator[dict[str, base.minicloud_client.Agent]]:
+    """Switch the databases of stacks on; by name: their servers."""
+    agents = {
+        f'{stack.name} {name}': servers.agent(cloud, stack, name)
+        for stack in stacks
+        for name in ('orders', 'stock', 'users')
+    }
+    with futures.ThreadPoolExecutor(4) as executor:
+        try:
+            list(executor.map(lambda one: one.start(), agents.values()))
+            for stack in stacks:
+                stack.wait('CREATE_COMPLETE', 200)
+            yield agents
+            for stack in stacks:
+                stack.delete()
+            for stack in stacks:
+                stack.wait('DELETE_COMPLETE', 200)
+        finally:
+            list(executor.map(lambda one: one.stop(), agents.values()))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
 def test_the_commands_of_the_page_print_what_it_says(
     cloud: base.minicloud_client.Cloud,
     stacks: Callable[..., base.Stack],
 ) -> None:
-    stack = stacks(EXAMPLE.read_text(), name='web')
+    stack = stacks((EXAMPLES / 'software.yaml').read_text(), name='web')
+    shop = stacks(
+        (EXAMPLES / 'databases.yaml').read_text(),
+        name='shop',
+        tags='production',
+    )
     mistral = executions.Mistral(cloud.session())
     typist = Typist(cloud.env())
-    with servers.agent(cloud, stack, 'web_server') as agent:
-        stack.wait('CREATE_COMPLETE')
-        events = {
+    with (
+        servers.agent(cloud, stack, 'web_server') as agent,
+        databases(cloud, shop) as others,
+    ):
+        stack.wait('CREATE_COMPLETE', 200)
+        # A device where each write finds no space.
+        backup = others['shop orders'].path / 'tmp/database/backup'
+        events: dict[str, Callable[[], object]] = {
+            'a disk is full': lambda: backup.symlink_to('/dev/full'),
+            'the disk has room again': backup.unlink,
             'the clock': lambda: mistral.run('web.nightly.backup'),
             'server off': agent.stop,
         }
@@ -112,6 +173,58 @@ def test_the_commands_of_the_page_print_what_it_says(
                 typed += 1
         assert not events
         assert typed == PAGE.read_text().count('\n   $ ')
+        typist.type(f'{_OPERATION} delete 7c19be52', '')
         agent.start()
         stack.delete()
         stack.wait('DELETE_COMPLETE')
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_rolling_restart_over_two_stacks(
+    cloud: base.minicloud_client.Cloud,
+    stacks: Callable[..., base.Stack],
+) -> None:
+    section = OPERATIONS.read_text().partition('\nA rolling restart over ')[2]
+    section = section.partition('\nWatch it, and come back later\n')[0]
+    # Nobody wants to wait for whole minutes here.
+    section = section.replace('--pause 60', '--pause 4')
+    text = (EXAMPLES / 'databases.yaml').read_text()
+    found = [stacks(text, name=name) for name in ('blue', 'green')]
+    typist = Typist(cloud.env())
+
+    def state() -> str:
+        shown = typist.run(f'{_OPERATION} show 00f2c40a -f value -c state')
+        return shown.stdout.strip()
+
+    def canary_has_run() -> bool:
+        # An engine would advance it within a minute.
+        typist.run(f'{_OPERATION} wait 00f2c40a --timeout 1')
+        return state() == 'waiting-for-approval'
+
+    def restarts() -> list[float]:
+        return sorted(
+            float(line)
+            for agent in agents.values()
+            for file in (agent.path / 'tmp/database').glob('restarts')
+            for line in file.read_text().split()
+        )
+
+    with databases(cloud, *found) as agents:
+        typed = 0
+        for command, expected in parts(section):
+            if command.startswith('the canary'):
+                base.until(canary_has_run, 200)
+                assert len(restarts()) == 1
+            else:
+                typist.type(command, expected)
+                typed += 1
+        assert typed == section.count('\n   $ ')
+        assert state() == 'complete'
+        times = restarts()
+        assert len(times) == len(agents)
+        # One, then two at a time.
+        batches = [times[:1], times[1:3], times[3:5], times[5:]]
+        for batch, following in itertools.pairwise(batches):
+            assert following[0] - batch[-1] >= 4
+        typist.type(f'{_OPERATION} delete 00f2c40a', '')

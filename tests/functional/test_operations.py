@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """One action on many servers over stacks, with real agents.
 
-Whoever advances the operation is killed in its middle: the command that has
-started it, and the engine that has taken it over.
+Whoever advances an operation is killed in its middle: the command or Mistral
+that has started it, and the engine that has taken it over.
+``FUNCTIONAL_FLEET`` says how many agents there are.
 """
 
 import collections
 from collections.abc import Iterator
+from concurrent import futures
+import contextlib
 import json
+import os
 import pathlib
 import re
 import signal
@@ -18,11 +22,18 @@ import pytest
 
 from tests.functional import base
 from tests.functional import conftest
-from tests.functional import servers
+from tests.functional import executions
 
 Template = base.Template
 
-STACKS, SERVERS = ('blue', 'green'), 5
+STACKS = ('blue', 'green')
+TARGETS = int(os.environ.get('FUNCTIONAL_FLEET', '10'))
+#: In each stack.
+SERVERS = TARGETS // len(STACKS)
+#: At a time.
+MOST = max(3, TARGETS // 5)
+#: Seconds in which the servers have done a part of their work.
+PATIENCE = 150 + 8 * TARGETS
 
 #: An engine looks often, and is known to be dead soon.
 CONF = """\
@@ -121,81 +132,142 @@ class Operations:
         return process.returncode, shown
 
 
+@contextlib.contextmanager
+def _switched_on(
+    cloud: base.minicloud_client.Cloud, stacks: list[base.Stack]
+) -> Iterator[None]:
+    """Switch the servers of stacks on, several at a time."""
+    agents = [
+        cloud.agent(
+            f'{stack.name}-server{n}',
+            stack=stack.name,
+            resource=f'server{n}',
+            # What polls for its work is most of what the cloud does.
+            interval=max(1.0, TARGETS / 10),
+        )
+        for stack in stacks
+        for n in range(SERVERS)
+    ]
+    with futures.ThreadPoolExecutor(4) as executor:
+        try:
+            list(executor.map(lambda agent: agent.start(), agents))
+            yield
+        finally:
+            list(executor.map(lambda agent: agent.stop(), agents))
+
+
 @pytest.mark.skipif(
     conftest.PROFILE != 'small', reason='other engines look there'
 )
 @pytest.mark.long
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(300 + 60 * TARGETS)
 def test_an_operation_survives_who_advances_it(
     alone: base.minicloud_client.Cloud, tmp_path: pathlib.Path
 ) -> None:
-    journal = tmp_path / 'journal'
-    journal.touch()
     stacks = [
         base.Stack(alone.session(), template(), name=name) for name in STACKS
     ]
     for stack in stacks:
-        stack.wait('CREATE_COMPLETE')
-    agents = [
-        servers.agent(alone, stack, f'server{n}')
-        for stack in stacks
-        for n in range(SERVERS)
-    ]
-    operation = Operations(alone)
-    for agent in agents:
-        agent.start()
-    try:
-        found = _operate(alone, operation, journal)
-    finally:
-        for agent in agents:
-            agent.stop()
-    runs = collections.Counter(journal.read_text().split())
-    # Both stacks call theirs so; each has run once.
-    assert runs == {f'db{n}': len(STACKS) for n in range(SERVERS)}
-    assert found['state'] == 'complete', found
+        stack.wait('CREATE_COMPLETE', PATIENCE)
+    with _switched_on(alone, stacks):
+        for begin in _by_command, _by_mistral:
+            journal = tmp_path / begin.__name__
+            journal.touch()
+            found = begin(alone, journal)
+            runs = collections.Counter(journal.read_text().split())
+            # Both stacks call theirs so; each has run once.
+            assert runs == {f'db{n}': len(STACKS) for n in range(SERVERS)}
+            _check_records(alone, found)
+        for stack in stacks:
+            for n in range(SERVERS):
+                names = [one['name'] for one in stack.metadata(f'server{n}')]
+                # Nothing is left of the runs.
+                assert not [name for name in names if 'BACKUP' in name]
+
+
+def _check_records(cloud: base.minicloud_client.Cloud, found: Any) -> None:
+    """Hold that an operation has kept its promises, by its records."""
+    operation = Operations(cloud)
     _, shown = operation('show', found['id'], '--targets')
-    assert len(shown) == len(agents)
+    assert len(shown) == TARGETS
     assert {one['attempt'] for one in shown} == {1}
-    assert _most_at_once(shown) <= 3
+    assert _most_at_once(shown) <= MOST
+    failed = [one for one in shown if one['state'] != 'complete']
+    # Those that were told to, and no other.
+    told = {'db1': len(STACKS)} if found['state'] == 'failed' else {}
+    assert found['state'] == ('failed' if told else 'complete'), found
+    assert collections.Counter(one['resource'] for one in failed) == told
     _, outputs = operation('output', found['id'])
-    assert {one['outputs']['deploy_stdout'] for one in outputs} == {
-        f'backed up db{n}\n' for n in range(SERVERS)
+    assert {
+        one['resource']: one['outputs']['deploy_stdout']
+        for one in outputs
+        if one not in failed
+    } == {
+        f'db{n}': f'backed up db{n}\n'
+        for n in range(SERVERS)
+        if f'db{n}' not in told
     }
-    for stack in stacks:
-        for n in range(SERVERS):
-            names = [one['name'] for one in stack.metadata(f'server{n}')]
-            # Nothing is left of the runs.
-            assert not [name for name in names if 'BACKUP' in name]
 
 
-def _operate(
-    alone: base.minicloud_client.Cloud,
-    operation: Operations,
-    journal: pathlib.Path,
+def _by_command(
+    alone: base.minicloud_client.Cloud, journal: pathlib.Path
 ) -> Any:
-    command = operation.begin(
-        *('run', 'BACKUP', '--stack', 'blue', '--stack', 'green'),
-        *('--max-concurrent', '3', '--wait'),
+    """Start an operation by a command; see it to its end without that."""
+    command = Operations(alone).begin(
+        *('run', 'BACKUP', '--stack', 'blue', '--stack', 'green', '--yes'),
+        *('--max-concurrent', str(MOST), '--wait'),
         *('--input', f'journal={journal}'),
     )
     begun = _begun(command.stderr.readline())
-
-    def ended(number: int) -> bool:
-        return len(journal.read_text().split()) >= number
-
-    base.until(lambda: ended(2))
+    _wait_for(journal, 0.2)
     command.send_signal(signal.SIGKILL)
     command.communicate()
-    # Nobody but an engine advances it now.
-    base.until(lambda: ended(5), 150)
+    # Only an engine advances it now, which dies, too.
+    _wait_for(journal, 0.5)
     alone.kill('heat')
     alone.start('heat')
+    return _end(alone, begun)
 
-    def shown() -> Any:
-        _, found = operation('show', begun)
-        return found if found['state'] not in ('running',) else None
 
-    return base.until(shown, 200)
+def _by_mistral(
+    alone: base.minicloud_client.Cloud, journal: pathlib.Path
+) -> Any:
+    """Start one with failures by a workflow; an engine ends it."""
+    before = {one['id'] for one in Operations(alone)('list')[1]}
+    executions.Mistral(alone.session()).start(
+        'software_deployment.operate',
+        action='BACKUP',
+        stacks=list(STACKS),
+        input_values={'journal': str(journal), 'broken': 'db1'},
+        max_concurrent=str(MOST),
+        max_errors=str(len(STACKS)),
+    )
+    _wait_for(journal, 0.2)
+    alone.kill('mistral')
+    after = {one['id'] for one in Operations(alone)('list')[1]}
+    (begun,) = after - before
+    found = _end(alone, begun)
+    alone.start('mistral')
+    return found
+
+
+def _end(cloud: base.minicloud_client.Cloud, begun: str) -> Any:
+    """Wait for the end of an operation; return how it is shown."""
+
+    def ended() -> Any:
+        _, found = Operations(cloud)('show', begun)
+        return found if found['state'] != 'running' else None
+
+    return base.until(ended, PATIENCE)
+
+
+def _wait_for(journal: pathlib.Path, part: float) -> None:
+    """Wait until a part of the servers has begun."""
+
+    def begun() -> bool:
+        return len(journal.read_text().split()) >= part * TARGETS
+
+    base.until(begun, PATIENCE)
 
 
 def _begun(said: str) -> str:

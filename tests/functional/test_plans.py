@@ -14,7 +14,7 @@ import pytest
 
 from heat_plugins import errors
 from heat_plugins import pool
-from heat_plugins.clients import heat_stacks
+from heat_plugins.clients import heat
 from heat_plugins.clients import keystone
 from heat_plugins.clients import mistral_registry
 from heat_plugins.clients import swift
@@ -25,6 +25,7 @@ from heat_plugins.plans import local
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plan as plan_module
 from heat_plugins.plans.content import selection
+from heat_plugins.plans.parameters import secrets
 from tests import sample_plan
 from tests.functional import base
 
@@ -47,7 +48,7 @@ class User:
 
     store: store_module.ObjectStore
     registry: mistral_registry.Registry
-    stacks: heat_stacks.HeatStacks
+    stacks: heat.Heat
 
     def plans(self, registry: Any = None) -> plan_service.Plans:
         return plan_service.Plans(
@@ -73,7 +74,7 @@ def user(cloud: base.minicloud_client.Cloud) -> User:
     return User(
         store=swift.connect(reached),
         registry=mistral_registry.Registry(reached),
-        stacks=heat_stacks.HeatStacks(reached),
+        stacks=heat.Heat(reached),
     )
 
 
@@ -181,7 +182,9 @@ def test_changes_at_once_are_all_kept(
     at_once(
         lambda: user.plans().select('plan', {'environments/one.yaml': True}),
         lambda: user.plans().select('plan', {'environments/two.yaml': True}),
-        lambda: user.plans().generate_secrets('plan', ['Other']),
+        lambda: user.plans().change(
+            'plan', lambda found: secrets.fill(found, ['Other'])
+        ),
         lambda: user.plans().change(
             'plan',
             lambda found: dataclasses.replace(

@@ -29,26 +29,31 @@ def test_url_is_good_for_one_object_and_for_putting_it(stacks):
     parts = parse.urlsplit(mine)
     neighbour = parse.urlsplit(other)
     folder, _, _ = parts.path.rpartition('/')
-    container = '/'.join(parts.path.split('/')[:4])
+    container = parts.path.partition('/signals/')[0]
     for path in (neighbour.path, f'{folder}/other', f'{container}/other'):
         url = parse.urlunsplit(parts._replace(path=path))
-        assert rest.send('PUT', url, body=b'{}').status == 401
+        assert rest.send('PUT', url, body=b'{}').status == conftest.REFUSED
+    if conftest.STORE == 'swift':
+        _list_nothing(parts, container)
+    # 404 is an answer to somebody who may ask: nothing is there so far.
+    refused = [conftest.REFUSED] * 3
+    assert _answers(mine, 'HEAD', 'GET', 'DELETE', 'POST') == [404, *refused]
+    assert base.put(mine, servers.body()) == 201
+    assert _answers(mine, 'GET', 'DELETE', 'POST') == refused
+    assert base.put(other, servers.body()) == 201
+    stack.wait('CREATE_COMPLETE')
+
+
+def _list_nothing(parts, container):
+    """Hold that a URL lists neither its container nor the account.
+
+    Not for Ceph's gateway, which such a request crashes.
+    """
     for path in (container, container.rpartition('/')[0]):
         url = parse.urlunsplit(parts._replace(path=path))
         assert _answers(url, 'GET', 'HEAD') == [401, 401]
         listing = f'{url}&prefix=signals/&format=json'
         assert rest.send('GET', listing).status == 401
-    # 404 is an answer to somebody who may ask: nothing is there so far.
-    assert _answers(mine, 'HEAD', 'GET', 'DELETE', 'POST') == [
-        404,
-        401,
-        401,
-        401,
-    ]
-    assert base.put(mine, servers.body()) == 201
-    assert _answers(mine, 'GET', 'DELETE', 'POST') == [401] * 3
-    assert base.put(other, servers.body()) == 201
-    stack.wait('CREATE_COMPLETE')
 
 
 def test_url_lives_about_as_long_as_the_action_may_take(cloud, stacks):
@@ -59,8 +64,7 @@ def test_url_lives_about_as_long_as_the_action_may_take(cloud, stacks):
     left = int(query['temp_url_expires']) - time.time()
     assert 3600 < left <= 3700
     longer = {**query, 'temp_url_expires': str(2**31 - 1)}
-    refused = {'swift': 401, 'rgw': 403}[conftest.STORE]
-    assert base.put(_with_query(url, longer), b'{}') == refused
+    assert base.put(_with_query(url, longer), b'{}') == conftest.REFUSED
     # Its own key, which only the project can see, signs URLs that have run
     # out as well; they are refused, and those that have not are not.
     container = f'/heat-plugins-{stack.id}'
@@ -104,9 +108,11 @@ def test_another_project_sees_nothing(cloud, stacks):
     path = f'/software_deployments/metadata/{server}'
     assert other.get('orchestration', path).json() == {'metadata': []}
     url = waiting.signal_url.split('?')[0]
+    # Ceph's gateway says 404 of what is not there, whoever asks.
+    refusals = {'swift': {403}, 'rgw': {403, 404}}[conftest.STORE]
     for method in ('GET', 'PUT', 'DELETE'):
         answer = rest.send(method, url, token=other.token, body=b'')
-        assert answer.status == 403
+        assert answer.status in refusals
     container = url.split('/signals/')[0]
     assert rest.send('GET', container, token=other.token).status == 403
 

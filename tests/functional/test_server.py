@@ -1,16 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server that boots: a virtual machine with Heat's own user data.
+"""Two servers that boot: virtual machines with Heat's own user data.
 
-Without KVM a machine is emulated, so that each step takes some ten times as
-long as on a server. Hence one machine does most of it.
+Both meet each fault at the same time. One has the agents alone and
+POLL_SERVER_CFN, Heat's default; the other has the add-on as well and
+POLL_TEMP_URL. Without KVM a machine is emulated, and each step takes some ten
+times as long as on a server. Hence all tests use the same two machines, and
+run in their order.
 """
 
 from collections.abc import Callable, Iterator
+import contextlib
 import json
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tarfile
 import time
-from typing import Any
 
 import pytest
+import yaml
 
 from tests.functional import base
 
@@ -20,6 +30,27 @@ Template = base.Template
 
 #: Seconds for what a server does at once: emulated, on a busy machine.
 SOON = 300
+
+_SILENT = base.minicloud_client.sockets.Silent
+
+_PAGES = base.ROOT / 'doc/source'
+
+#: Goes on when the server is no longer held; see `Machine.hold`.
+SCRIPT = """\
+#!/bin/sh
+touch /run/started
+while [ -e /run/hold ]; do sleep 1; done
+""" + base.SCRIPT.partition('\n')[2]
+
+
+#: Leaves not a block, and takes a moment: nothing is written.
+_FILL_DISK = """\
+mkdir /root/full
+for size in 256M 16M 1M 64K 4K; do
+    while fallocate -l $size "$(mktemp -p /root/full)" 2>/dev/null; do :; done
+done
+! echo full >/root/full/more
+"""
 
 
 @pytest.fixture(scope='module', autouse=True)
@@ -31,69 +62,90 @@ def image(cloud: base.minicloud_client.Cloud) -> None:
     assert result.returncode == 0, result.stderr
 
 
-def template(collector: str, **properties: Any) -> Template:
-    """Return a template whose deployment has the action BACKUP.
+def template(container: str) -> Template:
+    """Return a template with the servers ``plain`` and ``supervised``.
 
-    :param collector: how the server gets its metadata.
+    :param container: holds the metadata of those that poll a TempURL.
     """
-    config = {
-        'type': 'OS::Heat::SoftwareComponent',
-        'properties': {
-            'inputs': [{'name': 'who'}],
-            'outputs': [{'name': 'greeting'}],
-            'configs': [
-                {'actions': actions, 'tool': 'script', 'config': script}
-                for actions, script in (
-                    (['CREATE', 'UPDATE'], base.SCRIPT),
-                    (['BACKUP'], '#!/bin/sh\necho saved\n'),
-                )
-            ],
-        },
-    }
-    return base.software(
-        config=config,
-        server={
-            'software_config_transport': collector,
-            'deployment_swift_data': {
-                'container': 'machines',
-                'object': 'metadata',
+    actions = ['CREATE', 'UPDATE', 'BACKUP']
+    found = base.software(
+        deployments=2,
+        config={
+            'type': 'OS::Heat::SoftwareComponent',
+            'properties': {
+                'inputs': [{'name': 'who'}],
+                'outputs': [{'name': 'greeting'}],
+                'configs': [
+                    {'actions': actions, 'tool': 'script', 'config': SCRIPT}
+                ],
             },
         },
-        **properties,
+        signal_transport='AUTO',
     )
+    resources = found['resources']
+    del resources['server'], resources['config']['depends_on']
+    for name, properties in (
+        ('plain', {'software_config_transport': 'POLL_SERVER_CFN'}),
+        (
+            'supervised',
+            {
+                'software_config_transport': 'POLL_TEMP_URL',
+                'deployment_swift_data': {
+                    'container': container,
+                    'object': 'metadata',
+                },
+            },
+        ),
+    ):
+        resources[name] = {
+            'type': 'OS::Heat::DeployedServer',
+            'properties': properties,
+        }
+    for number, name in enumerate(('plain', 'supervised')):
+        deployment = resources[f'deployment{number}']
+        deployment['properties']['server'] = {'get_resource': name}
+    return found
 
 
 class Machine:
-    """A virtual machine that is the server of a stack."""
+    """A virtual machine that is a server of a stack.
+
+    :ivar name: of the resource that is the server.
+    :ivar deployment: the resource that deploys to it.
+    """
 
     def __init__(
         self,
         cloud: base.minicloud_client.Cloud,
-        stacks: Callable[..., base.Stack],
-        collector: str,
-        **options: Any,
+        stack: base.Stack,
+        name: str,
+        deployment: str,
     ) -> None:
-        self.cloud = cloud
-        self._template = template(collector, signal_transport='AUTO')
-        self.stack = stacks(self._template, timeout_mins=30)
+        self.name = name
+        self.deployment = deployment
+        self.stack = stack
         self.server = cloud.server(
-            self.stack.name, self.stack.name, 'server', **options
+            f'{stack.name}-{name}',
+            stack.name,
+            name,
+            supervised=name == 'supervised',
         )
 
-    def update(self, who: str) -> None:
-        self.stack.update(self._template, timeout_mins=30, who=who)
-        self.stack.wait('UPDATE_COMPLETE', SOON)
+    @property
+    def status(self) -> str:
+        """The status of the resource that deploys to it."""
+        found = self.stack.resource(self.deployment)['resource_status']
+        return str(found)
 
     def run(self) -> Template:
         """Return the newest run of an action."""
-        shown = self.stack.resource('deployment', 'runs')
+        shown = self.stack.resource(self.deployment, 'runs')
         found = shown['attributes']['runs']
         return dict(found[0]) if found else {'state': 'none', 'id': None}
 
-    def trigger(self, action: str) -> None:
-        """Start an action; it is the newest run then."""
+    def starts_backup(self) -> None:
         before = self.run()['id']
-        self.stack.signal('deployment', {'trigger': action})
+        self.stack.signal(self.deployment, {'trigger': 'BACKUP'})
         base.until(lambda: self.run()['id'] != before)
 
     def ends(self, state: str, seconds: float = SOON) -> Template:
@@ -101,67 +153,258 @@ class Machine:
 
         def ended() -> Template | None:
             found = self.run()
-            if found['state'] in ('waiting', 'running'):
-                return None
-            return found
+            return None if found['state'] in ('waiting', 'running') else found
 
         found: Template = base.until(ended, seconds)
         assert found['state'] == state, found
         return found
 
-    def backs_up(self) -> None:
-        """Hold that the server runs what it is given."""
-        self.trigger('BACKUP')
-        found = self.ends('complete')
-        assert found['outputs']['deploy_stdout'] == 'saved\n'
-
     def does(self, command: str) -> bool:
         """Say whether a command succeeds on the server."""
         return self.server.run(command, SOON).code == 0
 
+    def hold(self) -> None:
+        """Let what it runs from now on wait for `release`."""
+        assert self.does('rm -f /run/started && touch /run/hold')
+
+    def has_started(self) -> bool:
+        return self.does('test -e /run/started')
+
+    def release(self) -> None:
+        assert self.does('rm /run/hold')
+
+    def is_back(self) -> None:
+        """Wait until it has booted again, and its agent runs."""
+        booted = '! test -e /run/started && pgrep -f bin/os-collect-confi[g]'
+
+        def is_up() -> bool:
+            with contextlib.suppress(_SILENT):
+                return self.does(booted)
+            return False
+
+        base.until(is_up, SOON)
+
+    def has_skipped(self) -> bool:
+        """Say whether its agent has skipped a config since the last boot."""
+        return self.does(
+            'journalctl -b -u os-collect-config | sed "1,/already deployed/d" '
+            '| grep -F "Completed phase configure"'
+        )
+
+
+class Pair:
+    """Both machines, and their stack."""
+
+    def __init__(
+        self,
+        cloud: base.minicloud_client.Cloud,
+        stacks: Callable[..., base.Stack],
+        container: str,
+    ) -> None:
+        self._template = template(container)
+        self.stack = stacks(self._template, timeout_mins=30)
+        self.plain, self.supervised = self.both = [
+            Machine(cloud, self.stack, name, f'deployment{number}')
+            for number, name in enumerate(('plain', 'supervised'))
+        ]
+
+    def update(self, who: str) -> None:
+        self.stack.update(self._template, timeout_mins=30, who=who)
+
+    def start_backups(self) -> None:
+        for machine in self.both:
+            machine.starts_backup()
+
+    def backups_complete(self) -> None:
+        for machine in self.both:
+            found = machine.ends('complete')
+            assert found['outputs']['deploy_stdout'].startswith('BACKUP')
+
+    def are_in_mid_action(self) -> None:
+        for machine in self.both:
+            base.until(machine.has_started, SOON)
+
 
 @pytest.fixture(scope='module')
-def machine(
+def pair(
     cloud: base.minicloud_client.Cloud,
     module_stacks: Callable[..., base.Stack],
-) -> Iterator[Machine]:
-    """A server of a stack that is complete."""
+) -> Iterator[Pair]:
+    """Two servers of a stack that is complete."""
     demo = cloud.session()
-    assert demo.put('object-store', '/machines').ok
-    found = Machine(cloud, module_stacks, 'POLL_TEMP_URL')
+    public = {'X-Container-Read': '.r:*'}
+    assert demo.put('object-store', '/machines', headers=public).ok
+    found = Pair(cloud, module_stacks, 'machines')
     begun = time.monotonic()
-    with found.server:
-        found.stack.wait('CREATE_COMPLETE', 2 * SOON)
+    with found.plain.server, found.supervised.server:
+        found.stack.wait('CREATE_COMPLETE', 3 * SOON)
         print(f'From power-on to outputs: {time.monotonic() - begun:.0f} s')
         yield found
     # Heat's own server leaves what held its metadata behind.
     found.stack.purge()
-    demo.delete('object-store', '/machines/metadata')
+    listing = demo.get('object-store', '/machines?format=json').json()
+    for one in listing:
+        demo.delete('object-store', f'/machines/{one["name"]}')
     demo.delete('object-store', '/machines')
 
 
-def test_it_runs_what_its_user_data_leads_it_to(machine: Machine) -> None:
-    assert machine.stack.outputs['deployment_greeting'] == 'hello world'
-    data = 'cat /var/lib/heat-cfntools/cfn-init-data'
-    assert '"metadata_url"' in machine.server.run(data).stdout
-    machine.update('moon')
-    assert machine.stack.outputs['deployment_greeting'] == 'hello moon'
-    machine.backs_up()
+def test_they_run_what_their_user_data_leads_them_to(pair: Pair) -> None:
+    outputs = pair.stack.outputs
+    for number, machine in enumerate(pair.both):
+        assert outputs[f'deployment{number}_greeting'] == 'hello world'
+        data = 'cat /var/lib/heat-cfntools/cfn-init-data'
+        assert '"metadata_url"' in machine.server.run(data).stdout
+    pair.start_backups()
+    pair.backups_complete()
 
 
-def test_it_reaches_nothing_but_the_services(machine: Machine) -> None:
-    settings = machine.cloud.path / 'instance.json'
+def test_they_reach_nothing_but_the_services(
+    pair: Pair, cloud: base.minicloud_client.Cloud
+) -> None:
+    settings = cloud.path / 'instance.json'
     ports = json.loads(settings.read_text())['ports']
     ask = 'curl -sS -m 10 -o /dev/null http://127.0.0.1:{}/'.format
-    assert machine.does(ask(ports['heat']))
-    assert not machine.does(ask(ports['mistral']))
-    assert not machine.does('curl -sS -m 5 http://10.0.2.2/')
+    assert pair.plain.does(ask(ports['heat']))
+    assert not pair.plain.does(ask(ports['mistral']))
+    assert not pair.plain.does('curl -sS -m 5 http://10.0.2.2/')
 
 
-def test_a_wrong_clock_of_a_server_does_no_harm_to_tempurls(
-    machine: Machine,
+def test_a_clock_that_is_an_hour_wrong_does_no_harm(pair: Pair) -> None:
+    for machine in pair.both:
+        assert machine.does('date -s "+1 hour"')
+    pair.start_backups()
+    pair.backups_complete()
+    for machine in pair.both:
+        assert machine.does('hwclock --hctosys')
+
+
+def test_a_result_waits_for_a_network_that_is_away_for_a_minute(
+    pair: Pair,
 ) -> None:
-    assert machine.does('date -s "+1 hour"')
-    machine.backs_up()
-    assert machine.does('hwclock --hctosys')
-    machine.backs_up()
+    for machine in pair.both:
+        machine.hold()
+    pair.start_backups()
+    pair.are_in_mid_action()
+    for machine in pair.both:
+        machine.server.unplug()
+        machine.release()
+    time.sleep(60)
+    assert pair.plain.run()['state'] == 'waiting'
+    assert pair.supervised.run()['state'] == 'running'
+    for machine in pair.both:
+        machine.server.plug()
+    pair.backups_complete()
+
+
+def test_a_disk_that_was_full_delays_an_action(pair: Pair) -> None:
+    make_room = f'rm -r /root/full && {_advice()}'
+    for machine in pair.both:
+        assert machine.does(_FILL_DISK)
+    pair.start_backups()
+    for machine in pair.both:
+        said = 'journalctl -u os-collect-config | grep -F "No space left"'
+        base.until(lambda machine=machine, said=said: machine.does(said), SOON)
+        assert machine.does(make_room)
+    pair.backups_complete()
+
+
+def _advice() -> str:
+    """Return the command of the page that lets an agent run configs again."""
+    page = (_PAGES / 'stuck.rst').read_text()
+    (found,) = set(re.findall('``(rm -f .*?)``', page))
+    return str(found)
+
+
+def test_a_reboot_in_mid_action_fails_it_only_with_the_add_on(
+    pair: Pair,
+) -> None:
+    for machine in pair.both:
+        machine.hold()
+    pair.start_backups()
+    pair.are_in_mid_action()
+    for machine in pair.both:
+        assert machine.does('systemctl --no-block reboot')
+    for machine in pair.both:
+        machine.is_back()
+    assert 'was stopped before' in pair.supervised.ends('failed')['reason']
+    base.until(pair.plain.has_skipped, SOON)
+    assert pair.plain.run()['state'] == 'waiting'
+    # As the page says how to run it again.
+    forget = 'cd /var/lib/heat-config/deployed && rm "$(ls -t | head -n 1)"'
+    assert pair.plain.does(f'{forget} && {_advice()}')
+    pair.plain.ends('complete')
+
+
+def test_a_loss_of_power_in_mid_action(
+    pair: Pair, cloud: base.minicloud_client.Cloud
+) -> None:
+    plain, supervised = pair.both
+    for machine in pair.both:
+        machine.hold()
+    pair.update('moon')
+    pair.are_in_mid_action()
+    # So that the server knows of it afterwards.
+    assert plain.does('sync')
+    plain.server.kill()
+    plain.server.start()
+    supervised.release()
+    base.until(lambda: supervised.status == 'UPDATE_COMPLETE', SOON)
+    # At once: what heat-agents have written is not on the disk yet.
+    supervised.hold()
+    supervised.starts_backup()
+    base.until(supervised.has_started, SOON)
+    supervised.server.kill()
+    supervised.server.start()
+    plain.is_back()
+    base.until(plain.has_skipped, SOON)
+    assert plain.status == 'UPDATE_IN_PROGRESS'
+    cloud.openstack(*shlex.split(_answer(pair.stack.name, plain.deployment)))
+    pair.stack.wait('UPDATE_COMPLETE', SOON)
+    assert 'was stopped before' in supervised.ends('failed')['reason']
+    pair.start_backups()
+    pair.backups_complete()
+
+
+def _answer(stack: str, deployment: str) -> str:
+    """Return the command of the page that answers in a server's place."""
+    (found,) = re.findall(
+        r'^    openstack (stack resource signal web .*)$',
+        (_PAGES / 'stuck.rst').read_text(),
+        re.MULTILINE,
+    )
+    command = str(found).replace('signal web', f'signal {stack}')
+    return command.replace('page_deployment', deployment)
+
+
+def test_its_page_installs_the_add_on(
+    pair: Pair, cloud: base.minicloud_client.Cloud, tmp_path: pathlib.Path
+) -> None:
+    agent = base.ROOT / 'contrib/agent'
+    subprocess.run([agent / 'packages', tmp_path, sys.executable], check=True)
+    with tarfile.open(tmp_path / 'heat-plugins.tar.gz', 'w:gz') as archive:
+        archive.add(agent, 'heat-plugins/contrib/agent')
+    page = (_PAGES / 'supervisor.rst').read_text()
+    (package,) = re.findall(r'^    apt install \./(.*\.deb)$', page, re.M)
+    cloud_config = page.partition('#cloud-config\n')[2].partition('\n\n')[0]
+    demo = cloud.session()
+    public = demo.endpoint('object-store') + '/machines'
+    for name in (package, 'heat-plugins.tar.gz'):
+        content = (tmp_path / name).read_bytes()
+        assert demo.put('object-store', f'/machines/{name}', content).ok
+    step = (
+        '/usr/libexec/os-refresh-config/environment.d/'
+        '54-heat-config-supervisor.bash'
+    )
+    for command in (
+        f'cd /root && curl -fsSO {public}/{package}',
+        f'cd /root && apt install ./{package}',
+        # As the page says how to be rid of it.
+        f'rm {step}',
+        *yaml.safe_load(cloud_config)['runcmd'],
+        f'test -e {step}',
+    ):
+        typed = command.replace('https://files.example.com', public)
+        done = pair.plain.server.run(typed, SOON)
+        assert done.code == 0, (typed, done)
+    pair.plain.starts_backup()
+    assert pair.plain.ends('complete')['reported_at']

@@ -26,13 +26,15 @@ _HANGS = '#!/bin/sh\necho half\nsleep 600\necho whole\n'
 
 
 def supervised(
-    cloud: base.minicloud_client.Cloud, stack: base.Stack
+    cloud: base.minicloud_client.Cloud,
+    stack: base.Stack,
+    resource: str = 'server',
 ) -> base.minicloud_client.Agent:
     """Return the agent of a server that has the add-on, switched off."""
     return cloud.agent(
-        f'{stack.name}-server',
+        f'{stack.name}-{resource}',
         stack=stack.name,
-        resource='server',
+        resource=resource,
         supervised=True,
     )
 
@@ -113,7 +115,7 @@ def test_a_deployment_says_that_its_server_has_begun(
             found = stack.deployment(name)
             assert found is not None
             assert found.status == 'IN_PROGRESS'
-            assert found.reason == 'The server is at it'
+            assert found.reason == 'The server has started the action'
             (tmp_path / f'go.{name}').touch()
         stack.wait('CREATE_COMPLETE')
     for name in ('deployment', 'by_cfn', 'by_heat', 'elsewhere'):

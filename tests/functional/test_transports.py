@@ -99,10 +99,7 @@ def test_server_is_handed_its_configs_by_heat(cloud, stacks):
 
 
 @conftest.trusted
-@pytest.mark.skipif(
-    conftest.STORE == 'rgw',
-    reason="Heat's own TempURLs never work on Ceph's gateway",
-)
+@conftest.signed_by_heat
 def test_server_is_handed_its_configs_by_swift(cloud, stacks, folder):
     server = {
         'software_config_transport': 'POLL_TEMP_URL',

@@ -58,9 +58,9 @@ def template(**properties: Any) -> Template:
     return whole
 
 
-def fleet() -> Template:
+def fleet(members: str) -> Template:
     """Return a group with five servers."""
-    whole = template()
+    whole = template(members=members)
     resources = whole['resources']
     group = resources.pop('deployment')['properties']
     server = resources.pop('server')
@@ -199,9 +199,9 @@ def test_a_server_starts_nothing_unless_the_template_lets_it(
 
 @conftest.trusted
 def test_nor_does_it_on_a_group(
-    cloud: base.minicloud_client.Cloud, stacks: Any
+    cloud: base.minicloud_client.Cloud, stacks: Any, members: str
 ) -> None:
-    whole = fleet()
+    whole = fleet(members)
     whole['resources']['server'] = whole['resources']['server0']
     stack = stacks(whole, name='ordered')
     stack.wait('CREATE_COMPLETE')
@@ -277,9 +277,9 @@ def test_the_url_is_dead_once_the_template_asks_no_more(
 @pytest.mark.long
 @pytest.mark.timeout(300)
 def test_five_servers_run_it_at_once_and_one_fails(
-    cloud: base.minicloud_client.Cloud, stacks: Any
+    cloud: base.minicloud_client.Cloud, stacks: Any, members: str
 ) -> None:
-    stack = stacks(fleet(), name='fleet')
+    stack = stacks(fleet(members), name='fleet')
     stack.wait('CREATE_COMPLETE')
     bad = stack.resource('server3')['physical_resource_id']
     run = test_runs.Commands(cloud, stack.name, 'demo')
@@ -296,6 +296,10 @@ def test_five_servers_run_it_at_once_and_one_fails(
             f'fleet.{name}': 'failed' if name == 'server3' else 'complete'
             for name in SERVERS
         }
+        (operation,) = {one['operation'] for one in shown}
+        forget = test_runs.Commands(cloud, operation, 'demo')
+        code, _ = forget('operation delete')
+        assert code == 0
         # The same for whoever signals the group.
         stack.signal('fleet', {'trigger': 'BACKUP'})
         said = told(stack, 'Signal: BACKUP has begun', 'fleet')

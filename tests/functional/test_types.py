@@ -65,8 +65,8 @@ def _groups(**properties):
 
 
 @pytest.mark.quick
-def test_groups_deploy_to_each_of_their_servers(cloud, stacks):
-    stack = stacks(_groups())
+def test_groups_deploy_to_each_of_their_servers(cloud, stacks, members):
+    stack = stacks(_groups(members=members))
     with servers.agent(cloud, stack), servers.agent(cloud, stack, 'two'):
         stack.wait('CREATE_COMPLETE')
     outputs = stack.outputs
@@ -84,8 +84,8 @@ def test_groups_deploy_to_each_of_their_servers(cloud, stacks):
     assert not any(one['token'] for one in puts)
 
 
-def test_time_limit_of_a_group_is_that_of_each_member(stacks):
-    template = _groups(timeout=2)
+def test_time_limit_of_a_group_is_that_of_each_member(stacks, members):
+    template = _groups(timeout=2, members=members)
     for number in (1, 2):
         del template['resources'][f'group{number}']
     template['outputs'] = {}
@@ -93,7 +93,7 @@ def test_time_limit_of_a_group_is_that_of_each_member(stacks):
     # The stack has failed with the first of them.
     stack.wait('CREATE_FAILED')
     for name in ('group0', 'group3'):
-        found = base.until(lambda name=name: _failed(stack, name), 20)
+        found = base.until(lambda name=name: _failed(stack, name))
         assert 'has not signalled CREATE within' in found
         assert 'property "timeout"' in found
 
@@ -132,9 +132,11 @@ def test_inputs_are_put_into_a_structured_config(cloud, stacks):
 
 @pytest.mark.quick
 def test_members_that_go_together_may_go_in_batches_and_back(stacks):
-    together = base.group(3)
+    together = base.group(3, members='nested')
     in_batches = base.group(
-        3, update_policy={'rolling_update': {'max_batch_size': 2}}
+        3,
+        members='nested',
+        update_policy={'rolling_update': {'max_batch_size': 2}},
     )
     stack = stacks(together)
     stack.wait('CREATE_COMPLETE')

@@ -66,7 +66,7 @@ def test_cancelled_update_is_rolled_back_and_the_next_works(cloud, stacks):
             return None
         return found
 
-    back = base.until(rolling_back, 20)
+    back = base.until(rolling_back)
     assert back.inputs['who'] == 'world'
     assert waiting.put(servers.body(greeting='late')) == 201
     with servers.agent(cloud, stack) as agent:

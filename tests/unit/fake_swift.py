@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An object store in memory, behind the seam `store.Transport`.
+"""An object store in memory, behind the seam `wire.Transport`.
 
 A `Cluster` is one installation with the accounts of all projects; what a
 test gives to the code under test is a transport, or a store, of one project::
@@ -32,6 +32,7 @@ All that was asked for is in ``seen``, and, for people, in `asked`. Nothing is
 answered that the code has no reason to ask: an `AssertionError` says so.
 """
 
+import base64
 from collections import abc
 import dataclasses
 from email import utils as email_utils
@@ -45,6 +46,7 @@ from urllib import parse
 
 from heat_plugins import errors
 from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import wire
 
 SWIFT = 'http://swift.example.com:8080/v1/AUTH_%(project_id)s'
 CEPH = 'http://rgw.example.com:7480/swift/v1'
@@ -180,7 +182,7 @@ class Cluster:
         self.stubborn = set()
         #: The time by which objects are old.
         self.now = time.time
-        #: Called with each `store.Request`, without the lock.
+        #: Called with each `wire.Request`, without the lock.
         self.before = lambda request: None
         self.seen = []
         self.accounts = {}
@@ -233,7 +235,7 @@ class Cluster:
         """GET a TempURL as a server does; return status and content."""
         response = self.serve(
             None,
-            store_module.Request(method='GET', url=url, authenticated=False),
+            wire.Request(method='GET', url=url, authenticated=False),
         )
         return response.status, response.body
 
@@ -241,7 +243,7 @@ class Cluster:
         """PUT to a TempURL as a server does; return the HTTP status."""
         response = self.serve(
             None,
-            store_module.Request(method='PUT', url=url, authenticated=False),
+            wire.Request(method='PUT', url=url, authenticated=False),
             body,
         )
         return response.status
@@ -284,7 +286,7 @@ class Cluster:
                 fault.times -= 1
                 if fault.status is None:
                     raise errors.Unavailable('The connection was cut')
-                return store_module.Response(status=fault.status)
+                return wire.Response(status=fault.status)
         return None
 
     def _split(self, request, project_id):
@@ -519,7 +521,7 @@ class Cluster:
             return _status(200)
         assert query == {'multipart-manifest': 'get'}, 'a manifest is followed'
         content = there.objects[name]
-        return store_module.Response(
+        return wire.Response(
             status=200,
             headers={
                 'date': _http_date(self.now()),
@@ -581,8 +583,7 @@ class Cluster:
             keys += [
                 there.meta.get(f'x-container-meta-{key}') for key in _KEYS
             ]
-        signature = query['temp_url_sig']
-        digest = _LENGTHS.get(len(signature))
+        digest, signature = _signature(query['temp_url_sig'])
         if digest not in self.digests:
             return False
         path = parse.unquote(parse.urlsplit(request.url).path)
@@ -603,7 +604,7 @@ class Cluster:
                 key.encode(),
                 '\n'.join((method, query['temp_url_expires'], path)).encode(),
                 digest,
-            ).hexdigest()
+            ).digest()
             == signature
             for key in keys
             if key
@@ -612,8 +613,17 @@ class Cluster:
         )
 
 
+def _signature(text):
+    """Return the digest and the bytes of a signature, in either spelling."""
+    digest, _, named = text.rpartition(':')
+    if digest:
+        padded = named + '=' * (-len(named) % 4)
+        return digest, base64.urlsafe_b64decode(padded)
+    return _LENGTHS.get(len(text)), bytes.fromhex(text)
+
+
 class Transport:
-    """A project's way to a cluster; see `store.Transport`."""
+    """A project's way to a cluster; see `wire.Transport`."""
 
     def __init__(self, cluster, project_id):
         self._cluster = cluster
@@ -628,7 +638,7 @@ class Transport:
         return self._project_id
 
     def send(self, request):
-        assert isinstance(request, store_module.Request)
+        assert isinstance(request, wire.Request)
         if not request.authenticated:
             return self._cluster.serve(None, request)
         self._check_token()
@@ -681,9 +691,7 @@ def _set_meta(meta, headers, kind):
 
 
 def _status(status, body=b'', headers=None):
-    return store_module.Response(
-        status=status, body=body, headers=dict(headers or {})
-    )
+    return wire.Response(status=status, body=body, headers=dict(headers or {}))
 
 
 def _http_date(seconds):

@@ -113,11 +113,11 @@ class CheckCase(testtools.TestCase):
     def check_component(self, *entries, **sections):
         return self.check('component', component(*entries), **sections)
 
-    def assert_one(self, severity, code, where, problems, *, says=()):
+    def assert_one(self, expected, problems, *, says=()):
         """Hold that there is one problem, and what its message names."""
         self.assertEqual(
-            [(severity, code, where)],
-            [(p.severity.value, p.code, p.where) for p in problems],
+            [expected],
+            [f'{p.severity.value} {p.code} {p.where}' for p in problems],
         )
         for text in says:
             self.assertIn(text, problems[0].message)
@@ -150,9 +150,7 @@ class CheckTest(CheckCase):
 
     def test_an_input_declared_twice_is_an_error(self):
         self.assert_one(
-            'error',
-            'duplicate-input',
-            'inputs[2]',
+            'error duplicate-input inputs[2]',
             self.check(inputs=self.names('a', 'b', 'a')),
             says=['"a"', 'inputs[0], inputs[2]', 'keeps the last'],
         )
@@ -166,9 +164,7 @@ class CheckTest(CheckCase):
 
     def test_an_output_declared_twice_is_an_error(self):
         self.assert_one(
-            'error',
-            'duplicate-output',
-            'outputs[1]',
+            'error duplicate-output outputs[1]',
             self.check(outputs=self.names('a', 'a')),
             says=['"a"', 'outputs[0], outputs[1]'],
         )
@@ -180,9 +176,7 @@ class CheckTest(CheckCase):
 
     def test_names_are_compared_as_the_texts_that_heat_makes_of_them(self):
         self.assert_one(
-            'error',
-            'duplicate-output',
-            'outputs[1]',
+            'error duplicate-output outputs[1]',
             self.check(outputs=self.names(5, '5')),
         )
 
@@ -190,9 +184,7 @@ class CheckTest(CheckCase):
         self.assertEqual(14, len(declared_names.RESERVED_INPUTS))
         for name in declared_names.RESERVED_INPUTS:
             self.assert_one(
-                'error',
-                'reserved-input',
-                'inputs[0]',
+                'error reserved-input inputs[0]',
                 self.check(inputs=self.names(name)),
                 says=[f'"{name}"', 'rename'],
             )
@@ -200,9 +192,7 @@ class CheckTest(CheckCase):
     def test_outputs_that_are_there_anyway_are_a_warning(self):
         for name in ('deploy_stdout', 'deploy_stderr', 'deploy_status_code'):
             self.assert_one(
-                'warning',
-                'built-in-output',
-                'outputs[0]',
+                'warning built-in-output outputs[0]',
                 self.check(outputs=self.names(name)),
                 says=[f'"{name}"'],
             )
@@ -212,18 +202,14 @@ class CheckTest(CheckCase):
 
     def test_the_hooks_own_variable_is_a_warning(self):
         self.assert_one(
-            'warning',
-            'hidden-input',
-            'inputs[0]',
+            'warning hidden-input inputs[0]',
             self.check(inputs=self.names('heat_outputs_path')),
         )
 
     def test_a_script_cannot_have_an_input_that_is_no_variable(self):
         for name in ('a=b', 'a\0b'):
             self.assert_one(
-                'error',
-                'impossible-variable',
-                'inputs[0]',
+                'error impossible-variable inputs[0]',
                 self.check(inputs=self.names(name)),
                 says=[repr(name)],
             )
@@ -237,21 +223,17 @@ class CheckTest(CheckCase):
             ['DELETE'],
             inputs=self.names('a=b'),
         )
-        self.assert_one('error', 'impossible-variable', 'inputs[0]', problems)
+        self.assert_one('error impossible-variable inputs[0]', problems)
 
     def test_an_input_that_a_shell_cannot_read_is_a_note(self):
         self.assert_one(
-            'note',
-            'not-a-shell-variable',
-            'inputs[0]',
+            'note not-a-shell-variable inputs[0]',
             self.check(inputs=self.names('my-input')),
         )
 
     def test_a_null_default_is_a_warning_and_none_at_all_is_not(self):
         self.assert_one(
-            'warning',
-            'null-default',
-            'inputs[0]',
+            'warning null-default inputs[0]',
             self.check(inputs=[{'name': 'a', 'default': None}]),
         )
         for inputs in ([{'name': 'a'}], [{'name': 'a', 'default': ''}]):
@@ -269,9 +251,7 @@ class CheckTest(CheckCase):
     def test_a_blank_name_is_a_warning(self):
         for name in ('', ' '):
             self.assert_one(
-                'warning',
-                'blank-name',
-                'inputs[0]',
+                'warning blank-name inputs[0]',
                 self.check(inputs=self.names(name)),
             )
 
@@ -279,9 +259,7 @@ class CheckTest(CheckCase):
         outputs = self.names('a\0b')
         for tool in ('script', 'ansible', 'puppet', 'chef'):
             self.assert_one(
-                'error',
-                'impossible-file',
-                'outputs[0]',
+                'error impossible-file outputs[0]',
                 self.check(tool, outputs=outputs),
             )
         for tool in ('salt', 'docker-cmd', 'my-own-hook'):
@@ -292,24 +270,18 @@ class CheckTest(CheckCase):
 
     def test_an_output_in_a_folder_or_of_great_length_is_a_warning(self):
         self.assert_one(
-            'warning',
-            'output-in-folder',
-            'outputs[0]',
+            'warning output-in-folder outputs[0]',
             self.check(outputs=self.names('../../etc/passwd')),
         )
         self.assert_one(
-            'warning',
-            'long-output',
-            'outputs[0]',
+            'warning long-output outputs[0]',
             self.check(outputs=self.names('a' * 219)),
         )
         self.assertEqual((), self.check(outputs=self.names('a' * 218, '..')))
 
     def test_two_configs_for_one_action_are_an_error(self):
         self.assert_one(
-            'error',
-            'action-twice',
-            'configs[2].actions',
+            'error action-twice configs[2].actions',
             self.check_component(['CREATE', 'BACKUP'], ['DELETE'], ['BACKUP']),
             says=['"BACKUP"', 'configs[0]', 'only runs the first'],
         )
@@ -318,9 +290,7 @@ class CheckTest(CheckCase):
         problems = self.check_component(
             {'tool': 'script', 'config': SH}, ['UPDATE']
         )
-        self.assert_one(
-            'error', 'action-twice', 'configs[1].actions', problems
-        )
+        self.assert_one('error action-twice configs[1].actions', problems)
 
     def test_an_action_may_be_repeated_within_one_entry(self):
         self.assertEqual((), self.check_component(['CREATE', 'CREATE']))
@@ -328,25 +298,19 @@ class CheckTest(CheckCase):
     def test_an_empty_action_is_an_error(self):
         for action in ('', ' ', None):
             self.assert_one(
-                'error',
-                'empty-action',
-                'configs[0].actions[1]',
+                'error empty-action configs[0].actions[1]',
                 self.check_component(['CREATE', action]),
             )
 
     def test_an_empty_list_of_actions_is_an_error(self):
         self.assert_one(
-            'error',
-            'no-action',
-            'configs[1].actions',
+            'error no-action configs[1].actions',
             self.check_component(['CREATE'], []),
         )
 
     def test_no_config_for_create_is_a_warning(self):
         self.assert_one(
-            'warning',
-            'no-create',
-            'configs',
+            'warning no-create configs',
             self.check_component(['BACKUP'], ['DELETE']),
             says=['BACKUP, DELETE', 'does nothing'],
         )
@@ -354,27 +318,21 @@ class CheckTest(CheckCase):
     def test_an_action_that_resembles_one_of_heats_is_a_warning(self):
         for action in ('delete', 'Delete', 'DELETE '):
             self.assert_one(
-                'warning',
-                'action-case',
-                'configs[0].actions[1]',
+                'warning action-case configs[0].actions[1]',
                 self.check_component(['CREATE', action]),
                 says=[f'"{action}"', '"DELETE"'],
             )
 
     def test_blanks_around_an_action_are_a_warning(self):
         self.assert_one(
-            'warning',
-            'padded-name',
-            'configs[0].actions[1]',
+            'warning padded-name configs[0].actions[1]',
             self.check_component(['CREATE', ' BACKUP']),
         )
 
     def test_a_tool_that_can_name_no_hook_is_an_error_in_a_component(self):
         for tool in ('', '::', '/'):
             self.assert_one(
-                'error',
-                'impossible-tool',
-                'configs[0].tool',
+                'error impossible-tool configs[0].tool',
                 self.check_component(
                     {'tool': tool, 'actions': ['CREATE'], 'config': 'x'}
                 ),
@@ -382,24 +340,18 @@ class CheckTest(CheckCase):
             )
 
     def test_and_a_warning_elsewhere_for_user_data_needs_no_hook(self):
-        self.assert_one(
-            'warning', 'impossible-tool', 'group', self.check('::')
-        )
+        self.assert_one('warning impossible-tool group', self.check('::'))
 
     def test_a_misspelt_hook_is_a_warning(self):
         for group in ('Script', 'scirpt', 'ansibel', 'docker_cmd'):
             self.assert_one(
-                'warning',
-                'unknown-tool',
-                'group',
+                'warning unknown-tool group',
                 self.check(group),
                 says=[f'"{group}"', ' meant?'],
             )
 
     def test_a_hook_of_ones_own_is_a_note(self):
-        self.assert_one(
-            'note', 'unknown-tool', 'group', self.check('terraform')
-        )
+        self.assert_one('note unknown-tool group', self.check('terraform'))
 
     def test_every_hook_of_heat_agents_is_known(self):
         for hook in hooks.HOOKS:
@@ -407,14 +359,12 @@ class CheckTest(CheckCase):
 
     def test_no_group_is_a_note(self):
         for group in (None, '', 'Heat::Ungrouped'):
-            self.assert_one('note', 'no-group', 'group', self.check(group))
+            self.assert_one('note no-group group', self.check(group))
 
     def test_a_script_without_an_interpreter_is_a_warning(self):
         for config in ('echo hi', '', None, '\n#!/bin/sh', '\ufeff#!/bin/sh'):
             self.assert_one(
-                'warning',
-                'no-interpreter',
-                'config',
+                'warning no-interpreter config',
                 self.check(config=config),
                 says=['#!/bin/sh'],
             )
@@ -423,17 +373,13 @@ class CheckTest(CheckCase):
 
     def test_a_script_with_windows_line_ends_is_a_warning(self):
         self.assert_one(
-            'warning',
-            'carriage-returns',
-            'config',
+            'warning carriage-returns config',
             self.check(config='#!/bin/sh\r\necho hi\r\n'),
         )
 
     def test_the_script_of_each_entry_is_looked_at(self):
         self.assert_one(
-            'warning',
-            'no-interpreter',
-            'configs[1].config',
+            'warning no-interpreter configs[1].config',
             self.check_component(
                 ['CREATE'],
                 {'actions': ['DELETE'], 'tool': 'script', 'config': 'rm x'},
@@ -442,7 +388,7 @@ class CheckTest(CheckCase):
 
     def test_a_component_by_group_alone_is_checked_as_one(self):
         self.assert_one(
-            'warning', 'not-a-component', 'group', self.check('component')
+            'warning not-a-component group', self.check('component')
         )
 
     def test_errors_come_first(self):
@@ -483,9 +429,7 @@ class UnknownTest(CheckCase):
 
     def test_what_is_known_beside_them_is_checked(self):
         self.assert_one(
-            'error',
-            'duplicate-input',
-            'inputs[2]',
+            'error duplicate-input inputs[2]',
             self.check(inputs=self.names('a', config_problems.UNKNOWN, 'a')),
         )
 

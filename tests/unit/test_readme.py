@@ -68,6 +68,21 @@ class ReadmeTest(testtools.TestCase):
 
 
 class PagesTest(testtools.TestCase):
+    # The first page lists them all; another is the mini cloud's README.
+    PAGES = PAGES.keys() - {'index.rst', 'minicloud.rst'}
+
+    def test_each_begins_with_what_it_is_for(self):
+        for name in self.PAGES:
+            first = PAGES[name].split('\n\n')[1]
+            self.assertRegex(
+                first, r'^(This page is for|Use this page) ', name
+            )
+
+    def test_each_says_where_to_go_next(self):
+        for name in self.PAGES:
+            last = PAGES[name].rstrip().split('\n\n')[-1]
+            self.assertIn(':doc:', last, name)
+
     def test_every_example_is_named(self):
         for path in EXAMPLES.glob('*.yaml'):
             self.assertIn(

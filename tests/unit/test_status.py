@@ -50,6 +50,12 @@ class CommandTest(testtools.TestCase):
         (message,) = done.stderr.splitlines()
         self.assertIn('this one has no Heat', message)
 
+    def test_it_prints_its_release_also_without_heat(self):
+        done = run('-c', WITHOUT_HEAT, '--version')
+        self.assertEqual(0, done.returncode, done.stderr)
+        release = importlib.metadata.version('heat-plugins')
+        self.assertEqual(f'heat-plugins {release}\n', done.stdout)
+
     def test_a_heat_conf_that_cannot_be_read_is_named(self):
         done = run(
             *('-m', 'heat_plugins.status', '--config-file', self.heat_conf),

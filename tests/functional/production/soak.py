@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many deployments, and a fault every few seconds; then what is left.
+"""Deployments and groups, and a fault every few seconds; then what is left.
 
 Not a test, since it takes a quarter of an hour: ``make soak``. As long as
 there are faults a stack that is complete is updated, so that all deployments
@@ -37,6 +37,9 @@ rescue_interval = 15
 swift_error_budget = 120
 """
 
+#: The members of each stack's group, which is one resource.
+MEMBERS = [f'member{number}' for number in range(waits.COUNT)]
+
 #: Seconds after the faults in which the last stack has to be complete.
 PATIENCE = 600
 
@@ -57,6 +60,15 @@ STALLED = 180
 #: Seconds in which is noticed that an engine has died, with `CONF`, and what
 #: it did is taken up or back; once more, if the stack fails meanwhile.
 RESCUED = 150
+
+
+def template() -> base.Template:
+    """Return some deployments, and a group."""
+    found = waits.template()
+    group = base.group(waits.COUNT, signal_transport='TEMP_URL_POLL')
+    found['resources']['group'] = group['resources']['group']
+    found['resources']['end']['depends_on'].append('group')
+    return found
 
 
 def faults(
@@ -118,7 +130,7 @@ class Servers:
             if due > now:
                 continue
             # A PUT may arrive, and the answer to it not.
-            text = f'{one.resource} {one.config_id}'
+            text = f'{one.name} {one.config_id}'
             self.sent[one.config_id] = text
             with contextlib.suppress(OSError):
                 if base.put(one.url, waits.body(text)) == 201:
@@ -152,7 +164,7 @@ class Soak:
         before = tables.Left.of(self._cloud)
         session = self._cloud.session()
         stacks = [
-            base.Stack(session, waits.template(), timeout_mins=60)
+            base.Stack(session, template(), timeout_mins=60)
             for _ in range(self._count)
         ]
         with futures.ThreadPoolExecutor() as pool:
@@ -278,7 +290,7 @@ class Soak:
         def update() -> None:
             # Heat may be away, and is asked again.
             with contextlib.suppress(AssertionError, OSError):
-                stack.update(waits.template(), timeout_mins=60, who=who)
+                stack.update(template(), timeout_mins=60, who=who)
 
         pool.submit(update)
 
@@ -293,11 +305,11 @@ class Soak:
                 self._wrong[f'{name} has failed without a reason'] = None
         if PYTHONS.search(reason):
             self._wrong[f'{name} has failed of Python: {reason}'] = None
-        names = sorted(row.resource for row in rows)
-        if status.endswith('COMPLETE') and names != waits.NAMES:
+        names = sorted(row.name for row in rows)
+        if status.endswith('COMPLETE') and names != [*waits.NAMES, *MEMBERS]:
             self._wrong[f'{name} is {status}, and has {names} alone'] = None
         for row in rows:
-            what = f'{name}: {row.resource}, {row.resource_status}, '
+            what = f'{name}: {row.name}, {row.resource_status}, '
             sent = self._servers.sent.get(row.config_id)
             if row.status == 'COMPLETE':
                 self._taken.add(row.config_id)

@@ -27,6 +27,9 @@ TABLES = {
     'software_deployment': 'TRUE',
 }
 
+# The inputs of a derived config.
+_NAME, _URL = 'deploy_resource_name', 'deploy_signal_id'
+
 
 @dataclasses.dataclass(frozen=True)
 class Left:
@@ -58,16 +61,16 @@ class Left:
 class Row:
     """A deployment in Heat's tables.
 
-    :ivar resource: the name of its resource.
-    :ivar resource_status: such as CREATE_FAILED.
+    :ivar resource_status: of its resource, or group; such as CREATE_FAILED.
+    :ivar name: of its resource, or of what it is in a group.
     :ivar text: what it was answered.
     """
 
     stack: str
-    resource: str
     resource_status: str
     status: str
     config_id: str
+    name: str
     url: str
     text: str | None
 
@@ -96,11 +99,13 @@ class Tables:
             ' FROM stack WHERE deleted_at IS NULL'
         )
         rows = self._read(
-            "SELECT s.name, r.name, CONCAT(r.action, '_', r.status),"
+            "SELECT s.name, CONCAT(r.action, '_', r.status),"
             ' d.status, c.id, c.config, d.output_values'
             ' FROM software_deployment d'
             ' JOIN software_config c ON c.id = d.config_id'
             ' JOIN resource r ON r.nova_instance = d.id'
+            " OR r.nova_instance LIKE '%-000000000000'"
+            " AND d.id LIKE CONCAT(LEFT(r.nova_instance, 24), '%')"
             ' JOIN stack s ON s.id = r.stack_id'
         )
         return (
@@ -108,7 +113,8 @@ class Tables:
             [
                 Row(
                     *others,
-                    url=base.signal_url(json.loads(config)),
+                    name=base.value(json.loads(config), _NAME),
+                    url=base.value(json.loads(config), _URL),
                     text=(json.loads(outputs or 'null') or {}).get('greeting'),
                 )
                 for *others, config, outputs in rows

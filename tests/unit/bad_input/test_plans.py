@@ -15,9 +15,9 @@ from heat_plugins.content import texts
 from heat_plugins.plans.content import capabilities
 from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import references
-from heat_plugins.plans.content import rendering
 from heat_plugins.plans.content import roles
 from heat_plugins.plans.parameters import secrecy
+from heat_plugins.plans.rendering import rendering
 from tests.unit.bad_input import anything
 from tests.unit.bad_input import test_workflows
 

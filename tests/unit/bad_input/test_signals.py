@@ -2,6 +2,7 @@
 """Whatever a server sends, and whatever a config declares."""
 
 import json
+from urllib import parse
 
 import hypothesis
 from hypothesis import strategies as st
@@ -178,7 +179,9 @@ def test_a_temp_url_names_its_object_and_never_shows_its_signature(
             digest=digest,
         )
     except ValueError:
-        assert not container or not name.strip('/')
+        path = f'{parse.urlsplit(url).path}/{container}/{name}'
+        shallow = len(path.split('/', 4)) < 5 or '//' in path
+        assert not container or not name.strip('/') or shallow
         return
     signature = made.partition('temp_url_sig=')[2].partition('&')[0]
     assert made.isascii()

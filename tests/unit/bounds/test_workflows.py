@@ -359,7 +359,7 @@ def test_a_refused_signal_is_told_in_a_few_words():
 
 @pytest.mark.parametrize('text', [' ', 'a=', '\U0001f4a3'])
 def test_a_name_costs_no_more_than_its_size(text):
-    growth.check(lambda name: naming.prefix('stack', name), filled(text))
+    growth.check(lambda one: naming._fit(one, naming.LIMIT), filled(text))
     growth.check(lambda name: definition_reading.called(name), filled(text))
     growth.check(lambda base: adhoc.base_name({'base': base}), filled(text))
 

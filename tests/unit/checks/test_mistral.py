@@ -1,82 +1,123 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether cron triggers fire, as far as Mistral's API tells."""
+"""Whether Mistral answers, and whether cron triggers fire."""
+
+from unittest import mock
 
 from keystoneauth1 import exceptions
 from oslo_upgradecheck import upgradecheck
-import requests
 import testtools
 
 from heat_plugins.checks import mistral
 from heat_plugins.checks import report
+from heat_plugins.clients import keystone
+from heat_plugins.clients import mistral_api
+from tests.unit import web_service
 
 Code = upgradecheck.Code
 
 NOW = 'Fri, 15 Jan 2027 08:00:00 GMT'
+URL = 'http://mistral.example.com/v2'
 
 
-class Session:
+class Wire(web_service.Service):
     """Answers as Mistral does to one who is no administrator."""
 
-    def __init__(self, *times, date=NOW, admin=False):
+    def __init__(self, *times, date=NOW, admin=False, status=200):
+        super().__init__()
         self._times = times
         self._date = date
         self._admin = admin
-        self.failure = None
+        self._status = status
 
-    def get(self, path, endpoint_filter, **options):
-        if self.failure:
-            raise self.failure
+    def answer(self, request):
+        path = request.url.removeprefix(URL)
+        status = self._status
         if 'all_projects' in path and not self._admin:
-            raise exceptions.Forbidden
-        assert 'limit=1&sort_keys=next_execution_time&sort_dirs=asc' in path
-        answer = requests.Response()
-        answer.headers['date'] = self._date
-        rows = [
-            {'id': time, 'name': f'at {time}', 'next_execution_time': time}
-            for time in sorted(self._times)[:1]
-        ]
-        answer.json = lambda: {'cron_triggers': rows}
-        return answer
+            status = 403
+        if path == '/workflows?limit=1':
+            body = {'workflows': []}
+        else:
+            assert path.startswith(
+                '/cron_triggers?limit=1&sort_keys=next_execution_time'
+                '&sort_dirs=asc'
+            )
+            rows = [
+                {'id': time, 'name': f'at {time}', 'next_execution_time': time}
+                for time in sorted(self._times)[:1]
+            ]
+            body = {'cron_triggers': rows}
+        if status >= 300:
+            body = {'faultstring': 'why it fails'}
+        return status, body, {'date': self._date}
+
+
+def session(service):
+    return web_service.session(service, URL)
+
+
+class ServiceTest(testtools.TestCase):
+    def check(self, wire):
+        with mock.patch.object(mistral, '_check_trust'):
+            return mistral.service(session(wire))
+
+    def test_one_that_answers_is_good(self):
+        found = self.check(Wire('2027-01-16 00:00:00'))
+        self.assertEqual(Code.SUCCESS, found.code)
+        self.assertIn('Mistral answers', found.details)
+
+    def test_one_that_fails_is_told_in_its_own_words(self):
+        found = self.check(Wire(status=503))
+        self.assertEqual(Code.FAILURE, found.code)
+        self.assertIn('Mistral answers 503: why it fails', found.details)
+        self.assertIn('[clients_mistral]', found.details)
+
+    def test_a_cloud_without_mistral_lacks_its_types(self):
+        lacks = session(Wire())
+        self.patch(
+            lacks,
+            'get_endpoint',
+            mock.Mock(side_effect=exceptions.EndpointNotFound),
+        )
+        found = mistral.service(lacks)
+        self.assertEqual(Code.WARNING, found.code)
+        self.assertIn('OS::Mistral::*', found.details)
 
 
 class CronTriggerTest(testtools.TestCase):
-    def check(self, session):
+    def check(self, wire):
         found = report.Report()
-        mistral._check_cron_triggers(found, session, {})
+        cloud = keystone.Cloud(session(wire))
+        mistral._check_cron_triggers(found, mistral_api.connect(cloud))
         return found.result()
 
-    def assert_told(self, code, text, session):
-        found = self.check(session)
+    def assert_told(self, code, text, wire):
+        found = self.check(wire)
         self.assertEqual(code, found.code)
         self.assertIn(text, found.details)
 
     def test_one_that_is_long_due_tells_that_none_fires(self):
         for admin in (True, False):
-            session = Session(
+            wire = Wire(
                 '2027-01-15 07:54:00', '2027-01-16 00:00:00', admin=admin
             )
             self.assert_told(
-                Code.FAILURE, '"at 2027-01-15 07:54:00" was due', session
+                Code.FAILURE, '"at 2027-01-15 07:54:00" was due', wire
             )
-            self.assert_told(Code.FAILURE, '--server periodic', session)
+            self.assert_told(Code.FAILURE, '--server periodic', wire)
 
     def test_a_little_delay_is_no_matter(self):
-        session = Session('2027-01-15 07:56:00')
-        self.assert_told(Code.SUCCESS, 'is overdue', session)
+        wire = Wire('2027-01-15 07:56:00')
+        self.assert_told(Code.SUCCESS, 'is overdue', wire)
 
     def test_without_triggers_there_is_no_evidence(self):
-        self.assert_told(Code.SUCCESS, 'is not known', Session())
+        self.assert_told(Code.SUCCESS, 'is not known', Wire())
 
     def test_time_is_our_own_if_mistral_does_not_tell_it(self):
-        session = Session('2001-01-01 00:00:00', date='')
-        self.assert_told(Code.FAILURE, 'No cron trigger fires', session)
+        wire = Wire('2001-01-01 00:00:00', date='')
+        self.assert_told(Code.FAILURE, 'No cron trigger fires', wire)
 
     def test_who_may_list_none_is_not_blamed(self):
-        session = Session()
-        session.failure = exceptions.Forbidden()
-        self.assert_told(Code.SUCCESS, 'is not known', session)
+        self.assert_told(Code.SUCCESS, 'is not known', Wire(status=403))
 
     def test_a_failure_of_mistral_is_told(self):
-        session = Session()
-        session.failure = exceptions.InternalServerError()
-        self.assert_told(Code.WARNING, 'InternalServerError', session)
+        self.assert_told(Code.WARNING, 'Mistral answers 500', Wire(status=500))

@@ -11,7 +11,7 @@ import testtools
 
 from heat_plugins.checks import object_store
 from heat_plugins.objectstore import keys
-from heat_plugins.objectstore import store
+from heat_plugins.objectstore import wire
 from tests.unit import fake_swift
 
 Code = upgradecheck.Code
@@ -29,7 +29,7 @@ class Clocked:
     def send(self, request):
         answer = self._transport.send(request)
         date = email.utils.formatdate(time.time() + self._ahead, usegmt=True)
-        return store.Response(
+        return wire.Response(
             status=answer.status,
             headers={**answer.headers, 'date': date},
             body=answer.body,

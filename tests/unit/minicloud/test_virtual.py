@@ -129,6 +129,7 @@ class Agent(threading.Thread):
         connection, _ = self._socket.accept()
         with connection, connection.makefile('rwb') as stream:
             stream.write(b'{"return": {"pid": 1}}\n')
+            stream.flush()
             for line in stream:
                 asked = json.loads(line.lstrip(b'\xff'))
                 self.asked.append(asked)
@@ -140,6 +141,8 @@ class Agent(threading.Thread):
         match asked['execute']:
             case 'guest-sync-delimited':
                 return {'return': asked['arguments']['id']}
+            case 'qmp_capabilities' | 'set_link':
+                return {'return': {}}
             case 'guest-exec':
                 return {'return': {'pid': 7}}
             case 'guest-exec-status':
@@ -147,6 +150,21 @@ class Agent(threading.Thread):
                 return {'return': next(self._states)}
             case other:
                 return {'error': {'desc': f'{other} is disabled'}}
+
+
+class MonitorTest(Folder):
+    def test_a_command_may_have_an_argument_that_is_called_name(self):
+        path = self.path / 'monitor'
+        # What it says first is QEMU's greeting here.
+        agent = Agent(path, [])
+        sockets.Monitor(path).execute('set_link', name='nic0', up=False)
+        self.assertEqual(
+            {
+                'execute': 'set_link',
+                'arguments': {'name': 'nic0', 'up': False},
+            },
+            agent.asked[-1],
+        )
 
 
 class InsideTest(Folder):
@@ -197,6 +215,26 @@ class InsideTest(Folder):
 
 
 class ImageTest(Folder):
+    def test_packages_that_cannot_be_fetched_are_no_failure_of_ours(self):
+        asked = []
+
+        def run(command, env, log):
+            asked.append(command[0])
+            raise errors.MinicloudError('Could not resolve deb.debian.org')
+
+        self.useFixture(fixtures.MonkeyPatch('os.geteuid', lambda: 0))
+        self.useFixture(
+            fixtures.MonkeyPatch('minicloud_lib.processes.run', run)
+        )
+        found = self.assertRaises(
+            errors.UnavailableError,
+            image._build,
+            layout.Home(self.path),
+            image.Image(self.path / 'image'),
+        )
+        self.assertIn('Could not resolve deb.debian.org', str(found))
+        self.assertEqual(['mmdebstrap'], asked)
+
     def test_a_file_of_the_image_that_changes_makes_another_image(self):
         before = image._wanted()
         self.assertEqual(before, image._wanted())

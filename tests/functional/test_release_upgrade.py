@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the former release has stored goes on under this one."""
+
+from collections.abc import Iterator
+import dataclasses
+import json
+import pathlib
+import subprocess
+import sys
+import sysconfig
+from typing import Any
+
+import pytest
+
+from tests.functional import base
+from tests.functional import conftest
+from tests.functional import planning
+from tests.functional import servers
+
+from minicloud_lib import files  # isort: skip
+from minicloud_lib import venv  # isort: skip
+
+pytestmark = pytest.mark.long
+
+#: The last commit of release 0.1.
+FORMER = 'bf17343dff3f758a8dbf11840f169735a5d3ab77'
+
+_UPLOADS = 'heat-plugins-uploads'
+
+#: A new engine tells the one before dead after seconds.
+CONF = """\
+[DEFAULT]
+periodic_interval = 5
+
+[heat_plugins]
+rescue_interval = 3
+"""
+
+_OPENSTACK = """\
+#!{python}
+import sys
+from openstackclient import shell
+sys.exit(shell.main(sys.argv[1:]))
+"""
+
+_GROUPS = {'nested': {}, 'single': {'members': 'single'}}
+
+_COMPONENT = {
+    'type': 'OS::Heat::SoftwareComponent',
+    'properties': {
+        'inputs': [{'name': 'who'}],
+        'outputs': [{'name': 'greeting'}],
+        'configs': [
+            {
+                'actions': ['CREATE', 'UPDATE', 'BACKUP'],
+                'tool': 'script',
+                'config': base.SCRIPT,
+            }
+        ],
+    },
+}
+
+
+class Cloud(base.minicloud_client.Cloud):
+    """A cloud with an environment of its own, over that of the tests.
+
+    A release is installed into it as an operator does it. The commands come
+    from there, too.
+    """
+
+    def __init__(self, home: pathlib.Path) -> None:
+        super().__init__('release', home)
+        tests = pathlib.Path(sys.prefix)
+        self.python = home / 'venv/bin/python'
+        subprocess.run(
+            [sys.executable, '-m', 'venv', '--without-pip', home / 'venv'],
+            check=True,
+        )
+        for file in (tests / 'bin').iterdir():
+            own = home / 'venv/bin' / file.name
+            if not own.exists() and not own.is_symlink():
+                own.symlink_to(file)
+        # Configuration files of the services.
+        for folder in ('etc', 'share'):
+            if (tests / folder).is_dir():
+                (home / 'venv' / folder).symlink_to(tests / folder)
+        openstack = home / 'venv/bin/openstack'
+        openstack.unlink(missing_ok=True)
+        openstack.write_text(_OPENSTACK.format(python=self.python))
+        openstack.chmod(0o700)
+        packages = sysconfig.get_path(
+            'purelib', vars={'base': str(home / 'venv')}
+        )
+        # After what is installed here.
+        (pathlib.Path(packages) / 'zz_tests.pth').write_text(
+            f'import site; site.addsitedir({sysconfig.get_path("purelib")!r})'
+        )
+        # It has what the mini cloud needs, from the tests' environment.
+        files.write_json(home / 'venv/minicloud.json', venv._wanted())
+        (home / 'heat-agents').symlink_to(tests.parent / 'heat-agents')
+
+    def release(self) -> str:
+        """Return the version of heat-plugins that is installed."""
+        script = 'from importlib import metadata as m; print(m.version({!r}))'
+        return subprocess.run(
+            [self.python, '-c', script.format('heat-plugins')],
+            cwd=self.path.parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    def command(self, *arguments: str) -> Any:
+        """Run ``openstack …`` of the release; return what it prints."""
+        output = self.openstack(*arguments, '-f', 'json')
+        return json.loads(output) if output.strip() else None
+
+    def deployment(self, *arguments: str) -> Any:
+        return self.command('software', 'deployment', *arguments)
+
+    def plan(self, *arguments: str) -> Any:
+        return self.command('deployment', 'plan', *arguments)
+
+
+def _git(
+    folder: pathlib.Path,
+    *arguments: object,
+    check: bool = True,
+    remedy: str = '',
+) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        ['git', '-C', folder, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+    )
+    if check and done.returncode:
+        pytest.fail(f'git {arguments[0]}: {done.stderr}{remedy}')
+    return done
+
+
+@pytest.fixture
+def former(tmp_path: pathlib.Path) -> pathlib.Path:
+    """The source tree of the former release."""
+    tree = tmp_path / 'former'
+    _git(tmp_path, 'clone', '--quiet', '--no-checkout', str(base.ROOT), tree)
+    if _git(base.ROOT, 'cat-file', '-e', FORMER, check=False).returncode:
+        # A shallow clone: where it came from has the rest.
+        origin = _git(base.ROOT, 'remote', 'get-url', 'origin', check=False)
+        _git(
+            *(tree, 'fetch', '--quiet', '--depth', '1'),
+            *(origin.stdout.strip() or 'origin', FORMER),
+            remedy='run here: git fetch --unshallow',
+        )
+    _git(tree, 'checkout', '--quiet', FORMER)
+    return tree
+
+
+@pytest.fixture
+def cloud(
+    tmp_path: pathlib.Path, former: pathlib.Path
+) -> Iterator[tuple[Cloud, Any]]:
+    """A cloud with the former release, and what upgrades it."""
+    conf = tmp_path / 'heat.conf'
+    conf.write_text(CONF)
+    found = Cloud(tmp_path / 'home')
+
+    def install(source: pathlib.Path, version: str) -> None:
+        found.up(plugin=source, conf=[conf])
+        assert found.release().startswith(version)
+
+    install(former, '0.1')
+    try:
+        yield found, lambda: install(base.ROOT, '0.2')
+    finally:
+        found.down(purge=True)
+
+
+def _shop() -> base.Template:
+    """Return a template with all that a stack stores beyond Heat's own."""
+    template = base.software(config=_COMPONENT)
+    # The former release gives a group a nested stack unless it is told.
+    for name, options in _GROUPS.items():
+        group = base.group(2, **options)
+        template['resources'][name] = group['resources']['group']
+    template['resources'] |= {
+        'workflow': {
+            'type': 'OS::Mistral::Workflow',
+            'properties': {
+                'type': 'direct',
+                'tasks': [{'name': 'task', 'action': 'std.noop'}],
+            },
+        },
+        'trigger': {
+            'type': 'OS::Mistral::CronTrigger',
+            'properties': {
+                'pattern': '0 0 1 1 *',
+                'workflow': {'name': {'get_resource': 'workflow'}},
+            },
+        },
+    }
+    return template
+
+
+def _answer(stack: base.Stack, action: str, greeting: str) -> None:
+    """Answer in the server's place what it was given last."""
+
+    def given() -> list[base.Template]:
+        found = []
+        for one in stack.metadata():
+            inputs = {
+                each['name']: each.get('value') for each in one['inputs']
+            }
+            # The members of the groups are answered by nobody.
+            if inputs['deploy_action'] == action and (
+                'deploy_signal_id' in inputs
+            ):
+                found.append(one)
+        return found
+
+    found = base.until(given)[-1]
+    url = base.signal_url(found)
+    assert base.put(url, servers.body(greeting=greeting)) == 201
+
+
+@pytest.mark.skipif(
+    conftest.PROFILE != 'small', reason='others have no environment of theirs'
+)
+@pytest.mark.timeout(600)
+def test_what_the_former_release_stored_goes_on(
+    cloud: tuple[Cloud, Any], tmp_path: pathlib.Path
+) -> None:
+    found, upgrade = cloud
+    session = found.session()
+    before = base.Leftovers.of(found)
+
+    # By the former release.
+    shop = base.Stack(session, _shop(), name='shop')
+    _answer(shop, 'CREATE', 'of 0.1')
+    shop.wait('CREATE_COMPLETE')
+    waiting = base.Stack(session, base.software(), name='waiting')
+    former = waiting.waiting()
+    ended = found.deployment('trigger', 'shop', 'deployment', 'BACKUP')[0]
+    _answer(shop, 'BACKUP', 'ended')
+    base.until(lambda: _run(found, ended['id'])['state'] == 'complete')
+    going = found.deployment('trigger', 'shop', 'deployment', 'BACKUP')[0]
+    plan = planning.Plan(found, tmp_path, 'planned')
+    plan.write(planning.files(planning.empty()))
+    found.plan('create', 'planned', '--from', str(plan.folder))
+    members = {name: shop.resource(name) for name in _GROUPS}
+
+    upgrade()
+
+    # What the former engine waited for is repeated, as that has ended.
+    def repeated() -> base.Deployment | None:
+        one = waiting.waiting()
+        return one if one.id != former.id else None
+
+    again = base.until(repeated, 120)
+    assert again.put(servers.body(greeting='late')) == 201
+    waiting.wait('CREATE_COMPLETE')
+    assert waiting.outputs['deployment_greeting'] == 'late'
+    # Runs.
+    _answer(shop, 'BACKUP', 'after')
+    base.until(lambda: _run(found, going['id'])['state'] == 'complete')
+    runs = found.deployment('run', 'list', 'shop')
+    assert {one['id'] for one in runs} == {ended['id'], going['id']}
+    # Groups keep their kind.
+    shop.update(_shop(), who='moon')
+    _answer(shop, 'UPDATE', 'of 0.2')
+    shop.wait('UPDATE_COMPLETE')
+    assert shop.outputs['deployment_greeting'] == 'of 0.2'
+    for name, resource in members.items():
+        kept = shop.resource(name)['physical_resource_id']
+        assert kept == resource['physical_resource_id']
+    # Plans.
+    assert [one['Name'] for one in found.plan('list')] == ['planned']
+
+    base.purge([shop, waiting])
+    found.openstack('deployment', 'plan', 'delete', 'planned')
+    after = base.Leftovers.of(found)
+    # The project's own container of uploads stays.
+    kept = tuple(one for one in after.containers if _UPLOADS not in one)
+    assert dataclasses.replace(after, containers=kept) == before
+
+
+def _run(cloud: Cloud, run_id: str) -> Any:
+    return cloud.deployment('run', 'show', 'shop', run_id)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+import pathlib
+import subprocess
+
+import pytest
+
+from tests import words
+
+LIST = """
+files = ["room/*.py", "*.rst"]
+
+[[phrase]]
+find = "any more"
+write = "no longer"
+
+[[phrase]]
+find = "odd"
+write = "invalid"
+"""
+PERMIT = """
+[[allow]]
+path = "room/*"
+phrase = "odd"
+why = "The number is."
+"""
+
+
+@pytest.fixture
+def place(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A repository with one file; the list goes into a folder of it."""
+    (tmp_path / 'room').mkdir()
+    (tmp_path / 'ci').mkdir()
+    (tmp_path / 'room' / 'one.py').write_text('x = 1\n')
+    for command in (['init', '--quiet'], ['add', 'room']):
+        subprocess.run(['git', '-C', str(tmp_path), *command], check=True)
+    return tmp_path
+
+
+def check(place: pathlib.Path, text: str, listed: str = LIST) -> int:
+    (place / 'room' / 'one.py').write_text(text)
+    (place / 'ci' / 'words.toml').write_text(listed)
+    return words.main(place / 'ci' / 'words.toml')
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        '# It does not run any more.\n',
+        '# It does not run any\n# more.\n',
+        '"""It does not run any\n    more.\n',
+        "x = (\n    'It does not run any '\n    'more.'\n)\n",
+        "x = (\n    f'It does not run {any}, any '\n    f'More.'\n)\n",
+    ],
+)
+def test_finds_a_phrase_over_the_end_of_a_line(place, capsys, text):
+    assert check(place, text) == 1
+    shown = capsys.readouterr().out
+    assert 'room/one.py:' in shown
+    assert 'write: no longer' in shown
+
+
+def test_names_the_line(place, capsys):
+    assert check(place, 'x = 1\n# any more\n') == 1
+    assert 'room/one.py:2: "any more"; write: no longer' in (
+        capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize('text', ['# many more\n', '# oddly\n', '# an-odd\n'])
+def test_finds_whole_words_only(place, text):
+    assert check(place, text) == 0
+
+
+def test_reads_only_the_files_of_the_list_that_git_knows(place):
+    (place / 'room' / 'new.py').write_text('# any more\n')
+    (place / 'room' / 'one.txt').write_text('any more\n')
+    subprocess.run(
+        ['git', '-C', str(place), 'add', 'room/one.txt'], check=True
+    )
+    assert check(place, 'x = 1\n') == 0
+
+
+def test_an_entry_allows_its_phrase_alone(place, capsys):
+    assert check(place, '# odd\n', LIST + PERMIT) == 0
+    assert check(place, '# odd, any more\n', LIST + PERMIT) == 1
+    assert '"any more"' in capsys.readouterr().out
+
+
+def test_fails_on_an_entry_that_allows_nothing(place, capsys):
+    assert check(place, 'x = 1\n', LIST + PERMIT) == 1
+    assert 'nothing in room/* needs to be allowed: odd' in (
+        capsys.readouterr().out
+    )
+
+
+def test_an_entry_without_a_phrase_allows_all(place):
+    permit = PERMIT.replace('phrase = "odd"\n', '')
+    assert check(place, '# odd, any more\n', LIST + permit) == 0
