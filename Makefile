@@ -10,7 +10,7 @@ DOCS_STAMP := $(VENV)/.heat-plugins-docs-installed
 BENCH_STAMP := $(VENV)/.heat-plugins-bench-installed
 
 # How the environment is made, and what the demo is.
-MAKE_VENV ?= contrib/minicloud/minicloud install
+MINICLOUD ?= contrib/minicloud/minicloud
 DEMO ?= contrib/demo/run
 
 # The versions that the mini cloud is known to work with.
@@ -21,9 +21,8 @@ CONSTRAINTS := $(wildcard contrib/minicloud/constraints.txt)
 JOBS ?= 3
 do-unit do-coverage: JOBS = $(shell nproc)
 
-# How often a functional test that fails runs once more, and how many of them.
-# `make test` retries nothing: what passes on the second try has a race, which
-# may be ours.
+# How often a test that fails runs once more, and how many of them. `make test`
+# retries nothing: what passes on the second try has a race, which may be ours.
 RERUNS ?= 0
 RERUNS_AT_MOST ?= 2
 RERUN = --reruns $(RERUNS) --max-suite-reruns $(RERUNS_AT_MOST) \
@@ -42,7 +41,7 @@ PYTHONS ?= 3.11 3.12 3.13
 
 # What test-rgw runs on Ceph's gateway: whatever touches the object store.
 RGW ?= $(wildcard $(addprefix tests/functional/test_, $(addsuffix .py, \
-    rgw transports lifecycle runs triggers plans faults status bodies \
+    rgw transports lifecycle runs live_runs triggers plans faults status bodies \
     deletion listing_lag security waiting key_rotation)))
 
 # For pytest, such as ARGS='-k registry', or for the bench: ARGS=--help.
@@ -56,7 +55,7 @@ TIMES := $(MINICLOUD_HOME)/times.json
 # Each of these has a recipe under `do-<name>`, and keeps the time it took.
 TIMED := lint unit docs functional test test-all test-production test-pythons \
     test-rgw test-server test-heats test-heats-classes coverage soak bench \
-    demo demo-plan demo-server venv pictures agent-packages
+    demo demo-plan demo-server venv pictures links agent-packages
 .PHONY: help install-production install-rgw $(TIMED) $(TIMED:%=do-%)
 
 help:
@@ -66,9 +65,10 @@ pictures: ## draw the pages' pictures again; needs Debian's graphviz
 demo: ## watch a real Heat deploy software and run workflows
 demo-plan: ## watch templates become a plan that is deployed
 demo-server: ## watch a virtual machine boot and answer; root, Debian
-lint: ## ruff, mypy, import-linter, bandit and pip-audit
+lint: ## ruff, mypy, import-linter, words, spelling, bandit and pip-audit
 unit: ## the tests without a cloud; BAD_INPUT=long makes up input for an hour
 docs: ## the pages for users, in doc/build: html and man
+links: ## do the pages' links to the web still lead somewhere? by hand
 functional: ## all tests on the mini cloud; FUNCTIONAL=quick: those of `test`
 test: ## lint, unit, docs and the tests marked quick; retries nothing
 test-all: ## everything, as CI runs it
@@ -79,7 +79,7 @@ test-pythons: ## unit tests on each Python found, functional on the newest
 test-heats: ## the unit tests under each Heat that is supported
 test-heats-classes: ## do Heat's own classes still have their defects? weekly
 coverage: ## the unit tests, and which branches they do not reach
-soak: ## deployments in production, with a fault every few seconds
+soak: ## deployments and groups in production, with a fault every few seconds
 bench: ## measure what waiting costs: an hour; ARGS=--short, ten minutes
 agent-packages: ## contrib/agent as a wheel and for Debian, in build/agent
 venv: ## the environment for all of these
@@ -91,7 +91,7 @@ $(TIMED):
 do-venv: $(STAMP)
 
 $(PYTHON):
-	$(MAKE_VENV)
+	$(MINICLOUD) install
 
 # Entry points and requirements are read at installation only, so a change of
 # them asks for another one.
@@ -105,6 +105,8 @@ do-lint: $(STAMP)
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
 	$(PYTHON) tests/exempt.py pyproject.toml
+	$(PYTHON) tests/words.py .ci/words.toml
+	git ls-files -z | xargs -0 $(VENV)/bin/codespell
 	$(VENV)/bin/lint-imports --no-logo --no-cache
 	$(PYTHON) -m bandit --quiet --configfile pyproject.toml \
 	    --recursive heat_plugins contrib
@@ -114,7 +116,8 @@ do-lint: $(STAMP)
 # to Python's modules; so the others run apart. Those spend most of their time
 # waiting for agents. Whichever process is idle takes tests from another.
 do-unit: $(STAMP)
-	$(PYTEST) --dist loadfile -m 'not heats_classes' tests/unit $(ARGS)
+	$(PYTEST) --dist loadfile $(RERUN) -m 'not heats_classes' tests/unit \
+	    $(ARGS)
 
 do-functional: $(STAMP)
 	$(PYTEST) --dist worksteal $(RERUN) -m '$(FUNCTIONAL)' tests/functional \
@@ -142,14 +145,14 @@ do-coverage: $(STAMP)
 	    --cov-report term:skip-covered --cov-report html tests/unit $(ARGS)
 
 install-production: $(STAMP)
-	contrib/minicloud/minicloud install --profile production
+	$(MINICLOUD) install --profile production
 
 do-test-production: install-production
 	FUNCTIONAL_PROFILE=production $(PYTHON) -m pytest --durations 30 \
 	    $(RERUN) -m '$(FUNCTIONAL)' $(PRODUCTION) $(ARGS)
 
 install-rgw: $(STAMP)
-	contrib/minicloud/minicloud install --store rgw
+	$(MINICLOUD) install --store rgw
 
 do-test-rgw: install-rgw
 	FUNCTIONAL_STORE=rgw $(PYTEST) --dist worksteal $(RERUN) \
@@ -157,7 +160,7 @@ do-test-rgw: install-rgw
 
 # One machine at a time: each takes a core.
 do-test-server: $(STAMP)
-	contrib/minicloud/minicloud server build
+	$(MINICLOUD) server build
 	$(PYTHON) -m pytest --durations 30 $(RERUN) -m server tests/functional \
 	    $(ARGS)
 
@@ -166,7 +169,7 @@ do-soak: install-production
 
 do-test-heats: $(STAMP)
 	$(PYTHON) -m tox run $(DISCOVER:%=--discover %) $(TOX) -e $(HEATS) \
-	    -- $(ARGS)
+	    -- $(RERUN) $(ARGS)
 
 do-demo: $(STAMP)
 	$(DEMO)
@@ -199,9 +202,14 @@ do-pictures: $(STAMP)
 do-agent-packages: $(STAMP)
 	contrib/agent/packages build/agent $(PYTHON)
 
+do-links: $(DOCS_STAMP)
+	$(PYTHON) -m sphinx -b linkcheck -q -d $(DOCTREES) \
+	    doc/source doc/build/links
+
 do-docs: $(DOCS_STAMP)
 	$(PYTHON) doc/pictures/render.py --check
 	$(PYTHON) -m sphinx -W --keep-going -q -d $(DOCTREES) \
 	    doc/source doc/build/html
+	$(PYTHON) tests/links.py doc/build/html
 	$(PYTHON) -m sphinx -b man -W --keep-going -q -d $(DOCTREES) \
 	    doc/source doc/build/man
