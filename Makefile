@@ -16,10 +16,10 @@ DEMO ?= contrib/demo/run
 # The versions that the mini cloud is known to work with.
 CONSTRAINTS := $(wildcard contrib/minicloud/constraints.txt)
 
-# How many processes run the tests. Functional tests wait for much of their
-# time, and each process has mini clouds of its own; unit tests only work.
+# How many processes run the tests. Each waits for much of its time, for clouds
+# or for agents. Each of the functional tests has mini clouds of its own.
 JOBS ?= 3
-do-unit do-coverage: JOBS = $(shell nproc)
+do-unit do-coverage: JOBS = $(shell expr 2 \* $$(nproc))
 
 # How often a test that fails runs once more, and how many of them. `make test`
 # retries nothing: what passes on the second try has a race, which may be ours.
