@@ -1,21 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands as ``openstack`` runs them, over the fakes of the core."""
 
+import configparser
 import contextlib
+import importlib
 import io
 import json
+import pathlib
+import tempfile
 import time
 import types
 
 from osc_lib import exceptions
 import testtools
 
+from heat_plugins.clients import mistral_executions
 from heat_plugins.osc import common
+from heat_plugins.osc import local_way
+from heat_plugins.osc import ways
 from heat_plugins.osc.runs import operation_following
 from tests.unit.runs import base
 
+ROOT = pathlib.Path(__file__).parents[3]
+
 #: Seconds for which another thread is waited for.
 PATIENCE = 60
+
+
+def commands():
+    """Return the targets of the commands of setup.cfg, by name."""
+    found = configparser.ConfigParser()
+    found.optionxform = str
+    found.read(ROOT / 'setup.cfg')
+    text = found['entry_points']['openstack.orchestration.v1']
+    lines = [line.partition('=') for line in text.strip().splitlines()]
+    return {name.strip(): target.strip() for name, _, target in lines}
+
+
+def command(name):
+    """Return the class of a command of setup.cfg."""
+    module, _, attribute = commands()[name].partition(':')
+    return getattr(importlib.import_module(module), attribute)
 
 
 def until(text, what):
@@ -69,6 +94,63 @@ class CommandCase(testtools.TestCase):
             exceptions.CommandError, self.run_command, command, *arguments
         )
         return str(exc)
+
+
+class Executions:
+    """Mistral, whose executions stand as a test has told.
+
+    :param looks: what looks at executions find, one after the other: an
+        error, a state, or a state and the output.
+    :ivar started: names and arguments of workflows and actions.
+    :ivar result: of each action.
+    """
+
+    def __init__(self, *looks):
+        self.looks = [*looks]
+        self.started = []
+        self.cancelled = []
+        self.result = None
+
+    def start_workflow(self, name, arguments, description):
+        self.started.append((name, arguments))
+        return 'e-1'
+
+    def execution(self, execution_id):
+        found = self.looks.pop(0)
+        if isinstance(found, BaseException):
+            raise found
+        state, output = found if isinstance(found, tuple) else (found, {})
+        return mistral_executions.Execution(
+            id=execution_id, state=state, reason='because', output=output
+        )
+
+    def cancel(self, execution_id):
+        self.cancelled.append(execution_id)
+
+    def run_action(self, name, arguments, description):
+        self.started.append((name, arguments))
+        return self.result
+
+
+def way(kind=local_way.Local, **parts):
+    """Return a way that has these operations, and needs no services."""
+    lacking = dict.fromkeys(('plans', 'nodes', 'validations', 'executions'))
+    return kind(**{'sleep': lambda seconds: None, **lacking, **parts})
+
+
+class WayCase(CommandCase):
+    """A test of commands on plans, nodes or validations.
+
+    :ivar way: how they do their work.
+    :ivar folder: an empty one.
+    """
+
+    def setUp(self):
+        super().setUp()
+        self.patch(ways, 'way', lambda manager, local: self.way)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
 
 
 class CommandTestCase(CommandCase, base.RunsTestCase):

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever a command is told, a terminal only shows it."""
 
-import configparser
 import contextlib
-import importlib
 import io
 import json
 import logging
-import pathlib
 import threading
 import types
 
@@ -28,20 +25,15 @@ HOSTILE = (
 _HARMLESS = ('\n', '\t')
 
 
-def _commands():
-    setup = configparser.ConfigParser()
-    setup.read(pathlib.Path(__file__).parents[3] / 'setup.cfg')
-    points = setup['entry_points']['openstack.orchestration.v1']
-    for line in points.strip().splitlines():
-        name, _, where = line.partition(' = ')
-        module, _, found = where.partition(':')
-        command = getattr(importlib.import_module(module), found)
-        # What has no columns is bytes, as a server has sent them.
-        if issubclass(command, common.Report):
-            yield pytest.param(command, id=name)
-
-
-every_command = pytest.mark.parametrize('command', list(_commands()))
+# What has no columns is bytes, as a server has sent them.
+every_command = pytest.mark.parametrize(
+    'command',
+    [
+        pytest.param(base.command(name), id=name)
+        for name in base.commands()
+        if issubclass(base.command(name), common.Report)
+    ],
+)
 
 
 class Screen(io.StringIO):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the page on operations says is typed here, in its order."""
 
-import importlib
 import re
 import shlex
 import types
@@ -12,10 +11,9 @@ from heat_plugins.osc import common
 from heat_plugins.osc.runs import operation_following
 from heat_plugins.runs.fleet import fleets
 from tests.unit.osc import base
-from tests.unit.osc import test_run
 from tests.unit.runs.fleet import simulation
 
-PAGE = test_run.ROOT / 'doc/source/many-servers.rst'
+PAGE = base.ROOT / 'doc/source/many-servers.rst'
 
 _BLOCK = re.compile(
     r'^\.\. code-block:: console\n\n((?:(?: {3}.*)?\n)+)', re.MULTILINE
@@ -58,7 +56,7 @@ class PageTestCase(base.CommandCase):
                 sleep=self.world.sleep,
             ),
         )
-        self.commands = test_run.commands()
+        self.commands = base.commands()
 
     def door(self):
         return fleets.Fleets(self.world.heat, self.world.tools())
@@ -69,9 +67,7 @@ class PageTestCase(base.CommandCase):
             name = '_'.join(['software_deployment', *words[:length]])
             if name in self.commands:
                 break
-        module, _, attribute = self.commands[name].partition(':')
-        command = getattr(importlib.import_module(module), attribute)
-        return self.run_command(command, *words[length:], name=name)
+        return self.run_command(base.command(name), *words[length:], name=name)
 
     def go_on(self, operation_id):
         """Let an engine advance an operation as far as it can."""

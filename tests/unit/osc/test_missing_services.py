@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A command that needs a service which the cloud lacks names it, and a way."""
 
-from importlib import metadata
 import io
 import json
 import types
@@ -15,6 +14,8 @@ from osc_lib import exceptions
 import pytest
 import requests
 from requests import adapters
+
+from tests.unit.osc import base
 
 HEAT, SWIFT, MISTRAL, IRONIC = (
     'orchestration',
@@ -203,14 +204,6 @@ FIRST = {
 }
 
 
-def commands():
-    return {
-        entry.name.replace('_', ' '): entry
-        for entry in metadata.entry_points(group='openstack.orchestration.v1')
-        if entry.value.startswith('heat_plugins.')
-    }
-
-
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / 'plan-environment.yaml').write_text('template: a.yaml\n')
@@ -231,7 +224,7 @@ def outcome(name, lacking, folder, *more):
         auth_ref=None,
     )
     app = types.SimpleNamespace(client_manager=manager, stdout=io.StringIO())
-    made = commands()[name].load()(app, None)
+    made = base.command(name.replace(' ', '_'))(app, None)
     words = [*ARGUMENTS[name].format(folder=folder).split(), *more]
     parsed = made.get_parser('openstack').parse_args(words)
     try:
@@ -242,7 +235,8 @@ def outcome(name, lacking, folder, *more):
 
 
 def test_all_commands_are_here():
-    assert commands().keys() == ARGUMENTS.keys()
+    there = {name.replace('_', ' ') for name in base.commands()}
+    assert there == ARGUMENTS.keys()
 
 
 @pytest.mark.parametrize('name', ARGUMENTS)

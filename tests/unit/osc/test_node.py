@@ -2,19 +2,14 @@
 """``openstack deployment plan node …``, over the fakes of the core."""
 
 import json
-import pathlib
-import tempfile
 
 from osc_lib import exceptions
 
 from heat_plugins import errors
-from heat_plugins.clients import mistral_executions
 from heat_plugins.nodes import node_operations
 from heat_plugins.objectstore import parcels
 from heat_plugins.osc import common
-from heat_plugins.osc import local_way
 from heat_plugins.osc import remote_way
-from heat_plugins.osc import ways
 from heat_plugins.osc.nodes import node_commands
 from tests.unit import fake_swift
 from tests.unit.nodes import fake_ironic
@@ -28,7 +23,7 @@ nodes:
 """
 
 
-class NodeCase(base.CommandCase):
+class NodeCase(base.WayCase):
     def setUp(self):
         super().setUp()
         self.ironic = fake_ironic.Ironic()
@@ -36,18 +31,9 @@ class NodeCase(base.CommandCase):
         self.core = node_operations.Operations(
             self.ironic, self.store, clock=lambda: 1000.0
         )
-        self.way = local_way.Local(
-            store=self.store,
-            plans=None,
-            nodes=self.core,
-            validations=None,
-            executions=None,
-            sleep=self.sleep,
+        self.way = base.way(
+            store=self.store, nodes=self.core, sleep=self.sleep
         )
-        self.patch(ways, 'way', lambda manager, local: self.way)
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
         self.file = self.folder / 'nodes.yaml'
         self.file.write_text(FILE)
         self.wrong = {}
@@ -259,39 +245,10 @@ class ProvideAndListTest(NodeCase):
         self.assertEqual((common.FAILED, 'failed'), (code, found[0]['State']))
 
 
-class Executions:
-    """Mistral's; each look at an execution takes the next of `answers`."""
-
-    def __init__(self, *answers):
-        self.answers = [*answers]
-        self.started = []
-        self.actions = []
-        self.cancelled = []
-
-    def start_workflow(self, name, arguments, description):
-        self.started.append((name, arguments))
-        return 'execution-1'
-
-    def execution(self, execution_id):
-        found = self.answers.pop(0)
-        if isinstance(found, BaseException):
-            raise found
-        state, output = found
-        return mistral_executions.Execution(
-            id=execution_id, state=state, reason='because', output=output
-        )
-
-    def cancel(self, execution_id):
-        self.cancelled.append(execution_id)
-
-    def run_action(self, name, arguments, description):
-        self.actions.append((name, arguments))
-        return {'nodes': [], 'moving': []}
-
-
 class ThroughMistralTest(NodeCase):
-    def through(self, *answers):
-        self.executions = Executions(*answers)
+    def through(self, *looks):
+        self.executions = base.Executions(*looks)
+        self.executions.result = {'nodes': [], 'moving': []}
         self.uploaded = []
         send = parcels.send
 
@@ -300,13 +257,11 @@ class ThroughMistralTest(NodeCase):
             return send(store, content)
 
         self.patch(parcels, 'send', sent)
-        self.way = remote_way.Remote(
+        self.way = base.way(
+            remote_way.Remote,
             store=self.store,
-            plans=None,
             nodes=self.core,
-            validations=None,
             executions=self.executions,
-            sleep=lambda seconds: None,
         )
 
     def output(self, **more):
@@ -338,7 +293,7 @@ class ThroughMistralTest(NodeCase):
         self.assertEqual((0, 'created'), (code, found[0]['Action']))
         self.assertNotIn('hunter22', str(self.executions.started))
         self.assertIn(b'hunter22', self.uploaded[0])
-        self.assertIn('execution-1', self.stderr.getvalue())
+        self.assertIn('Execution e-1', self.stderr.getvalue())
 
     def test_what_was_done_in_part_is_shown(self):
         error = {'code': 'failed', 'message': 'Not all'}
@@ -371,9 +326,9 @@ class ThroughMistralTest(NodeCase):
         with self.assertLogs('', 'ERROR'):
             code, _ = self.json(node_commands.IntrospectNodes, '--all')
         self.assertEqual(common.INTERRUPTED, code)
-        self.assertEqual(['execution-1'], self.executions.cancelled)
+        self.assertEqual(['e-1'], self.executions.cancelled)
         self.assertEqual(
-            [('nodes.abort', {'nodes': ['id-a']})], self.executions.actions
+            ('nodes.abort', {'nodes': ['id-a']}), self.executions.started[-1]
         )
 
     def test_to_provide_is_a_workflow_as_well(self):

@@ -4,14 +4,10 @@
 import csv
 import dataclasses
 import io
-import pathlib
-import tempfile
 
 from heat_plugins.content import tarballs
 from heat_plugins.content import texts
 from heat_plugins.osc import common
-from heat_plugins.osc import local_way
-from heat_plugins.osc import ways
 from heat_plugins.osc.plans import plan_choose
 from heat_plugins.osc.plans import plan_commands
 from heat_plugins.osc.plans import plan_deploy
@@ -39,21 +35,18 @@ class Runner:
         return steps.Outcome(success=success, reason='because')
 
 
-class PlanCase(base.CommandCase):
+class PlanCase(base.WayCase):
     def setUp(self):
         super().setUp()
         self.cloud = validation_fakes.Cloud()
         self.cloud.heat.answer = fake_heat.answer
-        store = self.cloud.swift.store()
-        self.way = local_way.Local(
-            store=store,
+        self.way = base.way(
+            store=self.cloud.swift.store(),
             plans=plan_operations.Operations(self.cloud.plans),
-            nodes=None,
             validations=self.cloud.validations,
             executions=Runner(),
             sleep=self.sleep,
         )
-        self.patch(ways, 'way', lambda manager, local: self.way)
         self.cloud.plans.create('plan', fakes.content())
         self.ends_with = 'COMPLETE'
 
@@ -69,9 +62,6 @@ class PlanCase(base.CommandCase):
 class FilesTest(PlanCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
         for path, content in fakes.content().items():
             file = self.folder / path
             file.parent.mkdir(parents=True, exist_ok=True)

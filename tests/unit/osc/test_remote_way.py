@@ -10,38 +10,12 @@ from heat_plugins import pool
 from heat_plugins.clients import mistral_executions
 from heat_plugins.osc import remote_way
 from heat_plugins.plans import plan_operations
+from tests.unit.osc import base
 from tests.unit.plans import fakes
 
 UPLOADS = 'heat-plugins-uploads-project-1'
 
 AWAY = errors.Unavailable('Mistral cannot be reached')
-
-
-class Executions:
-    """Has an execution for each workflow, and says of it what it was told."""
-
-    def __init__(self):
-        #: What each look finds: an error, a state, or a state with output.
-        self.looks = []
-        self.started = []
-
-    def start_workflow(self, name, arguments, description):
-        self.started.append((name, arguments, description))
-        return 'e-1'
-
-    def execution(self, execution_id):
-        assert execution_id == 'e-1'
-        found = self.looks.pop(0)
-        if isinstance(found, Exception):
-            raise found
-        state, output = found if isinstance(found, tuple) else (found, {})
-        return mistral_executions.Execution(
-            id=execution_id, state=state, output=output
-        )
-
-    def run_action(self, name, arguments, description):
-        self.started.append((name, arguments, description))
-        return None
 
 
 class Shown:
@@ -63,14 +37,12 @@ class ThroughMistralTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.cloud = fakes.Cloud()
-        store = self.cloud.swift.store()
         self.slept = []
-        self.way = remote_way.Remote(
-            store=store,
+        self.way = base.way(
+            remote_way.Remote,
+            store=self.cloud.swift.store(),
             plans=plan_operations.Operations(self.cloud.plans),
-            nodes=None,
-            validations=None,
-            executions=Executions(),
+            executions=base.Executions(),
             sleep=self.slept.append,
         )
         self.looks = self.way.executions.looks

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``openstack software deployment run …``."""
 
-import configparser
 import dataclasses
-import pathlib
 import subprocess
 import sys
 
@@ -17,8 +15,6 @@ from heat_plugins.osc.runs import run_commands
 from heat_plugins.runs import run_service as services
 from tests.unit.osc import base
 from tests.unit.runs import fake_heat
-
-ROOT = pathlib.Path(__file__).parents[3]
 
 # Whatever a laptop with the commands has no need of.
 _IMPORT = """
@@ -34,19 +30,9 @@ for name in sys.argv[1:]:
 """
 
 
-def commands():
-    """Return the commands of setup.cfg, by name."""
-    found = configparser.ConfigParser()
-    found.optionxform = str
-    found.read(ROOT / 'setup.cfg')
-    text = found['entry_points']['openstack.orchestration.v1']
-    lines = [line.partition('=') for line in text.strip().splitlines()]
-    return {name.strip(): target.strip() for name, _, target in lines}
-
-
 class EntryPointTest(testtools.TestCase):
     def test_the_commands_import_without_heat(self):
-        targets = sorted(commands().values())
+        targets = sorted(base.commands().values())
         done = subprocess.run(
             [sys.executable, '-c', _IMPORT, *targets],
             capture_output=True,
@@ -69,7 +55,7 @@ class EntryPointTest(testtools.TestCase):
             'software_deployment_output_show',
             'software_deployment_show',
         }
-        self.assertEqual(set(), theirs & set(commands()))
+        self.assertEqual(set(), theirs & set(base.commands()))
 
 
 class ServerTest(base.CommandTestCase):

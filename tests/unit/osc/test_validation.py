@@ -2,8 +2,6 @@
 """``openstack deployment plan validation …``, over the fakes of the core."""
 
 import json
-import pathlib
-import tempfile
 
 from heat_plugins import errors
 from heat_plugins.clients import mistral_executions
@@ -24,23 +22,19 @@ from tests.unit.validations import fakes
 UPLOADS = 'heat-plugins-uploads-project-1'
 
 
-class Executions:
+class Executions(base.Executions):
     """Mistral, which does at once what it is asked for."""
 
-    def __init__(self, validations, store):
+    def __init__(self, validations):
+        super().__init__()
         self.validations = validations
-        self.store = store
-        self.begun = []
+        self.result = {'validations': [], 'warnings': ['from Mistral']}
         self.found = {}
-
-    def run_action(self, name, arguments, description):
-        self.begun.append((name, arguments))
-        return {'validations': [], 'warnings': ['from Mistral']}
 
     def start_workflow(self, name, arguments, description):
         arguments = json.loads(json.dumps(arguments))
-        self.begun.append((name, arguments))
-        execution_id = f'execution-{len(self.begun)}'
+        self.started.append((name, arguments))
+        execution_id = f'execution-{len(self.started)}'
         try:
             run = self.validations.run(**arguments)
             self.found[execution_id] = mistral_executions.Execution(
@@ -57,31 +51,24 @@ class Executions:
         return self.found[execution_id]
 
 
-class ValidationCase(base.CommandCase):
+class ValidationCase(base.WayCase):
     def setUp(self):
         super().setUp()
         self.cloud = fakes.Cloud()
         self.cloud.make()
         self.machine = self.cloud.machine
-        self.mistral = self.way(remote_way.Remote)
-        here = self.way(local_way.Local)
+        self.mistral, here = (
+            base.way(
+                kind,
+                store=self.cloud.swift.store(),
+                plans=plan_operations.Operations(self.cloud.plans),
+                validations=self.cloud.validations,
+                executions=Executions(self.cloud.validations),
+            )
+            for kind in (remote_way.Remote, local_way.Local)
+        )
         self.patch(
             ways, 'way', lambda manager, local: here if local else self.mistral
-        )
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
-    def way(self, kind):
-        """Return a way that needs no services."""
-        store = self.cloud.swift.store()
-        return kind(
-            store=store,
-            plans=plan_operations.Operations(self.cloud.plans),
-            nodes=None,
-            validations=self.cloud.validations,
-            executions=Executions(self.cloud.validations, store),
-            sleep=lambda seconds: None,
         )
 
     def run_here(self, *arguments):
@@ -139,7 +126,7 @@ class ListTest(ValidationCase):
             validation_commands.ListValidations, '--package', 'p'
         )
         self.assertEqual([], found)
-        [(name, arguments)] = self.mistral.executions.begun
+        [(name, arguments)] = self.mistral.executions.started
         self.assertEqual('validations.list', name)
         self.assertEqual('p', arguments['package'])
         self.assertIn(
@@ -263,7 +250,7 @@ class MistralTest(ValidationCase):
         secrets = self.write('secrets.yaml', 'password: hunter2')
         key = self.write('key', 'a key')
         self.run_there('plan', '--secrets', secrets, '--ssh-key', key)
-        begun = json.dumps(self.mistral.executions.begun)
+        begun = json.dumps(self.mistral.executions.started)
         self.assertNotIn('hunter2', begun)
         self.assertNotIn('a key', begun)
         process = self.machine.begun[0]
