@@ -83,7 +83,7 @@ class RunTest(testtools.TestCase):
                 'test-heats': '1',
                 'functional': '2',
                 'test-production': '1',
-                'test-rgw': '0',
+                'test-rgw': '1',
             },
             dict(calls),
         )
