@@ -120,6 +120,10 @@ class Command(command.Command):
         self.add_arguments(command_line.Adder(parser))
         return parser
 
+    def get_epilog(self) -> str:
+        # For its own, cliff reads the metadata of all that is installed.
+        return ''
+
     def add_arguments(self, add: command_line.Adder) -> None:
         """Add what the command takes on its command line."""
 

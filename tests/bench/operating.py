@@ -110,8 +110,10 @@ def _operate(n: int, concurrent: int) -> Measured:
     )
 
 
-def _listing(lab: labs.Lab, say: Callable[[str], None]) -> '_Done':
-    """Return what ``operation list`` takes."""
+def _listing(
+    lab: labs.Lab, say: Callable[[str], None]
+) -> tuple['_Done', '_Done']:
+    """Return what ``operation list`` takes at first, and from then on."""
     session = lab.cloud.session()
     container = f'/{layout.CONTAINER}-{session.project_id}'
     session.put('object-store', container)
@@ -138,7 +140,8 @@ def _listing(lab: labs.Lab, say: Callable[[str], None]) -> '_Done':
     done = [_command(lab, 'list', '-f', 'json') for _ in range(3)]
     assert len(json.loads(done[0].printed)) >= _LISTED
     say(f'operation list: {done}')
-    return sorted(done, key=lambda one: one.seconds)[1]
+    # The first one reads all of them, later ones what has changed.
+    return done[0], min(done[1:], key=lambda one: one.seconds)
 
 
 def on_cloud(lab: labs.Lab, say: Callable[[str], None]) -> list[list[str]]:
@@ -189,7 +192,7 @@ def on_cloud(lab: labs.Lab, say: Callable[[str], None]) -> list[list[str]]:
     listings = sum('prefix' in one['query'] for one in seen)
     say(f'{starting} {ending}')
     requests = len(seen) - listings
-    listing = _listing(lab, say)
+    first, later = _listing(lab, say)
     return [
         [f'{_TARGETS:,} targets in {_STACKS} stacks', ''],
         ['until all were started, s', f'{starting.seconds:.0f}'],
@@ -199,8 +202,9 @@ def on_cloud(lab: labs.Lab, say: Callable[[str], None]) -> list[list[str]]:
         ['requests to the object store per run', f'{requests / _TARGETS:.1f}'],
         ['listings', f'{listings}'],
         ['memory of the command, MB', f'{starting.memory:.0f}'],
-        [f'operation list of {_LISTED}, s', f'{listing.seconds:.1f}'],
-        ['CPU of the command for that, s', f'{listing.cpu:.1f}'],
+        [f'operation list of {_LISTED}, first, s', f'{first.seconds:.1f}'],
+        [f'operation list of {_LISTED}, later, s', f'{later.seconds:.1f}'],
+        ['CPU of the command for that, s', f'{later.cpu:.1f}'],
     ]
 
 
@@ -225,7 +229,8 @@ def _command(lab: labs.Lab, *words: str) -> _Done:
     begun = time.monotonic()
     with subprocess.Popen(
         ['openstack', 'software', 'deployment', 'operation', *words],
-        env=lab.cloud.env(),
+        # What pip installs is compiled; what is edited, by the first command.
+        env={**lab.cloud.env(), 'PYTHONDONTWRITEBYTECODE': ''},
         stdout=subprocess.PIPE,
         text=True,
     ) as command:

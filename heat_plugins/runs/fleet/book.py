@@ -20,12 +20,10 @@ from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import store as store_module
+from heat_plugins.runs.fleet import heads
 from heat_plugins.runs.fleet import layout
 from heat_plugins.runs.fleet import limits as limit_values
 from heat_plugins.runs.fleet import operation as operations
-
-# Heads that are read together.
-_HEADS = 100
 
 _T = TypeVar('_T')
 
@@ -41,9 +39,9 @@ class Book:
     ) -> None:
         self.store = store
         self.pool = pool or pools.Pool()
-        self._records = json_records.Records(
-            store, containers.Own(store, layout.CONTAINER)
-        )
+        own = containers.Own(store, layout.CONTAINER)
+        self._records = json_records.Records(store, own)
+        self.heads = heads.Heads(store, own, self.pool)
 
     @property
     def container(self) -> str:
@@ -52,25 +50,18 @@ class Book:
 
     # Orders
 
-    def ids(self, beginning: str = '') -> list[str]:
-        """List the operations there are, the oldest first.
-
-        :param beginning: how their ids begin.
-        """
-        names = cleaning.everything(
-            self.store, self.container, layout.HEADS + beginning
-        )
-        found = [name.removeprefix(layout.HEADS) for name in names]
-        return sorted(one for one in found if layout.is_operation_id(one))
-
     def find(self, operation_id: str) -> str:
         """Return the one operation whose id begins, or ends, like that.
 
         :raises errors.NotFound: there is none, or more than one.
         """
-        found = self.ids(operation_id) if operation_id[:1].isdigit() else []
+        found = (
+            self.heads.ids(operation_id) if operation_id[:1].isdigit() else []
+        )
         if not found and operation_id:
-            found = [one for one in self.ids() if one.endswith(operation_id)]
+            found = [
+                one for one in self.heads.ids() if one.endswith(operation_id)
+            ]
         if len(found) > 1:
             raise errors.NotFound(
                 f'{operation_id} may be any of {bounds.listed(found[-5:])}; '
@@ -98,23 +89,6 @@ class Book:
                 f'There is no operation {operation_id}'
             ) from exc
         return _read(operation_id, _order, values)
-
-    # What a list shows
-
-    def write_head(self, operation_id: str, head: dict[str, Any]) -> None:
-        self._records.write(layout.head(operation_id), head)
-
-    def newest(self) -> abc.Iterator[dict[str, Any]]:
-        """Yield what a list shows of operations, the newest first."""
-        ids = self.ids()[::-1]
-        # A part at a time: most callers want few.
-        for start in range(0, len(ids), _HEADS):
-            found = self.pool.each(self._head, ids[start : start + _HEADS])
-            yield from filter(None, found)
-
-    def _head(self, operation_id: str) -> dict[str, Any] | None:
-        found = self._records.find(layout.head(operation_id))
-        return found if isinstance(found, dict) else None
 
     # States
 
@@ -230,7 +204,8 @@ class Book:
         """Delete all that is known of an operation."""
         for prefix in layout.prefixes(operation_id):
             cleaning.delete_below(self.store, self.container, prefix)
-        # It goes with the last of them.
+        # They go with the last of them.
+        self.heads.forget()
         with contextlib.suppress(errors.NoObject, errors.Conflict):
             self.store.delete_container(self.container)
 

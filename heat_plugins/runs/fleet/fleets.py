@@ -146,7 +146,7 @@ class Fleets:
 
     def history(self, wanted: Filter) -> list[dict[str, Any]]:
         """Return the heads of operations, the newest first."""
-        found = filter(wanted.matches, self._book.newest())
+        found = filter(wanted.matches, self._book.heads.newest())
         return list(itertools.islice(found, wanted.limit))
 
     def show(self, operation_id: str) -> operations.Operation:
@@ -221,9 +221,9 @@ class Fleets:
 
     def forget_surplus(self) -> None:
         """Delete the operations that are more than retention allows."""
-        if len(self._book.ids()) <= self._keep.number:
+        if len(self._book.heads.ids()) <= self._keep.number:
             return
-        heads = list(self._book.newest())[::-1]
+        heads = list(self._book.heads.newest())[::-1]
         ended = ('complete', 'failed', 'timed-out', 'cancelled')
         for key in self._keep.surplus(
             [
@@ -235,4 +235,7 @@ class Fleets:
             {one['id'] for one in heads if one['state'] not in ended},
             self._tools.clock(),
         ):
-            self._book.delete(key.run_id)
+            # It may have been retried since it was listed.
+            head = self._book.heads.read(key.run_id)
+            if head is not None and head['state'] in ended:
+                self._book.delete(key.run_id)

@@ -122,7 +122,7 @@ class Journal:
         now = self._monotonic()
         if head == self._head or not (force or now >= self._next_head):
             return
-        self._book.write_head(self._order.id, head)
+        self._book.heads.write(self._order.id, head)
         self._head, self._next_head = head, now + _HEAD
 
 

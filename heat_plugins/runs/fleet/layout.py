@@ -4,6 +4,7 @@
 ::
 
     operations/heads/<operation>                    what a list shows
+    operations/digest                               many of these, as a cache
     operations/orders/<operation>                   what was ordered
     operations/leads/<operation>/<epoch>            who advances it
     operations/states/<operation>/<epoch>/control   what holds for all
@@ -25,6 +26,7 @@ from heat_plugins.runs.records import record_names
 CONTAINER = 'heat-plugins-operations'
 
 HEADS = 'operations/heads/'
+DIGEST = 'operations/digest'
 
 #: Attempts that one object holds.
 SHARD = 50

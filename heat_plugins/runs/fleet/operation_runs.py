@@ -60,7 +60,7 @@ class OperationRuns:
         :param action: see `run_service.Filter`, also for the others.
         """
         found: list[runs.Run] = []
-        for head in self._book.newest():
+        for head in self._book.heads.newest():
             if limit is not None and len(found) >= limit:
                 break
             if (

@@ -40,19 +40,76 @@ def test_a_run_costs_at_most_three_requests(members, concurrent):
     assert (len(requests) - len(listings)) / members <= 3
 
 
-def test_a_list_reads_one_object_for_each_operation():
+def operated(number=100):
+    """Return a world in which operations have ended, and the door to them."""
     world = simulation.World(1)
-    book = world.tools().book
+    heads = world.tools().book.heads
     order = world.order()
     world.advancer(order).begin()
     container = world.cluster.container(simulation.CONTAINER)
-    head = json.loads(container.objects[layout.head(order.id)])
-    head['targets'] = 1000
-    for n in range(100):
-        head['id'] = f'20270114T08{n // 60:02}{n % 60:02}Z-00c0ffee'
-        book.write_head(head['id'], head)
+    head = json.loads(container.objects.pop(layout.head(order.id)))
+    for n in range(number):
+        ended = {
+            'id': f'20270114T08{n // 60:02}{n % 60:02}Z-00c0ffee',
+            'state': 'complete',
+            'targets': 1000,
+            'ended_at': head['created_at'] + 60,
+        }
+        heads.write(ended['id'], head | ended)
+    return world, fleets.Fleets(world.heat, world.tools())
+
+
+def listed(world, door):
+    """Return what a list has, and what it has asked for."""
     before = len(ours(world))
-    door = fleets.Fleets(world.heat, world.tools())
-    assert len(door.history(fleets.Filter(limit=100))) == 100
-    # And two listings: of the containers, and of the operations.
-    assert len(ours(world)) - before <= 102
+    found = door.history(fleets.Filter(limit=100))
+    return found, ours(world)[before:]
+
+
+def test_a_list_reads_each_operation_that_has_ended_once():
+    world, door = operated()
+    first, requests = listed(world, door)
+    # And two listings, of the containers and of the operations; the digest
+    # is looked for, and written.
+    assert len(requests) <= 104
+    again, requests = listed(world, fleets.Fleets(world.heat, world.tools()))
+    assert again == first
+    assert len(first) == 100
+    assert len(requests) == 3
+
+
+def test_a_list_shows_what_has_changed_since():
+    world, door = operated()
+    first, _ = listed(world, door)
+    changed = first[40] | {'state': 'running', 'ended_at': None}
+    heads = world.tools().book.heads
+    heads.write(changed['id'], changed)
+    for _ in range(2):
+        found, requests = listed(world, door)
+        assert found == [*first[:40], changed, *first[41:]]
+        # What has not ended is never kept.
+        assert len(requests) == 3
+    door.delete(first[99]['id'], force=True)
+    assert len(listed(world, door)[0]) == 99
+
+
+@pytest.mark.parametrize(
+    'digest', [b'', b'[]', b'{"x":1}', b'{"20270114T080000Z-00c0ffee":[1]}']
+)
+def test_a_digest_that_nobody_can_read_is_written_again(digest):
+    world, door = operated()
+    first, _ = listed(world, door)
+    container = world.cluster.container(simulation.CONTAINER)
+    container.objects[layout.DIGEST] = digest
+    assert listed(world, door)[0] == first
+    assert len(listed(world, door)[1]) == 2
+
+
+def test_the_digest_goes_with_the_last_operation():
+    world, door = operated(20)
+    found, _ = listed(world, door)
+    container = world.cluster.container(simulation.CONTAINER)
+    for one in found:
+        assert layout.DIGEST in container.objects
+        door.delete(one['id'], force=True)
+    assert layout.DIGEST not in container.objects
