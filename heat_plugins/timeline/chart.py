@@ -10,6 +10,7 @@ import enum
 
 from heat_plugins.configs import hooks
 from heat_plugins.runs import run as runs
+from heat_plugins.runs import summary
 
 #: What people are told a state is, wherever there is one.
 State = runs.State
@@ -54,7 +55,7 @@ class Bar:
 
     def duration(self, now: float) -> str:
         """Return how long it took, or has taken until now, for people."""
-        return duration(self.until(now) - self.start)
+        return summary.spell(round(self.until(now) - self.start))
 
     def told(self, now: float) -> str:
         """Return its reason, or the hint if it has waited for long."""
@@ -137,15 +138,3 @@ class Chart:
                 for bar in row.bars:
                     found[bar.state] += not bar.aside
         return {state: count for state, count in found.items() if count}
-
-
-def duration(seconds: float) -> str:
-    """Return a length of time, for people."""
-    seconds = round(seconds)
-    if seconds < 60:
-        return f'{seconds} s'
-    if seconds < 3600:
-        return f'{seconds // 60} min {seconds % 60:02} s'
-    if seconds < 86400:
-        return f'{seconds // 3600} h {seconds % 3600 // 60:02} min'
-    return f'{seconds // 86400} d {seconds % 86400 // 3600:02} h'

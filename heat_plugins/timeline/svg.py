@@ -14,6 +14,7 @@ from xml.etree import ElementTree as etree  # nosec B405
 from rich import cells
 
 from heat_plugins import foreign
+from heat_plugins.runs import summary
 from heat_plugins.timeline import chart
 from heat_plugins.timeline import scale as scales
 from heat_plugins.timeline import style
@@ -147,9 +148,8 @@ class _Drawing:
         for cut in self._scale.cuts:
             left = _x(cut.left)
             group = _add(self.root, 'g')
-            _add(
-                group, 'title'
-            ).text = f'Nothing happens for {chart.duration(cut.seconds)}'
+            quiet = summary.spell(round(cut.seconds))
+            _add(group, 'title').text = f'Nothing happens for {quiet}'
             _add(
                 group,
                 'rect',
@@ -338,7 +338,7 @@ def _told(bar: chart.Bar, now: float) -> str:
         f'begun {_clock(bar.start)}'
     )
     if bar.working_since is not None:
-        waited = chart.duration(bar.working_since - bar.start)
+        waited = summary.spell(round(bar.working_since - bar.start))
         said += f', reported by the server after {waited}'
     told = bar.told(now)
     return f'{said}. {told}' if told else said
