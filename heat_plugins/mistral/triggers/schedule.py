@@ -103,24 +103,22 @@ def show(*times: datetime.datetime) -> str:
     return ', '.join(time.strftime(pattern) for time in times) + ' UTC'
 
 
-def show_upcoming(
+def next_runs(
     pattern: str | None,
     first: datetime.datetime | None,
     count: int | None,
     after: datetime.datetime,
-) -> str:
-    """Say when a trigger runs next, three times at most.
+) -> list[datetime.datetime]:
+    """Return when a trigger runs next, three times at most.
 
     :param first: its first time, if that lies ahead.
     :param count: how many runs it has left, if limited.
     """
     wanted = 3 if count is None else min(count, 3)
     times = [] if first is None else [first]
-    if pattern:
-        times += upcoming(pattern, first or after, 3)
-    if not times[:wanted]:
-        return 'no more runs'
-    return f'next runs: {show(*times[:wanted])}'
+    if pattern and len(times) < wanted:
+        times += upcoming(pattern, first or after, wanted - len(times))
+    return times[:wanted]
 
 
 def has_expired(

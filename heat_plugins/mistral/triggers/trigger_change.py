@@ -160,13 +160,16 @@ class Change(trigger_steps.Steps):
             self._error = exc
             return self._restore
         self.made(found, order, self._wanted)
+        coming = schedule.next_runs(
+            order.pattern,
+            order.first(),
+            order.count if order.pattern else 1,
+            schedule.now(),
+        )
         self._tell(
-            schedule.show_upcoming(
-                order.pattern,
-                order.first(),
-                order.count if order.pattern else 1,
-                schedule.now(),
-            )
+            f'next runs: {schedule.show(*coming)}'
+            if coming
+            else 'no more runs'
         )
         return None
 

@@ -278,11 +278,8 @@ def upcoming(trigger: cron_triggers.Trigger) -> list[str]:
     due = trigger.next()
     if due is None:
         return []
-    wanted = 3 if trigger.remaining is None else min(trigger.remaining, 3)
-    times = [due]
-    if trigger.pattern:
-        times += schedule.upcoming(trigger.pattern, due, 2)
-    return [schedule.show(time) for time in times[:wanted]]
+    times = schedule.next_runs(trigger.pattern, due, trigger.remaining, due)
+    return [schedule.show(time) for time in times]
 
 
 def _is_ours(resource: calling.TrustingCaller, row: Any) -> bool:

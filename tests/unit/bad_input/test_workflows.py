@@ -335,7 +335,7 @@ def test_a_schedule_has_times_or_is_refused(pattern, first, count):
     except schedule.ScheduleError:
         when = None
     try:
-        schedule.show_upcoming(pattern, when, count, now)
+        schedule.next_runs(pattern, when, count, now)
         schedule.has_expired(pattern, when, count, now, now)
     except schedule.ScheduleError:
         assert when is not None
