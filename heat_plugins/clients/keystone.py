@@ -2,6 +2,7 @@
 """How services are reached, and what Keystone's refusals look like."""
 
 import dataclasses
+from typing import Any
 
 from keystoneauth1 import exceptions
 from keystoneauth1 import session as ks_session
@@ -31,6 +32,14 @@ class Cloud:
     session: ks_session.Session
     interface: str = 'public'
     region_name: str | None = None
+
+    def filter(self, service_type: str) -> dict[str, Any]:
+        """Return what tells a session, or an adapter, a service's endpoint."""
+        return {
+            'service_type': service_type,
+            'interface': self.interface,
+            'region_name': self.region_name,
+        }
 
 
 def unanswered(

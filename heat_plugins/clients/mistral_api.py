@@ -79,11 +79,7 @@ def connect(
     """
     client = mistral_client.client(
         session=_Session(
-            cloud.session,
-            service_type=SERVICE_TYPE,
-            interface=cloud.interface,
-            region_name=cloud.region_name,
-            connect_retries=0,
+            cloud.session, **cloud.filter(SERVICE_TYPE), connect_retries=0
         ),
         region_name=cloud.region_name,
     )
@@ -103,13 +99,8 @@ def is_there(cloud: keystone.Cloud) -> bool:
 
     def asked() -> bool:
         try:
-            return bool(
-                cloud.session.get_endpoint(
-                    service_type=SERVICE_TYPE,
-                    interface=cloud.interface,
-                    region_name=cloud.region_name,
-                )
-            )
+            found = cloud.session.get_endpoint(**cloud.filter(SERVICE_TYPE))
+            return bool(found)
         except exceptions.EndpointNotFound:
             return False
 

@@ -36,7 +36,9 @@ def judge(error: Exception) -> errors.ServiceError | None:
     return None
 
 
-def unanswered(error: Exception) -> errors.ServiceError:
+def unanswered(
+    error: exceptions.ClientException | OSError,
+) -> errors.ServiceError:
     """Return what the failure of a session means."""
     said = _line(error)
     if isinstance(error, exceptions.SSLError):
@@ -47,22 +49,12 @@ def unanswered(error: Exception) -> errors.ServiceError:
         )
     if isinstance(error, exceptions.ConnectionError | OSError):
         return errors.Unavailable(f'Mistral does not answer: {said}')
-    if isinstance(error, keystone.REFUSALS):
-        return errors.Denied(
-            'Keystone gives no token for these credentials, to ask Mistral '
-            f'with: {said}'
-        )
-    if isinstance(error, exceptions.HttpError):
-        return errors.Unavailable(
-            f'Keystone answers {error.http_status}: {said}'
-        )
-    if isinstance(error, exceptions.CatalogException):
-        return errors.ServiceError(
-            'The catalogue has no Mistral (service type "workflowv2") in this '
-            'region. Add --local to do it without Mistral, or name the region '
-            f'that has it (--os-region-name): {said}'
-        )
-    return errors.ServiceError(said)
+    absent = errors.ServiceError(
+        'The catalogue has no Mistral (service type "workflowv2") in this '
+        'region. Add --local to do it without Mistral, or name the region '
+        f'that has it (--os-region-name): {said}'
+    )
+    return keystone.unanswered(error, 'Mistral', absent)
 
 
 def answered(status: Any, message: Any) -> errors.ServiceError:

@@ -82,11 +82,7 @@ class Rest:
     ) -> None:
         self._service = service
         self._adapter = adapter.Adapter(
-            cloud.session,
-            service_type=service.type,
-            interface=cloud.interface,
-            region_name=cloud.region_name,
-            **more,
+            cloud.session, **cloud.filter(service.type), **more
         )
 
     def call(

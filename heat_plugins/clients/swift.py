@@ -39,11 +39,7 @@ class KeystoneTransport:
         self, cloud: keystone.Cloud, *, tls: dict[str, Any] | None = None
     ) -> None:
         self._session = cloud.session
-        self._filter: dict[str, Any] = {
-            'service_type': SERVICE_TYPE,
-            'interface': cloud.interface,
-            'region_name': cloud.region_name,
-        }
+        self._filter = cloud.filter(SERVICE_TYPE)
         self._tls = tls or {}
         self._storage_url: str | None = None
 
