@@ -41,7 +41,6 @@ LARGEST_PURE: Final = 128 * 1024
 # The parser compares each of them with all others.
 _DIRECTIVES: Final = 100
 
-_MERGE: Final = 'tag:yaml.org,2002:merge'
 _GREAT: Final = 2**61 - 1
 
 

@@ -20,9 +20,7 @@ _CLONE_SECONDS = 600
 _ARCHIVE_SECONDS = 120
 
 
-def read(
-    where: str, revision: str = 'HEAD', limits: sources.Limits | None = None
-) -> sources.Content:
+def read(where: str, revision: str = 'HEAD') -> sources.Content:
     """Read what is committed at a revision.
 
     :param where: the path of a checkout or a repository, or the URL of one
@@ -31,7 +29,7 @@ def read(
     :raises errors.Invalid: it cannot be had; or see `tarballs.read`.
     """
     if '://' not in where:
-        return _archive(pathlib.Path(where), revision, limits)
+        return _archive(pathlib.Path(where), revision)
     with tempfile.TemporaryDirectory(prefix='plan-') as folder:
         clone = pathlib.Path(folder, 'plan')
         _git(
@@ -39,12 +37,10 @@ def read(
             f'{_public(where)} cannot be cloned',
             _CLONE_SECONDS,
         )
-        return _archive(clone, revision, limits)
+        return _archive(clone, revision)
 
 
-def _archive(
-    where: pathlib.Path, revision: str, limits: sources.Limits | None
-) -> sources.Content:
+def _archive(where: pathlib.Path, revision: str) -> sources.Content:
     if revision.startswith('-') or not where.is_dir():
         raise errors.Invalid(
             f'{where} has no revision {revision}, or is no git repository'
@@ -64,7 +60,7 @@ def _archive(
             tarball,
         )
         tarball.seek(0)
-        return tarballs.read(tarball, limits, whole=True)
+        return tarballs.read(tarball, whole=True)
 
 
 def _git(

@@ -99,7 +99,6 @@ class Registrar:
         *,
         remove: bool = False,
         dry_run: bool = False,
-        progress: pools.Progress | None = None,
     ) -> list[Result]:
         """Let Ironic have these nodes; return what has become of each.
 
@@ -117,7 +116,7 @@ class Registrar:
         def one(task: _Task) -> Result:
             return work.tried(task) if dry_run else self._do(task)
 
-        results = self._pool.each(one, work.tasks, progress)
+        results = self._pool.each(one, work.tasks)
         if remove:
             unlisted = [one for one in nodes if one.uuid not in work.means]
             broken = any(not result.success for result in results)

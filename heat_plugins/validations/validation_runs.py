@@ -27,15 +27,12 @@ class State(enum.StrEnum):
         return self not in (State.WAITING, State.RUNNING)
 
 
-#: The states that a task leaves a host in.
-TASK_STATES = ('ok', 'changed', 'skipped', 'ignored', 'failed', 'unreachable')
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Task:
     """What a task has done on a host.
 
-    :ivar state: one of `TASK_STATES`.
+    :ivar state: that of the host then: ok, changed, skipped, ignored, failed
+        or unreachable.
     :ivar message: what it says, cut.
     """
 

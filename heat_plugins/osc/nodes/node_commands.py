@@ -158,7 +158,7 @@ class IntrospectNodes(NodeCommand):
 
     def add_arguments(self, add: command_line.Adder) -> None:
         super().add_arguments(add)
-        _add_nodes(add, 'manageable')
+        _add_nodes(add)
         add.flag('--provide', 'Make the inspected nodes available')
         add.number(
             '--concurrency',
@@ -232,7 +232,7 @@ class ProvideNodes(NodeCommand):
 
     def add_arguments(self, add: command_line.Adder) -> None:
         super().add_arguments(add)
-        _add_nodes(add, 'manageable')
+        _add_nodes(add)
         _add_timeout(add)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
@@ -258,9 +258,9 @@ def _action(one: local_way.Report, dry_run: bool) -> str:
     return f'would be {action}' if conditional else str(action)
 
 
-def _add_nodes(add: command_line.Adder, state: str) -> None:
+def _add_nodes(add: command_line.Adder) -> None:
     add.value('nodes', '<node>', 'UUIDs or names', nargs='*')
-    add.flag('--all', f'All {state} nodes')
+    add.flag('--all', 'All manageable nodes')
 
 
 def _nodes(parsed_args: argparse.Namespace) -> list[str] | None:

@@ -75,9 +75,6 @@ class Template:
         for one in self.nested:
             yield from one.walk()
 
-    def within(self, path: str) -> bool:
-        return f'{self.path}.'.startswith(f'{path}.')
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Effective:
@@ -113,15 +110,10 @@ def is_hidden(found: abc.Mapping[str, Any]) -> bool:
     return any(str(mark).lower() == 'true' for mark in marks)
 
 
-def effective(root: Template, within: str = '') -> dict[str, Effective]:
-    """Return the parameters that can be set, by name, the root's first.
-
-    :param within: only those of a template, and those below it.
-    """
+def effective(root: Template) -> dict[str, Effective]:
+    """Return the parameters that can be set, by name, the root's first."""
     found: dict[str, Effective] = {}
     for template in root.walk():
-        if within and not template.within(within):
-            continue
         for parameter in template.parameters:
             if parameter.origin is Origin.PARENT:
                 continue

@@ -185,13 +185,6 @@ class RegisteringTest(RegisteringCase):
         self.assertNotIn('ff00ff', repr(found))
         self.assertNotIn('ee11ee', repr(found))
 
-    def test_progress_is_told_for_each_entry(self):
-        told = []
-        self.register(
-            entry(1), entry(2), progress=lambda *done: told.append(done)
-        )
-        self.assertEqual([(1, 2), (2, 2)], told)
-
 
 class MatchingTest(RegisteringCase):
     def test_a_node_is_known_by_its_mac_address(self):

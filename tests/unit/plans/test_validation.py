@@ -211,8 +211,3 @@ class EffectiveTest(testtools.TestCase):
         (other,) = found['Size'].others
         self.assertEqual({'MaxValue': 9}, other.constraints)
         self.assertEqual((), found['Password'].others)
-
-    def test_only_those_within_a_resource(self):
-        found = parameters.effective(read(), 'tier')
-        self.assertEqual(['Size', 'Password'], list(found))
-        self.assertEqual({}, parameters.effective(read(), 'tie'))
