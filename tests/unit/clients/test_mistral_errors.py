@@ -24,6 +24,7 @@ class JudgeTest(testtools.TestCase):
             answered(503, b'<html>'),
             answered(504, None),
             answered(429, 'slow down'),
+            exceptions.DiscoveryFailure('no version'),
             exceptions.ServiceUnavailable(),
             answered(500, 'Keystone says no (HTTP 503)'),
             ConnectionResetError('reset'),
@@ -40,6 +41,7 @@ class JudgeTest(testtools.TestCase):
             (answered(500, 'no role (HTTP 404)'), errors.ServiceError),
             (exceptions.SSLError('whose certificate?'), errors.ServiceError),
             (exceptions.EndpointNotFound('none'), errors.ServiceError),
+            (exceptions.Unauthorized('no'), errors.Denied),
         ):
             self.assertEqual(kind, self.kind(error), error)
 
