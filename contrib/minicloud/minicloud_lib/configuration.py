@@ -278,7 +278,7 @@ def _swift_proxy(instance: layout.Instance, settings: Settings) -> Sections:
         'DEFAULT': _swift_defaults(instance, settings, 'swift'),
         'pipeline:main': {
             'pipeline': ' '.join(
-                ['request-log', 'faults', *plain, 'proxy-server']
+                ['request-log', 'faults', 'cache', *plain, 'proxy-server']
             )
         },
         'app:proxy-server': {
@@ -291,6 +291,11 @@ def _swift_proxy(instance: layout.Instance, settings: Settings) -> Sections:
             f'filter:{name}': {'use': f'egg:swift#{egg}'}
             for name, egg in eggs.items()
             if egg
+        },
+        'filter:cache': {
+            'paste.filter_factory': (
+                'minicloud_lib.services.swift_cache:filter_factory'
+            ),
         },
         'filter:authtoken': {
             'paste.filter_factory': (
