@@ -113,6 +113,11 @@ def hub_for(stack: heat_types.Stack, root_stack_id: str) -> 'Hub':
     return hub
 
 
+def in_background(do: abc.Callable[..., object], *args: object) -> None:
+    """Call a function in a thread that ends with the process."""
+    threading.Thread(target=do, args=args, daemon=True).start()
+
+
 def tidy(stack: heat_types.Stack, root_stack_id: str) -> None:
     """Tidy up the hub of a stack's root stack, if there is one."""
     hub = _hubs.get((stack.context.project_id, root_stack_id))
@@ -218,17 +223,20 @@ class Hub(account.Account):
         self.watcher.leave(ticket)
 
     def tidy(self) -> None:
-        """Delete the signals that were read, if no deployment still waits.
-
-        A deployment calls it once it has nothing more urgent to do.
-        """
+        """Delete the signals that were read, if no deployment still waits."""
         if not len(self.watcher):
             self._empty_bin(is_last=True)
 
     def _empty_bin(self, *, is_last: bool) -> None:
+        """Delete what was taken, in a thread: nothing must wait for that.
+
+        What the end of the process leaves goes with the container.
+        """
         taken = self._bin.take(is_last=is_last)
-        if not taken:
-            return
+        if taken:
+            in_background(self._delete_taken, taken)
+
+    def _delete_taken(self, taken: abc.Collection[str]) -> None:
         try:
             self._try(
                 lambda: cleaning.delete(self.store, self.container, taken)

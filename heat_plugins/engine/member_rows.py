@@ -5,6 +5,7 @@ What belongs together is one transaction, so that a crash leaves all of it or
 nothing. How a member's row is found says `heat_plugins.deployments.members`.
 """
 
+import collections
 from collections import abc
 import dataclasses
 import datetime
@@ -112,8 +113,11 @@ class MemberRows(deployment_rows.Rows):
         metadata what the rows with its id name.
         """
         now = timeutils.utcnow()
-        statements = {}
+        ids = collections.defaultdict(list)
         for number, reason in reasons.items():
+            ids[reason].append(number)
+        statements = {}
+        for reason, numbers in ids.items():
             values: dict[str, Any] = {'server_id': self._group_id}
             if reason is not None:
                 values |= {
@@ -121,11 +125,12 @@ class MemberRows(deployment_rows.Rows):
                     'status_reason': reason,
                     'updated_at': now,
                 }
-            statements[number] = (
-                sqlalchemy.update(_Deployment)
-                .where(_Deployment.id == number)
-                .values(**values)
-            )
+            for some in rows.batches(numbers):
+                statements[some[0]] = (
+                    sqlalchemy.update(_Deployment)
+                    .where(_Deployment.id.in_(some))
+                    .values(**values)
+                )
         rows.change_each(self._context, statements)
 
     def erase(self, ids: abc.Collection[str]) -> None:

@@ -207,34 +207,49 @@ def _write(
         for new, old in zip(made, servers, strict=True)
         if new.put_url or new.metadata != old.metadata
     ]
-    changed = _update(context, written, 0)
+    changed = _update(context, written)
     to_put = [one for one in written if one.put_url and one.id not in changed]
     _each(_put, to_put)
     # Who has written meanwhile may have put before that.
-    return changed | _update(context, to_put, 1)
+    return changed | _outdated(context, to_put)
 
 
 def _update(
-    context: heat_types.Context, servers: abc.Sequence[_Server], step: int
+    context: heat_types.Context, servers: abc.Sequence[_Server]
 ) -> set[str]:
-    """Write metadata whose version has moved on by a step, and no further.
-
-    :returns: the ids of those whose version is another one.
-    """
+    """Write metadata; return the ids of those whose version is another one."""
     resource = models.Resource
-    statements = {}
-    for one in servers:
-        version = (one.version or 0) + step if step else one.version
-        statements[one.id] = (
-            sqlalchemy.update(resource)
-            .where(
-                resource.id == one.number,
-                resource.engine_id.is_(None),
-                resource.atomic_key == version,
-            )
-            .values(rsrc_metadata=one.metadata, atomic_key=(version or 0) + 1)
+    statements = {
+        one.id: sqlalchemy.update(resource)
+        .where(
+            resource.id == one.number,
+            resource.engine_id.is_(None),
+            resource.atomic_key == one.version,
         )
+        .values(rsrc_metadata=one.metadata, atomic_key=_next(one))
+        for one in servers
+    }
     return statements.keys() - rows.change_each(context, statements)
+
+
+def _outdated(
+    context: heat_types.Context, servers: abc.Sequence[_Server]
+) -> set[str]:
+    """Return the ids of those that were written again since `_update`."""
+    resource = models.Resource
+    query = sqlalchemy.select(resource.id, resource.atomic_key).where(
+        resource.id.in_([one.number for one in servers])
+    )
+    with db_api.context_manager.reader.using(context) as session:
+        versions = {row.id: row.atomic_key for row in session.execute(query)}
+    return {
+        one.id for one in servers if versions.get(one.number) != _next(one)
+    }
+
+
+def _next(server: _Server) -> int:
+    """Return the version of the metadata that is written to a server."""
+    return (server.version or 0) + 1
 
 
 def _leave_gap(server_ids: abc.Collection[str]) -> None:

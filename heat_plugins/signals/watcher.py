@@ -378,8 +378,9 @@ class Watcher:
                 row.in_progress for row in rows.values()
             ):
                 self._pace.arrive()
+            new = names - known
             for wait in waits:
-                if wait.ticket.object_name in names - known:
+                if wait.ticket.object_name in new:
                     self._pace.arrive(wait.begun)
             now = self._clock()
             self._next_look = now + self._pace.interval(

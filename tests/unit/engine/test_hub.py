@@ -217,6 +217,19 @@ class SlowStoreTest(Case):
         self.answer.set()
         dropping.result(10)
 
+    def test_nobody_waits_until_signals_that_were_taken_are_deleted(self):
+        self.patch(hubs, 'in_background', self.begin)
+        hub = self.hub()
+        hub.signer()
+        name = 'signals/d1/c'
+        there = self.swift.container(hub.container, deployments.PROJECT)
+        there.objects[name] = b'{}'
+        hub.discard(name)
+        self.hanging(hub.tidy).result(10)
+        self.assertEqual([name], list(there.objects))
+        self.answer.set()
+        until(lambda: not there.objects)
+
     def test_all_who_need_a_url_meanwhile_share_the_attempt(self):
         hub = self.hub()
         making = [self.hanging(hub.signer)]

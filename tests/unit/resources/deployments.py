@@ -159,6 +159,7 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         )
         hubs._hubs.clear()
         self.addCleanup(hubs._hubs.clear)
+        self.patch(hubs, 'in_background', lambda do, *args: do(*args))
         keys.KeyKeeper.forget_abilities()
         self.addCleanup(keys.KeyKeeper.forget_abilities)
         probes.forget()
