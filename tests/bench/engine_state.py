@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Sequence
 import dataclasses
+import datetime
 import json
 import pathlib
 import sqlite3
@@ -92,6 +93,23 @@ class EngineState:
             )
             for row in rows
         ]
+
+    def deliveries(self, ids: Sequence[str]) -> tuple[int, float]:
+        """Return how many servers deployments are for, and the last write.
+
+        :returns: the number, and the time as `time.time` gives it; 0 if there
+            are no deployments.
+        """
+        ((count, written),) = self._select(
+            'SELECT COUNT(DISTINCT server_id),'
+            ' MAX(COALESCE(updated_at, created_at))'
+            ' FROM software_deployment WHERE id IN',
+            ids,
+        )
+        if written is None:
+            return 0, 0.0
+        at = datetime.datetime.fromisoformat(written)
+        return count, at.replace(tzinfo=datetime.UTC).timestamp()
 
     def signal_urls(self, ids: Sequence[str]) -> dict[str, str]:
         """Return where the servers of deployments signal to, by their id."""

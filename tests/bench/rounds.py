@@ -32,7 +32,7 @@ class Round:
 
     :ivar scenario: its name, such as ``stack of 100``.
     :ivar side: whose classes served it.
-    :ivar create: seconds until all waited for their servers.
+    :ivar create: seconds until all servers could read their configs.
     :ivar update: the same for the update.
     :ivar delete: seconds until all was gone.
     :ivar counts: by phase: idle, create, waiting, signals, update, quiet,
@@ -109,7 +109,9 @@ class Runner:
 
     def _create(self, found: Round, group: stacks.Stacks) -> counting.Mark:
         self._count(found, 'idle', lambda: time.sleep(IDLE))
-        mark, found.create = self._count(found, 'create', group.create)
+        mark, found.create = self._deliver(
+            found, group, 'CREATE', group.create
+        )
         self._say(f'all wait after {found.create:.1f} s')
         time.sleep(SETTLE)
         mark, _ = self._count(found, 'waiting', lambda: time.sleep(WAITING))
@@ -138,7 +140,9 @@ class Runner:
         group: stacks.Stacks,
         mark: counting.Mark | None,
     ) -> counting.Mark:
-        mark, found.update = self._count(found, 'update', group.update, mark)
+        mark, found.update = self._deliver(
+            found, group, 'UPDATE', group.update, mark
+        )
         if group.waiting('UPDATE'):
             time.sleep(QUIET)
             self._count(found, 'quiet', lambda: time.sleep(WAITING))
@@ -150,6 +154,23 @@ class Runner:
         mark, _ = self._count(found, 'update_signals', signal_again, mark)
         self._hold_complete(found.update_signals)
         return mark
+
+    def _deliver(
+        self,
+        found: Round,
+        group: stacks.Stacks,
+        action: str,
+        begin: Callable[[], None],
+        mark: counting.Mark | None = None,
+    ) -> tuple[counting.Mark, float]:
+        """Begin an action, and wait until the servers can read it."""
+
+        def deliver() -> None:
+            since = time.time()
+            begin()
+            group.until_told(action, since)
+
+        return self._count(found, action.lower(), deliver, mark)
 
     def _count(
         self,

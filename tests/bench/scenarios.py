@@ -14,6 +14,9 @@ Template = dict[str, Any]
 #: The kinds of a group: one resource, or members in a nested stack.
 SINGLE, NESTED = 'single group of', 'group of'
 
+#: Where the servers read their metadata, each in an object.
+CONTAINER = 'servers'
+
 #: What each script would be, about as long as they are.
 _SCRIPT = '#!/bin/sh\n' + '# one line of a script that does something\n' * 25
 
@@ -98,7 +101,7 @@ def servers(count: int, first: int = 0) -> Template:
                     'properties': {
                         'software_config_transport': 'POLL_TEMP_URL',
                         'deployment_swift_data': {
-                            'container': 'servers',
+                            'container': CONTAINER,
                             'object': f'{first + number}',
                         },
                     },

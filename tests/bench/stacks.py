@@ -65,6 +65,7 @@ class Stacks:
         templates: Sequence[scenarios.Template],
         count: int,
     ) -> None:
+        self._lab = lab
         self._state = state
         self._session = lab.cloud.session()
         self._templates = templates
@@ -93,6 +94,32 @@ class Stacks:
         for stack, template in zip(self._stacks, self._templates, strict=True):
             stack.update(template, timeout_mins=60, turn='second')
         self._all_wait('UPDATE')
+
+    def until_told(self, action: str, since: float) -> None:
+        """Wait until the servers can read what they must run.
+
+        The object that is a server's metadata is PUT after the rows are
+        written.
+
+        :param since: when the delivery began, as `time.time` gives it.
+        """
+        count, written = self._state.deliveries(self.waiting(action))
+        path = f'.*/{scenarios.CONTAINER}/[0-9]+'
+
+        def told() -> bool:
+            puts = [
+                one
+                for one in self._lab.cloud.swift_requests(since, 'PUT', path)
+                if one['status'] < 300
+            ]
+            last = max((one['time'] for one in puts), default=0.0)
+            return len({one['path'] for one in puts}) >= count and (
+                last >= written
+            )
+
+        engine_state.until(
+            told, self._limit, f'metadata of {count} servers ({action})'
+        )
 
     def delete(self) -> None:
         """Delete them, and wait until they are gone."""
