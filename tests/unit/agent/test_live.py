@@ -182,7 +182,7 @@ def test_on_a_full_disk_a_config_runs_on(server, http, monkeypatch, caplog):
 # Stopping
 
 
-def stopped(server, script, grace=0.3):
+def stopped(server, script):
     """Stop a hook soon after it began; how it ended."""
     stop = threading.Event()
     file = server.path / 'ready'
@@ -197,7 +197,8 @@ def stopped(server, script, grace=0.3):
     return json.loads(hook.run(order, begun).result())
 
 
-def test_what_must_stop_answers_with_what_there_was(server):
+def test_what_must_stop_answers_with_what_there_was(server, monkeypatch):
+    monkeypatch.setattr(hook, '_GRACE', 60.0)
     ready = server.path / 'ready'
     # Time for its output to be read: a hook's own process dies with it.
     found = stopped(server, f'echo half; sleep 1; touch {ready}; sleep 60')
