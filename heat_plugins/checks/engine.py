@@ -151,7 +151,13 @@ def python() -> upgradecheck.Result:
     found = report.Report()
     first, fixed = FRAGILE
     version = platform.python_version()
-    if not has_native_threads() or not first <= sys.version_info < fixed:
+    if not has_native_threads():
+        found.good(
+            f'Python {version}: this Heat has green threads, of which only '
+            'one parses at a time.'
+        )
+        return found.result()
+    if not first <= sys.version_info < fixed:
         found.good(f'Python {version} parses in several threads at a time.')
         return found.result()
     told = (
