@@ -74,6 +74,14 @@ class Pool:
                     raise failed[0] from None
                 raise
 
+    def shared(self, number: int) -> 'Pool':
+        """Return a pool for each of so many calls of this one.
+
+        Together they make no more calls at a time than this one does.
+        """
+        calls = max(1, min(number, self._workers))
+        return Pool(self._workers // calls, self._wait, self._attempts)
+
     def pause(self) -> None:
         """Let the object store come round."""
         time.sleep(self._wait)

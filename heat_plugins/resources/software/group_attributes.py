@@ -181,6 +181,7 @@ def _shown(state: Any) -> Any:
             (
                 'server',
                 'deployment',
+                'config',
                 'action',
                 'status',
                 'status_reason',
@@ -192,6 +193,10 @@ def _shown(state: Any) -> Any:
     return {
         'server': state.member.server_id,
         'deployment': row.id,
+        # That of a server from which it was withdrawn is not the member's.
+        'config': (
+            row.config.id if row.server_id == state.member.server_id else None
+        ),
         'action': row.action,
         'status': row.status,
         'status_reason': row.reason,

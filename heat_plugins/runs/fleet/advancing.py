@@ -8,6 +8,7 @@ starting, and the next leader finds out what of that was delivered.
 from collections import abc
 import contextlib
 import dataclasses
+import functools
 import itertools
 import time
 
@@ -66,6 +67,7 @@ class Advancer:
         self._tools = tools
         self._book = tools.book
         self._order = order
+        self._sign = functools.cache(tools.sign)
         self._lease = leases.Lease(
             tools.book,
             order.id,
@@ -84,7 +86,7 @@ class Advancer:
                 tools.heat,
                 tools.book.store,
                 tools.book.container,
-                sign=tools.sign,
+                sign=self._sign,
                 check=self._lease.check,
                 clock=tools.clock,
                 found=found,
@@ -115,7 +117,7 @@ class Advancer:
     def begin(self, registered: str | None = None) -> None:
         """Record a new operation, and lead it."""
         # The container, too.
-        self._tools.sign(self._book.container)
+        self._sign(self._book.container)
         self._lease.begin()
         self._op = self._op.changed(registered=registered)
         self._journal.begin(self._op)

@@ -109,7 +109,6 @@ class Chooser:
     ) -> None:
         self._heat = heat
         self._pool = pool
-        self._finder = targets.Finder(heat)
 
     def choose(
         self,
@@ -126,8 +125,11 @@ class Chooser:
             inputs do not fit.
         """
         stacks = self._stacks(wanted)
+        finder = targets.Finder(self._heat, self._pool.shared(len(stacks)))
         parts = self._pool.each(
-            lambda stack: self._part(stack, wanted, order.action, config),
+            lambda stack: self._part(
+                finder, stack, wanted, order.action, config
+            ),
             stacks,
         )
         found = [one for part in parts for one in part.targets]
@@ -168,11 +170,13 @@ class Chooser:
                 'Nothing says which targets: name stacks, tags, resources or '
                 "servers' metadata"
             )
-        found = self._pool.each(self._finder.root, names)
+        root = targets.Finder(self._heat).root
+        found = self._pool.each(root, names)
         return list({one.id: one for one in found if not one.gone}.values())
 
     def _part(
         self,
+        finder: targets.Finder,
         stack: orchestration.Stack,
         wanted: Wanted,
         action: str,
@@ -186,9 +190,9 @@ class Chooser:
             )
 
         if config is not None:
-            found = self._finder.servers(stack, config, is_wanted)
+            found = finder.servers(stack, config, is_wanted)
         else:
-            found = self._finder.matching(stack, is_wanted)
+            found = finder.matching(stack, is_wanted)
         has_metadata = self._has_metadata(stack, wanted.metadata)
         for one in found:
             reason = None

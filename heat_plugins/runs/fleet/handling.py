@@ -4,7 +4,6 @@
 from collections import abc
 import contextlib
 import dataclasses
-import functools
 import threading
 from typing import Any
 
@@ -45,7 +44,7 @@ class _Given:
 class Handler:
     """Gives members of an operation their part; safe for threads.
 
-    :param sign: returns what signs the URLs of a container.
+    :param sign: returns what signs the URLs of a container; asked often.
     :param check: raises if another process may lead the operation.
     :param found: targets as they were chosen a moment ago, by deployment.
     """
@@ -64,7 +63,7 @@ class Handler:
         self._heat = heat
         self._store = store
         self._container = container
-        self._sign = functools.cache(sign)
+        self._sign = sign
         self._check = check
         self._clock = clock
         self._found = {one.deployment.id: one for one in found}
@@ -213,7 +212,9 @@ class Handler:
     def _draft(
         self, found: operations.Operation, member: int
     ) -> orchestration.Draft:
-        signer = self._sign(self._container)
+        with self._lock:
+            # The first of many threads asks for all.
+            signer = self._sign(self._container)
         order, one = found.order, found.order.members[member]
         target = self._target(order, one)
         action, values = starting.check(

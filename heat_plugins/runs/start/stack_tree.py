@@ -66,12 +66,15 @@ class Member:
     """A member of a group without nested stack.
 
     :ivar group: the group's resource.
+    :ivar config_id: what its server was given last; None if that was
+        withdrawn, or if heat-engine is of an earlier release.
     :ivar delivered_at: when its last action was delivered, in ISO 8601.
     :ivar ended_at: None while that goes on.
     """
 
     group: orchestration.Resource
     server_id: str
+    config_id: str | None
     action: str
     status: str
     reason: str
@@ -132,6 +135,7 @@ def _members(
             member=Member(
                 group=group,
                 server_id=one['server'],
+                config_id=one.get('config'),
                 action=one['action'],
                 status=one['status'],
                 reason=one.get('status_reason') or '',

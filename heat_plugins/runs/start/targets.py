@@ -9,6 +9,7 @@ from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins import pool as pools
 from heat_plugins.configs import actions
 from heat_plugins.configs import handover
 from heat_plugins.runs import orchestration
@@ -143,10 +144,18 @@ class Target:
 
 
 class Finder:
-    """Finds deployments in stacks."""
+    """Finds deployments in stacks.
 
-    def __init__(self, heat: orchestration.Orchestration) -> None:
+    :param pool: for many requests at a time.
+    """
+
+    def __init__(
+        self,
+        heat: orchestration.Orchestration,
+        pool: pools.Pool | None = None,
+    ) -> None:
         self._heat = heat
+        self._pool = pool or pools.Pool(attempts=1)
 
     def stack(self, name_or_id: str) -> orchestration.Stack:
         """Return a stack.
@@ -307,33 +316,26 @@ class Finder:
         places: abc.Iterable[stack_tree.Place],
         servers: abc.Mapping[str, str],
     ) -> list[Target]:
-        configs: dict[str, orchestration.Config] = {}
         declared: dict[str, orchestration.Config | None] = {}
         named = template_sources.Sources(self._heat)
         found = []
-        for place in places:
-            if place.resource.status.startswith('DELETE'):
+        places = [
+            place
+            for place in places
+            if not place.resource.status.startswith('DELETE')
+        ]
+        all_given = self._pool.each(self._given, places)
+        for place, given in zip(places, all_given, strict=True):
+            if given is None:
                 continue
-            try:
-                deployment = self._heat.deployment(place.resource.physical_id)
-                config_id = deployment.config_id
-                if config_id not in configs:
-                    configs[config_id] = self._heat.config(config_id)
-            except errors.NotFound:
-                continue
-            told = place.resource
-            if place.member is not None:
-                told = place.member.group
-                if deployment.server_id != place.member.server_id:
-                    # What its server had was withdrawn.
-                    continue
+            deployment, config = given
+            told = place.member.group if place.member else place.resource
             source_id = named.config_of(told)
             if source_id and source_id not in declared:
                 declared[source_id] = None
                 with contextlib.suppress(errors.Error):
                     declared[source_id] = self._heat.config(source_id)
             source = declared.get(source_id or '')
-            config = configs[config_id]
             found.append(
                 Target(
                     root=root,
@@ -353,6 +355,30 @@ class Finder:
                 )
             )
         return found
+
+    def _given(
+        self, place: stack_tree.Place
+    ) -> tuple[orchestration.Deployment, orchestration.Config] | None:
+        """Return what a server was given last; None for nothing."""
+        resource, member = place.resource, place.member
+        try:
+            if member is not None and member.config_id is not None:
+                deployment = orchestration.Deployment(
+                    id=resource.physical_id,
+                    server_id=member.server_id,
+                    config_id=member.config_id,
+                    action=member.action,
+                    status=member.status,
+                    reason=member.reason,
+                )
+            else:
+                deployment = self._heat.deployment(resource.physical_id)
+                if member and deployment.server_id != member.server_id:
+                    # What its server had was withdrawn.
+                    return None
+            return deployment, self._heat.config(deployment.config_id)
+        except errors.NotFound:
+            return None
 
 
 def _standalone(

@@ -77,6 +77,10 @@ class LifeTest(GroupTestCase):
         self.assertEqual(
             {'COMPLETE'}, {one['status'] for one in states.values()}
         )
+        self.assertEqual(
+            {row.id: row.config.id for row in self.deployment_rows()},
+            {one['deployment']: one['config'] for one in states.values()},
+        )
 
     def test_an_output_comes_before_what_we_add(self):
         self.answer = {'members': 'mine'}

@@ -159,6 +159,7 @@ class Heat:
             states[key] = {
                 'server': server,
                 'deployment': row.id,
+                'config': row.config_id,
                 'action': 'CREATE',
                 'status': 'COMPLETE',
                 'status_reason': '',

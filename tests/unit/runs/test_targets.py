@@ -138,6 +138,7 @@ class OneGroupTest(base.RunsTestCase):
             {'a': 'server-2', 'b.c': 'server-3'},
             properties={'timeout': 77},
         )
+        self.states = self.heat.attributes['fleet', 'members']
 
     def paths(self, resource=None):
         return [one.path for one in self.runs.find('shop', resource)]
@@ -158,4 +159,18 @@ class OneGroupTest(base.RunsTestCase):
     def test_not_one_whose_config_was_withdrawn_from_its_server(self):
         row = self.members['a']
         self.heat.rows[row.id] = dataclasses.replace(row, server_id='group')
+        self.states['a']['config'] = None
         self.assertEqual(['fleet.b.c'], self.paths('fleet'))
+
+    def test_a_member_that_names_its_config_costs_one_request(self):
+        self.heat.asked.clear()
+        self.assertEqual(['fleet.a', 'fleet.b.c'], self.paths('fleet'))
+        asked = [one.partition(' ')[0] for one in self.heat.asked]
+        self.assertNotIn('deployment', asked)
+
+    def test_an_engine_of_an_earlier_release_does_not_name_them(self):
+        for state in self.states.values():
+            del state['config']
+        self.assertEqual(['fleet.a', 'fleet.b.c'], self.paths('fleet'))
+        asked = [one.partition(' ')[0] for one in self.heat.asked]
+        self.assertEqual(2, asked.count('deployment'))
