@@ -115,11 +115,9 @@ class Runs(ledger.Ledger):
 
     # What there is to run
 
-    def find(
-        self, stack: str, resource: str | None = None
-    ) -> list[targets.Target]:
+    def find(self, stack: str, *resources: str | None) -> list[targets.Target]:
         """See `targets.Finder.targets`."""
-        return self._finder.targets(stack, resource)
+        return self._finder.targets(stack, *resources)
 
     def server(
         self, stack: str, resource: str, config: orchestration.Config
@@ -291,7 +289,7 @@ class Runs(ledger.Ledger):
         if wanted.action is not None:
             known = {key.action for key in keys}
             if places and wanted.action not in known:
-                every = self._finder.targets(stack, None)
+                every = self._finder.targets(stack)
                 known |= {one.name for each in every for one in each.actions()}
             _require('action', wanted.action, known, stack)
         if wanted.resource is None and wanted.server is None:

@@ -185,9 +185,4 @@ def _targets(
                 f'{wanted}' + bounds.did_you_mean(wanted, known)
             )
         return found
-    named = {
-        target.deployment.id: target
-        for resource in parsed_args.resources
-        for target in service.find(parsed_args.stack, resource)
-    }
-    return list(named.values())
+    return service.find(parsed_args.stack, *parsed_args.resources)

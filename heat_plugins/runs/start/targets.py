@@ -180,41 +180,38 @@ class Finder:
             stack = self._heat.stack(stack.parent)
         return stack
 
-    def targets(self, name_or_id: str, resource: str | None) -> list[Target]:
-        """Return the deployment that a resource is, or those inside of it.
+    def targets(self, name_or_id: str, *resources: str | None) -> list[Target]:
+        """Return the deployments that resources are, or those inside of them.
 
         :param name_or_id: a stack.
-        :param resource: a name, a path such as ``parent.child``, or a
-            physical id; None for all deployments of the stack.
-        :raises errors.NotFound: there is none.
+        :param resources: names, paths such as ``parent.child``, or physical
+            ids; none or None for all deployments of the stack.
+        :raises errors.NotFound: one of them is none, and holds none.
         """
         stack = self.stack(name_or_id)
         root, prefix = self._above(stack)
         places = stack_tree.find(self._heat, stack)
-        chosen = places
-        if resource is not None:
-            chosen = stack_tree.named(places, resource)
-        if resource is not None and not chosen:
-            raise errors.NotFound(
-                f'Stack {stack.name} has no resource {resource}; those of '
-                'nested stacks are named parent.child. '
-                + stack_tree.offer_deployments(places)
-                + bounds.did_you_mean(resource, [p.path for p in places])
-            )
-        below = stack_tree.below(places, chosen)
-        deployments = [place for place in below if place.is_deployment]
-        if not deployments and len(chosen) == 1:
-            # A type of the stack's own environment may be one as well.
-            deployments = chosen
+        parts = {
+            resource: _deployments(stack, places, resource)
+            for resource in resources or (None,)
+        }
+        deployments = {
+            place.path: place for part in parts.values() for place in part
+        }
         servers = stack_tree.server_names(places, prefix)
-        found = self._targets(root, prefix, deployments, servers)
-        if resource is not None and not found:
-            raise errors.NotFound(
-                f'Resource {resource} of stack {stack.name} is no software '
-                'deployment that a server has been given, and holds none; a '
-                'component needs an entry for CREATE, if only an empty one. '
-                + stack_tree.offer_deployments(places)
-            )
+        found = self._targets(root, prefix, deployments.values(), servers)
+        there = {one.path for one in found}
+        for resource, part in parts.items():
+            if resource is not None and there.isdisjoint(
+                prefix + place.path for place in part
+            ):
+                raise errors.NotFound(
+                    f'Resource {resource} of stack {stack.name} is no '
+                    'software deployment that a server has been given, and '
+                    'holds none; a component needs an entry for CREATE, if '
+                    'only an empty one. '
+                    + stack_tree.offer_deployments(places)
+                )
         return found
 
     def server(
@@ -379,6 +376,31 @@ class Finder:
             return deployment, self._heat.config(deployment.config_id)
         except errors.NotFound:
             return None
+
+
+def _deployments(
+    stack: orchestration.Stack,
+    places: list[stack_tree.Place],
+    resource: str | None,
+) -> list[stack_tree.Place]:
+    """Return the deployments inside of a resource, or in the whole stack.
+
+    :raises errors.NotFound: there is no such resource.
+    """
+    chosen = places
+    if resource is not None:
+        chosen = stack_tree.named(places, resource)
+        if not chosen:
+            raise errors.NotFound(
+                f'Stack {stack.name} has no resource {resource}; those of '
+                'nested stacks are named parent.child. '
+                + stack_tree.offer_deployments(places)
+                + bounds.did_you_mean(resource, [p.path for p in places])
+            )
+    below = stack_tree.below(places, chosen)
+    found = [place for place in below if place.is_deployment]
+    # A type of the stack's own environment may be one as well.
+    return found or (chosen if len(chosen) == 1 else [])
 
 
 def _standalone(

@@ -144,7 +144,7 @@ def test_a_value_costs_no_more_than_its_size(kind, text):
 def test_deployments_are_not_all_compared_with_all():
     heat = Stack()
     growth.check(
-        lambda found: targets.Finder(found).targets('shop', None),
+        lambda found: targets.Finder(found).targets('shop'),
         heat.of,
         start=64,
         largest=2**13,

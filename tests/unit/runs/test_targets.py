@@ -3,6 +3,8 @@
 
 import dataclasses
 
+import testtools
+
 from heat_plugins import errors
 from tests.unit.runs import base
 from tests.unit.runs import fake_heat
@@ -161,6 +163,18 @@ class OneGroupTest(base.RunsTestCase):
         self.heat.rows[row.id] = dataclasses.replace(row, server_id='group')
         self.states['a']['config'] = None
         self.assertEqual(['fleet.b.c'], self.paths('fleet'))
+
+    def test_several_are_found_in_one_look_at_the_stack(self):
+        self.heat.asked.clear()
+        found = self.runs.find('shop', 'fleet.b.c', 'db', 'fleet')
+        self.assertEqual(
+            ['fleet.b.c', 'db', 'fleet.a'], [one.path for one in found]
+        )
+        # And one for the template's own words.
+        asked = [one.partition(' ')[0] for one in self.heat.asked]
+        self.assertEqual(2, asked.count('resources'))
+        with testtools.ExpectedException(errors.NotFound, '.*no resource x;'):
+            self.runs.find('shop', 'db', 'x')
 
     def test_a_member_that_names_its_config_costs_one_request(self):
         self.heat.asked.clear()
