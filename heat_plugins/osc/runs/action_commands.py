@@ -21,6 +21,7 @@ from heat_plugins.runs.fleet import limits as limit_values
 from heat_plugins.runs.fleet import operation_runs
 from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
+from heat_plugins.signals import live
 
 # What a list has of an action; the name stands in for the server in tables.
 _LISTED = ('Resource', 'Action', 'Tool', 'Server', 'Inputs')
@@ -159,8 +160,14 @@ class Trigger(common.Report):
         chosen = fleet_targets.Chosen(
             targets=found, told=f'stack {parsed_args.stack}'
         )
+        limit = parsed_args.log_limit
         advancer = common.fleets(self.app.client_manager).create(
-            chosen, limits, order
+            chosen,
+            limits,
+            order,
+            # The default is for one run; of many, each may have to do with
+            # less.
+            log_limit=None if limit == live.LIMIT else limit,
         )
         ended = operation_following.follow(self, parsed_args, advancer)
         return columns.many(operation_runs.of(ended))

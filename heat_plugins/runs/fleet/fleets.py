@@ -115,10 +115,13 @@ class Fleets:
         limits: limit_values.Limits,
         order: starting.Order,
         config: orchestration.Config | None = None,
+        log_limit: int | None = None,
     ) -> advancing.Advancer:
         """Record an operation; return what leads it.
 
         Nothing has started; `advancing.Advancer.step` starts it.
+
+        :param log_limit: see `operation.Order`.
         """
         now = self._tools.clock()
         found = operations.Order(
@@ -131,6 +134,7 @@ class Fleets:
             targets=chosen.told,
             inputs=dict(order.inputs),
             config=None if config is None else dataclasses.asdict(config),
+            log_limit=log_limit,
         )
         advancer = advancing.Advancer(self._tools, found, found=chosen.targets)
         registered = fleet_requests.register(self._heat, found)

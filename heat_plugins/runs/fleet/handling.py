@@ -26,8 +26,9 @@ from heat_plugins.signals import live
 
 _States = operations.State
 
-# Bytes of what a member prints that are kept; there may be a thousand.
-_LOG_LIMIT = 1_000_000
+# Bytes of what members print that are kept, unless it is said otherwise: of
+# all together, and the least of each.
+_LOGS, _LOG = 1_000_000_000, 1_000_000
 
 # Seconds for which to believe what was found of targets; stacks are updated.
 _FRESH = 120.0
@@ -239,7 +240,7 @@ class Handler:
                 ),
             ),
             timeout=timeout,
-            log_limit=_LOG_LIMIT,
+            log_limit=_log_limit(order),
         )
         self._given[found.run_id(member)] = _Given(
             declared=draft.outputs,
@@ -348,3 +349,10 @@ class Handler:
             declared=config.outputs,
             mask=everything if hides else masking.Mask(),
         )
+
+
+def _log_limit(order: operations.Order) -> int:
+    """Return how many bytes are kept of what each member prints."""
+    if order.log_limit is not None:
+        return order.log_limit
+    return min(live.LIMIT, max(_LOG, _LOGS // len(order.members)))

@@ -120,6 +120,8 @@ class Order:
     :ivar config: a config of the user's own, in JSON's types; None for an
         action of the stacks' deployments.
     :ivar targets: how the members were chosen, for people.
+    :ivar log_limit: the bytes of what each member prints that are kept; None
+        for what is usual with so many members.
     """
 
     id: str
@@ -135,6 +137,7 @@ class Order:
     config: abc.Mapping[str, Any] | None = dataclasses.field(
         default=None, repr=False
     )
+    log_limit: int | None = None
 
     @property
     def stacks(self) -> list[str]:

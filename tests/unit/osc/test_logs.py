@@ -223,6 +223,22 @@ class FollowTest(LogsCase):
         )
         self.assertEqual('200000', self.inputs()['deploy_log_limit'])
 
+    def test_each_of_several_servers_is_told_the_limit(self):
+        self.heat.add_deployment(self.stack, 'db2', server='server-2')
+        for more, limit in (
+            (('--log-limit', '200000'), '200000'),
+            ((), '10000000'),
+        ):
+            self.run_command(
+                action_commands.Trigger, 'shop', 'db', 'db2', 'BACKUP', *more
+            )
+            for server in ('server-1', 'server-2'):
+                inputs = {
+                    one['name']: one['value']
+                    for one in self.heat.given(server)[-1].inputs
+                }
+                self.assertEqual(limit, inputs['deploy_log_limit'])
+
 
 class ManyOutputsTest(LogsCase):
     def test_the_outputs_of_servers_are_read_at_the_same_time(self):

@@ -8,6 +8,7 @@ import testtools
 from heat_plugins import errors
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
+from heat_plugins.runs.fleet import handling
 from heat_plugins.runs.fleet import limits as limit_values
 from heat_plugins.runs.start import starting
 from tests.unit.runs.fleet import simulation
@@ -79,6 +80,28 @@ class HandlingTestCase(testtools.TestCase):
             if one['name'] == 'deploy_signal_id'
         }
         self.assertEqual(2, len(urls))
+
+    def limits(self, **order):
+        """Return how much each member may print."""
+        self.end(self.begin(**order))
+        return {
+            one['value']
+            for draft in self.given[1:]
+            for one in draft.inputs
+            if one['name'] == 'deploy_log_limit'
+        }
+
+    def test_what_few_print_is_kept_as_if_each_ran_alone(self):
+        self.assertEqual({'10000000'}, self.limits())
+
+    def test_what_many_print_is_kept_in_part(self):
+        for members, limit in ((100, 10), (200, 5), (1000, 1), (9000, 1)):
+            order = dataclasses.replace(
+                self.world.order(), members=self.world.members[:1] * members
+            )
+            self.assertEqual(limit * 1_000_000, handling._log_limit(order))
+            order = dataclasses.replace(order, log_limit=200_000)
+            self.assertEqual(200_000, handling._log_limit(order))
 
     def test_inputs_that_do_not_fit_start_nothing(self):
         exc = self.assertRaises(
