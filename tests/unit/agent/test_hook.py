@@ -33,7 +33,7 @@ json.dump(
 """
 
 #: Seconds in which a hook starts and prints, on a machine that is busy, too.
-ENOUGH = 4
+ENOUGH = 6
 
 
 @pytest.fixture(autouse=True)

@@ -68,9 +68,12 @@ class DisplayTest(DisplayTestCase):
 
     def test_a_log_has_a_line_from_time_to_time(self):
         with progress.Display('plan create', self.log) as display:
-            self.appears(self.log, 'plan create: 0 s\n')
+            self.appears(self.log, 'plan create: ')
             display.show('Making shop', 3, 9)
-            self.appears(self.log, 'Making shop: 3 of 9: 0 s')
+            self.appears(self.log, 'Making shop: 3 of 9: ')
+        # A busy machine may have taken longer than no second.
+        for line in ('plan create', 'Making shop: 3 of 9'):
+            self.assertRegex(self.text(self.log), rf'{line}: [0-9]+ s\n')
         self.assertNotIn('\x1b', self.text(self.log))
 
     def test_a_log_that_nobody_takes_does_not_stop_the_command(self):
@@ -81,8 +84,9 @@ class DisplayTest(DisplayTestCase):
 
     def test_time_counts_from_when_it_started(self):
         with progress.Display('run wait', self.screen) as display:
-            display.show('BACKUP on db', since=time.time() - 3700)
-            self.appears(self.screen, '1:01:40')
+            display.show('BACKUP on db', since=time.time() - 3661)
+            # Some seconds may pass before it is drawn.
+            self.appears(self.screen, '1:01:')
 
     def test_what_others_say_is_harmless_for_a_terminal(self):
         with progress.Display('run wait', self.screen) as display:
@@ -122,7 +126,8 @@ class DumbTest(DisplayTestCase):
     def test_a_terminal_that_cannot_move_its_cursor_has_lines(self):
         with progress.Display('plan create', self.screen) as display:
             display.say('Execution 5')
-            self.appears(self.screen, 'plan create: 0 s\n')
+            self.appears(self.screen, 'plan create: ')
+        self.assertRegex(self.text(self.screen), 'plan create: [0-9]+ s\n')
         self.assertNotIn('\x1b', self.text(self.screen))
 
 
