@@ -75,7 +75,7 @@ class Pool:
                 raise
 
     def shared(self, number: int) -> 'Pool':
-        """Return a pool for each of so many calls of this one.
+        """Return a pool for each of N calls of this one.
 
         Together they make no more calls at a time than this one does.
         """

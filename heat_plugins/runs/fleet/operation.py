@@ -121,7 +121,7 @@ class Order:
         action of the stacks' deployments.
     :ivar targets: how the members were chosen, for people.
     :ivar log_limit: the bytes of what each member prints that are kept; None
-        for what is usual with so many members.
+        for what is usual with that number of members.
     """
 
     id: str
