@@ -25,6 +25,9 @@ from heat_plugins.clients import rest
 
 SERVICE_TYPE = 'workflowv2'
 
+# Rows per page of a listing.
+_ROWS = 1000
+
 _Result = TypeVar('_Result')
 
 
@@ -130,3 +133,19 @@ def ask(
         if judged is None or judged is error:
             raise
         raise judged from error
+
+
+def each(
+    listing: abc.Callable[..., abc.Sequence[Any]], **query: Any
+) -> abc.Iterator[Any]:
+    """Yield what a method of mistralclient lists, page by page.
+
+    :raises errors.ServiceError: a page could not be read.
+    """
+    marker = ''
+    while True:
+        rows = ask(listing, marker=marker, limit=_ROWS, **query)
+        yield from rows
+        if len(rows) < _ROWS:
+            return
+        marker = rows[-1].id

@@ -12,9 +12,6 @@ from heat_plugins.clients import mistral_api
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.plans import plan_protocols
 
-#: Rows per page of a listing.
-_ROWS: Final = 1000
-
 _FIELDS: Final = ('id', 'name', 'description', 'project_id', 'variables')
 
 
@@ -77,22 +74,10 @@ class Registry:
         return self._rows(name=f'eq:{name}')
 
     def _rows(self, **query: str) -> abc.Iterator[dict[str, Any]]:
-        marker = ''
-        while True:
-            rows = [
-                row.to_dict()
-                for row in mistral_api.ask(
-                    self._environments.list,
-                    fields=_FIELDS,
-                    limit=_ROWS,
-                    marker=marker,
-                    **query,
-                )
-            ]
-            yield from rows
-            if len(rows) < _ROWS:
-                return
-            marker = rows[-1]['id']
+        rows = mistral_api.each(
+            self._environments.list, fields=_FIELDS, **query
+        )
+        return (row.to_dict() for row in rows)
 
     def _is_own(self, row: abc.Mapping[str, Any]) -> bool:
         # A list has the public ones of others as well.

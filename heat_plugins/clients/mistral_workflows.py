@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mistral's workflows and executions, by way of mistralclient."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 import json
 from typing import Any, Final
 
@@ -12,9 +12,6 @@ from heat_plugins.mistral.executions import outcome
 
 #: Names per URL.
 _NAMES: Final = 20
-
-#: Rows per page of a listing.
-_ROWS: Final = 1000
 
 
 class Workflows:
@@ -168,29 +165,16 @@ class Workflows:
         self, names: Collection[str], **filters: str
     ) -> Iterator[Any]:
         for value in _any_of(names):
-            marker = ''
-            while True:
-                rows: Sequence[Any] = mistral_api.ask(
-                    self._client.executions.list,
-                    workflow_name=value,
-                    fields=[
-                        'id',
-                        'state',
-                        'workflow_namespace',
-                        'description',
-                    ],
-                    sort_keys='created_at,id',
-                    marker=marker,
-                    limit=_ROWS,
-                    **filters,
-                )
-                for row in rows:
-                    space = getattr(row, 'workflow_namespace', '') or ''
-                    if space == self._namespace:
-                        yield row
-                if len(rows) < _ROWS:
-                    break
-                marker = rows[-1].id
+            for row in mistral_api.each(
+                self._client.executions.list,
+                workflow_name=value,
+                fields=['id', 'state', 'workflow_namespace', 'description'],
+                sort_keys='created_at,id',
+                **filters,
+            ):
+                space = getattr(row, 'workflow_namespace', '') or ''
+                if space == self._namespace:
+                    yield row
 
     def cancel(self, execution_id: str) -> None:
         mistral_api.ask(

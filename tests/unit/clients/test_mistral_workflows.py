@@ -177,7 +177,7 @@ def test_executions_come_newest_first_from_one_namespace(mistral, http):
 
 
 def test_all_pages_of_executions_are_read(mistral, http, monkeypatch):
-    monkeypatch.setattr(mistral_workflows, '_ROWS', 2)
+    monkeypatch.setattr(mistral_api, '_ROWS', 2)
 
     def page(*states):
         rows = [
