@@ -14,6 +14,7 @@ from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
 from heat_plugins import config
+from heat_plugins.checks import cloud
 from heat_plugins.checks import report
 from heat_plugins.signals import transport_names
 
@@ -129,15 +130,11 @@ def _check_signed_urls(found: report.Report, needed: bool) -> None:
 def _check_service(
     found: report.Report, session: ks_session.Session, way: Way
 ) -> None:
-    interface = heat_config.get_client_option(way.client, 'endpoint_type')
+    there = cloud.reach(session, way.client)
     try:
         answer = session.get(
             '',
-            endpoint_filter={
-                'service_type': way.service,
-                'interface': interface,
-                'region_name': cfg.CONF.region_name_for_services,
-            },
+            endpoint_filter=there.filter(way.service),
             authenticated=False,
             raise_exc=False,
             redirect=False,
@@ -145,7 +142,7 @@ def _check_service(
         )
     except exceptions.EndpointNotFound:
         found.fail(
-            f'The catalogue has no {way.service} ({interface}): add its '
+            f'The catalogue has no {way.service} ({there.interface}): add its '
             'endpoint, or choose another default_software_config_transport '
             'or default_deployment_signal_transport.'
         )
@@ -153,8 +150,8 @@ def _check_service(
     except exceptions.ClientException as exc:
         found.fail(
             f'{way.service} does not answer from here ({type(exc).__name__}); '
-            f'servers need it: look at {interface} in the catalogue, and at '
-            'ca_file in heat.conf.'
+            f'servers need it: look at {there.interface} in the catalogue, '
+            'and at ca_file in heat.conf.'
         )
         return
     if answer.status_code >= 500:

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Credentials for the checks that ask the cloud."""
+"""How the checks ask the cloud: with whose credentials, and where."""
 
 from collections import abc
 
+from heat.common import config as heat_config
 from keystoneauth1 import exceptions
 from keystoneauth1 import session as ks_session
 from openstack import config as os_config
 from openstack import exceptions as os_exceptions
+from oslo_config import cfg
+
+from heat_plugins.clients import keystone
 
 #: Any of these means that there are credentials in the environment.
 _VARIABLES = ('OS_CLOUD', 'OS_AUTH_URL', 'OS_AUTH_TYPE')
@@ -40,3 +44,15 @@ def session(
             f'No token can be had with --os-cloud or OS_*: {exc}'
         ) from exc
     return found
+
+
+def reach(session: ks_session.Session, client: str) -> keystone.Cloud:
+    """Return the way to a service that heat-engine takes.
+
+    :param client: whose options of heat.conf name the interface.
+    """
+    return keystone.Cloud(
+        session,
+        heat_config.get_client_option(client, 'endpoint_type'),
+        cfg.CONF.region_name_for_services,
+    )

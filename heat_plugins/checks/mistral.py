@@ -16,8 +16,8 @@ import requests
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins.checks import cloud
 from heat_plugins.checks import report
-from heat_plugins.clients import keystone
 from heat_plugins.clients import mistral_api
 from heat_plugins.mistral.triggers import cron_triggers
 from heat_plugins.mistral.triggers import schedule
@@ -71,13 +71,9 @@ def service(session: ks_session.Session) -> upgradecheck.Result:
     :param session: whose user stands for the users of stacks.
     """
     found = report.Report()
-    cloud = keystone.Cloud(
-        session,
-        heat_config.get_client_option('mistral', 'endpoint_type'),
-        cfg.CONF.region_name_for_services,
-    )
+    way = cloud.reach(session, 'mistral')
     try:
-        if not mistral_api.is_there(cloud):
+        if not mistral_api.is_there(way):
             found.warn(
                 'The catalogue has no Mistral '
                 f'({mistral_api.SERVICE_TYPE}), so resources of the types '
@@ -85,7 +81,7 @@ def service(session: ks_session.Session) -> upgradecheck.Result:
             )
             return found.result()
         tls = heat_config.get_ssl_options('mistral')
-        client = mistral_api.connect(cloud, tls)
+        client = mistral_api.connect(way, tls)
         mistral_api.ask(client.workflows.list, limit=1)
     except errors.ServiceError as exc:
         found.fail(

@@ -17,8 +17,8 @@ from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
 from heat_plugins import errors
+from heat_plugins.checks import cloud
 from heat_plugins.checks import report
-from heat_plugins.clients import keystone
 from heat_plugins.clients import swift
 from heat_plugins.engine import hub
 from heat_plugins.objectstore import keys
@@ -36,11 +36,7 @@ _BODY = b'{"from": "heat-plugins-status"}'
 def transport(session: ks_session.Session) -> swift.KeystoneTransport:
     """Return the way to the object store that heat-engine takes."""
     return swift.KeystoneTransport(
-        keystone.Cloud(
-            session,
-            heat_config.get_client_option('swift', 'endpoint_type'),
-            cfg.CONF.region_name_for_services,
-        ),
+        cloud.reach(session, 'swift'),
         tls=heat_config.get_ssl_options('swift'),
     )
 
