@@ -27,6 +27,9 @@ from heat_plugins.validations import reporting
 # PR_SET_CHILD_SUBREAPER in linux/prctl.h
 _SUBREAPER = 36
 
+# The most hosts at once.
+_FORKS = 5
+
 # Seconds for which it is tried to end what has begun.
 _PATIENCE = 20.0
 
@@ -68,7 +71,7 @@ def _play(
         project_dir=str(folder / jobs.PROJECT),
         playbook=job.playbook,
         ident='run',
-        forks=job.forks,
+        forks=_FORKS,
         quiet=True,
         timeout=job.timeout,
         event_handler=reporter.event,

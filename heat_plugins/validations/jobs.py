@@ -36,14 +36,12 @@ class Job:
 
     :ivar timeout: the most seconds that it may take.
     :ivar output: the most bytes that it may print.
-    :ivar forks: the most hosts at once.
     :ivar secrets: the values to mask in all that it prints.
     """
 
     playbook: str
     timeout: int
     output: int = 16 * 1024 * 1024
-    forks: int = 5
     secrets: tuple[str, ...] = dataclasses.field(default=(), repr=False)
 
 
@@ -54,7 +52,6 @@ class Setting:
     :ivar content: the tree of files that the playbooks are in.
     :ivar hosts: what the playbooks check; by default this machine alone.
     :ivar variables: for the playbooks, over their own.
-    :ivar environment: for the playbooks, such as credentials.
     :ivar key: a private key for ssh; '' for none.
     """
 
@@ -62,9 +59,6 @@ class Setting:
     hosts: tuple[inventory.Host, ...] = (inventory.LOCALHOST,)
     login: inventory.Login = dataclasses.field(default_factory=inventory.Login)
     variables: abc.Mapping[str, Any] = dataclasses.field(
-        default_factory=dict, repr=False
-    )
-    environment: abc.Mapping[str, str] = dataclasses.field(
         default_factory=dict, repr=False
     )
     key: str = dataclasses.field(default='', repr=False)
@@ -96,10 +90,7 @@ def write(folder: pathlib.Path, setting: Setting, job: Job) -> None:
             'fact_cache_type': 'memory',
         },
     )
-    _write_json(
-        folder / 'env/envvars',
-        {**_ansible(folder, setting.content), **setting.environment},
-    )
+    _write_json(folder / 'env/envvars', _ansible(folder, setting.content))
     # Whatever else on this machine is meant for others.
     _write(folder / 'ansible.cfg', '')
     _write_json(folder / _JOB, dataclasses.asdict(job))

@@ -101,13 +101,12 @@ class FolderTest(testtools.TestCase):
         )
 
     def test_ansible_is_told_of_roles_and_of_no_configuration(self):
-        self.write(environment={'OS_CLOUD': 'mine'})
+        self.write()
         found = self.json('env/envvars')
         self.assertEqual(
             str(self.folder / 'project/validations/roles'),
             found['ANSIBLE_ROLES_PATH'],
         )
-        self.assertEqual('mine', found['OS_CLOUD'])
         self.assertEqual('', (self.folder / 'ansible.cfg').read_text())
 
     def test_scripts_can_be_run(self):
