@@ -1,72 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mistral's workflows by way of mistralclient, with an HTTP of our own."""
+"""Mistral's workflows by way of mistralclient, with answers of our own."""
 
 import json
-import types
 from urllib import parse
 
 from keystoneauth1 import exceptions as keystone
-from mistralclient.api.v2 import actions
-from mistralclient.api.v2 import cron_triggers
-from mistralclient.api.v2 import workbooks
-from mistralclient.api.v2 import workflows
 import pytest
 
 from heat_plugins import errors
 from heat_plugins.clients import mistral_api
 from heat_plugins.clients import mistral_workflows
+from tests.unit import web_service
+
+URL = 'http://mistral.example.com/v2'
 
 
-class Response:
-    headers = {}
-
-    def __init__(self, status, body):
-        self.status_code = status
-        self.content = body if isinstance(body, bytes) else json.dumps(body)
-        self.text = str(self.content)
-        self._body = body
-
-    def json(self):
-        if isinstance(self._body, bytes):
-            raise ValueError('not JSON')
-        return self._body
-
-
-class Http:
-    """Answers in the order that was asked for.
+class Mistral(web_service.Service):
+    """Gives the answers that it was told to, in their order.
 
     :ivar asked: (method, path, query, body) of each request.
     """
 
     def __init__(self):
+        super().__init__()
         self.answers = []
         self.asked = []
 
-    def _request(self, method, url, body=None):
-        parts = parse.urlsplit(url)
+    def answer(self, request):
+        parts = parse.urlsplit(request.url.removeprefix(URL))
         query = dict(parse.parse_qsl(parts.query, keep_blank_values=True))
-        self.asked.append((method, parts.path, query, body))
+        self.asked.append((request.method, parts.path, query, request.body))
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return Response(*answer)
-
-    def get(self, url, headers=None):
-        return self._request('GET', url)
-
-    def post(self, url, body, headers=None):
-        return self._request('POST', url, body)
-
-    def put(self, url, body, headers=None):
-        return self._request('PUT', url, body)
-
-    def delete(self, url, headers=None):
-        return self._request('DELETE', url)
+        return answer
 
 
 @pytest.fixture
 def http():
-    return Http()
+    return Mistral()
 
 
 @pytest.fixture
@@ -75,13 +47,7 @@ def mistral(http):
 
 
 def client(http):
-    return types.SimpleNamespace(
-        actions=actions.ActionManager(http),
-        cron_triggers=cron_triggers.CronTriggerManager(http),
-        executions=mistral_api.Executions(http),
-        workbooks=workbooks.WorkbookManager(http),
-        workflows=workflows.WorkflowManager(http),
-    )
+    return mistral_api.connect(web_service.cloud(http, URL))
 
 
 def row(name, project, number=1):
