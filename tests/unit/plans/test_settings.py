@@ -131,9 +131,6 @@ class UpdateTest(SettingsCase):
         self.assertIn('above 9', said)
         self.assertEqual({}, self.set)
 
-    def test_a_name_that_no_template_has_is_not_written(self):
-        self.assertIn('did you mean "who"?', self.refused({'whom': 'me'}))
-
     def test_what_heat_does_not_take_is_not_written(self):
         def answer(content):
             if 'plan-environment.yaml#parameter_defaults' in content.files:

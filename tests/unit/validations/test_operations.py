@@ -66,11 +66,6 @@ class ListTest(OperationsTest):
         ]
         self.assertNotIn('x', ids)
 
-    def test_those_of_a_package_that_is_not_there_are_an_error(self):
-        self.assertRaises(
-            errors.NotFound, self.validations.list, package='nope'
-        )
-
     def test_one_place_has_to_be_named(self):
         for given in (
             {},
@@ -79,10 +74,6 @@ class ListTest(OperationsTest):
             {'object': 'o'},
         ):
             self.assertRaises(errors.Invalid, self.validations.list, **given)
-
-    def test_the_groups_that_a_deployment_needs(self):
-        self.make()
-        self.assertEqual({'groups': []}, self.validations.required('plan'))
 
 
 class RunTest(OperationsTest):
@@ -530,6 +521,8 @@ class RequiredTest(OperationsTest):
         self.assertEqual(
             {'groups': ['prep']}, self.validations.required('plan')
         )
+        self.cloud.plans.create('bare', fakes.fakes.content())
+        self.assertEqual({'groups': []}, self.validations.required('bare'))
 
     def test_without_them_nothing_is_deployed(self):
         self.refused()
