@@ -108,7 +108,7 @@ class _Hiding:
         actual: abc.Mapping[str, Any],
     ) -> None:
         root = heat_validation.read(answer, wanted, plan.environment)
-        self._hidden = parameters.hidden_in(root)
+        self._hidden = heat_validation.hidden_names(answer, plan.environment)
         self._known = parameters.effective(root).keys()
         former = heat_validation.values(actual)
         secrets = {

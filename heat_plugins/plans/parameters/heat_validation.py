@@ -32,15 +32,22 @@ def read(
     return _Reader(answer, resolved, environment).root()
 
 
-def hidden_names(answer: abc.Mapping[str, Any]) -> frozenset[str]:
-    """Return the names of the parameters that some template hides."""
+def hidden_names(
+    answer: abc.Mapping[str, Any],
+    environment: environments.PlanEnvironment,
+) -> frozenset[str]:
+    """Return the names of passwords and of what some template hides."""
+    return _hidden(answer) | environment.passwords.keys()
+
+
+def _hidden(answer: abc.Mapping[str, Any]) -> frozenset[str]:
     own = {
         name
         for name, found in (answer.get('Parameters') or {}).items()
         if parameters.is_hidden(found)
     }
     below = (answer.get('NestedParameters') or {}).values()
-    return frozenset(own).union(*(hidden_names(one) for one in below))
+    return frozenset(own).union(*map(_hidden, below))
 
 
 def secrets(
@@ -51,7 +58,7 @@ def secrets(
 
     A template's defaults are known to all who can read the template.
     """
-    hidden = hidden_names(answer) | environment.passwords.keys()
+    hidden = hidden_names(answer, environment)
     found = set(secrecy.values(environment, hidden))
     for name, value in _merged(answer).items():
         if name in hidden:
@@ -92,7 +99,7 @@ class _Reader:
         self._answer = answer
         self._resolved = resolved
         self._environment = environment
-        self._hidden = hidden_names(answer) | environment.passwords.keys()
+        self._hidden = hidden_names(answer, environment)
         self._mask = masking.Mask(secrets(answer, environment))
         self._set = _merged(answer)
         merged = answer.get('Environment') or {}

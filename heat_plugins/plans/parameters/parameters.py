@@ -151,13 +151,3 @@ def is_of_role(
     return parameter.name.startswith(role) or any(
         f'{path}.'.startswith(f'{role}.') for path in paths
     )
-
-
-def hidden_in(root: Template) -> frozenset[str]:
-    """Return the names of the hidden parameters of a tree."""
-    return frozenset(
-        parameter.name
-        for template in root.walk()
-        for parameter in template.parameters
-        if parameter.hidden
-    )
