@@ -162,16 +162,20 @@ class _Drawing:
         characters = int(_PLOT / _CHARACTER)
         for label in self._scale.labels(characters):
             x = _x(label.position)
-            _add(
-                self.root,
-                'line',
-                **{'class': 'grid'},
-                x1=x,
-                x2=x,
-                y1=top - 4,
-                y2=self._bottom,
-            )
+            self._upright(x, 'grid')
             _text(self.root, x, top - 8, label.text, 'quiet')
+
+    def _upright(self, x: float, kind: str) -> etree.Element:
+        """Draw a line across all rows."""
+        return _add(
+            self.root,
+            'line',
+            **{'class': kind},
+            x1=x,
+            x2=x,
+            y1=_HEAD + _AXIS - 4,
+            y2=self._bottom,
+        )
 
     def _row(
         self,
@@ -250,16 +254,7 @@ class _Drawing:
     def _now(self) -> None:
         if any(bar.end is None for bar in self._chart.bars):
             x = _x(self._scale.position(self._chart.now))
-            top = _HEAD + _AXIS
-            line = _add(
-                self.root,
-                'line',
-                **{'class': 'now'},
-                x1=x,
-                x2=x,
-                y1=top - 4,
-                y2=self._bottom,
-            )
+            line = self._upright(x, 'now')
             _add(line, 'title').text = f'Drawn at {_clock(self._chart.now)}'
 
     def _legend(self) -> None:
