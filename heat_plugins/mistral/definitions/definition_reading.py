@@ -183,14 +183,13 @@ def read(text: str) -> Definition:
             'the definition is not a map of workflows, such as '
             '"version: \'2.0\'" followed by "name:" with its "tasks:"'
         )
-    for key in root.value:
-        if not isinstance(data, dict) or key[0].tag.endswith(':str'):
-            continue
-        raise _error(
-            f'"{bounds.shortened(str(key[0].value))}" is no text to YAML, so '
-            'it cannot be a name; put it in quotes',
-            key[0],
-        )
+    for key, _ in root.value:
+        if not key.tag.endswith(':str'):
+            raise _error(
+                f'"{bounds.shortened(str(key.value))}" is no text to YAML, '
+                'so it cannot be a name; put it in quotes',
+                key,
+            )
     workbook = _is_workbook(data)
     if workbook:
         items = data.get('workflows')
