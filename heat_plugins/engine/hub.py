@@ -113,9 +113,16 @@ def hub_for(stack: heat_types.Stack, root_stack_id: str) -> 'Hub':
     return hub
 
 
-def in_background(do: abc.Callable[..., object], *args: object) -> None:
-    """Call a function in a thread that ends with the process."""
-    threading.Thread(target=do, args=args, daemon=True).start()
+def in_background(
+    do: abc.Callable[..., object], *args: object
+) -> abc.Callable[[], object]:
+    """Call a function in a thread that ends with the process.
+
+    :returns: what waits until the thread has ended.
+    """
+    thread = threading.Thread(target=do, args=args, daemon=True)
+    thread.start()
+    return thread.join
 
 
 def tidy(stack: heat_types.Stack, root_stack_id: str) -> None:
@@ -165,8 +172,10 @@ class Hub(account.Account):
         self._seen_at = 0.0
         self._refusal: errors.ServiceError | None = None
         self._refused_at = 0.0
-        # Signals that were taken.
+        # Signals that were taken, and what waits until the last of them that
+        # left the bin are deleted.
         self._bin = cleaning.Bin()
+        self._await_emptied: abc.Callable[[], object] = lambda: None
         # All that lay in the container, and when that was listed.
         self._listed: tuple[float, abc.Collection[str]] = (-math.inf, ())
         # When there was too much for that, and what was said of it.
@@ -234,7 +243,7 @@ class Hub(account.Account):
         """
         taken = self._bin.take(is_last=is_last)
         if taken:
-            in_background(self._delete_taken, taken)
+            self._await_emptied = in_background(self._delete_taken, taken)
 
     def _delete_taken(self, taken: abc.Collection[str]) -> None:
         try:
@@ -391,6 +400,8 @@ class Hub(account.Account):
             raise errors.TooMany(str(too_many))
         listed_at, found = self._listed
         if time.monotonic() - listed_at > _LISTING_SECONDS:
+            # Else both would delete the same.
+            self._await_emptied()
             listed_at = time.monotonic()
             try:
                 found = cleaning.everything(self.store, self.container)

@@ -218,7 +218,11 @@ class SlowStoreTest(Case):
         dropping.result(10)
 
     def test_nobody_waits_until_signals_that_were_taken_are_deleted(self):
-        self.patch(hubs, 'in_background', self.begin)
+        self.patch(
+            hubs,
+            'in_background',
+            lambda do, *args: self.begin(do, *args).result,
+        )
         hub = self.hub()
         hub.signer()
         name = 'signals/d1/c'
@@ -227,8 +231,9 @@ class SlowStoreTest(Case):
         hub.discard(name)
         self.hanging(hub.tidy).result(10)
         self.assertEqual([name], list(there.objects))
+        listing = self.begin(hub.below, hub.container, 'signals/')
         self.answer.set()
-        until(lambda: not there.objects)
+        self.assertEqual([], listing.result(10))
 
     def test_all_who_need_a_url_meanwhile_share_the_attempt(self):
         hub = self.hub()
