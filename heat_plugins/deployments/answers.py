@@ -52,8 +52,8 @@ class Answers:
             return None
         if not beginning.is_for(details, row.config.id):
             LOG.info(
-                '%(deployment)s has gone on to %(action)s, and a signal of '
-                'what came before is dropped',
+                '%(deployment)s already runs %(action)s; ignoring a signal '
+                'of an earlier action',
                 {'deployment': self._resource.label, 'action': row.action},
             )
             return None

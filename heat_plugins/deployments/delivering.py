@@ -97,8 +97,8 @@ class Deliverer:
         except Exception as exc:
             # Without the cause: that quotes the values of the statement.
             LOG.error(
-                'Cannot deliver %(deployment)s to its server, nor withdraw '
-                'all of it: %(error)s',
+                'Cannot deliver %(deployment)s to its server, and cannot '
+                'withdraw all of it: %(error)s',
                 {
                     'deployment': self._resource.label,
                     'error': type(exc).__name__,
@@ -114,6 +114,7 @@ class Deliverer:
         except outside.Unanswered as exc:
             # All are noted still, and go with the next.
             LOG.warning(
-                '%(deployment)s: former configs are deleted later: %(error)s',
+                '%(deployment)s: cannot delete its former configs now; '
+                'retrying with the next action: %(error)s',
                 {'deployment': self._resource.label, 'error': exc},
             )

@@ -35,9 +35,9 @@ def not_reported(order: deliveries.Order, unknown_hook: str | None) -> Error:
     """Return the failure of an action whose server has not begun it."""
     return Error(
         f'Server {order.server.name} has not reported within '
-        f'{order.terms.delivery_timeout} s (property "delivery_timeout") that '
-        f'it has begun {order.action}; it is off or unreachable, or its image '
-        f'has no heat-config-supervisor{_about(unknown_hook)}'
+        f'{order.terms.delivery_timeout} s (property "delivery_timeout") '
+        f'that it has started {order.action}. It is off or unreachable, or '
+        f'its image has no heat-config-supervisor{_about(unknown_hook)}'
     )
 
 
@@ -61,8 +61,9 @@ def not_delivered(
 ) -> NoAnswer:
     """Return the failure of an action that could not be delivered in time."""
     return NoAnswer(
-        f'{order.action} could not be delivered to server {order.server.name} '
-        f'within {order.terms.timeout} s (property "timeout"): {error}'
+        f'heat-engine could not deliver {order.action} to server '
+        f'{order.server.name} within {order.terms.timeout} s (property '
+        f'"timeout"): {error}'
     )
 
 
@@ -71,8 +72,8 @@ def in_trouble(
 ) -> Error:
     """Return the failure of an action that a failing service has blocked."""
     return (Error if is_delivered else NoAnswer)(
-        f'{order.action} could not be delivered, or its signal not be read, '
-        f'in the last {int(trouble.seconds)} s: {trouble.error}'
+        f'heat-engine could not deliver {order.action} or poll its signal '
+        f'for {int(trouble.seconds)} s: {trouble.error}'
     )
 
 
@@ -83,7 +84,7 @@ def key_changed(work: deliveries.Work, servers: str, *, repeats: bool) -> str:
     :param repeats: whether they are given others.
     """
     then = (
-        'Delivering it again, with new URLs'
+        'heat-engine delivers the action again, with new URLs'
         if repeats
         else 'Set the former key as X-Account-Meta-Temp-URL-Key-2, or cancel '
         'the action and repeat it'

@@ -75,13 +75,13 @@ class History:
         row = self.row()
         if row is None:
             raise failures.Error(
-                'There is no deployment with id '
-                f'{self._resource.resource_id} to adopt'
+                f'Cannot adopt deployment {self._resource.resource_id}: Heat '
+                'has none with this ID'
             )
         if row.status != deliveries.COMPLETE:
             raise failures.Error(
-                f'Deployment {row.id} is {row.status}, and only a COMPLETE '
-                'one can be adopted'
+                f'Cannot adopt deployment {row.id}: it is {row.status}, and '
+                'must be COMPLETE'
             )
         self.note_configs([row.config.id])
 
@@ -104,8 +104,8 @@ class History:
         remaining = self._rows.delete_configs(config_ids)
         for config_id, error in remaining.items():
             LOG.warning(
-                '%(deployment)s: config %(config)s is deleted later: '
-                '%(error)s',
+                '%(deployment)s: cannot delete config %(config)s now; '
+                'retrying with the next action: %(error)s',
                 {
                     'deployment': self._resource.label,
                     'config': config_id,

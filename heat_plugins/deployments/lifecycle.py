@@ -90,7 +90,7 @@ class Lifecycle:
         server_id = self._terms.server_id
         if self._has_given_way(taken_over):
             self._tell_not_undone(
-                f'another one was created on server {server_id} in its place'
+                f'another deployment replaced it on server {server_id}'
             )
             return None
         if not self._has_done_anything(source):

@@ -136,7 +136,8 @@ def leave_behind(
     warn(
         resource,
         action,
-        f'Container {sweep.container} may remain: {exc}',
+        f'Cannot clean up container {sweep.container}, which may remain: '
+        f'{exc}',
     )
 
 

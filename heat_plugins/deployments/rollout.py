@@ -118,14 +118,14 @@ class Rollout:
     def _note(self, exc: errors.ServiceError) -> None:
         if self.trouble is None:
             LOG.warning(
-                '%(action)s of a group is interrupted; retrying: %(error)s',
+                'Cannot continue %(action)s of a group; retrying: %(error)s',
                 {'action': self._action, 'error': exc},
             )
         self.trouble = retrying.Trouble.of(exc, self.trouble, self._clock)
         if self.trouble.seconds > self._pace.budget:
             raise failures.Error(
-                f'{self._action} could not be delivered, or its signals not '
-                f'be polled, in the last {self.trouble.seconds:.0f} s: {exc}'
+                f'heat-engine could not deliver {self._action} or poll its '
+                f'signals for {self.trouble.seconds:.0f} s: {exc}'
             ) from exc
 
     def _step(self, patience: float) -> bool:

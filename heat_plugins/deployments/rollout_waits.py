@@ -270,7 +270,7 @@ class Waits:
             elif start is not None and age >= start and not wait.has_begun:
                 late[wait.ticket] = (
                     f'it has not reported within {start:.0f} s (property '
-                    f'"delivery_timeout") that it has begun '
+                    '"delivery_timeout") that it has started '
                     f'{wait.task.action}'
                 )
         if late:

@@ -296,7 +296,7 @@ class Waiter:
         if self._rows.begin([ticket]):
             self._tell(started(self._order.action, self._order.server.name))
         LOG.info(
-            '%(deployment)s: server %(server)s has begun %(action)s',
+            '%(deployment)s: server %(server)s has started %(action)s',
             {
                 'deployment': self._resource.label,
                 'server': self._order.server.id,
@@ -339,7 +339,8 @@ class Waiter:
         # The watcher logs its own, which is old where no deployment waits.
         if not (self.trouble or (self._reception and self._watcher.trouble)):
             LOG.warning(
-                '%(deployment)s: %(action)s is blocked; retrying: %(error)s',
+                '%(deployment)s: cannot continue %(action)s; retrying: '
+                '%(error)s',
                 {
                     'deployment': self._resource.label,
                     'action': self._order.action,

@@ -74,8 +74,8 @@ class Account:
             return stack.stored_context()
         except Exception as exc:
             raise errors.Denied(
-                f'The stored credentials of stack {self.root_stack_id} cannot '
-                f'be used: {type(exc).__name__}'
+                'Cannot use the stored credentials of stack '
+                f'{self.root_stack_id}: {type(exc).__name__}'
             ) from exc
 
     def call(self, stack: heat_types.Stack, do: abc.Callable[[], T]) -> T:

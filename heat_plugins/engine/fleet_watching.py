@@ -141,7 +141,7 @@ def look() -> list[str]:
             led = _led(one)
         except Exception as exc:
             LOG.info(
-                'Operation %(id)s is not advanced for now: %(error)s',
+                'Cannot advance operation %(id)s now: %(error)s',
                 {'id': one.operation_id, 'error': exc},
             )
         finally:

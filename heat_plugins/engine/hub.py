@@ -223,7 +223,7 @@ class Hub(account.Account):
             )
         except errors.ServiceError as exc:
             LOG.warning(
-                'The server of %(name)s could not be told to stop: %(error)s',
+                'Cannot tell the server of %(name)s to stop: %(error)s',
                 {'name': name, 'error': exc},
             )
 
@@ -252,8 +252,9 @@ class Hub(account.Account):
             )
         except errors.ServiceError as exc:
             LOG.info(
-                'Signals %(names)s were taken, and may stay in container '
-                '%(container)s until their deployments are deleted: %(error)s',
+                'Cannot delete signals %(names)s, which were read; they stay '
+                'in container %(container)s until their deployments are '
+                'deleted: %(error)s',
                 {
                     'names': ', '.join(taken),
                     'container': self.container,
@@ -357,8 +358,9 @@ class Hub(account.Account):
             self._forget_signer()
             self.signer()
             LOG.warning(
-                'Container %s was gone while deployments wait for signals in '
-                'it, and is made again; what had been sent is lost',
+                'Container %s was deleted while deployments wait for signals '
+                'in it. heat-engine creates it again; signals that it held '
+                'are lost',
                 self.container,
             )
             return ()

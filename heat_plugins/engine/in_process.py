@@ -117,8 +117,8 @@ class Service(service_software_config.SoftwareConfigService):
 def _full(option: str, limit: int) -> exception.RequestLimitExceeded:
     return exception.RequestLimitExceeded(
         message=_(
-            'The project has as many as it may, %(limit)d (%(option)s). '
-            'Delete some, or ask the operator for more.'
+            'The project has reached its limit of %(limit)d (%(option)s in '
+            'heat.conf). Delete some, or ask the operator for more.'
         )
         % {'limit': limit, 'option': option}
     )

@@ -67,7 +67,7 @@ def operate(
     # Not only when it is time to look.
     threading.Thread(target=fleet_watching.look, daemon=True).start()
     said = (
-        f'operation {operation.id} of {wanted.action} has begun on '
+        f'operation {operation.id} of {wanted.action} has started on '
         f'{len(found)} servers'
     )
     return '; left out: '.join([said, *refusals[:1]])

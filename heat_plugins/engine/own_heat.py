@@ -42,7 +42,7 @@ class Heat:
         self._reading_project = reading_project
 
     def stack(self, name_or_id: str) -> orchestration.Stack:
-        with _translated(f'see stack {name_or_id}'):
+        with _translated(f'read stack {name_or_id}'):
             found = stack_objects.Stack.get_by_id(self._context, name_or_id)
         if found is None:
             raise errors.NotFound(f'Heat has no stack {name_or_id}')
@@ -54,7 +54,7 @@ class Heat:
         )
 
     def deployment(self, deployment_id: str) -> orchestration.Deployment:
-        with _translated(f'see deployment {deployment_id}'):
+        with _translated(f'read deployment {deployment_id}'):
             return _deployment(
                 deployment_objects.SoftwareDeployment.get_by_id(
                     self._context, deployment_id
@@ -62,14 +62,14 @@ class Heat:
             )
 
     def deployments(self, server_id: str) -> list[orchestration.Deployment]:
-        with _translated(f'see what server {server_id} was given'):
+        with _translated(f'list the deployments of server {server_id}'):
             found = deployment_objects.SoftwareDeployment.get_all(
                 self._context, server_id
             )
             return [_deployment(row) for row in found]
 
     def create_config(self, draft: orchestration.Draft) -> str:
-        with _translated(f'make config {draft.name}'):
+        with _translated(f'create config {draft.name}'):
             made = self._rpc.create_software_config(
                 self._context,
                 group=draft.group,
@@ -84,7 +84,7 @@ class Heat:
     def create_deployment(
         self, *, config_id: str, server_id: str, action: str, reason: str
     ) -> str:
-        with _translated(f'give {action} to server {server_id}'):
+        with _translated(f'deliver {action} to server {server_id}'):
             made = self._rpc.create_software_deployment(
                 self._context,
                 server_id=server_id,
@@ -104,7 +104,7 @@ class Heat:
             self._rpc.delete_software_deployment(self._context, deployment_id)
 
     def config(self, config_id: str) -> orchestration.Config:
-        with _translated(f'see config {config_id}'):
+        with _translated(f'read config {config_id}'):
             return config(
                 config_objects.SoftwareConfig.get_by_id(
                     self._context, config_id
@@ -158,7 +158,7 @@ def _translated(what: str) -> abc.Iterator[None]:
     except (db_exception.DBError, oslo_messaging.MessagingException) as exc:
         # Their messages may quote the values to store.
         raise errors.Unavailable(
-            f'Heat cannot {what} for now: {type(exc).__name__}'
+            f'Heat cannot {what} now: {type(exc).__name__}'
         ) from exc
     except exception.RequestLimitExceeded as exc:
         # That is ours, and says what to do.

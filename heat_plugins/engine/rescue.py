@@ -117,8 +117,8 @@ def begin_with_engines() -> None:
             watch()
         except Exception as exc:
             LOG.warning(
-                'heat-engine runs, and resumes no deployments of dead '
-                'engines: %s',
+                'heat-engine cannot scan for deployments of dead engines, '
+                'and will not resume them: %s',
                 _told(exc),
             )
 

@@ -85,13 +85,13 @@ def withdraw(
     except Exception:
         # The stack must be deleted all the same.
         LOG.exception(
-            'Cannot withdraw all runs of the deployments of stack %s from '
-            'their servers',
+            'Cannot withdraw every run of stack %s from its server',
             root_stack_id,
         )
         return
     if withdrawn:
         LOG.info(
-            'Runs %(runs)s end with what they belong to in stack %(stack)s',
+            'Runs %(runs)s end, because their deployments in stack %(stack)s '
+            'are deleted',
             {'runs': ', '.join(withdrawn), 'stack': root_stack_id},
         )

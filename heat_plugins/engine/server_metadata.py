@@ -298,7 +298,7 @@ def _session() -> requests.Session:
 
 def _log(server_id: str, exc: Exception) -> None:
     LOG.error(
-        'Server %(server)s was not told what it must run: %(error)s',
+        'Cannot update the metadata of server %(server)s: %(error)s',
         {'server': server_id, 'error': exc},
     )
 

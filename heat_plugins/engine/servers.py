@@ -163,8 +163,8 @@ class Servers:
     def _doubt(self, server_id: str, exc: Exception) -> bool:
         # Nova is out of order; that says nothing about the server.
         LOG.warning(
-            '%(deployment)s: Nova does not tell whether server %(server)s '
-            'exists, which counts as yes: %(error)s',
+            '%(deployment)s: cannot ask Nova whether server %(server)s '
+            'exists; assuming that it does: %(error)s',
             {
                 'deployment': self._deployment,
                 'server': server_id,
@@ -281,13 +281,13 @@ def refusal(server: Server, root_stack_id: str) -> str | None:
         where = f'resource {each.name} of stack {each.stack_name}'
         if policy not in (ANY, SAME_STACK):
             return (
-                f'The metadata of {where} has another {POLICY} than {ANY} and '
-                f'{SAME_STACK}; until that is mended, nothing is deployed to '
-                f'server {server.id}'
+                f'The metadata of {where} has an invalid {POLICY}; set it to '
+                f'{ANY} or {SAME_STACK}. Until then, heat-engine deploys '
+                f'nothing to server {server.id}'
             )
         if policy == SAME_STACK and each.root_stack_id != root_stack_id:
             return (
-                f'Server {server.id} takes deployments of its own stack only: '
-                f'{POLICY} is {SAME_STACK} in the metadata of {where}'
+                f'Server {server.id} accepts only deployments of its own '
+                f'stack: {POLICY} is {SAME_STACK} in the metadata of {where}'
             )
     return None

@@ -108,14 +108,14 @@ def check(deployment: heat_types.Deployment) -> None:
     try:
         lacking = transport.lacking(deployment)
     except Exception:
-        LOG.debug('Signal transports cannot be checked', exc_info=True)
+        LOG.debug('Cannot check the signal transports', exc_info=True)
         return
     if lacking is not None:
         raise refusing.invalid(
             deployment,
             _(
-                '%(name)s cannot be used: %(lacking)s. AUTO takes a '
-                'transport that this cloud has.'
+                '%(name)s cannot be used: %(lacking)s. AUTO uses a transport '
+                'that this cloud has.'
             )
             % {'name': name, 'lacking': lacking},
             deployment.SIGNAL_TRANSPORT,
@@ -203,7 +203,10 @@ class _CfnSignal(_Transport):
         with _unusable_if_fails():
             if not self.deployment._get_ec2_signed_url():
                 raise failures.Unusable(
-                    _("no key pair can be made; heat-engine's log says why")
+                    _(
+                        "Heat cannot create a key pair; heat-engine's log "
+                        'says why'
+                    )
                 )
 
 
@@ -304,8 +307,8 @@ class _TempURLPoll(_Transport):
                 return
             self.deployment.data_set(rows.CONTAINER_KEY, hub.container)
             LOG.info(
-                '%(deployment)s: what was made for it in the object store '
-                'is cleaned up when it goes: %(error)s',
+                '%(deployment)s: cannot clean up its objects in the object '
+                'store now; its deletion cleans up: %(error)s',
                 {'deployment': self.deployment.label, 'error': exc},
             )
 

@@ -70,14 +70,14 @@ class Triggering:
         server = self._servers.find(self._terms.server_id)
         run = self._start_in_container(target, order, server)
         LOG.info(
-            '%(deployment)s: run %(run)s of %(action)s has begun, by a signal',
+            '%(deployment)s: a signal started run %(run)s of %(action)s',
             {
                 'deployment': self._deployment.label,
                 'run': run.id,
                 'action': run.action,
             },
         )
-        return f'run {run.id} of {run.action} has begun'
+        return f'run {run.id} of {run.action} has started'
 
     def target(
         self, wanted: trigger_signals.Trigger, row: deliveries.Row | None
@@ -90,12 +90,12 @@ class Triggering:
         if deployment.status == 'IN_PROGRESS':
             raise errors.Refused(
                 f'the deployment is {deployment.action}_{deployment.status}; '
-                'send it again when that has ended'
+                'send the signal again when that has ended'
             )
         if deployment.resource_id is None:
             raise errors.Refused(
-                'its server has no config yet; a component needs an entry for '
-                'CREATE, if only an empty one'
+                'heat-engine has delivered no config to its server; a '
+                'component needs an entry for CREATE, even an empty one'
             )
         server = self._servers.find(self._terms.server_id)
         if not self._servers.is_there(server.id):
@@ -222,7 +222,7 @@ class Triggering:
         except errors.Error as exc:
             # No stack is to fail of this.
             LOG.info(
-                '%(deployment)s: its runs cannot be shown: %(error)s',
+                '%(deployment)s: cannot show its runs: %(error)s',
                 {'deployment': deployment.label, 'error': exc},
             )
             return None
@@ -243,9 +243,9 @@ def offer_url(deployment: heat_types.Deployment, is_wanted: bool) -> None:
         if not url:
             raise exception.Error(
                 _(
-                    'No key pair can be made for "trigger_url"; '
-                    "heat-engine's log says why. Heat needs its stack "
-                    'domain for it (stack_user_domain_id in heat.conf)'
+                    'Cannot create a key pair for "trigger_url"; '
+                    "heat-engine's log says why. Heat needs a stack domain "
+                    'for that (stack_user_domain_id in heat.conf)'
                 )
             )
         deployment.data_set(URL_KEY, url, redact=True)

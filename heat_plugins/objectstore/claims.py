@@ -160,9 +160,8 @@ def create(
         return False
     if not won:
         raise errors.Unavailable(
-            f'Cannot create object {name} of container {container}: the '
-            f'object store needs more than {PATIENCE:.0f} s for a listing. '
-            'Retry later'
+            f'Cannot create object {name} of container {container}: a '
+            f'listing took more than {PATIENCE:.0f} s. Retry later'
         )
     # The object is there; the announcement of a candidate that has ended
     # delays other candidates only for a short time.

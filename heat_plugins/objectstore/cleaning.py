@@ -71,7 +71,7 @@ def delete_below(
             return
     raise errors.TooMany(
         f'Container {container} holds more than {_PASSES * _DROPPED} objects '
-        f'below {prefix}, or objects keep arriving. Delete again'
+        f'below {prefix}, or objects keep arriving. Repeat the deletion'
     )
 
 

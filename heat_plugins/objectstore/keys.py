@@ -34,8 +34,8 @@ _PROBE_SECONDS = 300
 
 # The remedy for a 403.
 _ROLE = (
-    "who owns the stack needs an operator role of the object store (Swift's "
-    'operator_roles, such as "member" or "swiftoperator")'
+    'the owner of the stack needs an operator role of the object store '
+    '(Swift\'s operator_roles, such as "member" or "swiftoperator")'
 )
 
 # What a cluster can do changes with its next upgrade, not from hour to hour.
@@ -136,12 +136,12 @@ def _refusal(
         return errors.TempURLUnusable(str(exc))
     if exc.may_pass:
         return passing(
-            f'{exc}: it takes no token of who owns the stack, not even a new '
-            f'one. If it can check tokens, {_ROLE}',
+            f"{exc}: it refuses every token of the stack's owner. If it can "
+            f'check tokens, {_ROLE}',
             exc.status,
         )
     return errors.TempURLUnusable(
-        f'{exc}. To make containers and TempURLs, {_ROLE}'
+        f'{exc}. To create containers and TempURLs, {_ROLE}'
     )
 
 
@@ -350,8 +350,8 @@ class KeyKeeper:
                         kind=kind, digest=digest, bulk=bulk, known_at=now
                     )
         raise errors.TempURLUnusable(
-            'The object store accepts no TempURL, neither under a key of '
-            f'the container nor of the account ({", ".join(digests)}). '
+            'The object store accepts no TempURL, neither with a key of the '
+            f'container nor with one of the account ({", ".join(digests)}). '
             + self._remedy()
         )
 
@@ -365,9 +365,9 @@ class KeyKeeper:
             )
         return (
             f'The storage URL {self._store.url} names no account. Ceph RGW '
-            'with "rgw keystone implicit tenants" needs it there: set "rgw '
-            'swift account in url = true", and let the endpoint in Keystone '
-            'end in AUTH_%(project_id)s'
+            'with "rgw keystone implicit tenants" needs one: set "rgw swift '
+            'account in url = true", and let the endpoint in Keystone end in '
+            'AUTH_%(project_id)s'
         )
 
     def _usable_digests(

@@ -112,7 +112,7 @@ def unpack(
         return bounds.read_json(content, depth=_DEPTH)
     except ValueError as exc:
         raise errors.BadSignal(
-            f'Object {container}/{name} is not usable JSON: '
+            f'Object {container}/{name} is unreadable: '
             f'{foreign.line(exc, bounds.NAME)}'
         ) from exc
 

@@ -180,5 +180,6 @@ def _told(exc: BaseException) -> Exception:
     if isinstance(exc, Exception):
         return exc
     return errors.Unavailable(
-        f'Who did it for all was stopped: {type(exc).__name__}'
+        'The thread that sent this request for all callers was stopped: '
+        f'{type(exc).__name__}'
     )

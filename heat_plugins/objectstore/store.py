@@ -176,8 +176,8 @@ class ObjectStore:
             where = f' under {prefix}' if prefix else ''
             raise errors.TooMany(
                 f'Container {container} holds more than {most} '
-                f'objects{where}, which is the limit. Delete those that '
-                'nothing needs'
+                f'objects{where}, which is the limit. Delete those that are '
+                'not needed'
             )
         return found
 
@@ -191,8 +191,8 @@ class ObjectStore:
             found = self._entries(container, query)
             if found and found[-1].name == query.get('marker'):
                 raise errors.Unavailable(
-                    f'The listing of container {container} does not go on '
-                    'after its first page',
+                    f'The listing of container {container} cannot be read '
+                    'beyond its first page',
                     200,
                 )
             yield from found

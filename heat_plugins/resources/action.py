@@ -124,7 +124,7 @@ class Action(mistral_named.MistralNamed):
             if judged is None:
                 raise
             LOG.warning(
-                '%(resource)s: its definition is not validated by Mistral: '
+                '%(resource)s: Mistral cannot validate its definition now: '
                 '%(error)s',
                 {'resource': self, 'error': judged},
             )
@@ -146,7 +146,7 @@ class Action(mistral_named.MistralNamed):
         base = adhoc.base_name(self._spec(found))
         if self.see(patience, base) is None:
             raise errors.ServiceError(
-                f'there is no action "{base}" in Mistral to stand on.'
+                f'its base, the action "{base}", is not in Mistral.'
             )
 
     def body(self, name: str, found: abc.Mapping[str, Any]) -> dict[str, Any]:

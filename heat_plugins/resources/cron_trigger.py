@@ -140,7 +140,8 @@ class CronTrigger(mistral_calls.TrustingCalls, mistral_calls.Mended, _Base):
         if many and not self.pending(self.PATTERN, self.COUNT):
             raise self.invalid(
                 self.COUNT,
-                f'a first time alone is one run; {count} runs need a pattern.',
+                f'{count} runs need a pattern; a first time without a '
+                'pattern gives one run.',
             )
 
     def _wanted(self, found: abc.Mapping[str, Any]) -> cron_triggers.Order:

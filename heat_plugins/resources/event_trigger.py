@@ -180,7 +180,7 @@ class EventTrigger(
             try:
                 row = self.ask(
                     patience,
-                    'cannot make the event trigger',
+                    'cannot create the event trigger',
                     self._calls.create,
                     **values,
                     **{name: found[name] for name in self.PLACE},
@@ -191,8 +191,9 @@ class EventTrigger(
                 raise
         elif _BEGUN not in self.data() or not _matches(row, values):
             raise cron_triggers.Refused(
-                f'the event trigger "{row.name}" of this project already runs '
-                f'the workflow on this event; Mistral takes no second one.'
+                f'the event trigger "{row.name}" of this project already '
+                'runs the workflow on this event; Mistral refuses a second '
+                'one.'
             )
         self.resource_id_set(row.id)
         self.data_delete(_BEGUN)
@@ -205,7 +206,7 @@ class EventTrigger(
         name, given, params = cron_triggers.called(found[self.WORKFLOW])
         workflow = self.look(
             patience,
-            'cannot see the workflow',
+            'cannot read the workflow',
             self.client().workflows.get,
             name,
         )
@@ -233,7 +234,7 @@ class EventTrigger(
             return None
         return self.look(
             patience,
-            'cannot see the event trigger',
+            'cannot read the event trigger',
             self._calls.get,
             self.resource_id,
         )
@@ -247,7 +248,7 @@ class EventTrigger(
         """Return the project's trigger for an event and a workflow."""
         rows = self.ask(
             patience,
-            'cannot see the event triggers',
+            'cannot list the event triggers',
             # Mistral 23 answers 500 to every filter.
             self._calls.list,
         )

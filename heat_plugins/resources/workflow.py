@@ -172,8 +172,8 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
 
     def _tell_left(self, record: definition_records.Record) -> None:
         said = (
-            'Dropped, but still in use by executions or cron triggers; '
-            'check or update the stack later to remove: '
+            'Executions or cron triggers still use former workflows; a later '
+            'check or update of the stack removes them: '
             f'{bounds.listed(record.left)}'
         )
         reason = bounds.shortened(said, kinds.LIMIT)
@@ -247,7 +247,7 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
             delay = patience.delay(error)
             if delay is None:
                 raise
-            LOG.info('%s waits with its delete: %s', self, error)
+            LOG.info('%s cannot be deleted yet; retrying: %s', self, error)
             raise resource.PollDelay(delay) from error
         # What is left to Heat's own class is the user and its keys: the
         # workflow is gone, and its name may be that of a public one.

@@ -90,8 +90,8 @@ class Poller:
     def _tell_overfull(self, limit: int) -> None:
         LOG.warning(
             'Container %(container)s holds more than %(limit)d objects under '
-            '%(folder)s. Asking for %(names)d awaited ones at each poll; '
-            'delete the objects that no deployment has made',
+            '%(folder)s. Each poll requests %(names)d awaited signals one by '
+            'one. Delete the objects that no deployment has created',
             {
                 'container': self._container,
                 'limit': limit,

@@ -97,7 +97,7 @@ def as_map(details: object) -> dict[str, Any]:
         return {}
     if not isinstance(details, dict):
         raise errors.BadSignal(
-            f'it is a {_json_type(details)}, and should be a map'
+            f'it is a {_json_type(details)}, but must be a map'
         )
     _check_usable(details)
     return details
@@ -113,11 +113,11 @@ def _check_usable(details: dict[str, Any]) -> None:
         text = json.dumps(details, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as exc:
         # Such as 1e999, which Python reads as infinity.
-        raise errors.BadSignal('it holds a number without bounds') from exc
+        raise errors.BadSignal('it holds an infinite number or NaN') from exc
     try:
         text.encode('utf-8')
     except UnicodeEncodeError as exc:
-        raise errors.BadSignal('it holds half a character') from exc
+        raise errors.BadSignal('it holds an incomplete character') from exc
 
 
 def outcome(
@@ -149,7 +149,7 @@ def outcome(
     if code := details.get(STATUS_CODE):
         status = _exit_status(code)
         if status is None:
-            causes.append(f'{STATUS_CODE} is no number')
+            causes.append(f'{STATUS_CODE} is not a number')
         elif status != 0:
             causes.append(_failed(status, outputs[STDERR], secrets))
     for output in declared:
@@ -197,7 +197,7 @@ def _failed(status: int, stderr: object, secrets: abc.Iterable[str]) -> str:
         return said
     if crash := _CRASHED_HOOK.search(text[-_TAIL:]):
         hook = foreign.stored(crash[1], _NAME)
-        said = f'the hook "{hook}" crashed, not what it was to run'
+        said = f'the hook "{hook}" itself crashed, not the config'
     # Masked before it is cut, which might leave the half of a secret.
     last = masking.Mask(secrets).text(text.splitlines()[-1])
     return f'{said}: {foreign.stored(last.strip(), _LAST_LINE)}'

@@ -106,7 +106,7 @@ def parse(name: str, body: bytes) -> Piece:
     """
     header = _HEADER.match(body)
     if header is None:
-        raise ValueError('it does not say where it belongs')
+        raise ValueError('it does not say its position')
     offset, head, ring = (int(number) for number in header.groups())
     content = body[header.end() :]
     if (
@@ -115,7 +115,7 @@ def parse(name: str, body: bytes) -> Piece:
         or len(content) > SLOT
         or slot_name(offset, head, ring) != name
     ):
-        raise ValueError('it does not belong there')
+        raise ValueError('it belongs to another position')
     return Piece(offset=offset, head=head, ring=ring, content=content)
 
 

@@ -51,7 +51,7 @@ REFUSED = {
     'abysmal': (nested(200_000), 'nested'),
     'half-character': (
         f'{{"greeting": "{MARK} \\ud83d"}}'.encode(),
-        'half a character',
+        'an incomplete character',
     ),
     'integer': (b'{"greeting": %b}' % (DIGITS.encode() * 100), 'JSON'),
     'status': (

@@ -157,7 +157,7 @@ def test_abandoned_stack_looks_for_nothing(cloud, stacks, apart):
     # What it has left is nobody's, until somebody adopts it.
     adopted = stacks(apart, adopt=data)
     adopted.wait('ADOPT_FAILED')
-    assert f'There is no deployment with id {waiting.id}' in adopted.reason
+    assert f'Cannot adopt deployment {waiting.id}' in adopted.reason
 
 
 @pytest.mark.parametrize('status', ['COMPLETE', 'FAILED'])
@@ -176,4 +176,4 @@ def test_adopting_takes_over_what_is_complete(stacks, apart, status):
         assert adopted.deployment().config == waiting.config
         assert adopted.outputs['deployment_greeting'] == 'hello'
     else:
-        assert 'only a COMPLETE one can be adopted' in adopted.reason
+        assert 'must be COMPLETE' in adopted.reason

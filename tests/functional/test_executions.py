@@ -198,7 +198,7 @@ def test_what_cannot_be_an_action_is_explained(stacks, session):
     assert 'Parse error' in answer.json()['error']['message']
     stack = stacks(one(base='std.none'))
     stack.wait('CREATE_FAILED')
-    assert 'there is no action "std.none"' in stack.reason
+    assert 'action "std.none", is not in Mistral' in stack.reason
     stack.update(one(base='std.noop'))
     stack.wait('UPDATE_COMPLETE')
     deleted(stack)

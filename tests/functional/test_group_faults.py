@@ -236,7 +236,8 @@ def test_a_server_whose_metadata_is_refused_keeps_no_other_waiting(
         answered = dict.fromkeys(('two', 'three'), 'COMPLETE')
         base.until(lambda: states() == {'one': 'IN_PROGRESS', **answered})
     log = cloud.log('heat').read_text('utf-8', 'replace')
-    assert 'was not told what it must run: HTTP 403' in log
+    assert 'Cannot update the metadata of server' in log
+    assert ': HTTP 403' in log
     stack.action(cancel_without_rollback=None)
     base.until(
         lambda: stack.resource('group')['resource_status'] == 'CREATE_FAILED'

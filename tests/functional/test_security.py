@@ -222,7 +222,7 @@ def test_a_closed_server_takes_nothing_from_another_stack(cloud, stacks):
     }
     other = stacks(theirs)
     other.wait('CREATE_FAILED')
-    assert 'takes deployments of its own stack only' in other.reason
+    assert 'accepts only deployments of its own stack' in other.reason
     assert [one['id'] for one in stack.metadata()] == [deployment.config['id']]
     # Over the API there is no such question.
     session = cloud.session()

@@ -109,7 +109,7 @@ def test_whoever_has_the_url_starts_a_run_that_the_engine_sees_to_its_end(
     details = {'trigger': 'BACKUP', 'input_values': {'level': 9}}
     assert post(stack.outputs['trigger_url'], details) == 200
     said = told(stack, 'Signal: run ')
-    assert said.endswith('of BACKUP has begun')
+    assert said.endswith('of BACKUP has started')
     assert test_runs.given(stack) == ['deployment-BACKUP']
     with servers.agent(cloud, stack):
         # Nobody has asked for it.
@@ -214,7 +214,7 @@ def test_nor_does_it_on_a_group(
     stack.update(whole)
     stack.wait('UPDATE_COMPLETE')
     server.signal({'trigger': 'BACKUP'}, 'fleet')
-    said = told(stack, 'Signal: BACKUP has begun', 'fleet')
+    said = told(stack, 'Signal: BACKUP has started', 'fleet')
     assert said.endswith('on 5 of 5 members')
 
 
@@ -302,7 +302,7 @@ def test_five_servers_run_it_at_once_and_one_fails(
         assert code == 0
         # The same for whoever signals the group.
         stack.signal('fleet', {'trigger': 'BACKUP'})
-        said = told(stack, 'Signal: BACKUP has begun', 'fleet')
+        said = told(stack, 'Signal: BACKUP has started', 'fleet')
         assert said.endswith('on 5 of 5 members')
 
         def last() -> list[str]:

@@ -127,7 +127,7 @@ def test_trigger_of_the_stack_goes_over_to_another_workflow(made, mistral):
     reasons = [
         one['resource_status_reason'] for one in stack.events('workflow')
     ]
-    assert any(f'later to remove: {prefix}.quick' in one for one in reasons)
+    assert any(f'removes them: {prefix}.quick' in one for one in reasons)
     stack.action(check=None)
     stack.wait('CHECK_COMPLETE')
     assert set(mistral.definitions(stack)) == {

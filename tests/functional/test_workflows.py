@@ -27,7 +27,7 @@ def test_definition_runs_by_signals_of_every_kind(cloud, made, mistral):
     assert ran['input'] == {'who': 'world'}
     assert ran['workflow_name'] == f'{prefix}.greet'
     assert flows.signalled(stack)['execution_id'] == ran['id']
-    said = f'Signal: execution {ran["id"]} of {prefix}.greet has begun'
+    said = f'Signal: execution {ran["id"]} of {prefix}.greet has started'
     assert flows.events(stack) == [('SIGNAL_COMPLETE', said)]
     # By the command.
     data = json.dumps({'input': {'who': 'you'}})

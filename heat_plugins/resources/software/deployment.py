@@ -355,9 +355,9 @@ class DeploymentMixin(replacing.Replaceable, heats_loop.Blocking):
             is_resting and trigger_signals.looks_like_one(details)
         ):
             reason = _(
-                'it is not exactly {"trigger": "<action>", "input_values": '
-                '{…}} or {"operate": {…}}, or the config has an output of '
-                'that name'
+                'the signal must be exactly {"trigger": "<action>", '
+                '"input_values": {…}} or {"operate": {…}}, and the config '
+                'must not have an output of that name'
             )
             raise signal_events.not_triggered(self, errors.Refused(reason))
         try:
@@ -380,7 +380,7 @@ class DeploymentMixin(replacing.Replaceable, heats_loop.Blocking):
         row = self._parts.history.check()
         server_id = self.properties[self.SERVER]
         if row and not self._parts.servers.is_reachable(server_id):
-            raise failures.Error(f'There is no server with id {row.server_id}')
+            raise failures.Error(f'Server {row.server_id} does not exist')
 
     def handle_adopt(self, resource_data: Any = None) -> None:
         """Take over a deployment that was abandoned.

@@ -96,7 +96,10 @@ class GroupMixin(_Group):
             wanted = trigger_signals.read(details)
             if wanted is None:
                 raise errors.Refused(
-                    _('a group takes no other signals than triggers')
+                    _(
+                        'a group accepts only signals that start an action: '
+                        '{"trigger": "<action>"} or {"operate": {…}}'
+                    )
                 )
             signallers.check_may_trigger(
                 signaller,
@@ -113,7 +116,7 @@ class GroupMixin(_Group):
             member.signaller = signaller
         failed = [one.name for one in members if not _triggered(one, details)]
         begun: str = _(
-            '%(action)s has begun on %(number)d of %(all)d members'
+            '%(action)s has started on %(number)d of %(all)d members'
         ) % {
             'action': wanted.action,
             'number': len(members) - len(failed),

@@ -152,8 +152,8 @@ class OneMixin(
                 transports.for_members(self)
             except (failures.NoAnswer, errors.Unavailable) as exc:
                 LOG.info(
-                    '%(group)s gets a nested stack; TEMP_URL_POLL cannot be '
-                    'used: %(error)s',
+                    '%(group)s becomes a nested stack, because TEMP_URL_POLL '
+                    'is unavailable: %(error)s',
                     {'group': self.label, 'error': exc},
                 )
                 self.resource_id = None
@@ -345,7 +345,7 @@ class OneMixin(
                 self._withdraw()
             except Exception:
                 LOG.exception(
-                    '%s could not be withdrawn from its servers', self.label
+                    'Cannot withdraw %s from its servers', self.label
                 )
 
     def _withdraw(self) -> Any:
@@ -377,7 +377,7 @@ class OneMixin(
                 fleet,
                 self.resource_id,
                 found,
-                _('The engine that waited has died'),
+                _('The engine that waited for the server has died'),
             )
 
     def give_way(self) -> Any:

@@ -168,8 +168,8 @@ class Attributes(_Base):
         if waiting or len(failed) > allowed:
             raise exception.Error(
                 _(
-                    'Only a group whose members are COMPLETE can be adopted; '
-                    'these are not: %s'
+                    'Cannot adopt the group, because these members are not '
+                    'COMPLETE: %s'
                 )
                 % bounds.listed(waiting + failed)
             )

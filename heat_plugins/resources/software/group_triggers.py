@@ -53,7 +53,7 @@ class Triggers(_Base):
         except errors.Error as exc:
             # No stack is to fail of this.
             LOG.info(
-                '%(group)s: runs of its members cannot be shown: %(error)s',
+                '%(group)s: cannot show the runs of its members: %(error)s',
                 {'group': self.label, 'error': exc},
             )
             return dict.fromkeys(states)

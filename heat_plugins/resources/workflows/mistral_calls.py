@@ -30,7 +30,7 @@ config.register_opts(cfg.CONF)
 #: Of the types that Heat has no class of its own for.
 NOT_HEATS = support.SupportStatus(
     status=support.UNSUPPORTED,
-    message=_('Not a part of Heat; heat-plugins brings it.'),
+    message=_('Provided by heat-plugins, not by Heat.'),
 )
 
 
@@ -162,8 +162,8 @@ class MistralCalls(eventful.Eventful):
                     prop, f'there is no workflow "{name}".'
                 ) from exc
             LOG.warning(
-                '%(resource)s: whether there is a workflow "%(name)s" is '
-                'not known: %(error)s',
+                '%(resource)s: cannot check that workflow "%(name)s" exists: '
+                '%(error)s',
                 {'resource': self, 'name': name, 'error': judged or exc},
             )
 

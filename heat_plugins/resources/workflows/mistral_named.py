@@ -97,7 +97,7 @@ class MistralNamed(mistral_calls.Stepwise, resource.Resource):
     def see(self, patience: calling.Patience, name: str) -> Any:
         """Return the one of that name, or None."""
         return self.look(
-            patience, f'cannot see the {self.KIND}', self._calls.get, name
+            patience, f'cannot read the {self.KIND}', self._calls.get, name
         )
 
     def _remove(self, patience: calling.Patience, name: str) -> None:
@@ -126,15 +126,15 @@ class MistralNamed(mistral_calls.Stepwise, resource.Resource):
             begun = self.data().get(_BEGUN) == name
             if not begun or not self.matches(row, found):
                 raise Taken(
-                    f'there is an {self.KIND} "{name}" already; give this one '
-                    f'another name, or none.'
+                    f'an {self.KIND} "{name}" exists already; choose another '
+                    'name, or leave "name" out.'
                 )
         else:
             self.data_set(_BEGUN, name)
             try:
                 row = self.ask(
                     patience,
-                    f'cannot make the {self.KIND}',
+                    f'cannot create the {self.KIND}',
                     self._calls.create,
                     **self.body(name, found),
                 )

@@ -44,7 +44,7 @@ def refusal(resource: heat_types.Resource) -> str | None:
 
 def _tell(resource: heat_types.Resource, error: Exception) -> None:
     LOG.warning(
-        '%(resource)s: whether Keystone gives a trust for it is not known: '
+        '%(resource)s: cannot check that Keystone gives a trust for it: '
         '%(error)s',
         {'resource': resource, 'error': error},
     )

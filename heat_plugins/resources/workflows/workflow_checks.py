@@ -38,13 +38,13 @@ class Checks(workflow.Workflow):
             both = [name for name in schema.STRUCTURE if name in given]
             raise refusing.invalid(
                 self,
-                f'"definition" says all about the workflows, so '
-                f'{", ".join(both)} cannot be given as well',
+                '"definition" describes the workflows completely; '
+                f'remove {", ".join(both)}',
             )
         if not text and not {self.TYPE, self.TASKS} <= given.keys():
             raise refusing.invalid(
                 self,
-                '"definition", or both "type" and "tasks" must be given',
+                'set "definition", or both "type" and "tasks"',
             )
         if text:
             # Heat's own looks at the tasks that are not there.
@@ -69,7 +69,9 @@ class Checks(workflow.Workflow):
         form = props[schema.DEFINITION]
         if form is None:
             if twice := structured.doubles(props):
-                raise _problem(f'there are two tasks {bounds.listed(twice)}')
+                raise _problem(
+                    f'several tasks are named {bounds.listed(twice)}'
+                )
         elif not form.strip():
             raise _problem('"definition" is empty')
         definition = self._definition(props)
@@ -100,20 +102,21 @@ class Checks(workflow.Workflow):
         default = props[schema.DEFAULT_WORKFLOW]
         if default is not None and default not in names:
             raise _problem(
-                f'"default_workflow" is "{default}", and there is only '
-                f'{bounds.listed(names)}'
+                f'"default_workflow" is "{default}", but the definition has '
+                f'only {bounds.listed(names)}'
             )
         if len(names) > 1:
             if props[self.USE_REQUEST_BODY_AS_INPUT] and default is None:
                 raise _problem(
-                    'with use_request_body_as_input and several workflows, '
-                    '"default_workflow" must say which of them to run'
+                    '"default_workflow" must name the workflow to run, '
+                    'because use_request_body_as_input is set and the '
+                    'definition has several'
                 )
             if self._is_referred_to():
                 raise _problem(
-                    'there are several workflows, so get_resource does not '
-                    'say which is meant; {get_attr: '
-                    f'[{self.name}, available_workflows, {names[0]}]}} does'
+                    'get_resource is ambiguous, because the definition has '
+                    'several workflows; use {get_attr: '
+                    f'[{self.name}, available_workflows, {names[0]}]}}'
                 )
         declared: set[str] = set()
         for one in definition.workflows.values():
@@ -128,8 +131,8 @@ class Checks(workflow.Workflow):
         if len(longest) > naming.LIMIT:
             raise _problem(
                 f'the name "{longest:.40}…" would have {len(longest)} '
-                f'characters in Mistral, which takes {naming.LIMIT}; shorten '
-                '"name", or that of the workflow'
+                f'characters in Mistral, which allows {naming.LIMIT}; shorten '
+                '"name", or the name of the workflow'
             )
         size = sum(
             len(short) + len(full) for short, full in written.names.items()
@@ -137,7 +140,7 @@ class Checks(workflow.Workflow):
         if 3 * size > definition_records.BYTES:
             raise _problem(
                 f'{len(names)} workflows with names of this length are too '
-                'many for one resource; divide them among several'
+                'many for one resource; use several resources'
             )
 
     def _check_call(self, task: Mapping[str, Any]) -> None:
@@ -150,8 +153,8 @@ class Checks(workflow.Workflow):
                 return
         except Exception as error:
             LOG.debug(
-                '%(resource)s: whether there is a workflow "%(name)s" is '
-                'not known: %(error)s',
+                '%(resource)s: cannot check that workflow "%(name)s" exists: '
+                '%(error)s',
                 {'resource': self, 'name': name, 'error': error},
             )
             return
@@ -168,7 +171,7 @@ class Checks(workflow.Workflow):
         except Exception as error:
             # It will be asked again when the stack is created.
             LOG.warning(
-                '%(resource)s: its definition is not validated by Mistral: '
+                '%(resource)s: Mistral cannot validate its definition now: '
                 '%(error)s',
                 {'resource': self, 'error': error},
             )

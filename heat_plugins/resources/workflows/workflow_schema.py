@@ -160,7 +160,7 @@ PROPERTIES = {
     DEFINITION: schemas.text(
         _(
             'One or several workflows, or a workbook, in version 2 of '
-            "Mistral's language. It takes the place of %s."
+            "Mistral's language. It replaces %s."
         )
         % ', '.join(STRUCTURE)
     ),

@@ -88,7 +88,7 @@ class Signals(_Workflow):
             *(execution_id, name, run.input, run.params, run.description),
         )
         entry['execution_id'] = execution_id
-        said = f'execution {execution_id} of {name} has begun'
+        said = f'execution {execution_id} of {name} has started'
         LOG.info('%s: %s, by a signal', self, said)
         if run.ignored:
             said += f'; ignored: {bounds.listed(run.ignored)}'
@@ -99,7 +99,9 @@ class Signals(_Workflow):
             self.data_set(log.key(), log.write(entry))
         except exception.NotFound:
             # The resource has been deleted meanwhile.
-            LOG.info('%s is deleted, and a signal to it not remembered', self)
+            LOG.info(
+                '%s has been deleted; a signal to it is not recorded', self
+            )
             return
         for key in log.surplus(self.data()):
             self.data_delete(key)

@@ -392,7 +392,7 @@ def test_urls_of_a_changed_key_are_made_again_where_a_repetition_is_safe(
     change.step()
     (told,) = group.fleet.events
     assert '2 servers can no longer send the result of CREATE' in told
-    assert ('Delivering it again' in told) == (tool == 'puppet')
+    assert ('delivers the action again' in told) == (tool == 'puppet')
     group.fleet.work()
     expected = ['CREATE'] * (2 if tool == 'puppet' else 1)
     assert group.fleet.actions() == {'a': expected, 'b': expected}

@@ -124,7 +124,7 @@ def test_over_the_budget_nobody_could_answer(cloud):
     waiter = cloud.waiter()
     waiter.begin()
     told = cloud.failure(waiter)
-    assert told.startswith('NoAnswer: CREATE could not be delivered')
+    assert told.startswith('NoAnswer: heat-engine could not deliver CREATE')
     assert cloud.row is None
 
 
@@ -148,7 +148,7 @@ def test_a_changed_key_has_delivered_again_what_does_no_harm(cloud, tool):
     cloud.template.key = 'second'
     assert not cloud.ends(waiter)
     (told,) = cloud.resource.told
-    assert ('Delivering it again' in told) == (tool == 'puppet')
+    assert ('delivers the action again' in told) == (tool == 'puppet')
     assert (cloud.row.config.id == before) == (tool == 'script')
     cloud.answer()
     assert cloud.ends(waiter)

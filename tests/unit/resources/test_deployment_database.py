@@ -210,5 +210,5 @@ class QuoteTest(deployments.DeploymentTestCase):
         failing = self.breaks(servers.Servers, 'is_reachable')
         self.finish(self.heat.start(stack['deployment'].delete))
         failing.assert_called()
-        self.assertIn('Nova does not tell', self.logged.output)
+        self.assertIn('cannot ask Nova whether', self.logged.output)
         self.assert_quotes_nothing(stack)

@@ -35,7 +35,7 @@ class ChangedKeyTest(deployments.DeploymentTestCase):
         self.assertEqual(2, len(self.handed))
         self.assertEqual(1, len(self.in_metadata(stack)))
         [event] = self.events(stack)
-        self.assertIn('Delivering it again', event)
+        self.assertIn('delivers the action again', event)
         self.assertEqual(201, self.send(self.handed[1], {'answer': 'new'}))
         self.finish(task)
         self.assertEqual('COMPLETE', stack.status)

@@ -96,7 +96,7 @@ class SignalTest(TriggerTestCase):
         self.assertEqual('none', given['password'])
         (run,) = self.runs(stack)
         self.assertIn(
-            f'Signal: run {run["id"]} of BACKUP has begun',
+            f'Signal: run {run["id"]} of BACKUP has started',
             deployments.events(stack),
         )
         self.assertEqual([stack.id], self.followed)
@@ -274,7 +274,7 @@ class RefusalTest(TriggerTestCase):
     def test_what_is_nearly_a_trigger(self):
         details = {**BACKUP, 'inputs': {'level': 'hunter2'}}
         said = self.refused(self.stack(), details)
-        self.assertIn('not exactly', said)
+        self.assertIn('must be exactly', said)
         self.assertNotIn('hunter2', said)
 
     def test_the_object_store_is_away(self):
@@ -327,7 +327,7 @@ class ResultTest(TriggerTestCase):
     def test_nor_is_what_is_nearly_a_trigger(self):
         stack, task = self.waiting_for([{'name': 'size'}])
         said = self.refused(stack, {**BACKUP, 'inputs': {'level': 1}})
-        self.assertIn('not exactly', said)
+        self.assertIn('must be exactly', said)
         self.assertFalse(self.step(task, 3))
 
     def test_with_an_exit_status_it_is_a_result_all_the_same(self):
@@ -631,7 +631,7 @@ class GroupTest(TriggerTestCase):
     def test_a_trigger_starts_a_run_on_each(self):
         self.signal_group(BACKUP)
         self.assertEqual(
-            'Signal: BACKUP has begun on 2 of 2 members', self.said
+            'Signal: BACKUP has started on 2 of 2 members', self.said
         )
         self.assertEqual(2, len(self.given(self.members)))
 
@@ -666,5 +666,5 @@ class GroupTest(TriggerTestCase):
             self.signal_group,
             {'deploy_status_code': 0},
         )
-        self.assertIn('no other signals than triggers', self.said)
+        self.assertIn('accepts only signals that start an action', self.said)
         self.assertEqual([], self.given(self.members))

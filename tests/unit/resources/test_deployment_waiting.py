@@ -144,7 +144,7 @@ class OutcomeTest(deployments.DeploymentTestCase):
         self.configure(signal_body_limit=limit)
         bodies = {
             'junk': (b'{', 'it is not JSON'),
-            'list': (b'[1]', 'it is a list, and should be a map'),
+            'list': (b'[1]', 'it is a list, but must be a map'),
             'latin': (b'{"a": "\xe9"}', 'it is not UTF-8'),
             'large': (b'x' * (limit + 1), f'larger than {limit} bytes'),
         }
@@ -269,7 +269,7 @@ class OtherWaysTest(deployments.DeploymentTestCase):
         for stack, task in self.each():
             stack['deployment'].signal(['no', 'map'])
             reason = self.failed(task, stack)
-            self.assertIn('it is a list, and should be a map', reason)
+            self.assertIn('it is a list, but must be a map', reason)
             self.assertLess(len(reason), 200)
 
     def test_none_at_all_is_a_success_without_outputs(self):
@@ -421,7 +421,7 @@ class TimeoutTest(deployments.DeploymentTestCase):
         task = self.heat.begin(stack, 'CREATE')
         self.assertRegex(
             self.failed(task, stack),
-            'CREATE could not be delivered to server .* within 60 s .*503',
+            'could not deliver CREATE to server .* within 60 s .*503',
         )
 
     def test_it_ends_the_action_and_says_why(self):

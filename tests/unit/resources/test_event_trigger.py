@@ -217,7 +217,7 @@ class EventTriggerTest(fake_mistral.MistralTestCase):
             ),
         )
         reason = self.refused()
-        self.assertIn('cannot make the event trigger: ', reason)
+        self.assertIn('cannot create the event trigger: ', reason)
         self.assertIn('application credential', reason)
         self.assertEqual({}, self.triggers.rows)
 

@@ -102,7 +102,7 @@ class RunningTest(ExecutionTest):
             self.assertTrue(line.startswith(f'{run}: '), line)
             self.assertIn(run.resource_id, line)
             self.assertIn(self.stack.id, line)
-        self.assertIn('build has begun, for CREATE', begins)
+        self.assertIn('build has started, for CREATE', begins)
         self.assertIn('has ended, for CREATE', ends)
 
     def test_the_workflow_is_told_why_it_runs(self):

@@ -290,7 +290,7 @@ class SignalTest(GroupTestCase):
             found.signal({'trigger': 'BACKUP'})
         self.assertTrue(
             any(
-                'BACKUP has begun on 2 of 2 members' in one
+                'BACKUP has started on 2 of 2 members' in one
                 for one in deployments.events(stack)
             )
         )
@@ -431,10 +431,14 @@ class AdoptTest(GroupTestCase):
         self.addCleanup(task.cancel)
         adopted = self.adopt(stack)
         self.assertEqual('FAILED', adopted['deployment'].status)
-        self.assertIn('these are not: a', adopted['deployment'].status_reason)
+        self.assertIn(
+            'are not COMPLETE: a', adopted['deployment'].status_reason
+        )
 
     def test_nor_are_members_that_have_failed(self):
         bad = {'deploy_status_code': 1}
         stack, _ = self.fails(group('a', max_failures='0'), bad)
         adopted = self.adopt(stack)
-        self.assertIn('these are not: a', adopted['deployment'].status_reason)
+        self.assertIn(
+            'are not COMPLETE: a', adopted['deployment'].status_reason
+        )

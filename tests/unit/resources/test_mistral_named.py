@@ -80,7 +80,7 @@ class _Common:
 
     def test_a_name_that_is_taken_is_left_alone(self):
         self.add('mine')
-        self.assertIn('"mine" already', self.refused())
+        self.assertIn('"mine" exists already', self.refused())
         self.heat.delete(self.stack)
         self.assertEqual(['mine'], list(self.made()))
 
@@ -225,7 +225,7 @@ class ActionTest(_Common, NamedTest):
 
     def test_a_base_that_is_not_there(self):
         self.assertIn(
-            'there is no action "std.no"', self.refused(base='std.no')
+            'action "std.no", is not in Mistral', self.refused(base='std.no')
         )
 
     def test_either_a_definition_or_a_base(self):

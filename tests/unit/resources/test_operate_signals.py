@@ -97,7 +97,7 @@ class OperateTest(groups.GroupTestCase):
             ),
         )
         self.assertIn(
-            f'Signal: operation {head["id"]} of BACKUP has begun on 3 servers',
+            f'Signal: operation {head["id"]} of BACKUP has started on 3 servers',
             deployments.events(stack),
         )
         self.assertEqual(1, self.looked)

@@ -98,7 +98,7 @@ class TriggerTest(SignallerTestCase):
     def test_a_user_of_the_project_does(self):
         stack = self.stack()
         said = self.send_as(stack, self.heat.context, BACKUP)
-        self.assertIn('of BACKUP has begun', said)
+        self.assertIn('of BACKUP has started', said)
 
     def test_an_administrator_does(self):
         stack = self.stack()
@@ -106,13 +106,13 @@ class TriggerTest(SignallerTestCase):
             project_id='another', is_admin=True, roles=['admin']
         )
         said = self.send_as(stack, context, BACKUP)
-        self.assertIn('of BACKUP has begun', said)
+        self.assertIn('of BACKUP has started', said)
 
     def test_a_template_may_permit_it(self):
         for name in ('trigger_by_servers', 'trigger_url'):
             stack = self.stack(**{name: True})
             said = self.send_as(stack, self.server(stack), BACKUP)
-            self.assertIn('of BACKUP has begun', said)
+            self.assertIn('of BACKUP has started', said)
             self.delete(stack)
 
     def test_permitting_it_is_nothing_to_the_server(self):
@@ -124,7 +124,7 @@ class TriggerTest(SignallerTestCase):
         self.update(stack, whole)
         self.assertEqual(handed, len(self.handed))
         said = self.send_as(stack, self.server(stack), BACKUP)
-        self.assertIn('of BACKUP has begun', said)
+        self.assertIn('of BACKUP has started', said)
 
     def test_users_of_stacks_may_be_of_the_project_itself(self):
         stack = self.stack()

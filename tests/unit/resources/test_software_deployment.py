@@ -456,7 +456,7 @@ class CheckTest(deployments.DeploymentTestCase):
         stack = self.created(deployments.template(server='nowhere'))
         state, reason = self.check(stack)
         self.assertEqual(('CHECK', 'FAILED'), state)
-        self.assertIn('There is no server with id nowhere', reason)
+        self.assertIn('Server nowhere does not exist', reason)
 
 
 class AdoptTest(deployments.DeploymentTestCase):
@@ -496,7 +496,7 @@ class AdoptTest(deployments.DeploymentTestCase):
         adopted = self.adopt(stack)
         self.assertEqual('FAILED', adopted['deployment'].status)
         self.assertIn(
-            'There is no deployment', adopted['deployment'].status_reason
+            'Cannot adopt deployment', adopted['deployment'].status_reason
         )
         self.assertTrue(adopted['deployment'].needs_replace_failed())
 

@@ -220,7 +220,7 @@ class ValidationTest(WorkflowTest):
     def test_two_tasks_of_one_name_are_refused(self):
         tasks = [{'name': 'a', 'action': 'std.noop'}] * 2
         said = self.refused(template(type='direct', tasks=tasks))
-        self.assertIn('there are two tasks a', said)
+        self.assertIn('several tasks are named a', said)
 
     def test_called_workflow_must_be_there(self):
         tasks = [{'name': 'a', 'workflow': 'other x=1'}]
@@ -241,7 +241,7 @@ class ValidationTest(WorkflowTest):
 
     def test_use_must_fit_the_definition(self):
         for properties, said in (
-            ({'default_workflow': 'gone'}, 'there is only main, sub'),
+            ({'default_workflow': 'gone'}, 'has only main, sub'),
             ({'use_request_body_as_input': True}, '"default_workflow"'),
             ({'input': {'z': 1}}, '"input" has z, which no workflow'),
         ):
@@ -255,7 +255,7 @@ class ValidationTest(WorkflowTest):
     def test_name_that_mistral_could_not_take_is_refused(self):
         said = self.refused(template(definition=ONE, name='x' * 256))
         self.assertIn(
-            'would have 256 characters in Mistral, which takes 255', said
+            'would have 256 characters in Mistral, which allows 255', said
         )
 
     def test_empty_definition_is_refused(self):
@@ -396,7 +396,7 @@ class ExecutionsTest(WorkflowTest):
                 stack.context, stack.id
             )
         ]
-        told = [one for one in reasons if 'still in use' in one]
+        told = [one for one in reasons if 'still use former' in one]
         self.assertEqual(1, len(told), reasons)
         self.assertIn('stack.flow.sub', told[0])
 

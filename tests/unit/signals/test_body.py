@@ -50,17 +50,17 @@ class ParseTest(testtools.TestCase):
             (b'0.5', 'a number'),
             (b'false', 'a boolean'),
         ):
-            self.assert_bad(content, f'it is {kind}, and should be a map')
+            self.assert_bad(content, f'it is {kind}, but must be a map')
 
     def test_a_number_that_cannot_be_written_again_is_refused(self):
-        self.assert_bad(b'{"a": [{"b": -1e999}]}', 'without bounds')
+        self.assert_bad(b'{"a": [{"b": -1e999}]}', 'an infinite number')
 
     def test_an_integer_longer_than_python_converts_is_refused(self):
         self.assert_bad(b'{"a": %s}' % (b'9' * 5000), 'it is not JSON')
 
     def test_half_a_surrogate_pair_is_refused_and_a_whole_one_is_not(self):
-        self.assert_bad(rb'{"a": ["\ud83d"]}', 'half a character')
-        self.assert_bad(rb'{"\udc00": 1}', 'half a character')
+        self.assert_bad(rb'{"a": ["\ud83d"]}', 'an incomplete character')
+        self.assert_bad(rb'{"\udc00": 1}', 'an incomplete character')
         self.assertEqual({'a': '😀'}, body.parse(rb'{"a": "\ud83d\ude00"}'))
 
     def test_deep_nesting_is_refused_long_before_python_gives_up(self):
@@ -218,7 +218,7 @@ class OutcomeTest(testtools.TestCase):
         )
         script = hook.replace('/usr/libexec/heat-config/hooks', '/opt/tool')
         for stderr, told in (
-            (hook, 'the hook "script" crashed, not what it was to run'),
+            (hook, 'the hook "script" itself crashed'),
             (script, 'the exit status (deploy_status_code) is 1'),
         ):
             self.assert_failed(
@@ -248,7 +248,7 @@ class OutcomeTest(testtools.TestCase):
             {'a': 0},
         ):
             self.assert_failed(
-                'deploy_status_code is no number',
+                'deploy_status_code is not a number',
                 self.outcome({'deploy_status_code': code}),
             )
 
