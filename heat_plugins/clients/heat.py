@@ -227,7 +227,7 @@ class Heat:
 
     def deployment(self, deployment_id: str) -> orchestration.Deployment:
         if not deployment_id:
-            raise errors.NotFound('Heat has no deployment without an id')
+            raise errors.NotFound('The ID of the deployment is missing')
         path = f'/software_deployments/{_quoted(deployment_id)}'
         found = self._get(path, f'software deployment {deployment_id}')
         return heat_reading.deployment(found['software_deployment'])

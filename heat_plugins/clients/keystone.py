@@ -58,12 +58,12 @@ def unanswered(
         return absent
     if isinstance(exc, REFUSALS):
         return errors.Denied(
-            'Keystone gives no token for these credentials, to ask '
-            f'{service} with: {reason}'
+            f'Keystone refuses these credentials a token for {service}: '
+            f'{reason}'
         )
     if isinstance(exc, exceptions.HttpError):
         # The service's own are answers, and no errors of the session.
         return errors.Unavailable(
             f'Keystone answered {exc.http_status} ({reason})'
         )
-    return errors.Unavailable(f'{whom or service} cannot be reached: {reason}')
+    return errors.Unavailable(f'Cannot reach {whom or service}: {reason}')

@@ -52,7 +52,7 @@ def _read(answer: requests.Response) -> Any:
         return bounds.read_json(answer.content, depth=rest.DEPTH)
     except ValueError as exc:
         raise errors.ServiceError(
-            f'Mistral answers with what is not JSON: {exc}', answer.status_code
+            f'The response of Mistral is not JSON: {exc}', answer.status_code
         ) from exc
 
 

@@ -43,15 +43,15 @@ def unanswered(
     said = _line(error)
     if isinstance(error, exceptions.SSLError):
         return errors.ServiceError(
-            'Mistral cannot be trusted. Give its CA to the command '
-            '(--os-cacert), or by ca_file in [clients_mistral] of heat.conf: '
-            f'{said}'
+            'The certificate of Mistral is not trusted. Give its CA to the '
+            'command (--os-cacert), or by ca_file in [clients_mistral] of '
+            f'heat.conf: {said}'
         )
     if isinstance(error, exceptions.ConnectionError | OSError):
         return errors.Unavailable(f'Mistral does not answer: {said}')
     absent = errors.ServiceError(
         'The catalogue has no Mistral (service type "workflowv2") in this '
-        'region. Add --local to do it without Mistral, or name the region '
+        'region. Add --local to work without Mistral, or name the region '
         f'that has it (--os-region-name): {said}'
     )
     return keystone.unanswered(error, 'Mistral', absent)
@@ -109,39 +109,36 @@ def explain_trust(status: str, text: str, trust_id: str | None) -> str:
 def _trust_advice(text: str, status: str, trust_id: str | None) -> str:
     if 'elegated tokens' in text:
         return (
-            'A cron trigger needs a trust, and Keystone refuses one to users '
-            'who have logged in with an application credential. Act on this '
-            'stack with a password, or let the operator set '
-            '[security_compliance] '
+            'A cron trigger needs a trust, and Keystone refuses trusts to '
+            'users with an application credential. Log in with a password, '
+            'or ask the operator to set [security_compliance] '
             'allow_insecure_application_credential_trust_escalation in '
-            'keystone.conf, for an unrestricted application credential'
+            'keystone.conf, which permits unrestricted application '
+            'credentials'
         )
     if status == '401':
         return (
             'Mistral could not log in to Keystone to get a trust for the '
-            'cron trigger: the operator looks at [keystone_authtoken] in '
-            'mistral.conf; or the token of this action has expired'
+            'cron trigger. The token of this action has expired, or the '
+            'operator must correct [keystone_authtoken] in mistral.conf'
         )
     if trust_id:
         return (
-            'Heat acts on this stack through a trust, and Keystone did not '
-            'let Mistral make another one from it for the cron trigger: '
-            'the operator sets [DEFAULT] allow_trusts_redelegation in '
-            'heat.conf for trusts to come, leaves [trust] '
-            'allow_redelegation on in keystone.conf with a '
-            'max_redelegation_count of 1 or more, and lets [DEFAULT] '
-            'trusts_delegated_roles in heat.conf name every role of the '
-            'user or none; until then the user updates the stack directly'
+            'Heat acts on this stack through a trust, and Keystone refused '
+            'Mistral another one from it for the cron trigger. In heat.conf, '
+            'the operator sets [DEFAULT] allow_trusts_redelegation, which '
+            'serves later trusts, and lets [DEFAULT] trusts_delegated_roles '
+            'name every role of the user or none. In keystone.conf, [trust] '
+            'allow_redelegation stays on, with a max_redelegation_count of '
+            'at least 1. Until then, the user must update the stack directly'
         )
     if status == '404':
         return (
-            'Keystone does not know one of the roles of the user of this '
-            'action, or has no trusts: roles for this project must be '
-            "the user's own, given by the operator"
+            "Keystone lacks one of this user's roles, or has no trusts. The "
+            'operator must assign roles in this project to the user directly'
         )
     return (
-        'Keystone did not let Mistral make a trust for the cron trigger in '
-        'the name of the user of this action: that user needs a role of '
-        'its own in this project, and the operator a policy for '
-        'identity:create_trust in Keystone that allows it'
+        'Keystone refused Mistral a trust from this user for the cron '
+        'trigger. The user needs a role of its own in this project, and '
+        "Keystone's policy must permit identity:create_trust"
     )

@@ -58,7 +58,8 @@ class Registry:
         if not all(self._is_own(row) for row in rows):
             raise errors.ServiceError(
                 f'Another project has a public environment {name} in '
-                'Mistral, which would go with ours; ask for it to be renamed'
+                'Mistral, which Mistral would delete with ours; ask that '
+                'project to rename it'
             )
         if not rows:
             return False

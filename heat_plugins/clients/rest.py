@@ -139,7 +139,7 @@ class Rest:
             ) from exc
         except ValueError as exc:
             raise errors.ServiceError(
-                f'{name} answered {method} of {what} with what is not JSON',
+                f'{name} answered {method} of {what}, but not in JSON',
                 status,
             ) from exc
 

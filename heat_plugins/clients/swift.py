@@ -89,8 +89,8 @@ class KeystoneTransport:
                 body, truncated = _read(answer, request.limit)
             except (urllib3.exceptions.HTTPError, OSError) as exc:
                 raise errors.Unavailable(
-                    f'The object store at {host} broke off in the middle of '
-                    f'an answer: {type(exc).__name__}'
+                    f'The object store at {host} closed the connection in '
+                    f'the middle of a response: {type(exc).__name__}'
                 ) from exc
         return wire.Response(
             status=answer.status_code,
@@ -130,8 +130,8 @@ def _no_endpoint() -> errors.TempURLUnusable:
     return errors.TempURLUnusable(
         'The catalogue has no object store (service type "object-store") in '
         'this region. Runs, plans and TEMP_URL_POLL need Swift, or Ceph RGW '
-        'with its Swift API; name the region that has one, or have its '
-        'endpoint registered in Keystone'
+        'with its Swift API; name the region that has one, or ask the '
+        'operator to register its endpoint in Keystone'
     )
 
 

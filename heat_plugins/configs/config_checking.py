@@ -76,8 +76,8 @@ def _plain(
         yield config_problems.note(
             code='no-group',
             where='group',
-            message='no group is set, which suits user data; a deployment '
-            'needs one that a hook on the server is named after, such as '
+            message='the config has no group. Only user data can do without; '
+            'for a deployment, set the name of a hook on the server, such as '
             '"script".',
         )
         return
@@ -97,9 +97,9 @@ def _component(
             yield config_problems.warning(
                 code='not-a-component',
                 where='group',
-                message='the group "component" needs a map with the list '
-                '"configs", so no deployment of this config can work; name '
-                'the group after a hook, such as "script", or use '
+                message='a config of group "component" must be a map with the '
+                'list "configs", else no deployment of it can work; set '
+                'the group to a hook, such as "script", or use '
                 'OS::Heat::SoftwareComponent.',
             )
         return
@@ -151,8 +151,8 @@ def _actions(config: Mapping[str, Any]) -> Iterator[config_problems.Problem]:
             code='no-create',
             where='configs',
             message=f'no entry serves CREATE (there are: {offered}), so a '
-            f'deployment does nothing when it is created and is complete at '
-            f'once; add CREATE to an entry unless that is meant.',
+            'deployment is COMPLETE at once without running anything; '
+            'add CREATE to an entry unless that is intended.',
         )
 
 
@@ -162,24 +162,24 @@ def _action(action: str, where: str) -> Iterator[config_problems.Problem]:
         yield config_problems.error(
             code='empty-action',
             where=where,
-            message=f'the action "{action}" is empty, and no deployment '
-            f'ever runs it; name it or take it out.',
+            message=f'the action "{action}" is blank, and no deployment ever '
+            'runs it; name it or remove it.',
         )
     elif action not in actions.LIFECYCLE:
         if stripped.upper() in actions.LIFECYCLE:
             yield config_problems.warning(
                 code='action-case',
                 where=where,
-                message=f'the action "{action}" is not '
-                f'"{stripped.upper()}": actions are compared letter by '
-                f'letter, and Heat never runs this one by itself.',
+                message=f'the action "{action}" is not "{stripped.upper()}": '
+                'actions are case-sensitive, and Heat never runs this '
+                'one by itself.',
             )
         elif action != stripped:
             yield config_problems.warning(
                 code='padded-name',
                 where=where,
                 message=f'the action "{action}" begins or ends with blanks, '
-                f'which belong to its name; take them out.',
+                'which belong to its name; remove them.',
             )
 
 

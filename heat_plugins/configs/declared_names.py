@@ -62,8 +62,8 @@ def check_inputs(
     yield from _duplicates(
         section,
         kind='input',
-        consequence='the server keeps the last, while the value that a '
-        'deployment gives goes to the first',
+        consequence='the server uses the last one, but a deployment sets the '
+        'value of the first one',
     )
     for index, name, item in _names(section):
         where = f'inputs[{index}]'
@@ -71,18 +71,17 @@ def check_inputs(
             yield config_problems.error(
                 code='reserved-input',
                 where=where,
-                message=f'the input "{name}" is one that every deployment '
-                f'may add itself, which then hides or breaks this one; '
-                f'leave it out, the config can read it undeclared, or '
-                f'rename it.',
+                message=f'deployments add an input "{name}" themselves, which '
+                'hides or breaks this one; rename it, or leave it out: '
+                'the config can read it undeclared.',
             )
         elif name == 'heat_outputs_path':
             yield config_problems.warning(
                 code='hidden-input',
                 where=where,
                 message='the input "heat_outputs_path" never reaches the '
-                'config: the hooks set it to where outputs belong; rename '
-                'it.',
+                'config, because hooks set it to the path for outputs; '
+                'rename it.',
             )
         yield from _odd_name(name, where, 'input')
         if hooks.SCRIPT in tools:
@@ -91,9 +90,8 @@ def check_inputs(
             yield config_problems.warning(
                 code='null-default',
                 where=where,
-                message=f'the default of input "{name}" is null, which is '
-                f"no default at all, not an empty value; write '' or "
-                f'leave it out.',
+                message=f'the default of input "{name}" is null, which means '
+                "no default; write '' for an empty value, or leave it out.",
             )
 
 
@@ -106,8 +104,8 @@ def _environment_name(
             code='impossible-variable',
             where=where,
             message=f'the input {name!r} cannot be an environment variable, '
-            f'so the script hook fails before the script starts; take out '
-            f'the "=" or NUL.',
+            'so the script hook fails before the script starts; remove the '
+            '"=" or NUL.',
         )
     elif name.strip() and not _SHELL_VARIABLE.fullmatch(name):
         yield config_problems.note(
@@ -125,7 +123,7 @@ def check_outputs(
     yield from _duplicates(
         section,
         kind='output',
-        consequence='a deployment can keep one value of that name',
+        consequence='a deployment keeps only one value of that name',
     )
     in_files = bool(tools & _OUTPUTS_IN_FILES)
     for index, name, _ in _names(section):
@@ -134,9 +132,9 @@ def check_outputs(
             yield config_problems.warning(
                 code='built-in-output',
                 where=where,
-                message=f'every deployment has the output "{name}" already; '
-                f'what the config writes to its file is dropped. Rename it '
-                f'to return a value of your own.',
+                message=f'every deployment has an output "{name}" of its '
+                'own, so what the config writes to its file is lost; rename '
+                'it.',
             )
         yield from _odd_name(name, where, 'output')
         if in_files:
@@ -148,8 +146,8 @@ def _file_name(name: str, where: str) -> Iterator[config_problems.Problem]:
         yield config_problems.error(
             code='impossible-file',
             where=where,
-            message=f'the output {name!r} cannot be a file name, so the '
-            f'hook fails after the config has run; take out the NUL.',
+            message=f'the output {name!r} cannot be a file name, so the hook '
+            'fails after the config has run; remove the NUL.',
         )
     elif '/' in name:
         yield config_problems.warning(
@@ -157,15 +155,14 @@ def _file_name(name: str, where: str) -> Iterator[config_problems.Problem]:
             where=where,
             message=f'the output "{name}" is read from a file in the folder '
             f'"$heat_outputs_path.{name.rpartition("/")[0]}", which only '
-            f'exists if the config makes it; take out the "/".',
+            'exists if the config creates it; remove the "/".',
         )
     elif len(name.encode(errors='replace')) > _LONGEST_OUTPUT:
         yield config_problems.warning(
             code='long-output',
             where=where,
-            message=f'the output "{name}" is too long for the name of the '
-            f'file that it is read from, so it never arrives; use at most '
-            f'{_LONGEST_OUTPUT} bytes.',
+            message=f'the output "{name}" is too long for a file name, so its '
+            f'value never arrives; use at most {_LONGEST_OUTPUT} bytes.',
         )
 
 
@@ -194,12 +191,12 @@ def _odd_name(
         yield config_problems.warning(
             code='blank-name',
             where=where,
-            message=f'the name "{name}" of this {kind} is blank; name it.',
+            message=f'the name of this {kind} is blank; name it.',
         )
     elif name != name.strip():
         yield config_problems.warning(
             code='padded-name',
             where=where,
             message=f'the name "{name}" of this {kind} begins or ends with '
-            f'blanks, which belong to the name; take them out.',
+            'blanks, which belong to the name; remove them.',
         )

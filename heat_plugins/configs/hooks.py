@@ -47,11 +47,11 @@ def is_known(tool: str, known: Collection[str] = HOOKS) -> bool:
 def warning(tool: str, known: Collection[str] = HOOKS) -> str:
     """Return what to say of a hook that servers are not known to have."""
     near = _near(tool, known)
-    hint = f' Is "{near}" meant?' if near else ''
+    hint = f' Did you mean "{near}"?' if near else ''
     return (
-        f'"{foreign.line(tool, bounds.NAME)}" is no hook of heat-agents: '
-        'unless the server has one of that name, nothing runs and nothing '
-        f'is signalled.{hint}'
+        f'"{foreign.line(tool, bounds.NAME)}" is not a hook of heat-agents. '
+        'Unless the server has a hook of that name, it runs nothing and '
+        f'sends no signal.{hint}'
     )
 
 
@@ -76,8 +76,8 @@ def check_tool(
             severity=nameless,
             code='impossible-tool',
             where=where,
-            message=f'"{tool}" names no hook: the agent fails on it and '
-            f'never signals; use one such as "script".',
+            message=f'"{tool}" cannot name a hook: the agent fails on it and '
+            'sends no signal; use one such as "script".',
         )
     elif hook not in known:
         is_near = _near(tool, known) is not None
@@ -102,15 +102,14 @@ def check_script(
         yield config_problems.warning(
             code='no-interpreter',
             where=where,
-            message='heat-agents runs a script as a program of its own, '
-            'which fails ("Exec format error") unless its very first '
-            'characters are "#!", as in "#!/bin/sh".',
+            message='the script must begin with "#!", as in "#!/bin/sh", else '
+            'heat-agents fail to start it ("Exec format error").',
         )
     elif first.endswith('\r'):
         yield config_problems.warning(
             code='carriage-returns',
             where=where,
-            message='the script has Windows line ends, so that the server '
-            'looks for an interpreter whose name ends in a carriage '
-            'return; use plain line feeds.',
+            message='the script has Windows line ends, so the server cannot '
+            'find its interpreter, whose name then ends in a carriage '
+            'return; use line feeds only.',
         )

@@ -34,7 +34,7 @@ def read(where: str, revision: str = 'HEAD') -> sources.Content:
         clone = pathlib.Path(folder, 'plan')
         _git(
             ['clone', '--quiet', '--bare', '--', where, str(clone)],
-            f'{_public(where)} cannot be cloned',
+            f'Cannot clone {_public(where)}',
             _CLONE_SECONDS,
         )
         return _archive(clone, revision)
@@ -43,7 +43,7 @@ def read(where: str, revision: str = 'HEAD') -> sources.Content:
 def _archive(where: pathlib.Path, revision: str) -> sources.Content:
     if revision.startswith('-') or not where.is_dir():
         raise errors.Invalid(
-            f'{where} has no revision {revision}, or is no git repository'
+            f'{where} has no revision {revision}, or is not a git repository'
         )
     with tempfile.TemporaryFile() as tarball:
         _git(
@@ -55,7 +55,7 @@ def _archive(where: pathlib.Path, revision: str) -> sources.Content:
                 '--format=tar',
                 f'{revision}^{{tree}}',
             ],
-            f'Revision {revision} of {where} cannot be read',
+            f'Cannot read revision {revision} of {where}',
             _ARCHIVE_SECONDS,
             tarball,
         )
@@ -85,13 +85,16 @@ def _git(
             check=True,
         )
     except FileNotFoundError as exc:
-        raise errors.Invalid(f'{failed}: there is no git here') from exc
+        raise errors.Invalid(
+            f'{failed}: git is not installed on this machine'
+        ) from exc
     except subprocess.TimeoutExpired as exc:
         raise errors.Invalid(f'{failed} within {seconds:.0f} s') from exc
     except subprocess.CalledProcessError as exc:
         # What it says may hold the URL, and that a password.
         raise errors.Invalid(
-            f'{failed}: git exits {exc.returncode}. Done by hand, it says why'
+            f'{failed}: git exited with code {exc.returncode}. Run it by '
+            'hand to see why'
         ) from exc
 
 

@@ -55,8 +55,8 @@ class Gathering:
         plain = texts.path(path, 'name of a file')
         if plain.startswith(storage.OWN):
             raise errors.Invalid(
-                f'{plain} cannot be in a plan: what is below {storage.OWN} '
-                'is recorded about plans'
+                f'{plain} cannot be in a plan: {storage.OWN} is reserved for '
+                'records about plans'
             )
         self.check_size(path, len(content))
         self._bytes += len(content)
@@ -87,7 +87,8 @@ class Gathering:
         if files > self._limits.files or size > self._limits.bytes:
             raise errors.Invalid(
                 f'There are more than {self._limits.files} files or '
-                f"{self._limits.bytes} bytes; give the plan's files alone"
+                f'{self._limits.bytes} bytes; name a folder with only the '
+                "plan's files"
             )
 
 
@@ -101,7 +102,7 @@ def from_directory(
     """
     base = pathlib.Path(root).resolve()
     if not base.is_dir():
-        raise errors.Invalid(f'{root} is no directory')
+        raise errors.Invalid(f'{root} is not a directory')
     found = Gathering(limits)
     try:
         for folder, folders, files in os.walk(base, onerror=_raise):
@@ -114,13 +115,13 @@ def from_directory(
             if linked:
                 raise errors.Invalid(
                     f'{pathlib.Path(folder, linked[0])} is a link to a '
-                    'directory; give the directory itself'
+                    'directory; name the directory itself'
                 )
             for name in sorted(set(files) - _SKIPPED):
                 _add(found, base, pathlib.Path(folder, name))
     except OSError as exc:
         raise errors.Invalid(
-            f'{exc.filename or root} cannot be read: {exc.strerror}'
+            f'Cannot read {exc.filename or root}: {exc.strerror}'
         ) from exc
     return found.files
 
@@ -132,11 +133,11 @@ def _raise(exc: OSError) -> None:
 def _add(found: Gathering, base: pathlib.Path, file: pathlib.Path) -> None:
     target = file.resolve()
     if not target.is_relative_to(base):
-        raise errors.Invalid(f'{file} is a link that leads out of {base}')
+        raise errors.Invalid(f'{file} is a link to a file outside {base}')
     # A pipe would keep us waiting: look before it is opened.
     about = target.stat()
     if not stat.S_ISREG(about.st_mode):
-        raise errors.Invalid(f'{file} is no ordinary file')
+        raise errors.Invalid(f'{file} is not an ordinary file')
     found.check_size(str(file), about.st_size)
     found.add(file.relative_to(base).as_posix(), target.read_bytes())
 

@@ -49,10 +49,9 @@ class Container:
         if is_shared(self._headers() or {}):
             raise errors.Refused(
                 f'Container {self._name} is shared: its access control lists '
-                "let others read or write it, and passwords and a plan's "
-                'templates with it. Take the lists away (swift post '
-                f'--read-acl "" --write-acl "" {self._name}), or take '
-                'another name'
+                "let others read or write the plan's templates and "
+                'passwords. Remove the lists (swift post --read-acl "" '
+                f'--write-acl "" {self._name}), or choose another name'
             )
 
     def entries(self) -> dict[str, store_module.Entry]:
@@ -155,9 +154,9 @@ class Container:
             if exc.status != 403:
                 raise
             raise errors.Denied(
-                f'{exc}. Another project may have container {self._name}: '
-                'all share one namespace on Ceph RGW without implicit '
-                'tenants. Take another name',
+                f'{exc}. Another project may own container {self._name}, '
+                'because all projects share one namespace on Ceph RGW '
+                'without implicit tenants. Choose another name',
                 exc.status,
             ) from exc
 
@@ -180,7 +179,7 @@ class Container:
             )
         except errors.NoObject as exc:
             raise errors.NotFound(
-                f'There is no container {self._name}'
+                f'Container {self._name} does not exist'
             ) from exc
 
     def _read(self, path: str) -> bytes | None:

@@ -69,8 +69,8 @@ class _Limited(io.RawIOBase):
         self._left -= len(content)
         if self._left < 0:
             raise errors.Invalid(
-                'The tarball holds more than a plan may, '
-                f'{self._limits.bytes} bytes; pack the files of the plan alone'
+                'The tarball exceeds the limit of a plan, '
+                f'{self._limits.bytes} bytes; pack only the files of the plan'
             )
         return content
 
@@ -104,8 +104,8 @@ def read(
         zlib.error,
     ) as exc:
         raise errors.Invalid(
-            f'The tarball cannot be read: {type(exc).__name__}. It must be '
-            'whole, and plain or compressed by gzip, bzip2 or xz'
+            f'Cannot read the tarball: {type(exc).__name__}. It must be '
+            'complete, and uncompressed or compressed by gzip, bzip2 or xz'
         ) from exc
     return found if whole else _without_top(found, folders)
 
@@ -153,7 +153,9 @@ def _read(file: _Limited, limits: sources.Limits) -> dict[str, bytes]:
             found.check_size(name, member.size)
             found.add(name, _content(file, member.size))
         else:
-            raise errors.Invalid(f'{name} in the tarball is no ordinary file')
+            raise errors.Invalid(
+                f'{name} in the tarball is not an ordinary file'
+            )
     for name in links:
         found.add(name, found.files[_target(name, links, found.files)])
     return found.files
@@ -187,8 +189,8 @@ def _members(
         room -= tarfile.BLOCKSIZE + member.size
         if room < 0:
             raise errors.Invalid(
-                'The extended headers of the tarball are more than a plan may '
-                'have; pack it with --format=gnu'
+                'The extended headers of the tarball are too large; pack it '
+                'with --format=gnu'
             )
         content = _content(file, member.size)
         if member.type in _LONG:
@@ -269,7 +271,7 @@ def _target(
             )
     if path not in files:
         raise errors.Invalid(
-            f'{name} in the tarball links to {path}, which is no file in it'
+            f'{name} in the tarball links to {path}, which is not a file in it'
         )
     return path
 

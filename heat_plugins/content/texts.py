@@ -76,7 +76,7 @@ def mapping(text: str, where: str) -> abc.Mapping[str, Any]:
     if found is None:
         return {}
     if not isinstance(found, dict):
-        raise errors.Invalid(f'{where} holds no map')
+        raise errors.Invalid(f'{where} must hold a map')
     return {str(name): value for name, value in found.items()}
 
 
@@ -91,7 +91,7 @@ def section(
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise errors.Invalid(f'{name} of {where} is no map')
+        raise errors.Invalid(f'{name} of {where} must be a map')
     return {str(key): content for key, content in value.items()}
 
 
@@ -110,7 +110,7 @@ def dump(value: Any) -> str:
             allow_unicode=True,
         )
     except UnicodeEncodeError as exc:
-        raise errors.Invalid('A text holds half a character') from exc
+        raise errors.Invalid('A text holds an incomplete character') from exc
     except RecursionError as exc:
         raise errors.Invalid('A value is nested too deeply') from exc
     return text
@@ -133,7 +133,7 @@ def path(value: Any, where: str) -> str:
     :raises errors.Invalid: it is none, or leaves the plan.
     """
     if not isinstance(value, str) or not value.strip():
-        raise errors.Invalid(f'The {where} names no file of the plan')
+        raise errors.Invalid(f'The {where} must name a file of the plan')
     plain = posixpath.normpath(value)
     if (
         plain.startswith(('/', '../'))
@@ -143,6 +143,6 @@ def path(value: Any, where: str) -> str:
         or len(plain.encode('utf-8', 'replace')) > _LONGEST
     ):
         raise errors.Invalid(
-            f'{value[:200]!r}, the {where}, is no path within the plan'
+            f'{value[:200]!r}, the {where}, is not a path within the plan'
         )
     return plain

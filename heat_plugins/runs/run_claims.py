@@ -42,9 +42,9 @@ class Claims:
         contest = _Contest(self._records, run)
         if not claims.win(contest, clock=self._clock, sleep=self._sleep):
             raise errors.Refused(
-                f'Cannot tell whether {run.action} runs on {run.resource} '
-                f'already: the object store needs more than '
-                f'{claims.PATIENCE:.0f} s for a listing. Retry later'
+                f'Cannot tell whether {run.action} already runs on '
+                f'{run.resource}: a listing of the object store took more '
+                f'than {claims.PATIENCE:.0f} s. Retry later'
             )
 
 
@@ -67,7 +67,9 @@ class _Contest:
         try:
             found = self._records.read(self._key_of(other))
         except errors.Unreadable as exc:
-            raise errors.Refused(f'Another may go on. {exc}') from exc
+            raise errors.Refused(
+                f'Another run may be in progress. {exc}'
+            ) from exc
         if found is not None and not found.ended:
             raise self.lost(other)
         # The process that has ended the run is cleaning up after it.

@@ -70,7 +70,7 @@ class Operations:
         if not isinstance(inputs, abc.Mapping):
             # Whatever it is: not to be quoted.
             raise errors.Refused(
-                'input_values should be a map of inputs: name: value'
+                'input_values must be a map of inputs: name: value'
             )
         order = starting.Order(
             action=action,
@@ -131,5 +131,7 @@ def _seconds(name: str, value: Any) -> int | None:
     except (TypeError, ValueError):
         seconds = 0
     if seconds < 1:
-        raise errors.Refused(f'{name} should be 1 or more seconds: {value!r}')
+        raise errors.Refused(
+            f'{name} must be at least 1 second, not {value!r}'
+        )
     return seconds

@@ -133,14 +133,14 @@ class Runs(ledger.Ledger):
         """Start a run once more; `order` says what is different."""
         if run.standalone:
             raise errors.Refused(
-                f'Run {run.id} had a config of its own, which is gone; start '
-                'a new run'
+                f'Cannot repeat run {run.id}, because its config was '
+                'deleted; start a new run'
             )
         found = self._finder.targets(run.stack_id, run.resource)
         if len(found) != 1:
             raise errors.NotFound(
-                f'There are {len(found)} deployments at {run.resource} now; '
-                'trigger the action on one of them'
+                f'{run.resource} now has {len(found)} deployments; trigger '
+                'the action on one of them'
             )
         inputs = {**run.inputs, **order.inputs}
         return self.start(
@@ -350,7 +350,7 @@ class Runs(ledger.Ledger):
             raise errors.Refused(
                 f'Run {run_id} belongs to an operation: "openstack software '
                 f'deployment operation cancel {operation}" or "operation '
-                f'delete {operation}" is for all of it'
+                f'delete {operation}" acts on all of it'
             )
         run = found.read(found.find(run_id))
         if run is None:

@@ -393,7 +393,7 @@ def test_other_agents_report_at_the_end_and_are_not_stopped(
         run = commands.trigger('TALK')
         code, output, said = commands.logs(run, '-f')
         assert code == 0
-        assert 'reports at the end only' in said
+        assert 'sends output only at the end' in said
         assert output.startswith(b'step 1\n')
         run = commands.trigger('BYTES', '--input', 'rest=30')
         base.until(lambda: len(servers.has_run(agent_of(cloud, stack))) > 2)

@@ -135,11 +135,15 @@ def test_a_run_that_fails_fails_its_workflow_with_the_reason(
     ('given', 'code', 'reason'),
     [
         ({'action': 'BAKCUP'}, 'refused', 'it offers BACKUP, FAILOVER'),
-        ({'resource': 'server'}, 'not-found', 'is no software deployment'),
+        (
+            {'resource': 'server'},
+            'not-found',
+            'contains a software deployment',
+        ),
         (
             {'input_values': {'keep': 'a s3cret'}},
             'refused',
-            'input "keep" should be a number',
+            'input "keep" must be a number',
         ),
     ],
 )

@@ -345,7 +345,7 @@ def test_of_two_starts_at_once_one_is_refused(
         (('deployment', 'BAKCUP'), 'no action BAKCUP; it offers BACKUP'),
         (
             ('deployment', 'BACKUP', '--input', f'level={SECRET}'),
-            '"level" should be a number',
+            '"level" must be a number',
         ),
     ],
 )

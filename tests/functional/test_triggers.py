@@ -173,7 +173,7 @@ def test_a_url_lets_servers_with_credentials_start_runs_too(
     # It gets as far as the inputs.
     base.until(
         lambda: any(
-            '"level" should be a number' in one['resource_status_reason']
+            '"level" must be a number' in one['resource_status_reason']
             for one in stack.events('deployment')
         )
     )

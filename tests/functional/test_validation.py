@@ -52,7 +52,7 @@ def _component(*configs):
         ),
         pytest.param(
             _component(['CREATE'], ['']),
-            ['action "" is empty', 'configs[1]'],
+            ['action "" is blank', 'configs[1]'],
             id='an empty action',
         ),
         pytest.param(

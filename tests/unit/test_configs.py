@@ -152,7 +152,7 @@ class CheckTest(CheckCase):
         self.assert_one(
             'error duplicate-input inputs[2]',
             self.check(inputs=self.names('a', 'b', 'a')),
-            says=['"a"', 'inputs[0], inputs[2]', 'keeps the last'],
+            says=['"a"', 'inputs[0], inputs[2]', 'uses the last'],
         )
 
     def test_each_duplicate_is_told_once(self):
@@ -336,7 +336,7 @@ class CheckTest(CheckCase):
                 self.check_component(
                     {'tool': tool, 'actions': ['CREATE'], 'config': 'x'}
                 ),
-                says=[f'"{tool}"', 'never signals'],
+                says=[f'"{tool}"', 'sends no signal'],
             )
 
     def test_and_a_warning_elsewhere_for_user_data_needs_no_hook(self):
@@ -347,7 +347,7 @@ class CheckTest(CheckCase):
             self.assert_one(
                 'warning unknown-tool group',
                 self.check(group),
-                says=[f'"{group}"', ' meant?'],
+                says=[f'"{group}"', 'id you mean'],
             )
 
     def test_a_hook_of_ones_own_is_a_note(self):

@@ -64,13 +64,13 @@ class Book:
             ]
         if len(found) > 1:
             raise errors.NotFound(
-                f'{operation_id} may be any of {bounds.listed(found[-5:])}; '
-                'give more of it'
+                f'{operation_id} is ambiguous: {bounds.listed(found[-5:])}; '
+                'give more characters of the ID'
             )
         if not found:
             raise errors.NotFound(
                 f'There is no operation {bounds.shortened(operation_id)}; '
-                'name it by its ID, or the beginning or the end of that'
+                'give its ID, or the beginning or end of the ID'
             )
         return found[0]
 

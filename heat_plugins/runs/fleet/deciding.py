@@ -79,7 +79,7 @@ def retry(found: _Operation, now: float, who: str) -> _Operation:
         if one.state is not _State.COMPLETE and not one.gone
     ]
     if not again:
-        raise ValueError('it has succeeded on all of its targets')
+        raise ValueError('it has succeeded on all targets')
     number = found.control.round + 1
     return found.attempted(
         {

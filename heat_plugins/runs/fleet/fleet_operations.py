@@ -147,7 +147,7 @@ def _texts(name: str, values: Any) -> list[str]:
     if isinstance(values, str):
         return [values]
     if not isinstance(values, abc.Sequence):
-        raise errors.Refused(f'{name} should be a list of names')
+        raise errors.Refused(f'{name} must be a list of names')
     return [str(one) for one in values]
 
 
@@ -156,5 +156,5 @@ def _map(name: str, values: Any) -> dict[str, Any]:
         return {}
     if not isinstance(values, abc.Mapping):
         # Whatever it is: not to be quoted.
-        raise errors.Refused(f'{name} should be a map: name: value')
+        raise errors.Refused(f'{name} must be a map: name: value')
     return dict(values)

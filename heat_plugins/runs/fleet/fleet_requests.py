@@ -32,14 +32,14 @@ def refusal(found: operations.Operation, what: str) -> str | None:
             one.gone or one.state is operations.State.COMPLETE
             for one in found.attempts
         ):
-            return 'it has succeeded on all of its targets'
+            return 'it has succeeded on all targets'
         return None
     if found.ended:
         return f'it has ended: {control.phase.value}'
     if what == RESUME and not (
         control.paused_by or deciding.needs_approval(found)
     ):
-        return f'it is {control.phase.value}, and not paused'
+        return f'it is {control.phase.value}, not paused'
     return None
 
 

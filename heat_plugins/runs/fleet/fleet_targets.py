@@ -163,11 +163,11 @@ class Chooser:
         for tag in wanted.tags:
             tagged = self._heat.stack_ids(tag)
             if not tagged:
-                raise errors.NotFound(f'No stack bears the tag {tag}')
+                raise errors.NotFound(f'No stack has the tag {tag}')
             names += tagged
         if not names:
             raise errors.Refused(
-                'Nothing says which targets: name stacks, tags, resources or '
+                'No targets are selected: name stacks, tags, resources or '
                 "servers' metadata"
             )
         root = targets.Finder(self._heat).root
@@ -280,7 +280,7 @@ def _refusal(one: targets.Target, action: str) -> str | None:
     if action in own:
         return None
     if action in actions.LIFECYCLE:
-        return f'{action} is run by Heat'
+        return f'only Heat runs {action}'
     offered = bounds.listed(own) or 'none'
     return f'it has no action {bounds.shortened(action)} (it has: {offered})'
 

@@ -267,7 +267,7 @@ class Giver:
             try:
                 return do(thing)
             except errors.Unavailable as exc:
-                LOG.info('Retrying soon: %s', exc)
+                LOG.info('Cannot reach a service; retrying: %s', exc)
                 return None
 
         results = self._pool.each(attempt, things)

@@ -25,7 +25,7 @@ class Share:
         match = _SHARE.fullmatch(text.strip())
         if match is None or (match[2] and int(match[1]) > 100):
             raise ValueError(
-                f'{text!r} is neither a number, such as 10, nor a percentage '
+                f'{text!r} must be a number, such as 10, or a percentage '
                 'from 0% to 100%'
             )
         return cls(int(match[1]), bool(match[2]))
@@ -99,13 +99,13 @@ class Limits:
                 found[name] = int(value)
         for name in ('canary', 'pause'):
             if not _is_count(found.get(name, 0)):
-                raise ValueError(f'{name} should be a number, 0 or more')
+                raise ValueError(f'{name} must be a number, at least 0')
         for name in ('timeout', 'delivery_timeout', 'deadline'):
             value = found.get(name)
             if value is not None and not (_is_count(value) and value):
-                raise ValueError(f'{name} should be a number, at least 1')
+                raise ValueError(f'{name} must be a number, at least 1')
         if not isinstance(found.get('approve_after_canary', False), bool):
-            raise ValueError('approve_after_canary should be true or false')
+            raise ValueError('approve_after_canary must be true or false')
         return cls(**found)
 
 

@@ -114,7 +114,11 @@ class Reader:
         except (ValueError, errors.BadSignal) as exc:
             # So it is not fetched each time that it is listed.
             self._etags[name] = entry.etag
-            LOG.debug('Object %s is no output: %s', entry.name, exc)
+            LOG.debug(
+                'Ignoring object %s, which is not a part of an output: %s',
+                entry.name,
+                exc,
+            )
             return False
         known = self._pieces.get(piece.offset)
         if piece.end > (known.end if known else self.offset):

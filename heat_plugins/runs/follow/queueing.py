@@ -66,7 +66,7 @@ def _goes_on(run: runs.Run, other: runs.Run) -> str | None:
 def _before(run: runs.Run, other: runs.Run) -> str | None:
     if other.ended or other.id > run.id:
         return None
-    return f'Its server was given {_name(other)} before it'
+    return f'Its server runs {_name(other)} first'
 
 
 def _name(run: runs.Run) -> str:

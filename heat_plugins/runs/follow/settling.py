@@ -179,7 +179,7 @@ class Settler:
         return dataclasses.replace(
             run,
             state=runs.State.FAILED,
-            reason='Its record is no longer readable',
+            reason='Its record has become unreadable',
             ended_at=int(self._clock()),
         )
 
@@ -392,7 +392,7 @@ class Settler:
         except errors.NotFound:
             return (
                 f'Deployment {run.resource} of stack {run.stack_name} was '
-                'deleted, or withdrawn from its server'
+                'deleted or withdrawn from its server'
             )
         return None
 

@@ -14,12 +14,12 @@ from heat_plugins.signals import body
 # Notes about a run that has ended, or goes on, and whose server has sent
 # nothing of its output.
 _AT_THE_END = (
-    'This server reports at the end only: it has no heat-config-supervisor, '
-    'or the hook is not one that can be followed'
+    'This server sends output only at the end: it has no '
+    'heat-config-supervisor, or its hook does not support live output'
 )
 _SILENT = (
     'The server has sent no output. It has not started the run, or it has no '
-    'heat-config-supervisor and reports at the end only'
+    'heat-config-supervisor and sends output only at the end'
 )
 
 # Seconds after which a server that is silent is likely to be such a one:
@@ -76,7 +76,7 @@ class Tail:
         parts, self._parts = self._parts, []
         for part in parts:
             if part.left_out:
-                told = f'\n[{part.left_out} bytes are left out here]\n'
+                told = f'\n[{part.left_out} bytes omitted]\n'
                 self._show(told.encode())
             self._show(part.content)
         if not self._reader.begun and self._clock() - self._since > _SILENCE:

@@ -96,8 +96,8 @@ class Waiter:
         """
         if run.operation is not None:
             raise errors.Refused(
-                f'Run {run.id} belongs to an operation: "openstack software '
-                f'deployment operation wait {run.operation}" waits for that'
+                f'Run {run.id} belongs to an operation; use "openstack '
+                f'software deployment operation wait {run.operation}"'
             )
         self._runs[run.id] = run
         self._since[run.id] = self._clock()

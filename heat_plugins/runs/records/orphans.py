@@ -90,8 +90,8 @@ def _heat_does(
         withdraw()
     except Exception as exc:
         LOG.warning(
-            'Cannot withdraw run %(run)s from its server, as its stack or '
-            'deployment is deleted: %(error)s',
+            'Cannot withdraw run %(run)s of a deleted stack or deployment '
+            'from its server: %(error)s',
             {'run': key.run_id, 'error': exc},
             exc_info=not isinstance(exc, errors.Error),
         )

@@ -84,14 +84,14 @@ class Records:
             found = [key for key in self.keys() if key.run_id.endswith(run_id)]
         if not found:
             raise errors.NotFound(
-                f'There is no run {run_id} of this stack; name it by its id, '
-                'or the beginning or the end of that'
+                f"This stack has no run {run_id}; give the run's ID, or the "
+                'beginning or end of the ID'
             )
         if len(found) > 1:
             raise errors.NotFound(
-                f'{run_id} may be any of '
+                f'{run_id} is ambiguous: '
                 + ', '.join(key.run_id for key in found[-5:])
-                + '; give more of it'
+                + '; give more characters of the ID'
             )
         return found[0]
 
@@ -104,7 +104,7 @@ class Records:
         try:
             run = runs.Run.read(self._kept.fetch(name).value)
             if run.key != key:
-                raise ValueError('it is that of another run')
+                raise ValueError('it is the record of another run')
         except errors.NoObject:
             return None
         except ValueError as exc:
@@ -113,9 +113,9 @@ class Records:
             reason = foreign.line(masking.signatures(str(exc)), 200)
             raise errors.Unreadable(
                 f'Run {key.run_id} of {key.action} has an unreadable record; '
-                '"openstack software deployment run delete" takes it from '
-                'its server and forgets it. '
-                f'Object {self.container}/{name}: {reason}',
+                '"openstack software deployment run delete" withdraws it '
+                'from its server and deletes its record. Object '
+                f'{self.container}/{name}: {reason}',
                 key,
             ) from exc
         return run
@@ -203,7 +203,7 @@ class Records:
             return run.outputs
         except errors.BadSignal as exc:
             raise errors.Error(
-                f'The outputs of run {run.id} cannot be read: {exc}'
+                f'Cannot read the outputs of run {run.id}: {exc}'
             ) from exc
 
     def fetch(self, name: str, limit: int) -> store_module.Fetched:

@@ -27,8 +27,8 @@ def forget(found: records.Records, key: record_names.Key) -> None:
     found.close(key)
     found.remove(key)
     LOG.warning(
-        'Run %(run)s of %(action)s, whose record could not be read, was taken '
-        'from its server and is forgotten. A script that the server has begun '
-        'runs to its end',
+        'Withdrew run %(run)s of %(action)s, whose record was unreadable, '
+        'from its server, and deleted the record. If the server has started '
+        'the script, it runs to its end',
         {'run': key.run_id, 'action': key.action},
     )

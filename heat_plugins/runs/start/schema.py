@@ -77,15 +77,15 @@ def values(
                 result[name] = converted(given[name], kind)
             except ValueError:
                 wrong.append(
-                    f'input "{bounds.shortened(name)}" should be '
+                    f'input "{bounds.shortened(name)}" must be '
                     f'{_KINDS.get(kind, kind)} ({kind})'
                 )
             continue
         result[name] = current.get(name, one.get('default'))
         if result[name] is None:
             wrong.append(
-                f'input "{bounds.shortened(name)}" has no value, '
-                'neither in the stack nor by default; give one'
+                f'input "{bounds.shortened(name)}" has no value in the stack '
+                'and no default; give it a value'
             )
     if wrong:
         raise errors.Refused(bounds.listed(wrong, between='; '))

@@ -121,7 +121,7 @@ class Starter:
         # has gone would be made again, for good.
         if self._heat.stack(target.root.id).gone:
             raise errors.NotFound(
-                f'Stack {target.root.name} is deleted, or on its way there'
+                f'Stack {target.root.name} is deleted or being deleted'
             )
         now = self._clock()
         found = records.Records(self._store, target.root.id)
@@ -135,7 +135,7 @@ class Starter:
             server_name=target.server_name,
             action=action.name,
             state=runs.State.STARTING,
-            reason='It is being handed to the server',
+            reason='heat-plugins is delivering it to the server',
             started_at=int(now),
             started_by=self._who,
             timeout=order.timeout or target.timeout or DEFAULT_TIMEOUT,
@@ -206,7 +206,7 @@ class Starter:
                 # Nor may who revoked the announcement; see `orphans`.
                 raise errors.NotFound(
                     f'Deployment {run.resource} or its stack was deleted '
-                    f'while {run.action} was being started on it'
+                    f'while {run.action} started on it'
                 )
         except BaseException:
             self._undo(found, run)
@@ -226,8 +226,8 @@ class Starter:
             found.close(run.key)
         except Exception as exc:
             LOG.warning(
-                'Run %(run)s was not started, and not all that was made for '
-                'it could be unmade: %(error)s',
+                'Cannot clean up after run %(run)s, which did not start: '
+                '%(error)s',
                 {'run': run.id, 'error': exc},
             )
 

@@ -104,20 +104,21 @@ class Target:
             return self._action(name)
         if name in actions.LIFECYCLE:
             raise errors.Refused(
-                f'{name} belongs to the life of the stack, and Heat runs it; '
-                f'{self.path} offers {bounds.listed(own) or "no other action"}'
+                f"Only Heat runs {name}, which is a part of the stack's life "
+                f'cycle; {self.path} offers '
+                f'{bounds.listed(own) or "no other action"}'
             )
         if self.config.group != actions.COMPONENT:
             raise errors.Refused(
-                f'The config of {self.path} is no OS::Heat::SoftwareComponent '
-                f'(its group is "{self.config.group}"), so it has no actions '
-                'by name; "openstack software deployment apply" runs all of '
-                f'it: --config {self.config.id}'
+                f'The config of {self.path} is not an '
+                'OS::Heat::SoftwareComponent (its group is '
+                f'"{self.config.group}"), so it has no actions by name; '
+                '"openstack software deployment apply" runs all of it: '
+                f'--config {self.config.id}'
             )
         raise errors.Refused(
             f'{self.path} has no action {bounds.shortened(name)}; it offers '
-            f'{bounds.listed(own) or "none"} '
-            '(they are compared letter by letter)'
+            f'{bounds.listed(own) or "none"} (names are case-sensitive)'
             + bounds.did_you_mean(name, own)
         )
 
@@ -206,10 +207,10 @@ class Finder:
                 prefix + place.path for place in part
             ):
                 raise errors.NotFound(
-                    f'Resource {resource} of stack {stack.name} is no '
-                    'software deployment that a server has been given, and '
-                    'holds none; a component needs an entry for CREATE, if '
-                    'only an empty one. '
+                    f'Resource {resource} of stack {stack.name} neither is '
+                    'nor contains a software deployment that was delivered '
+                    'to a server. A component needs an entry for CREATE, '
+                    'even an empty one. '
                     + stack_tree.offer_deployments(places)
                 )
         return found
@@ -235,7 +236,7 @@ class Finder:
         ]
         if not found:
             raise errors.NotFound(
-                f'Stack {stack.name} has no resource {resource} that is there'
+                f'Stack {stack.name} has no resource {resource} in Heat'
                 + (
                     bounds.did_you_mean(resource, [p.path for p in places])
                     or f'. {stack_tree.offer_servers(places)}'
@@ -244,7 +245,7 @@ class Finder:
         server = found[0].resource
         if not stack_tree.is_server(self._heat, server):
             raise errors.Refused(
-                f'Resource {found[0].path} of stack {stack.name} is no '
+                f'Resource {found[0].path} of stack {stack.name} is not a '
                 f'server: its type is {server.type}. '
                 + stack_tree.offer_servers(places)
             )

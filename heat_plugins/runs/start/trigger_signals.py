@@ -62,7 +62,7 @@ def _operation(ordered: abc.Mapping[str, Any]) -> Trigger:
     for name in ordered:
         if name not in _ORDERED:
             raise errors.Refused(
-                f'an operation takes no {bounds.shortened(str(name))}'
+                f'an operation has no key {bounds.shortened(str(name))}'
                 + bounds.did_you_mean(str(name), _ORDERED)
             )
     action, inputs = ordered.get(_ACTION), ordered.get(INPUT_VALUES) or {}

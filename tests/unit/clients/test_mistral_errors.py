@@ -59,7 +59,7 @@ class JudgeTest(testtools.TestCase):
             (
                 exceptions.EndpointNotFound('x'),
                 'The catalogue has no Mistral (service type "workflowv2") in '
-                'this region. Add --local to do it without Mistral, or name '
+                'this region. Add --local to work without Mistral, or name '
                 'the region that has it (--os-region-name): x',
             ),
         ):
@@ -82,7 +82,7 @@ class TrustTest(testtools.TestCase):
             ),
             ('You are not authorized (HTTP 403)', 'x', 'heat.conf'),
             ('You are not authorized (HTTP 403)', None, 'create_trust'),
-            ('Could not find role: x. (HTTP 404)', None, 'roles of the user'),
+            ('Could not find role: x. (HTTP 404)', None, "this user's roles"),
             ('authentication (HTTP 401)', None, '[keystone_authtoken]'),
         ):
             self.assertIn(expected, self.explained(text, trust_id))

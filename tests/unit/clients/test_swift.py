@@ -260,7 +260,7 @@ class BodyTest(Case):
     def test_half_a_body_is_an_outage(self):
         for path in ('half', 'half_chunk'):
             error = self.assertRaises(errors.Unavailable, self.send, path)
-            self.assertIn('broke off', str(error))
+            self.assertIn('closed the connection', str(error))
             self.assertIn(parse.urlsplit(self.url).netloc, str(error))
 
     def test_half_a_body_is_noticed_if_urllib3_does_not_count(self):
@@ -437,7 +437,7 @@ class ErrorTest(Case):
         error = self.assertRaises(
             errors.Unavailable, self.transport.project_id
         )
-        self.assertIn('Keystone cannot be reached', str(error))
+        self.assertIn('Cannot reach Keystone', str(error))
 
     def test_a_server_that_hangs_up_is_an_outage(self):
         self.assertRaises(errors.Unavailable, self.send, 'hangup')
@@ -447,7 +447,7 @@ class ErrorTest(Case):
             port = free.getsockname()[1]
         self.url = f'http://127.0.0.1:{port}/v1/AUTH_p'
         error = self.assertRaises(errors.Unavailable, self.send, 'hello')
-        self.assertIn(f'127.0.0.1:{port} cannot be reached', str(error))
+        self.assertIn(f'127.0.0.1:{port}', str(error))
 
     def test_a_server_that_says_nothing_is_given_up(self):
         self.patch(swift, '_TIMEOUT', 0.2)

@@ -348,7 +348,7 @@ def test_a_hook_that_servers_may_lack_is_told_of_once():
     group.tool = 'scirpt'
     group.update('CREATE')
     (told,) = group.fleet.events
-    assert told.startswith('Unknown hook: "scirpt" is no hook')
+    assert told.startswith('Unknown hook: "scirpt" is not a hook')
 
 
 def test_what_a_dead_engine_has_delivered_is_stopped_before_another_action():

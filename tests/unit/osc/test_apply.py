@@ -101,7 +101,7 @@ class ApplyTest(base.CommandTestCase):
                 *('--config-file', self.path),
             )
             self.assertEqual(
-                f'Resource {name} of stack shop is no server: its type '
+                f'Resource {name} of stack shop is not a server: its type '
                 f'is {kind}. Its servers: server, tier.box',
                 str(error),
             )

@@ -90,7 +90,7 @@ class RunLogsTest(LogsCase):
     def test_another_agent_reports_at_the_end_only(self):
         self.sends(lambda: self.answer(deploy_stdout='a\n', deploy_stderr='b'))
         self.assertEqual((0, 'a\nb'), self.logs(self.run_, '-f'))
-        self.assertIn('reports at the end only', self.stderr.getvalue())
+        self.assertIn('sends output only at the end', self.stderr.getvalue())
 
     def test_of_a_server_that_is_silent_it_is_said_meanwhile(self):
         said = []
@@ -104,15 +104,15 @@ class RunLogsTest(LogsCase):
 
         self.sleep = sleep
         self.logs(self.run_, '-f')
-        self.assertIn('reports at the end only', said[0])
-        self.assertEqual(1, self.stderr.getvalue().count('at the end only'))
+        self.assertIn('sends output only at the end', said[0])
+        self.assertEqual(1, self.stderr.getvalue().count('only at the end'))
 
     def test_what_is_left_out_is_told(self):
         for number in range(7):
             self.send(b'x' * live.SLOT, number)
         self.end(7 * live.SLOT)
         _, output = self.logs(self.run_)
-        told = f'\n[{2 * live.SLOT} bytes are left out here]\n'
+        told = f'\n[{2 * live.SLOT} bytes omitted]\n'
         self.assertEqual(5 * live.SLOT + len(told), len(output))
         self.assertIn(told, output)
 

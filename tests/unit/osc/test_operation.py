@@ -215,7 +215,7 @@ class OperationTestCase(base.CommandCase):
         said = self.stderr.getvalue()
         self.assertIn('s0 server0: n0\n', said)
         self.assertIn('s0 server2: n2\n', said)
-        self.assertNotIn('reports at the end only', said)
+        self.assertNotIn('sends output only at the end', said)
 
     def log_url(self, server):
         """Return where a server sends the first part of its output."""

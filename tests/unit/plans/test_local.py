@@ -69,7 +69,7 @@ class NamesTest(testtools.TestCase):
         error = self.assertRaises(
             errors.Denied, plans.create, 'plan', fakes.content()
         )
-        self.assertIn('Another project may have container plan', str(error))
+        self.assertIn('Another project may own container plan', str(error))
         self.assertEqual([], names.find())
 
     def test_on_ceph_a_lock_keeps_others_out(self):

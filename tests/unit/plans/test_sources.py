@@ -60,7 +60,7 @@ class DirectoryTest(testtools.TestCase):
     def test_a_link_out_of_it_is_refused(self):
         (self.root / 'secret').write_text('secret')
         (self.plan / 'link').symlink_to('../secret')
-        self.refused('link', 'leads out')
+        self.refused('link', 'a file outside')
 
     def test_a_link_to_a_directory_is_refused(self):
         (self.plan / 'link').symlink_to('/etc')
@@ -72,7 +72,7 @@ class DirectoryTest(testtools.TestCase):
 
     def test_what_is_no_file_is_refused_unopened(self):
         os.mkfifo(self.plan / 'pipe')
-        self.refused('pipe', 'no ordinary file')
+        self.refused('pipe', 'not an ordinary file')
 
     def test_there_is_an_end_to_its_size(self):
         self.assertEqual(FILES, sources.from_directory(self.plan, SMALL))
@@ -86,7 +86,7 @@ class DirectoryTest(testtools.TestCase):
 
     def test_names_that_no_url_should_have_are_refused(self):
         (self.plan / 'a\nb').write_bytes(b'')
-        self.refused('no path within the plan')
+        self.refused('not a path within the plan')
 
     def test_what_is_recorded_about_plans_is_refused(self):
         (self.plan / '.heat-plugins').mkdir()
@@ -147,7 +147,7 @@ class TarballTest(testtools.TestCase):
 
     def test_paths_that_lead_out_are_refused(self):
         for path in ('../x', '/etc/passwd', 'a/../../x', '..'):
-            self.refused(tarball(**{path: b''}), 'no path within the plan')
+            self.refused(tarball(**{path: b''}), 'not a path within the plan')
 
     def test_a_dot_in_front_is_nothing(self):
         found = tarballs.read(tarball(**{'./root.yaml': b'', './a/b': b''}))
@@ -224,12 +224,12 @@ class TarballTest(testtools.TestCase):
         header.type = tarfile.XHDTYPE
         header.size = 1 << 30
         bomb = gzip.compress(header.tobuf()) + packed
-        self.refused(io.BytesIO(bomb), 'more than a plan may', limits=SMALL)
+        self.refused(io.BytesIO(bomb), 'exceeds the limit', limits=SMALL)
 
     def test_what_is_no_tarball_is_refused(self):
         whole = gzip.compress(tarball(**FILES).getvalue())
         for data in (b'', b'hello', whole[:-20], b'\x1f\x8bxx', b'BZhxx'):
-            self.refused(io.BytesIO(data), 'cannot be read')
+            self.refused(io.BytesIO(data), 'Cannot read the tarball')
 
 
 class GitTest(testtools.TestCase):

@@ -247,7 +247,7 @@ class RefusalTest(TriggerTestCase):
     def test_an_input_of_another_type_is_named_and_its_value_is_not(self):
         details = {**BACKUP, 'input_values': {'level': 'hunter2'}}
         said = self.refused(self.stack(), details)
-        self.assertIn('"level" should be a number', said)
+        self.assertIn('"level" must be a number', said)
         self.assertNotIn('hunter2', said)
 
     def test_a_second_run_of_the_action(self):
@@ -529,7 +529,7 @@ class EndTest(TriggerTestCase):
         self.garble(stack)
         said = self.refused(stack, BACKUP)
         self.assertIn(f'Run {run["id"]} of BACKUP has an unreadable', said)
-        self.assertIn('run delete" takes it from its server', said)
+        self.assertIn('run delete" withdraws it from its server', said)
         self.assertEqual(1, len(self.given(stack)))
 
     def many(self, number):

@@ -73,9 +73,9 @@ class OutcomeTest(deployments.DeploymentTestCase):
         whole = deployments.template(config={'group': 'scirpt'}, timeout=60)
         stack, task = self.waiting(whole)
         (event,) = self.unknown_hooks(stack)
-        self.assertIn('"scirpt" is no hook of heat-agents', event)
-        self.assertIn('Is "script" meant?', event)
-        self.assertIn('"scirpt" is no hook of heat-agents', log.output)
+        self.assertIn('"scirpt" is not a hook of heat-agents', event)
+        self.assertIn('Did you mean "script"?', event)
+        self.assertIn('"scirpt" is not a hook of heat-agents', log.output)
         self.assertIn('heat-agents have no hook', self.failed(task, stack))
 
     def test_hooks_are_known_that_the_operator_names(self):

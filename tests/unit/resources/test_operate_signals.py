@@ -97,7 +97,8 @@ class OperateTest(groups.GroupTestCase):
             ),
         )
         self.assertIn(
-            f'Signal: operation {head["id"]} of BACKUP has started on 3 servers',
+            f'Signal: operation {head["id"]} of BACKUP has started on 3 '
+            'servers',
             deployments.events(stack),
         )
         self.assertEqual(1, self.looked)
@@ -139,7 +140,7 @@ class OperateTest(groups.GroupTestCase):
 
     def test_so_is_a_limit_that_is_none(self):
         said = self.refused(self.fleet(), canary='some')
-        self.assertIn('canary should be a number', said)
+        self.assertIn('canary must be a number', said)
 
     def test_so_is_an_action_that_none_has(self):
         said = self.refused(self.fleet(), action='BAKCUP')

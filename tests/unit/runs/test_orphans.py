@@ -48,7 +48,7 @@ class OrphanTest(base.RunsTestCase):
         before = dict(self.heat.configs)
         self._withdraw_after('create_config')
         exc = self.assertRaises(errors.NotFound, self.start)
-        self.assertIn('was deleted while BACKUP was being', str(exc))
+        self.assertIn('was deleted while BACKUP started', str(exc))
         self.assertEqual([], self.heat.given())
         self.assertEqual(before, self.heat.configs)
         self.assertEqual([], self.objects())

@@ -90,10 +90,10 @@ class SettleTest(base.RunsTestCase):
         self.now += 1
         found = self.show(run)
         self.assertEqual(State.WAITING, found.state)
-        for part in ('"scirpt" is no hook', 'Is "script" meant?'):
+        for part in ('"scirpt" is not a hook', 'Did you mean "script"?'):
             self.assertIn(part, found.reason)
         self.now += 600
-        self.assertIn('"scirpt" is no hook', self.show(run).reason)
+        self.assertIn('"scirpt" is not a hook', self.show(run).reason)
 
     def test_what_is_no_result_is_a_failure(self):
         self.cluster.put_signed(self.url, b'<html>')

@@ -193,9 +193,9 @@ class RefusalTest(base.RunsTestCase):
         message = self.refused(
             inputs={'level': 's3cret', 'datbase': 'x', 'options': '[1'}
         )
-        self.assertIn('"level" should be a number', message)
+        self.assertIn('"level" must be a number', message)
         self.assertIn('did you mean "database"?', message)
-        self.assertIn('"options" should be a map or a list', message)
+        self.assertIn('"options" must be a map or a list', message)
         self.assertNotIn('s3cret', message)
 
 

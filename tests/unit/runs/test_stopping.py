@@ -152,7 +152,9 @@ class QueueTest(base.RunsTestCase):
 
     def test_another_run_was_given_to_it_before(self):
         reason = self.show(self.second).reason
-        self.assertIn(f'was given run {self.first.id} (BACKUP on', reason)
+        self.assertIn(
+            f'Its server runs run {self.first.id} (BACKUP on', reason
+        )
         self.assertEqual(runs.UNANSWERED, self.show(self.first).reason)
 
     def test_another_run_was_cancelled_and_has_not_stopped(self):

@@ -64,7 +64,7 @@ class ReadTest(UnreadableTestCase):
 
     def test_that_of_another_run_is_none(self):
         self.assertIn(
-            'that of another run',
+            'record of another run',
             self.refused(self.whole.replace(b'"BACKUP"', b'"FAIL/OVER"')),
         )
 
@@ -216,7 +216,7 @@ class WaitTest(UnreadableTestCase):
         self.assertEqual([second], waiter.pending)
         (ended,) = self.told
         self.assertEqual((self.run_.id, State.FAILED), (ended.id, ended.state))
-        self.assertIn('no longer readable', ended.reason)
+        self.assertIn('become unreadable', ended.reason)
         # It is left to its server: nobody knows what has become of it.
         self.assertEqual(1, len(self.heat.given()))
 
