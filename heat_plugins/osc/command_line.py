@@ -56,7 +56,7 @@ class Adder:
 
         :param deleted: whether it may be gone.
         """
-        more = '; of a deleted stack the ID' if deleted else ''
+        more = '; for a deleted stack, its ID' if deleted else ''
         self.value('stack', '<stack>', f'Name or ID of the stack{more}')
 
     def since(self) -> None:
@@ -64,7 +64,7 @@ class Adder:
         self.value(
             '--since',
             '<time>',
-            'Leave out what ended before a time: in UTC '
+            'Leave out entries that ended before a time: in UTC '
             '(2026-11-20T22:00:00), or an age (30min, 12h, 7d)',
             type=since,
         )
@@ -102,5 +102,5 @@ def since(given: str) -> float:
         return events.moment(given)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f'{given} is no time, such as 2026-11-20T22:00:00 or 12h'
+            f'{given} must be a time, such as 2026-11-20T22:00:00 or 12h'
         ) from None

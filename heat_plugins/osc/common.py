@@ -326,9 +326,9 @@ def read_text(path: str) -> str:
             return sys.stdin.read()
         return pathlib.Path(path).read_text(encoding='utf-8')
     except (OSError, UnicodeDecodeError) as exc:
-        reason = getattr(exc, 'strerror', None) or 'it is no text in UTF-8'
+        reason = getattr(exc, 'strerror', None) or 'it is not UTF-8 text'
         raise exceptions.CommandError(
-            f'{path} cannot be read: {reason}'
+            f'Cannot read {path}: {reason}'
         ) from None
 
 
@@ -341,5 +341,5 @@ def read_map(path: str) -> dict[str, Any]:
     if found is None:
         return {}
     if not isinstance(found, dict):
-        raise exceptions.CommandError(f'{path} should hold a map: name: value')
+        raise exceptions.CommandError(f'{path} must hold a map: name: value')
     return {str(name): value for name, value in found.items()}

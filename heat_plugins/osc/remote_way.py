@@ -302,7 +302,7 @@ class Remote(local_way.Local):
             except errors.ServiceError as exc:
                 # The work is done; the store deletes it in its time.
                 LOG.warning(
-                    'Object %s of container %s could not be deleted: %s',
+                    'Cannot delete object %s of container %s: %s',
                     place['object'],
                     place['container'],
                     exc,

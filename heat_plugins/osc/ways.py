@@ -35,7 +35,7 @@ def way(manager: Any, local: bool) -> local_way.Local:
     stacks = heat.Heat(cloud)
     if local and not mistral_api.is_there(cloud):
         LOG.info(
-            'The catalogue has no Mistral; names and locks of plans are kept '
+            'The catalogue has no Mistral; keeping names and locks of plans '
             'in the object store'
         )
         names: Any = local_names.Names(store)

@@ -62,8 +62,8 @@ class Names:
             return None
         except (ValueError, KeyError, TypeError) as exc:
             raise errors.ServiceError(
-                f'Object {name} of container {self._records.container} is no '
-                'record of a plan; delete it'
+                f'Object {name} of container {self._records.container} is '
+                'not a record of a plan; delete it'
             ) from exc
 
     def find(self) -> list[plan_protocols.Record]:

@@ -100,8 +100,8 @@ class Claims:
         values = record.values.get(_CLAIM)
         if not isinstance(values, dict):
             raise errors.Exists(
-                f'There is a Mistral environment {name} that is no plan; '
-                'take another name'
+                f'Mistral has an environment {name} that is not a plan; '
+                'choose another name'
             )
         return Claim(
             name=name,

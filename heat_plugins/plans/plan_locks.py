@@ -97,9 +97,9 @@ class Locks:
                 self._give_back(chain)
             except errors.Error as exc:
                 LOG.warning(
-                    'Cannot release the lock of plan %s: %s. Others wait for '
-                    'it until %s, unless the Mistral environment %s is '
-                    'deleted.',
+                    'Cannot release the lock of plan %s: %s. It blocks other '
+                    'changes until %s, unless you delete the Mistral '
+                    'environment %s.',
                     name,
                     exc,
                     _time(chain.since + _LEASE),
@@ -115,9 +115,9 @@ class Locks:
             if self._clock() >= deadline:
                 since = _values(found).get('since') if found else 'just now'
                 raise errors.Busy(
-                    f'Plan {name} has been being changed since {since}; wait '
-                    'for that, or delete the Mistral environment '
-                    f'{_PREFIX}{name} if it has broken off'
+                    f'Plan {name} has been locked for a change since '
+                    f'{since}; wait for it, or, if it was interrupted, '
+                    f'delete the Mistral environment {_PREFIX}{name}'
                 )
             self._sleep(_INTERVAL)
 
@@ -148,7 +148,7 @@ class Locks:
             follows = f'~{token[:_TOKEN]}'
         return plan_protocols.Record(
             name=f'{_PREFIX}{name}{follows}',
-            description=f'Plan {name} is being changed',
+            description=f'Plan {name} is locked for a change',
             values={
                 _LOCK: {
                     'version': _VERSION,

@@ -124,7 +124,7 @@ class Plans:
         :raises errors.NotFound: there is no such container.
         """
         if not container or '/' in container:
-            raise errors.Invalid(f'{container!r} is no name of a container')
+            raise errors.Invalid(f'{container!r} is not a name of a container')
         adopt = container == name
         source = self._container(container)
         if adopt:
@@ -243,8 +243,8 @@ class Plans:
         mark = self._mark(name)
         if mark.state is not plans.State.READY:
             raise errors.Unfinished(
-                f'Plan {name} is not whole ({mark.state.value}); if that has '
-                'broken off, resume the making, or delete it'
+                f'Plan {name} is incomplete ({mark.state.value}); if that '
+                'was interrupted, resume its creation, or delete it'
             )
         text = texts.decode(
             container.read(environments.PATH), environments.PATH

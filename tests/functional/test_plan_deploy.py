@@ -205,7 +205,7 @@ def test_a_stack_of_somebody_else_is_not_replaced(
     plan = plans('theirs')
     plan.make(planning.files(planning.empty()))
     code, said = plan.fails('deploy')
-    assert (code, 'not made from a plan' in said) == (1, True), said
+    assert (code, 'No plan created stack' in said) == (1, True), said
     assert set(stack.resources()) == {'mine'}
     found = plan('deploy', '--take-over')
     assert found['stack_id'] == stack.id

@@ -129,7 +129,7 @@ def test_a_plan_is_made_changed_exported_and_deleted(
     user.stacks.validate(resolved)
 
     files = {**FILES, 'a b': b'other', 'new': b''}
-    with pytest.raises(errors.Invalid, match='empty cannot be deleted'):
+    with pytest.raises(errors.Invalid, match='Cannot delete empty'):
         plans.update('plan', files, delete=['empty'])
     assert plans.load('plan') == made
     sent: list[int] = []

@@ -42,7 +42,7 @@ class NodeCommand(plan_common.PlanCommand):
             self.exit_code = common.FAILED
             return exc.found
         except KeyboardInterrupt:
-            self.log.error('Interrupted; done again, it goes on')
+            self.log.error('Interrupted; run the command again to continue')
             self.exit_code = common.INTERRUPTED
             return {'nodes': [], 'moved': [], 'found': []}
 
@@ -163,13 +163,13 @@ class IntrospectNodes(NodeCommand):
         add.number(
             '--concurrency',
             '<number>',
-            'Inspections at a time, at most (default: %(default)s)',
+            'Maximum number of inspections at a time (default: %(default)s)',
             default=node_operations.CONCURRENCY,
         )
         add.number(
             '--attempts',
             '<number>',
-            'Attempts for each node, at most (default: %(default)s)',
+            'Maximum number of attempts for each node (default: %(default)s)',
             default=node_operations.ATTEMPTS,
         )
         _add_timeout(add)
@@ -180,8 +180,8 @@ class IntrospectNodes(NodeCommand):
         )
         add.flag(
             '--abort',
-            'Abort the inspections of these nodes, also those that others '
-            'have started',
+            'Abort the inspections of these nodes, including those that '
+            'other users started',
         )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
@@ -292,5 +292,5 @@ def _save(
             file.write_text(text + '\n', encoding='utf-8')
     except OSError as exc:
         raise exceptions.CommandError(
-            f'{folder} cannot be written: {exc.strerror}'
+            f'Cannot write {folder}: {exc.strerror}'
         ) from exc

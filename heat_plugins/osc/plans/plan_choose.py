@@ -78,7 +78,7 @@ class SetCapabilities(plan_common.PlanCommand):
         both = choices.keys() & set(parsed_args.disable)
         if both:
             raise exceptions.CommandError(
-                f'{sorted(both)[0]} cannot be both enabled and disabled'
+                f'Cannot both enable and disable {sorted(both)[0]}'
             )
         choices.update(dict.fromkeys(parsed_args.disable, False))
         if not choices:
@@ -114,8 +114,8 @@ class ListParameters(plan_common.PlanCommand):
         )
         add.flag(
             '--long',
-            'Include defaults, constraints and the templates '
-            'that have the parameter',
+            'Include defaults, constraints and the templates that have each '
+            'parameter',
         )
         add.flag(
             '--refresh', 'Ask Heat again, even if the plan has not changed'

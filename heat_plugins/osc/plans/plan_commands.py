@@ -42,15 +42,15 @@ class CreatePlan(plan_common.PlanCommand):
         group.value(
             '--container',
             '<container>',
-            'A container of the object store to copy; if it has the name of '
-            'the plan, it becomes the plan',
+            'A container of the object store to copy. If it has the name of '
+            'the plan, it becomes the plan itself',
         )
         add.value(
             '--template',
             '<path>',
             'The root template (default: the one in plan-environment.yaml)',
         )
-        add.value('--description', '<text>', 'What the plan is for')
+        add.value('--description', '<text>', 'Purpose of the plan')
         add.flag('--render', 'Render Jinja templates (.j2) into the plan')
         add.flag('--resume', 'Resume an interrupted creation of the plan')
 
@@ -96,7 +96,7 @@ class SetPlan(plan_common.PlanCommand):
             raise exceptions.CommandError('--prune needs --from or --git')
         if not given and not parsed_args.remove:
             raise exceptions.CommandError(
-                'Nothing to do: give --from, --git or --remove'
+                'Nothing to change: give --from, --git or --remove'
             )
         folders = way.plans.plans.load(parsed_args.plan).folders
         found = plan_common.content(parsed_args, folders)
@@ -176,7 +176,8 @@ class ExportPlan(plan_common.PlanCommand):
             '--secrets',
             'Include generated passwords and the values of hidden '
             'parameters; without them, a plan created from the tarball gets '
-            'other passwords. Files of the plan are written unchanged',
+            'new passwords. The files of the plan are always exported '
+            'unchanged',
         )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
@@ -197,13 +198,13 @@ class ExportPlan(plan_common.PlanCommand):
                 part.replace(path)
         except OSError as exc:
             raise exceptions.CommandError(
-                f'{parsed_args.file} cannot be written: {exc.strerror}'
+                f'Cannot write {parsed_args.file}: {exc.strerror}'
             ) from exc
         if left_out:
             self.log.warning(
-                'Left out what is set for %s, which templates hide or do not '
-                'have. Set it again in a plan made of the tarball, or export '
-                'with --secrets',
+                'Left out the values of %s, which templates hide or do not '
+                'have. Set them again in a plan created from the tarball, or '
+                'export with --secrets',
                 bounds.listed(left_out),
             )
         return ('file', 'bytes'), common.One((parsed_args.file, size))

@@ -29,8 +29,8 @@ class PlanCommand(common.Report):
             add.value('plan', '<plan>', 'The plan')
         add.flag(
             '--local',
-            'Let this command do the work, not Mistral; the '
-            'result is the same',
+            'Do the work in this command, without Mistral; the result is the '
+            'same',
         )
 
     def way(self, parsed_args: argparse.Namespace) -> local_way.Local:
@@ -79,7 +79,7 @@ def content(
             return tarballs.read(file, folders=folders)
     except OSError as exc:
         raise exceptions.CommandError(
-            f'{path} cannot be read: {exc.strerror}'
+            f'Cannot read {path}: {exc.strerror}'
         ) from exc
 
 

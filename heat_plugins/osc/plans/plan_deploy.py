@@ -40,7 +40,7 @@ class DeployPlan(plan_common.PlanCommand):
         group.flag(
             '--validate-only',
             'Let Heat check the plan, and show what would change in the root '
-            'template; change nothing',
+            'template, without changing it',
         )
         group.flag('--no-wait', 'Return when the deployment has started')
         group.flag(
@@ -49,11 +49,11 @@ class DeployPlan(plan_common.PlanCommand):
         add.number(
             '--timeout',
             '<minutes>',
-            "Minutes that Heat may take at most (default: Heat's own limit)",
+            "Maximum number of minutes for Heat (default: Heat's own limit)",
         )
         add.flag(
             '--take-over',
-            'Update a stack of this name, although no plan has created it',
+            'Update a stack of this name even if no plan created it',
         )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
@@ -77,9 +77,9 @@ class DeployPlan(plan_common.PlanCommand):
             self.exit_code = common.FAILED
         except KeyboardInterrupt:
             show.step(
-                'Stopped waiting; Heat goes on. Look, or cancel:\n'
-                f'  openstack deployment plan status {plan} --wait\n'
-                f'  openstack deployment plan deploy {plan} --cancel'
+                'Stopped waiting; Heat continues. Check or cancel it:\n  '
+                f'openstack deployment plan status {plan} --wait\n  '
+                f'openstack deployment plan deploy {plan} --cancel'
             )
             self.exit_code = common.INTERRUPTED
         return _status(way.call('plan.status', plan=plan))
@@ -141,10 +141,8 @@ class ShowDiff(plan_common.PlanCommand):
 
     def add_arguments(self, add: command_line.Adder) -> None:
         super().add_arguments(add)
-        add.flag(
-            '--names-only', 'List changed files without their differences'
-        )
-        add.flag('--exit-code', 'End with 3 if there is any difference')
+        add.flag('--names-only', 'List only the names of changed files')
+        add.flag('--exit-code', 'Exit with code 3 if there is a difference')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         way = self.way(parsed_args)
@@ -153,7 +151,7 @@ class ShowDiff(plan_common.PlanCommand):
             self.exit_code = common.FAILED
         if not found:
             self.log.warning(
-                'No difference: stack %s is what plan %s would deploy',
+                'No difference: stack %s equals what plan %s would deploy',
                 parsed_args.plan,
                 parsed_args.plan,
             )

@@ -120,7 +120,7 @@ class Trigger(common.Report):
         add.number(
             '--max-concurrent',
             '<number>',
-            'Servers at a time, at most (default: all)',
+            'Maximum number of servers at a time (default: all)',
         )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:

@@ -95,7 +95,7 @@ class ListOperations(_Command):
         add.number(
             '--limit',
             '<number>',
-            'Entries to list, at most (default: 100)',
+            'Maximum number of entries to list (default: 100)',
             default=100,
         )
 
@@ -186,9 +186,9 @@ class ShowOperationOutput(_Command):
         )
         add.flag(
             '--follow',
-            'Show on standard error what the servers print, each line '
-            'after the name of its server, until the operation has ended; '
-            'the exit code is that of "operation wait"',
+            "Follow until the operation has ended: print the servers' output "
+            'on standard error, each line with the name of its server. The '
+            'exit code is that of "operation wait"',
         )
         add.value(
             '--output-dir',
@@ -243,7 +243,7 @@ class ShowOperationOutput(_Command):
                 path.write_text(text, encoding='utf-8')
         except OSError as exc:
             raise exceptions.CommandError(
-                f'{place} cannot be written: {exc.strerror}'
+                f'Cannot write {place}: {exc.strerror}'
             ) from exc
 
     def _outputs(
@@ -338,7 +338,9 @@ class DeleteOperation(_Command):
 
     def add_arguments(self, add: command_line.Adder) -> None:
         add_operation(add, nargs='+')
-        add.flag('--force', 'Also an operation with an unreadable record')
+        add.flag(
+            '--force', 'Delete also an operation with an unreadable record'
+        )
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         deleted = []

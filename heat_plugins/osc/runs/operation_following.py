@@ -81,15 +81,17 @@ class Follower:
                 self._shown.changed(advancer.step())
         except errors.Unavailable as exc:
             # It is recorded, and goes on all the same.
-            self._command.progress.say(f'Starting is retried later: {exc}')
+            self._command.progress.say(
+                f'Cannot start all runs now; retrying: {exc}'
+            )
         finally:
             advancer.release()
         found = advancer.operation
         write_page(self._page, found)
         if not found.ended:
             self._command.progress.say(
-                'heat-engine advances it within a minute, if its operator '
-                'has set that up. To advance it yourself:',
+                'If your cloud is set up for that, heat-engine advances it '
+                'within a minute. To advance it yourself:',
                 f'  {_COMMAND} wait {found.id}',
             )
         return found
@@ -109,7 +111,7 @@ class Follower:
         write_page(self._page, found)
         if code is not None and not found.ended:
             self._command.progress.say(
-                'Stopped waiting; the operation goes on. Wait again, or '
+                'Stopped waiting; the operation continues. Wait again, or '
                 'cancel it:',
                 f'  {_COMMAND} wait {found.id}',
                 f'  {_COMMAND} cancel {found.id}',
@@ -224,7 +226,7 @@ def add_page(add: command_line.Adder) -> None:
 def _page(name: str) -> pathlib.Path:
     path = pathlib.Path(name)
     if path.suffix != '.html':
-        raise argparse.ArgumentTypeError(f'{name} should end in .html')
+        raise argparse.ArgumentTypeError(f'{name} must end in .html')
     return path
 
 
@@ -241,5 +243,5 @@ def write_page(path: pathlib.Path | None, found: operations.Operation) -> None:
         draft.replace(path)
     except OSError as exc:
         raise exceptions.CommandError(
-            f'{path} cannot be written: {exc.strerror}'
+            f'Cannot write {path}: {exc.strerror}'
         ) from exc

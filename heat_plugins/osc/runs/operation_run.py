@@ -46,8 +46,8 @@ class RunOperation(common.Report):
         add.value(
             'action',
             '<action>',
-            'The action, such as BACKUP. In its place, a script: '
-            '--config-file, or a command after "--", such as: -- uptime',
+            'The action, such as BACKUP. Instead, you can give a script '
+            '(--config-file), or a command after "--", such as: -- uptime',
             nargs='?',
         )
         add.value(
@@ -67,8 +67,8 @@ class RunOperation(common.Report):
         operation_following.add_page(add)
         add.flag(
             '--dry-run',
-            'List the targets, their differences, and what is left out and '
-            'why; start nothing',
+            'List the targets, their differences, and which servers are left '
+            'out and why, without starting anything',
         )
         add.flag(
             '--yes', f'Do not ask for confirmation above {_CONFIRMED} targets'
@@ -107,7 +107,8 @@ class RunOperation(common.Report):
         question = f'Run {action} on these {number} targets'
         if not sys.stdin.isatty():
             raise exceptions.CommandError(
-                f'{question}? There is no terminal to ask on: give --yes'
+                f'{question}? There is no terminal for the question: give '
+                '--yes'
             )
         self.progress.stop()
         for one in chosen.targets[:_SHOWN]:
@@ -182,7 +183,7 @@ def _add_limits(add: command_line.Adder) -> None:
     group.value(
         '--max-concurrent',
         '<number or percentage>',
-        'Targets at a time, at most, such as 10 or 25%% (default: '
+        'Maximum number of targets at a time, such as 10 or 25%% (default: '
         f'{limit_values.CONCURRENT})',
         type=_share,
         default=limit_values.CONCURRENT,
@@ -190,7 +191,7 @@ def _add_limits(add: command_line.Adder) -> None:
     group.value(
         '--max-errors',
         '<number or percentage>',
-        'Failures that are allowed, such as 3 or 10%%; after more, no '
+        'Number of failures to allow, such as 3 or 10%%; after more, no '
         'further run starts (default: 0)',
         type=_share,
         default=limit_values.Share(0),
@@ -198,7 +199,8 @@ def _add_limits(add: command_line.Adder) -> None:
     group.value(
         '--canary',
         '<number>',
-        'Number of targets to run on first; all must succeed',
+        'Number of targets to run on first; the others start only if all of '
+        'these succeed',
         type=_count,
         default=0,
     )
@@ -217,8 +219,7 @@ def _add_limits(add: command_line.Adder) -> None:
     group.number(
         '--deadline',
         '<seconds>',
-        'Seconds for the whole operation; then it ends, and withdraws its '
-        'runs',
+        'Seconds until the whole operation ends and withdraws its runs',
     )
 
 

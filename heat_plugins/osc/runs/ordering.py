@@ -41,8 +41,8 @@ def add_options(add: command_line.Adder) -> None:
     add.number(
         '--timeout',
         '<seconds>',
-        'Seconds that the run may take; then it is withdrawn from the '
-        'server (default: the property "timeout" of the deployment, or '
+        'Seconds until the run is withdrawn from the server (default: the '
+        'property "timeout" of the deployment, or '
         f'{starting.DEFAULT_TIMEOUT}; for a rerun, that of the former run)',
     )
     add.number(

@@ -99,7 +99,7 @@ class ListRuns(_RunCommand):
         add.number(
             '--limit',
             '<number>',
-            'Entries to list, at most (default: 50)',
+            'Maximum number of entries to list (default: 50)',
             default=50,
         )
 
@@ -186,7 +186,7 @@ class ShowOutput(_RunCommand):
         add.value(
             'output', '<output>', 'Only this output (default: all)', nargs='?'
         )
-        add.flag('--whole', 'Show all of a long output, not only its end')
+        add.flag('--whole', 'Show a long output completely, not only its end')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = self.service()
@@ -270,7 +270,7 @@ class CancelRun(_RunCommand):
         _add_run(add, nargs='+')
         add.flag(
             '--wait',
-            'Wait until the server has stopped the script, at most '
+            'Wait until the server has stopped the script, for at most '
             f'{_REACTION} s',
         )
 
@@ -279,9 +279,9 @@ class CancelRun(_RunCommand):
         found = self.each(service.cancel, parsed_args, parsed_args.run)
         if not parsed_args.wait:
             self.log.warning(
-                'A server that has begun the script stops it if it has '
-                'heat-config-supervisor, and --wait waits for that. Any other '
-                'server runs it to its end, and nothing else until then'
+                'A server with heat-config-supervisor stops a started '
+                'script, and --wait waits for that. Any other server runs '
+                'the script to its end, and nothing else until then'
             )
             return columns.many(found)
         end = time.monotonic() + _REACTION
@@ -301,9 +301,9 @@ class CancelRun(_RunCommand):
             return
         self.exit_code = common.STILL_RUNNING
         self.progress.say(
-            f'Run {run.id}: the server has not reacted. If it had begun the '
-            'script, it has no heat-config-supervisor, or is away: the '
-            'script goes on, and the server runs nothing else until its end'
+            f'Run {run.id}: the server has not reacted. It is unreachable, '
+            'or has no heat-config-supervisor. If the script has started, it '
+            'continues, and the server runs nothing else until it ends'
         )
 
 
@@ -342,7 +342,7 @@ class DeleteRun(_RunCommand):
     def add_arguments(self, add: command_line.Adder) -> None:
         super().add_arguments(add)
         _add_run(add, nargs='*')
-        add.flag('--all', 'All ended runs')
+        add.flag('--all', 'Delete all ended runs')
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         if bool(parsed_args.run) == parsed_args.all:

@@ -111,12 +111,12 @@ class Follower:
         )
 
     def _say_how_to_come_back(self, pending: abc.Sequence[runs.Run]) -> None:
-        noun = 'run goes' if len(pending) == 1 else 'runs go'
+        noun = 'run continues' if len(pending) == 1 else 'runs continue'
         ids = ' '.join(run.id for run in pending)
         stack = shlex.quote(self._stack)
         prefix = 'openstack software deployment run'
         self._command.progress.say(
-            f'Stopped waiting; the {noun} on. Wait again, or cancel:',
+            f'Stopped waiting; the {noun}. Wait again, or cancel:',
             f'  {prefix} wait {stack} {ids}',
             f'  {prefix} cancel {stack} {ids}',
         )

@@ -61,7 +61,8 @@ class ShowTimeline(common.Report):
         add.number(
             '--limit',
             '<number>',
-            'Runs to show, at most, the newest (default: 200)',
+            'Maximum number of runs to show; older ones are left out '
+            '(default: 200)',
             default=200,
         )
 
@@ -139,7 +140,7 @@ def _write(path: pathlib.Path, found: chart.Chart) -> None:
         path.write_text(_DRAWINGS[path.suffix](found), encoding='utf-8')
     except OSError as exc:
         raise exceptions.CommandError(
-            f'{path} cannot be written: {exc.strerror}'
+            f'Cannot write {path}: {exc.strerror}'
         ) from exc
 
 
@@ -147,6 +148,6 @@ def _drawing(name: str) -> pathlib.Path:
     path = pathlib.Path(name)
     if path.suffix not in _DRAWINGS:
         raise argparse.ArgumentTypeError(
-            f'{name} should end in {" or ".join(_DRAWINGS)}'
+            f'{name} must end in {" or ".join(_DRAWINGS)}'
         )
     return path

@@ -36,15 +36,15 @@ class _SourceCommand(plan_common.PlanCommand):
         add.value(
             'plan',
             '<plan>',
-            'A plan, which has them in its folder "validations"',
+            'A plan with validations in its folder "validations"',
             nargs='?',
         )
         group = plan_common.add_source_options(add, required=False)
         group.value(
             '--package',
             '<package>',
-            'A Python package that is installed where the playbooks '
-            'run, such as validations-common',
+            'A Python package on the machine that runs the playbooks, such '
+            'as validations-common',
         )
         add.several(
             '--group',
@@ -62,7 +62,7 @@ class _SourceCommand(plan_common.PlanCommand):
         given = {name: one for name, one in given.items() if one}
         if len(given) + (content is not None) != 1:
             raise exceptions.CommandError(
-                'Give one of a plan, --from, --git and --package'
+                'Give exactly one of: a plan, --from, --git, --package'
             )
         return given, content
 
@@ -101,7 +101,7 @@ class ListValidations(_SourceCommand):
         for warning in warnings:
             self.log.info('%s', warning)
         self.log.warning(
-            '%d files are left out, -v names each. The first: %s',
+            'Left out %d files; -v names each. The first: %s',
             len(warnings),
             warnings[0],
         )
@@ -121,8 +121,8 @@ class RunValidations(_SourceCommand):
         add.several(
             '--validation',
             '<validation>',
-            'A validation by its name (repeat option for several). Without '
-            '--validation and --group, all of them run',
+            'Name of a validation (repeat option for several). Without '
+            '--validation and --group, all validations run',
             dest='validations',
         )
         where = add.either()
@@ -142,7 +142,7 @@ class RunValidations(_SourceCommand):
         add.several(
             '--host-group',
             '<group>[=<host>,...]',
-            'Put hosts into a group that playbooks name: servers of the '
+            'Put hosts into a group that playbooks use: servers of the '
             'stack, or localhost; without hosts, all of them (repeat option '
             'for several). Example: --host-group first=web-0,web-1',
             dest='host_groups',
@@ -172,20 +172,21 @@ class RunValidations(_SourceCommand):
         add.value(
             '--secrets',
             '<file>',
-            'Read secret variables from a map in YAML or JSON, which no '
-            'record has and results mask; - for standard input',
+            'Read secret variables from a map in YAML or JSON; - for '
+            'standard input. They are never recorded, and are masked in '
+            'results',
         )
         add.number(
             '--at-once',
             '<number>',
-            'Playbooks at the same time, at most; up to '
+            'Maximum number of playbooks at the same time; up to '
             f'{running.MOST_AT_ONCE} (default: 4)',
             default=4,
         )
         add.number(
             '--timeout',
             '<seconds>',
-            'Seconds that each playbook may take at most (default: 1800)',
+            'Maximum number of seconds for each playbook (default: 1800)',
             default=1800,
         )
         add.flag(
@@ -195,8 +196,8 @@ class RunValidations(_SourceCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         if parsed_args.no_wait and parsed_args.local:
             raise exceptions.CommandError(
-                '--no-wait and --local exclude each other: what runs here '
-                'ends with the command'
+                '--no-wait cannot be used with --local: local playbooks end '
+                'with the command'
             )
         way = self.way(parsed_args)
         source, content = self.source(parsed_args)
@@ -253,8 +254,9 @@ class StopValidations(common.Report):
             run = core.result(parsed_args.run)
         if run['success'] is None:
             raise exceptions.CommandError(
-                f'Run {parsed_args.run} has been asked to stop, and has not '
-                f'within {_PATIENCE} s; if its process is dead, it is LOST'
+                f'Run {parsed_args.run} was asked to stop, but has not '
+                f'stopped within {_PATIENCE} s. If its process is dead, the '
+                'run becomes LOST'
             )
         return validation_common.outcomes(run)
 
@@ -279,9 +281,9 @@ def _secrets(parsed_args: argparse.Namespace) -> dict[str, Any]:
 
 def _interrupted(local: bool, run_id: str | None) -> tuple[str, ...]:
     if local:
-        return ('Interrupted; the playbooks have been ended',)
+        return ('Interrupted; the playbooks were stopped',)
     return (
-        'Stopped waiting; the run goes on. Look, or stop it:',
+        'Stopped waiting; the run continues. Check or stop it:',
         f'  openstack deployment plan validation result show {run_id}',
         f'  openstack deployment plan validation stop {run_id}',
     )

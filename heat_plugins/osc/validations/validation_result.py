@@ -22,7 +22,7 @@ class ListResults(common.Report):
         core = ways.way(self.app.client_manager, True).validations
         found = core.results(parsed_args.plan)
         if not found:
-            self.log.warning('There is no run of validations that is kept')
+            self.log.warning('There are no recorded runs of validations')
         return common.table(
             found,
             {
@@ -66,7 +66,7 @@ class ShowResult(common.Report):
             return validation_common.outcomes(run)
         found = core.result(parsed_args.run, parsed_args.validation)
         if found['cut']:
-            self.log.warning('There was more than is kept')
+            self.log.warning('The output was longer; only a part is kept')
         if parsed_args.stdout:
             return ('stdout',), common.One((found['stdout'].rstrip(),))
         shown = {

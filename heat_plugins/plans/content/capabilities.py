@@ -191,7 +191,7 @@ class _Reader:
     def warnings(self) -> abc.Iterator[str]:
         for path, met in self._met.items():
             if not met[0].present:
-                yield f'The plan lacks {path}, which {PATH} names'
+                yield f'{PATH} names {path}, which the plan does not have'
             if len(met) > 1:
                 yield f'{PATH} names {path} {len(met)} times'
             required = dict.fromkeys(
@@ -199,7 +199,9 @@ class _Reader:
             )
             for name in required:
                 if name not in self._paths:
-                    yield f'The plan lacks {name}, which {path} requires'
+                    yield (
+                        f'{path} requires {name}, which the plan does not have'
+                    )
 
     def _group(self, found: abc.Mapping[str, Any]) -> Group:
         title = _text(found.get('title'))
@@ -223,7 +225,9 @@ class _Reader:
         path = texts.path(found.get('file'), f'file of an entry of {PATH}')
         requires = found.get('requires') or ()
         if not isinstance(requires, list | tuple):
-            raise errors.Invalid(f'requires of {path} in {PATH} is no list')
+            raise errors.Invalid(
+                f'requires of {path} in {PATH} must be a list'
+            )
         environment = Environment(
             path=path,
             title=_text(found.get('title')) or path,
@@ -254,7 +258,7 @@ def _maps(
     if not isinstance(value, list) or not all(
         isinstance(one, dict) for one in value
     ):
-        raise errors.Invalid(f'{section} of {where} in {PATH} is no list')
+        raise errors.Invalid(f'{section} of {where} in {PATH} must be a list')
     return value
 
 

@@ -75,7 +75,7 @@ def find(text: str, path: str, kind: Kind) -> list[Link]:
     with texts.reading(path):
         root = yaml_reading.compose(text)
     if not isinstance(root, yaml.MappingNode):
-        raise errors.BadFile(f'{path} is no {kind.value}', path)
+        raise errors.BadFile(f'{path} is not a {kind.value}', path)
     finder = _Finder(text, path)
     if kind is Kind.TEMPLATE:
         finder.look_through(root)
@@ -141,7 +141,7 @@ class _Finder:
             if key.value == 'base_url':
                 raise errors.BadFile(
                     f'{self._path} has a base_url at line {_line(key)}; in a '
-                    'plan, paths are relative to the file that they stand in',
+                    'plan, paths are relative to the file that contains them',
                     self._path,
                     _line(key),
                 )
@@ -178,7 +178,7 @@ class _Finder:
         elif node.value.startswith('/'):
             what = 'is an absolute path'
         else:
-            what = 'leads out of the plan, or is no path'
+            what = 'leads out of the plan, or is not a path'
             joined = posixpath.join(self._folder, node.value)
             with contextlib.suppress(errors.Invalid):
                 return texts.path(joined, 'file')

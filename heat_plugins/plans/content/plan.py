@@ -88,8 +88,9 @@ def check_name(name: str) -> str:
     """
     if name.startswith(_RESERVED):
         raise errors.Invalid(
-            f'{name} cannot be the name of a plan: containers whose names '
-            f'begin with {_RESERVED} serve plans, and are none'
+            f'{name} cannot be the name of a plan: names that begin with '
+            f'{_RESERVED} are reserved for containers with records about '
+            'plans'
         )
     if not _NAME.fullmatch(name):
         raise errors.Invalid(

@@ -102,7 +102,7 @@ def _naming_templates(
             line = _source_line(files[exc.path], exc.line, files[template])
             place = f'line {line} of {template}' if line else template
         raise errors.BadFile(
-            f'{exc}. Jinja made it of {place}; correct that',
+            f'{exc}. Jinja rendered it from {place}; correct that',
             exc.path,
             exc.line,
         ) from exc

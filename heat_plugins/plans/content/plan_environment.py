@@ -124,7 +124,7 @@ def _entries(found: Any) -> tuple[Entry, ...]:
     if found is None:
         return ()
     if not isinstance(found, list):
-        raise errors.Invalid(f'environments of {PATH} is no list')
+        raise errors.Invalid(f'environments of {PATH} must be a list')
     entries = [_entry(one) for one in found]
     # Of one that comes twice the last counts, as in Heat's merging.
     later = {entry.path: place for place, entry in enumerate(entries)}
@@ -144,6 +144,6 @@ def _entry(found: Any) -> Entry:
         if isinstance(found.get('data'), dict):
             return Entry(data=found['data'])
     raise errors.Invalid(
-        f'Each of the environments of {PATH} is a map of either path, with a '
-        'file of the plan, or data, with a map'
+        f'Each of the environments of {PATH} must be a map with either path, '
+        'a file of the plan, or data, a map'
     )

@@ -105,7 +105,7 @@ class Maker:
                     claim = self._take()
         if claim is None:
             raise errors.Exists(
-                f'Another caller has begun to create plan {name}'
+                f'Another caller is already creating plan {name}'
             )
         return claim
 
@@ -118,19 +118,20 @@ class Maker:
         mark = self._container.mark()
         if mark is not None and mark.state is plans.State.READY:
             raise errors.Exists(
-                f'There is a plan {name}; update it, or take another name'
+                f'Plan {name} exists already; update it, or choose another '
+                'name'
             )
         if mark is not None and mark.state is plans.State.DELETING:
             raise errors.Unfinished(
-                f'Plan {name} is being deleted; if that has broken off, '
+                f'Plan {name} is being deleted; if that was interrupted, '
                 'delete it again'
             )
         if not self._order.resume:
             found = self._claims.find(name)
             since = f' since {found.since}' if found else ''
             raise errors.Unfinished(
-                f'Plan {name} is being made{since}; if that has broken off, '
-                'resume it or delete it'
+                f'Plan {name} is being created{since}; if that was '
+                'interrupted, resume it or delete it'
             )
 
     def _open(self) -> None:
@@ -146,14 +147,14 @@ class Maker:
         begun = mark is not None and mark.state is plans.State.CREATING
         if mark is not None and mark.adopted:
             raise errors.Unfinished(
-                f'Plan {name} is being made of the container {name} that was '
-                'there; resume it with that, or delete it, which leaves the '
-                'container as it was'
+                f'Plan {name} is being created from the existing container '
+                f'{name}. Resume that from this container, or delete the '
+                'plan, which leaves the container as it was'
             )
         if exists and not begun:
             raise errors.Exists(
-                f'There is a container {name} that is no plan of '
-                'this name; make a plan of it, or take another name'
+                f'Container {name} exists already, and is not a plan; create '
+                'the plan from it, or choose another name'
             )
         self._mark(plans.State.CREATING)
 
@@ -202,6 +203,6 @@ class Maker:
                 self._claims.release(claim)
         except errors.Error as undoing:
             exc.add_note(
-                f'What was made of plan {claim.name} could not be undone: '
-                f'{undoing}; delete the plan, or resume its making'
+                f'Cannot undo the incomplete creation of plan {claim.name}: '
+                f'{undoing}; delete the plan, or resume its creation'
             )

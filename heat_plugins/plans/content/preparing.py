@@ -60,8 +60,8 @@ def prepare(
     ]
     if lacking:
         raise errors.Invalid(
-            f'{bounds.listed(lacking)} is the root template, or enabled by '
-            f'{environments.PATH}, and is not there{remedy}'
+            'The plan lacks its root template or an environment that '
+            f'{environments.PATH} enables: {bounds.listed(lacking)}{remedy}'
         )
     root = texts.decode(files[environment.template], environment.template)
     environment = dataclasses.replace(
@@ -109,8 +109,8 @@ def _environment(
     template = template or root.template
     if template is None:
         raise errors.Invalid(
-            f'There is no {environments.PATH}; say which file is the root '
-            f'template (--template){remedy}'
+            f'The plan has no {environments.PATH}; name the root template '
+            f'(--template){remedy}'
         )
     entries: tuple[environments.Entry, ...] = ()
     if root.environment is not None:

@@ -101,8 +101,8 @@ def resolve(plan: environments.PlanEnvironment, fetch: Fetch) -> Resolved:
     lacking = sorted({plan.template, *keys} - set(walk.files))
     if lacking:
         raise errors.NotFound(
-            f'The plan has no file {bounds.listed(lacking)}; it is its root '
-            'template, or an environment that is enabled'
+            'The plan lacks its root template or an enabled environment: '
+            f'{bounds.listed(lacking)}'
         )
     files = dict(walk.files)
     if sum(_size(text) for text in files.values()) > _BODY:
@@ -153,7 +153,9 @@ def _compacted(text: str, path: str) -> str:
             width=_LONGEST_LINE,
         )
     except UnicodeEncodeError as exc:
-        raise errors.BadFile(f'{path} holds half a character', path) from exc
+        raise errors.BadFile(
+            f'{path} holds an incomplete character', path
+        ) from exc
     return written
 
 
@@ -215,9 +217,9 @@ class _Walk:
         self._size += len(text)
         if self._size > LARGEST:
             raise errors.Invalid(
-                f'What is enabled in the plan has more than {LARGEST} '
-                'characters, with all files that it refers to; enable less, '
-                'or take such files out'
+                'The enabled templates of the plan, with all files that they '
+                f'refer to, exceed {LARGEST} characters; enable fewer, or '
+                'remove large files'
             )
         text, found = self._links(text, key, kind)
         self.files[key] = links.spell(text, found)

@@ -68,10 +68,12 @@ def from_roles_data(text: str) -> tuple[Role, ...]:
     """
     found = texts.load(text, PATH)
     if not isinstance(found, list):
-        raise errors.Invalid(f'{PATH} is no list of roles')
+        raise errors.Invalid(f'{PATH} must be a list of roles')
     for one in found:
         if not isinstance(one, dict) or not isinstance(one.get('name'), str):
-            raise errors.Invalid(f'Each role of {PATH} is a map with a name')
+            raise errors.Invalid(
+                f'Each role of {PATH} must be a map with a name'
+            )
     counts = collections.Counter(one['name'] for one in found)
     if len(counts) < len(found):
         twice = sorted(name for name, count in counts.items() if count > 1)

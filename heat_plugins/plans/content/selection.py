@@ -38,7 +38,8 @@ def select(
     for path, wanted in choices.items():
         if not (path in known and (known[path].present or not wanted)):
             raise errors.Invalid(
-                f'{path} is no environment of the plan; see its capabilities'
+                f'{path} is not an environment of the plan; "openstack '
+                'deployment plan capability list" shows those that are'
                 + bounds.did_you_mean(path, [n for n in known if n != path])
             )
     after = [path for path in before if choices.get(path, True)]
@@ -183,4 +184,4 @@ def _sorted(
 def _circle(exc: graphlib.CycleError) -> str:
     # Each is required by the next one.
     names = bounds.listed(exc.args[1][::-1], between=' requires ')
-    return f'Requirements go in a circle: {names}'
+    return f'Environments require each other in a cycle: {names}'

@@ -73,8 +73,8 @@ def difference(
     staying = sorted(gone & set(files))
     if staying:
         raise errors.Invalid(
-            f'{bounds.listed(staying)} cannot be deleted: the new files have '
-            'it, or a template is rendered to it; take it out of those'
+            f'Cannot delete {bounds.listed(staying)}: the new files contain '
+            'it, or a template renders to it; remove it there'
         )
     if order.prune:
         gone |= set(plan.entries) - set(files)
@@ -82,8 +82,8 @@ def difference(
     needed = {plan.environment.template, *plan.environment.enabled}
     if gone & needed:
         raise errors.Invalid(
-            f'{bounds.listed(sorted(gone & needed))} cannot go: it is the '
-            'root template, or enabled; disable it first'
+            f'{bounds.listed(sorted(gone & needed))} cannot be deleted: it '
+            'is the root template, or enabled; disable it first'
         )
     found = Difference(
         write=storage.changed(files, plan.entries),

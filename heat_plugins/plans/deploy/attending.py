@@ -69,8 +69,8 @@ def deploy(
     if not wait:
         if started.steps:
             LOG.warning(
-                'What the plan names for after a deployment will not run, '
-                'because the command does not wait for its end'
+                "The plan's workflows and actions for after a deployment "
+                'will not run, because the command does not wait for its end'
             )
         return
     found = stack_following.Follower(
@@ -100,5 +100,6 @@ def _validate(plan: str, show: Show, validations: Validations) -> None:
     run = validations.run(plan, groups=groups)
     if not run['success']:
         raise errors.Refused(
-            f'What the plan requires has not passed: {run["reason"]}'
+            'Validations that the plan requires have not passed: '
+            f'{run["reason"]}'
         )

@@ -235,7 +235,7 @@ class _Texts:
         if self._left < 0:
             return (
                 f'{len(sides[0])} and {len(sides[1])} lines; only the first '
-                f'{LINES} lines are compared one by one'
+                f'{LINES} lines are compared line by line'
             )
         lines = difflib.unified_diff(*sides, 'stack', 'plan', lineterm='')
         return '\n'.join(lines)

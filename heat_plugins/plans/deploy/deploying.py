@@ -219,12 +219,12 @@ class Deployer:
             raise errors.NotFound(f'Plan {name} is not deployed')
         if TAG not in stack.tags:
             raise errors.Refused(
-                f'Stack {name} was not made from a plan. To stop it all the '
-                f'same: openstack stack cancel --no-rollback {name}'
+                f'No plan created stack {name}. To stop it nevertheless: '
+                f'openstack stack cancel --no-rollback {name}'
             )
         if not stack.in_progress or stack.action not in ('CREATE', 'UPDATE'):
             raise errors.Refused(
-                f'There is nothing to cancel: stack {name} is {stack.status}'
+                f'Nothing to cancel: stack {name} is {stack.status}'
             )
         self._stacks.cancel(stack)
 
@@ -258,8 +258,8 @@ class Deployer:
                 return made().text(said)
             except (errors.NotFound, errors.Unfinished):
                 return (
-                    'Heat says why; it is not repeated here, as it may quote '
-                    f'secrets of plan {name}, which is gone'
+                    'Heat has the reason. It is not shown here, because it '
+                    f'may quote secrets of plan {name}, which was deleted'
                 )
 
         return masked
@@ -284,18 +284,17 @@ def _check(
         return
     if stack.action == 'DELETE':
         raise errors.Refused(
-            f'Stack {stack.name} is {stack.status}; deploy the plan when it '
-            'is gone'
+            f'Stack {stack.name} is {stack.status}; deploy the plan when the '
+            'stack is deleted'
         )
     if TAG not in stack.tags and not take_over:
         raise errors.Refused(
-            f'Stack {stack.name} was not made from a plan. To replace all of '
-            'it by the plan, ask for it to be taken over (--take-over; in a '
-            'workflow, take_over: true)'
+            f'No plan created stack {stack.name}. To replace all of it by '
+            'the plan, add --take-over (in a workflow, take_over: true)'
         )
     if stack.in_progress and not _is_content(stack, plan):
         raise errors.Refused(
-            f'Stack {stack.name} is {stack.status}; wait for its end, or '
+            f'Stack {stack.name} is {stack.status}; wait until that ends, or '
             'cancel it'
         )
 

@@ -41,7 +41,7 @@ def read(environment: environments.PlanEnvironment) -> tuple[str, ...]:
         isinstance(one, str) and one.strip() for one in found
     ):
         raise errors.Invalid(
-            f'{SECTION} of {environments.PATH} is no list of groups'
+            f'{SECTION} of {environments.PATH} must be a list of groups'
         )
     groups = tuple(dict.fromkeys(found))
     if len(groups) > MOST:
@@ -76,10 +76,10 @@ def check(annex: json_records.Records, plan: plans.Plan, now: float) -> None:
             and now - at < VALID
         ):
             raise errors.Refused(
-                f'The validations of group {group} have not passed for what '
-                f'plan {plan.name} is now, within the last '
-                f'{VALID // 60} minutes. Run them: openstack deployment plan '
-                f'validation run {plan.name} --group {group}'
+                f'The validations of group {group} have not passed for the '
+                f'current plan {plan.name} within the last {VALID // 60} '
+                'minutes. Run them: openstack deployment plan validation run '
+                f'{plan.name} --group {group}'
             )
 
 

@@ -75,7 +75,9 @@ def read(environment: environments.PlanEnvironment) -> tuple[Step, ...]:
     if found is None:
         return ()
     if not isinstance(found, list):
-        raise errors.Invalid(f'{SECTION} of {environments.PATH} is no list')
+        raise errors.Invalid(
+            f'{SECTION} of {environments.PATH} must be a list'
+        )
     return tuple(_step(one, place) for place, one in enumerate(found, 1))
 
 
@@ -116,6 +118,6 @@ def _step(found: Any, place: int) -> Step:
             if isinstance(name, str) and name.strip():
                 return Step(kind=Kind(kind), name=name, input=arguments)
     raise errors.Invalid(
-        f'Number {place} in {SECTION} of {environments.PATH} is no map of '
-        'either workflow or action, with a name, and input, with a map'
+        f'Number {place} in {SECTION} of {environments.PATH} must be a map '
+        'with either workflow or action, a name, and optionally input, a map'
     )

@@ -52,7 +52,7 @@ def _converted(value: Any, parameter: parameters.Parameter) -> Any:
     try:
         return convert(value)
     except (ValueError, TypeError, ArithmeticError, errors.Invalid):
-        _refuse(value, parameter, f'it is no {parameter.type}')
+        _refuse(value, parameter, f'it is not a {parameter.type}')
 
 
 def _refuse(
@@ -130,7 +130,7 @@ def _wrong(
         allowed = limits['AllowedValues']
         each = members if isinstance(members, list) else [members]
         if not set(map(str, each)) <= set(map(str, allowed)):
-            return f'allowed is {_listed(allowed)}'
+            return f'allowed values: {_listed(allowed)}'
     pattern = limits.get('AllowedPattern')
     # All of it has to match, as Heat has it.
     if pattern and not tries.matches(str(pattern), str(value)):
@@ -154,7 +154,7 @@ def _wrong_number(value: Any, limits: abc.Mapping[str, Any]) -> str | None:
     if 'AllowedValues' in limits:
         allowed = limits['AllowedValues']
         if value not in [_number(one) for one in allowed]:
-            return f'allowed is {_listed(allowed)}'
+            return f'allowed values: {_listed(allowed)}'
     return None
 
 

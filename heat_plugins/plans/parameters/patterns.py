@@ -45,8 +45,8 @@ class Tries:
         self._tried += 1
         if self._tried > self._limit:
             raise errors.Invalid(
-                f'The values must match more than {self._limit} patterns; '
-                'set fewer parameters at a time'
+                f'The parameters have more than {self._limit} patterns to '
+                'check; set fewer parameters at a time'
             )
         _, found = confinement.run(
             _PROCESS,
@@ -57,9 +57,9 @@ class Tries:
         )
         if 'matches' not in found:
             raise errors.Invalid(
-                f'Whether a value matches {pattern:.200} cannot be found out '
-                f'within {_SECONDS} seconds; write the pattern without '
-                'repetitions in repetitions'
+                f'Matching a value against {pattern:.200} took more than '
+                f'{_SECONDS} seconds; write the pattern without nested '
+                'repetitions'
             )
         return bool(found['matches'])
 

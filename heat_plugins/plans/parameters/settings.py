@@ -177,8 +177,8 @@ class Settings:
         if not (isinstance(found, dict) and 'refused' in found):
             return
         said = (
-            f'{found["refused"]} (Heat answered so at {found.get("at")}. To '
-            'ask it again: openstack deployment plan parameter list --refresh '
+            f'{found["refused"]} (answer of {found.get("at")}. To ask Heat '
+            'again: openstack deployment plan parameter list --refresh '
             f'{plan.name})'
         )
         if found.get('status') == _BAD_REQUEST:
@@ -190,7 +190,10 @@ class Settings:
         try:
             there = self._stacks.resource_types()
         except errors.ServiceError:
-            return 'A resource of the plan may need a service that is missing'
+            return (
+                'This cloud may lack a service that a resource of the '
+                'plan needs'
+            )
         lacking = [
             (one, name)
             for one in nesting.resources(resolved)
@@ -200,7 +203,10 @@ class Settings:
             and name not in there
         ]
         if not lacking:
-            return 'No resource of the plan needs a service that is missing'
+            return (
+                'This cloud has every service that the resources of the '
+                'plan need'
+            )
         said = 'This cloud lacks the service for ' + bounds.listed(
             [
                 f'resource {one.name} of '
@@ -217,13 +223,13 @@ class Settings:
             if path in enabled
         ]
         if not brought:
-            return f'{said}. No environment that is enabled brings it'
+            return f'{said}. No enabled environment adds these resources'
         options = bounds.listed(
             [f'--disable {shlex.quote(path)}' for path in brought], between=' '
         )
         return (
-            f'{said}. Disable what brings it: openstack deployment plan '
-            f'capability set {plan.name} {options}'
+            f'{said}. Disable the environment that adds them: openstack '
+            f'deployment plan capability set {plan.name} {options}'
         )
 
     def _keep(self, plan: plans.Plan, found: abc.Mapping[str, Any]) -> None:

@@ -86,7 +86,7 @@ def _renderings(
                 found[target] = path, values
             if len(found) > _FILES:
                 raise errors.Invalid(
-                    f'The Jinja templates make more than {_FILES} files'
+                    f'The Jinja templates render more than {_FILES} files'
                 )
     return found
 
@@ -106,7 +106,7 @@ class _Data:
         found = texts.mapping(self._text(EXCLUDES) or '', EXCLUDES)
         names = found.get('name') or []
         if not isinstance(names, list):
-            raise errors.Invalid(f'name of {EXCLUDES} is no list')
+            raise errors.Invalid(f'name of {EXCLUDES} must be a list')
         return {str(name) for name in names}
 
     def renderings(
@@ -159,7 +159,9 @@ class _Data:
             isinstance(one, dict) and isinstance(one.get('name'), str)
             for one in found
         ):
-            raise errors.Invalid(f'{NETWORKS} is no list of maps with names')
+            raise errors.Invalid(
+                f'{NETWORKS} must be a list of maps with names'
+            )
         return [
             one
             | {'name_lower': str(one.get('name_lower') or one['name'].lower())}
@@ -186,7 +188,7 @@ class _Sandbox(sandbox.SandboxedEnvironment):
         self, context: Any, operator: str, left: Any, right: Any
     ) -> Any:
         if operator == '**':
-            raise exceptions.SecurityError('powers are not allowed')
+            raise exceptions.SecurityError('the operator ** is not allowed')
         for one, other in ((left, right), (right, left)):
             if (
                 isinstance(one, str | bytes | list | tuple)
@@ -211,8 +213,7 @@ class _Sandbox(sandbox.SandboxedEnvironment):
             place = f' (line {line})' if line else ''
             said = bounds.shortened(str(exc), _LONGEST_REASON)
             raise errors.Invalid(
-                f'{path}{place} cannot be rendered: {type(exc).__name__}: '
-                f'{said}'
+                f'Cannot render {path}{place}: {type(exc).__name__}: {said}'
             ) from exc
 
     def _rendered(self, path: str, values: abc.Mapping[str, Any]) -> str:

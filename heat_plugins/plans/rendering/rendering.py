@@ -138,7 +138,7 @@ def _needed(
         size += sum(map(len, fetched.values()))
         if size > limits.source:
             raise errors.Invalid(
-                'The Jinja templates and what they include have more than '
+                'The Jinja templates and the files that they include exceed '
                 f'{limits.source} characters'
             )
         named = {
@@ -184,12 +184,10 @@ def _render(content: abc.Mapping[str, str], limits: Limits) -> dict[str, str]:
 def _cause(code: int, limits: Limits) -> str:
     if code == confinement.TIMED_OUT:
         return (
-            'The Jinja templates take more than the '
-            f'{limits.seconds} seconds that they are given; is there a loop '
-            'in a loop?'
+            f'Rendering the Jinja templates took more than {limits.seconds} '
+            'seconds of processor time; look for nested loops'
         )
     return (
-        'The Jinja templates could not be rendered with '
-        f'{limits.memory // 1024**2} MiB of memory: their process ended with '
-        f'{code}'
+        f'Cannot render the Jinja templates with {limits.memory // 1024**2} '
+        f'MiB of memory: the process ended with code {code}'
     )

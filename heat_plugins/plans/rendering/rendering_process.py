@@ -17,7 +17,7 @@ def main() -> None:
     memory, output = confinement.enter()
     text = _rendered(memory)
     if len(text) > output:
-        text = _error(f'The Jinja templates make more than {output} bytes')
+        text = _error(f'The Jinja templates render more than {output} bytes')
     sys.stdout.write(text)
 
 

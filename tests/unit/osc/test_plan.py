@@ -255,7 +255,7 @@ class DeployTest(PlanCase):
     def test_what_was_not_begun_is_an_error(self):
         self.cloud.heat.become('plan', 'CREATE_COMPLETE')
         self.assertIn(
-            'not made from a plan',
+            'No plan created stack',
             self.refused(plan_deploy.DeployPlan, 'plan'),
         )
 

@@ -106,7 +106,7 @@ class ThroughMistralTest(testtools.TestCase):
         self.looks += [('SUCCESS', {'plan': 'it'})]
         with self.assertLogs(remote_way.LOG, 'WARNING') as logs:
             self.assertEqual('it', self.create())
-        self.assertIn('could not be deleted', logs.output[0])
+        self.assertIn('Cannot delete object', logs.output[0])
 
     def test_an_upload_that_fails_is_told_and_begins_nothing(self):
         self.cloud.swift.fail(times=99, status=403, method='PUT')

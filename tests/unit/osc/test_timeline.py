@@ -91,7 +91,7 @@ class TimelineTest(base.CommandTestCase):
         exc = self.assertRaises(
             exceptions.CommandError, self.show, '--output', path
         )
-        self.assertIn(f'{path} cannot be written: No such file', str(exc))
+        self.assertIn(f'Cannot write {path}: No such file', str(exc))
 
     def test_since_takes_a_time_or_how_long_ago(self):
         for since in ('2027-01-15T09:00:00', '2027-01-15 10:00:00+01:00'):
@@ -106,7 +106,7 @@ class TimelineTest(base.CommandTestCase):
     def test_since_refuses_what_is_no_time(self):
         for since in ('0h', 'yesterday', '5m'):
             self.assertRaises(SystemExit, self.show, '--since', since)
-        self.assertIn('5m is no time, such as', self.stderr.getvalue())
+        self.assertIn('5m must be a time, such as', self.stderr.getvalue())
 
     def test_a_terminal_without_unicode_gets_ascii(self):
         self.heat.add_resource(

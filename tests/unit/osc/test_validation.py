@@ -118,7 +118,7 @@ class ListTest(ValidationCase):
         self.assertEqual(['WARNING'] * 3, listed(3)[0])
         levels, said = listed(45)
         self.assertEqual(['INFO'] * 45 + ['WARNING'], levels)
-        self.assertIn('45 files are left out', said[-1])
+        self.assertIn('Left out 45 files', said[-1])
         self.assertIn('x0.yaml', said[-1])
 
     def test_those_of_a_package_where_it_would_run(self):
@@ -142,7 +142,7 @@ class ListTest(ValidationCase):
     def test_one_place_has_to_be_named(self):
         for arguments in ((), ('plan', '--from', str(self.folder))):
             self.assertIn(
-                'Give one of',
+                'Give exactly one of',
                 self.refused(validation_commands.ListValidations, *arguments),
             )
 
@@ -199,11 +199,11 @@ class RunTest(ValidationCase):
         code, _ = self.run_here()
         self.assertEqual(common.INTERRUPTED, code)
         self.assertEqual([], self.machine.running)
-        self.assertIn('have been ended', self.stderr.getvalue())
+        self.assertIn('were stopped', self.stderr.getvalue())
 
     def test_what_runs_here_is_waited_for(self):
         self.assertIn(
-            'exclude each other',
+            'cannot be used with --local',
             self.refused(
                 validation_commands.RunValidations,
                 'plan',
@@ -227,7 +227,7 @@ class RunTest(ValidationCase):
 
     def test_a_key_that_cannot_be_read_is_an_error(self):
         self.assertIn(
-            'cannot be read',
+            'Cannot read ',
             self.refused(
                 validation_commands.RunValidations,
                 *('plan', '--local', '--ssh-key', str(self.folder)),
@@ -332,7 +332,7 @@ class ResultTest(ValidationCase):
         with self.assertLogs('', 'WARNING') as logs:
             code, found = self.json(validation_result.ListResults, 'other')
         self.assertEqual((0, []), (code, found))
-        self.assertIn('There is no run', str(logs.output))
+        self.assertIn('There are no recorded runs', str(logs.output))
 
     def test_a_plan_that_is_not_there_is_an_error(self):
         self.assertEqual(

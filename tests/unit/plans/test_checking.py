@@ -78,7 +78,7 @@ class CheckingTest(testtools.TestCase):
         for path, content, reason in (
             ('capabilities-map.yaml', b'topics: {a: b}', 'topics of'),
             ('capabilities-map.yaml', b'topics: [', 'is not YAML at line'),
-            ('roles_data.yaml', b'a: b', 'is no list of roles'),
+            ('roles_data.yaml', b'a: b', 'must be a list of roles'),
         ):
             said = self.refused(self.with_file, path, content)
             self.assertIn(path, said)

@@ -79,7 +79,7 @@ class StartTest(DeployingCase):
 
     def test_a_stack_of_somebody_else_is_taken_over_only_on_request(self):
         self.heat.become('plan', 'CREATE_COMPLETE')
-        self.assertIn('not made from a plan', self.refused())
+        self.assertIn('No plan created stack', self.refused())
         begun = self.deployer.start('plan', take_over=True)
         self.assertEqual('UPDATE', begun.action)
         self.finish()

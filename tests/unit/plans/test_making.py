@@ -146,13 +146,13 @@ class CreateTest(testtools.TestCase):
 
         self.cloud.swift.before = overtake
         self.create()
-        self.assertIn('is being made since 2027-', told[0])
+        self.assertIn('is being created since 2027-', told[0])
         self.assertEqual(set(fakes.content()), set(self.cloud.objects()))
 
     def test_a_plan_is_not_made_twice(self):
         self.create()
         error = self.assertRaises(errors.Exists, self.create)
-        self.assertIn('There is a plan plan', str(error))
+        self.assertIn('Plan plan exists already', str(error))
         self.assertRaises(errors.Exists, self.create, resume=True)
 
     def test_a_container_of_somebody_else_is_left_alone(self):
@@ -160,7 +160,7 @@ class CreateTest(testtools.TestCase):
         store.put_container('plan', {})
         store.put_object('plan', 'theirs', b'1')
         error = self.assertRaises(errors.Exists, self.create)
-        self.assertIn('is no plan', str(error))
+        self.assertIn('is not a plan', str(error))
         self.assertEqual({'theirs': b'1'}, self.cloud.objects())
         self.assertEqual({}, self.cloud.registry.records)
 
@@ -169,7 +169,7 @@ class CreateTest(testtools.TestCase):
             name='plan', description='', values={'x': 1}
         )
         error = self.assertRaises(errors.Exists, self.create)
-        self.assertIn('no plan', str(error))
+        self.assertIn('not a plan', str(error))
         self.assertEqual({'plan': theirs}, self.cloud.registry.records)
         self.assertIsNone(self.cloud.objects())
 
@@ -188,7 +188,7 @@ class CreateTest(testtools.TestCase):
         self.cloud.registry.failing['delete'] = errors.Unavailable('gone')
         self.cloud.swift.before = self._after(1)
         error = self.assertRaises(ZeroDivisionError, self.create)
-        self.assertIn('could not be undone', error.__notes__[0])
+        self.assertIn('Cannot undo the incomplete', error.__notes__[0])
 
     def test_an_object_store_that_is_out_of_order_is_ridden_out(self):
         self.cloud.swift.fail(times=3, status=503, method='PUT')

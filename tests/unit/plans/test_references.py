@@ -175,7 +175,7 @@ class ResolveTest(testtools.TestCase):
         self.files['base.yaml'] = 'parameters: {a: "\\ud800", b: c.yaml}\n'
         self.files['root.yaml'] += 'description: "\\ud800"\n# A comment\n'
         error = self.assertRaises(errors.Invalid, self.resolve, 'base.yaml')
-        self.assertIn('yaml holds half a character', str(error))
+        self.assertIn('yaml holds an incomplete character', str(error))
 
     def test_each_file_is_fetched_once(self):
         self.files |= {

@@ -102,7 +102,7 @@ class RefusalTest(test_settings.SettingsCase):
         )
         self.assertNotIn('OS::Nova::Server', said)
         self.assertIn('capability set plan --disable base.yaml', said)
-        self.assertIn('Heat answered so at', self.show(errors.Refused))
+        self.assertIn('To ask Heat again', self.show(errors.Refused))
 
     def test_what_a_template_names_comes_with_its_environment(self):
         self.plans.update(
@@ -127,7 +127,7 @@ class RefusalTest(test_settings.SettingsCase):
         said = self.show(errors.Refused)
         self.assertIn('resource net of root.yaml', said)
         self.assertTrue(
-            said.endswith('No environment that is enabled brings it')
+            said.endswith('No enabled environment adds these resources')
         )
 
 

@@ -128,7 +128,7 @@ class RenderTest(testtools.TestCase):
             "{{ ''.__class__.__mro__[1].__subclasses__() }}",
             '{{ cycler.__init__.__globals__.os.popen("id").read() }}',
         ):
-            self.refused(text, 'cannot be rendered')
+            self.refused(text, 'Cannot render ')
         for text in (
             "{{ '{0.__class__}'.format(roles) }}",
             '{{ roles.__class__ }}',

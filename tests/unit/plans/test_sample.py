@@ -40,7 +40,8 @@ class SampleTest(testtools.TestCase):
         found = self.cloud.plans.capabilities(self.plan)
         self.assertEqual(
             [
-                f'The plan lacks {path}, which capabilities-map.yaml names'
+                f'capabilities-map.yaml names {path}, which the plan does '
+                'not have'
                 for path in LOST
             ],
             list(found.warnings),

@@ -66,11 +66,13 @@ class CapabilitiesTest(testtools.TestCase):
         found = read(**{'base.yaml': None})
         self.assertFalse(found.environments[LOST].present)
         self.assertIn(
-            f'The plan lacks {LOST}, which capabilities-map.yaml names',
+            f'capabilities-map.yaml names {LOST}, which the plan does not '
+            'have',
             found.warnings,
         )
         self.assertIn(
-            f'The plan lacks base.yaml, which {SMALL} requires', found.warnings
+            f'{SMALL} requires base.yaml, which the plan does not have',
+            found.warnings,
         )
 
     def test_what_the_map_does_not_name_is_in_a_last_topic(self):
@@ -187,7 +189,7 @@ class SelectTest(testtools.TestCase):
         )
 
     def test_what_is_not_there_is_not_enabled(self):
-        self.refused([], {LOST: True}, LOST, 'no environment of the plan')
+        self.refused([], {LOST: True}, LOST, 'not an environment of the plan')
         self.refused([], {'nope.yaml': True}, 'nope.yaml')
         self.refused([], {'nope.yaml': False}, 'nope.yaml')
 
@@ -247,13 +249,13 @@ class SelectTest(testtools.TestCase):
     def test_a_circle_is_told(self):
         offered = requiring(a=['b'], b=['c'], c=['a'], d=[])
         [circle] = selection.cycles(offered)
-        self.assertIn('in a circle', circle)
+        self.assertIn('in a cycle', circle)
         for name in 'abc':
             self.assertIn(f'{name}.yaml requires', circle)
         self.refused(
             [],
             {f'{name}.yaml': True for name in 'abc'},
-            'in a circle',
+            'in a cycle',
             offered=offered,
         )
         self.assertEqual(

@@ -84,7 +84,7 @@ class UpdateTest(PlansCase):
             {'scripts/run.sh': b'new'},
             delete=['./scripts/run.sh'],
         )
-        self.assertIn('scripts/run.sh cannot be deleted', str(error))
+        self.assertIn('Cannot delete scripts/run.sh', str(error))
         self.assertNotEqual(b'new', self.cloud.objects()['scripts/run.sh'])
 
     def test_what_is_enabled_and_set_stays(self):
