@@ -27,7 +27,7 @@ def unexpected(action: Any, context: Any, exc: Exception) -> dict[str, Any]:
     """
     kind, execution = type(action), context.execution
     LOG.error(
-        '%(action)s has failed: action execution %(id)s of workflow execution '
+        '%(action)s failed: action execution %(id)s of workflow execution '
         '%(workflow)s',
         {
             'action': f'{kind.__module__}.{kind.__name__}',

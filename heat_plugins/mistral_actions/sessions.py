@@ -59,7 +59,8 @@ def session(security: Any) -> ks_session.Session:
         auth = _token(security, verify)
     else:
         raise errors.Denied(
-            'Mistral has no token to act with: [pecan] auth_enable is off'
+            'Mistral has no token to act with, because [pecan] auth_enable '
+            'in mistral.conf is off'
         )
     return ks_session.Session(auth=auth, verify=verify)
 
@@ -91,12 +92,12 @@ def user_name(session: ks_session.Session) -> str:
         found = auth.get_access(session)
     except keystone.REFUSALS as exc:
         raise errors.Denied(
-            'Keystone gives no token to who runs the workflow: '
+            'Keystone refuses a token to the user who runs the workflow: '
             f'{type(exc).__name__}'
         ) from exc
     except exceptions.ClientException as exc:
         raise errors.Unavailable(
-            f'Keystone cannot be reached: {type(exc).__name__}'
+            f'Cannot reach Keystone: {type(exc).__name__}'
         ) from exc
     return str(found.username or found.user_id)
 
@@ -153,8 +154,8 @@ def _described(security: Any, verify: bool | str) -> Any:
         )
     except exceptions.ClientException as exc:
         raise errors.Denied(
-            'Keystone does not accept the token that the workflow was '
-            f'started with, which may have expired: {type(exc).__name__}'
+            'Keystone refuses the token that the workflow was started with; '
+            f'it may have expired: {type(exc).__name__}'
         ) from exc
     return answer.json()['token']
 

@@ -46,9 +46,9 @@ def _run(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
     config.register_opts(CONF)
     if not CONF.heat_plugins.run_validations:
         raise errors.Refused(
-            'The operator of this Mistral does not let it run playbooks '
-            '([heat_plugins] run_validations in mistral.conf); with '
-            '--local the commands run them from where they are'
+            'This Mistral is not permitted to run playbooks ([heat_plugins] '
+            'run_validations in mistral.conf). With --local, the commands '
+            'run them on your machine'
         )
     more = {'abandoned': _abandoned(context)}
     return _call(context, operation, {**arguments, **more})

@@ -155,7 +155,9 @@ class Escort:
         move: moves.Move,
     ) -> Member:
         if found is None:
-            return _ended(member, Phase.FAILED, 'Ironic has no such node')
+            return _ended(
+                member, Phase.FAILED, 'Ironic no longer has the node'
+            )
         sent = member.phase is Phase.MOVING
         verdict = move.verdict(found.state, sent=sent)
         if verdict is moves.Verdict.THERE:

@@ -108,6 +108,6 @@ def advice(pm_type: str) -> str:
         return f'Ironic no longer has driver {shown}: {gone}'
     known = ', '.join(NAMES)
     return (
-        f'pm_type {shown} is not known here, but {known}; of any other '
-        'give driver and driver_info as Ironic has them'
+        f'pm_type {shown} is unknown; known are {known}. For other hardware, '
+        'give driver and driver_info as in Ironic'
     )

@@ -43,7 +43,7 @@ def load(text: str) -> Any:
     if len(text) > yaml_reading.LARGEST:
         raise errors.Invalid(
             f'The file of nodes has more than {yaml_reading.LARGEST} '
-            'characters; register the nodes in several parts'
+            'characters; split it into several files'
         )
     try:
         return bounds.read_json(text)

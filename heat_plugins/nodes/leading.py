@@ -60,7 +60,7 @@ class Leader:
         :raises Failed: not all of them are where they should be.
         """
         found = self._core.register(nodes, remove=remove, dry_run=dry_run)
-        reasons = [] if found['success'] else ['Not all nodes are registered']
+        reasons = [] if found['success'] else ['Some nodes are not registered']
         moved: list[Report] = []
         if manage and not dry_run:
             ready = found['manageable']

@@ -59,7 +59,8 @@ class Matcher:
                 for uuid in sorted(uuids)
             )
             raise errors.Refused(
-                f"It means several nodes: {said}. Take out what is another's"
+                f'It matches several nodes: {said}. Remove what belongs to '
+                'another node'
             )
         if found:
             return self._match(found.pop())

@@ -123,7 +123,7 @@ class Operations:
         """
         if verb not in moves.BY_VERB:
             raise errors.Invalid(
-                f'{verb} is none of {", ".join(moves.BY_VERB)}'
+                f'{verb} must be one of {", ".join(moves.BY_VERB)}'
             )
         for name, value in (
             ('concurrency', concurrency),

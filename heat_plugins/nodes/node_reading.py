@@ -82,12 +82,12 @@ def read(found: Any) -> list[node.Wanted | node.Flaw]:
         found = found.get('nodes')
     if not isinstance(found, list):
         raise errors.Invalid(
-            'The file of nodes holds neither a list of nodes nor a map with '
+            'The file of nodes must hold a list of nodes, or a map with '
             '"nodes", a list'
         )
     if not found:
         raise errors.Invalid(
-            'The file names no nodes; nothing is registered or removed'
+            'The file has no nodes, so nothing was registered or removed'
         )
     return _once([_entry(one, place) for place, one in enumerate(found, 1)])
 
@@ -95,7 +95,7 @@ def read(found: Any) -> list[node.Wanted | node.Flaw]:
 def _entry(found: Any, place: int) -> node.Wanted | node.Flaw:
     label = f'number {place}'
     if not isinstance(found, dict):
-        return node.Flaw(label=label, reason='it is no map')
+        return node.Flaw(label=label, reason='it must be a map')
     entry = {str(name): value for name, value in found.items()}
     label = _text(entry.get('name')) or _text(entry.get('uuid')) or label
     try:
@@ -124,7 +124,7 @@ def _wanted(entry: dict[str, Any], label: str) -> node.Wanted:
         },
         place=addresses.place(driver_info),
         warnings=tuple(
-            f'{name} means nothing here'
+            f'the key {name} is unknown'
             for name in entry
             if not name.startswith('_')
             and not name.endswith('_interface')
@@ -134,8 +134,8 @@ def _wanted(entry: dict[str, Any], label: str) -> node.Wanted:
     )
     if not (found.uuid or found.ports or found.place):
         raise _Wrong(
-            'nothing tells it from other nodes: give ports, an address of '
-            'its BMC, or uuid'
+            'nothing identifies the node: give ports, an address of its BMC, '
+            'or uuid'
         )
     return found
 
@@ -198,19 +198,19 @@ def _ports(entry: abc.Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
         macs = entry.get('mac') or []
         found = [macs] if isinstance(macs, str) else macs
     if not isinstance(found, list):
-        raise _Wrong('ports is no list')
+        raise _Wrong('ports must be a list')
     ports = []
     for one in found:
         port = dict(one) if isinstance(one, dict) else {'address': one}
         if unknown := sorted(str(name) for name in port.keys() - _PORT):
-            raise _Wrong(f'a port has no {bounds.listed(unknown)}')
+            raise _Wrong(f'a port has unknown keys: {bounds.listed(unknown)}')
         address = addresses.mac(port.get('address'))
         if address is None:
             shown = bounds.shortened(repr(port.get('address')))
-            raise _Wrong(f'{shown} is no MAC address')
+            raise _Wrong(f'{shown} is not a MAC address')
         ports.append({**port, 'address': address})
     if len({port['address'] for port in ports}) < len(ports):
-        raise _Wrong('it has a MAC address twice')
+        raise _Wrong('it lists a MAC address twice')
     return tuple(ports)
 
 
@@ -241,14 +241,17 @@ def _capabilities(found: Any) -> dict[str, str]:
     if isinstance(found, dict):
         return {str(name): _said(value) for name, value in found.items()}
     if not isinstance(found, str):
-        raise _Wrong('capabilities is neither a map nor a text')
+        raise _Wrong('capabilities must be a map or a text')
     read = {}
     for one in found.split(','):
         name, separator, value = one.partition(':')
         if not one.strip():
             continue
         if not separator or not name.strip():
-            raise _Wrong('capabilities is not as in name:value,name:value')
+            raise _Wrong(
+                'capabilities must be a map, or a text such as '
+                'name:value,name:value'
+            )
         read[name.strip()] = value.strip()
     return read
 
@@ -261,7 +264,7 @@ def _number(entry: abc.Mapping[str, Any], name: str) -> int:
     value = entry[name]
     text = str(value).strip()
     if isinstance(value, bool) or not text.isdecimal() or len(text) > _DIGITS:
-        raise _Wrong(f'{name} is no whole number')
+        raise _Wrong(f'{name} must be a whole number')
     return int(text)
 
 
@@ -272,7 +275,7 @@ def _uuid(value: Any) -> str | None:
         return str(uuids.UUID(str(value)))
     except ValueError as exc:
         shown = bounds.shortened(str(value))
-        raise _Wrong(f'uuid {shown} is none') from exc
+        raise _Wrong(f'{shown} is not a UUID') from exc
 
 
 def _text(value: Any) -> str:
@@ -282,7 +285,7 @@ def _text(value: Any) -> str:
 def _map(entry: abc.Mapping[str, Any], name: str) -> dict[str, Any]:
     found = entry.get(name) or {}
     if not isinstance(found, dict):
-        raise _Wrong(f'{name} is no map')
+        raise _Wrong(f'{name} must be a map')
     return dict(found)
 
 

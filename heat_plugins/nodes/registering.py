@@ -191,7 +191,7 @@ class Registrar:
         )
         reason = _in_use(found)
         if broken:
-            reason = reason or 'an entry is wrong, and may mean this node'
+            reason = reason or 'an invalid entry may mean this node'
         if reason:
             return dataclasses.replace(
                 result, action=Action.KEPT, reason=reason
@@ -260,7 +260,7 @@ class _Work:
             return
         if match.uuid in self.means:
             first = self.means[match.uuid]
-            self._refuse(entry, f'It means the same node as {first}')
+            self._refuse(entry, f'It matches the same node as {first}')
             return
         self.means[match.uuid] = entry.label
         reason = self._refusal(entry, match)
@@ -306,7 +306,7 @@ class _Work:
         owner = self._names.get(entry.name or '', match.uuid)
         if owner != match.uuid:
             return (
-                f'Node {owner} has the name {entry.name} already; give this '
+                f'Node {owner} already has the name {entry.name}; give this '
                 'entry another name'
             )
         present = match.found.text('driver') if match.found else None

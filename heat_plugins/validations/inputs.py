@@ -32,10 +32,12 @@ class Secrets:
         if not isinstance(found, abc.Mapping) or not (
             found.keys() <= {'variables', 'ssh_key'}
         ):
-            raise errors.Invalid('secrets is no map of variables and ssh_key')
+            raise errors.Invalid(
+                'secrets must be a map with variables and ssh_key'
+            )
         key = found.get('ssh_key') or ''
         if not isinstance(key, str):
-            raise errors.Invalid('ssh_key of secrets is no text')
+            raise errors.Invalid('ssh_key of secrets must be a text')
         return cls(
             variables=variables_of(found.get('variables') or {}), key=key
         )
@@ -51,7 +53,7 @@ def variables_of(found: Any) -> abc.Mapping[str, Any]:
     :raises errors.Invalid: they are no map, or a name is none.
     """
     if not isinstance(found, abc.Mapping):
-        raise errors.Invalid('variables is no map of names and values')
+        raise errors.Invalid('variables must be a map of names and values')
     for name in found:
         if not _NAME.fullmatch(str(name)):
             raise errors.Invalid(

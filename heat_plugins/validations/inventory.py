@@ -104,10 +104,10 @@ class Login:
     def __post_init__(self) -> None:
         if self.connection not in ('ssh', 'local'):
             raise errors.Invalid(
-                f'The connection is ssh or local, not {self.connection!r}'
+                f'The connection must be ssh or local, not {self.connection!r}'
             )
         if self.user and not _USER.fullmatch(self.user):
-            raise errors.Invalid(f'{self.user!r} is no name of a user')
+            raise errors.Invalid(f'{self.user!r} is not a name of a user')
 
 
 def hosts(servers: Servers, stack: str) -> tuple[Host, ...]:
@@ -175,15 +175,15 @@ def grouped(found: abc.Sequence[Host], host_groups: Any) -> tuple[Host, ...]:
     if len(host_groups) > _MOST_GROUPS:
         raise errors.Invalid(
             f'host_groups has {len(host_groups)} groups, and at most '
-            f'{_MOST_GROUPS} are taken'
+            f'{_MOST_GROUPS} are allowed'
         )
     hosts = {host.name: host for host in found}
     for group, names in host_groups.items():
         if group in _RESERVED or not _GROUP_NAME.fullmatch(str(group)):
             raise errors.Invalid(
-                f'{str(group)[:100]!r} cannot be a group of hosts: a group '
-                'has letters, digits and underscores, and is none of '
-                f'{", ".join(_RESERVED)}'
+                f'{str(group)[:100]!r} cannot be a group of hosts: its name '
+                'must consist of letters, digits and underscores, and must '
+                f'not be one of {", ".join(_RESERVED)}'
             )
         if not isinstance(names, list | tuple):
             raise errors.Invalid(f'host_groups: {group} must list hosts')
@@ -234,8 +234,8 @@ def _said(said: Any, stack: str) -> tuple[Host, ...]:
     where = f'Output {OUTPUT} of stack {stack}'
     if not isinstance(said, abc.Mapping) or not said:
         raise errors.Invalid(
-            f'{where} should be a map of names: each with an address, or '
-            'with a map of address and groups'
+            f'{where} must be a map from names to addresses, or to maps of '
+            'address and groups'
         )
     found = []
     for name, value in said.items():
@@ -245,12 +245,12 @@ def _said(said: Any, stack: str) -> tuple[Host, ...]:
             value.keys() <= {'address', 'groups'}
         ):
             raise errors.Invalid(
-                f'{where}: {str(name)[:100]} is neither an address nor a map '
-                'of address and groups'
+                f'{where}: {str(name)[:100]} must be an address, or a map of '
+                'address and groups'
             )
         groups = value.get('groups') or []
         if not isinstance(groups, list):
-            raise errors.Invalid(f'{where}: groups of {name} is no list')
+            raise errors.Invalid(f'{where}: groups of {name} must be a list')
         found.append(
             Host(
                 name=_name(str(name)),
@@ -273,11 +273,12 @@ def _address(value: Any, name: str) -> str:
         found = str(ipaddress.ip_address(str(value)))
         # A zone may have any name, and means nothing elsewhere.
         if '%' in found:
-            raise ValueError('It has a zone')
+            raise ValueError('it has a zone')
         return found
     except ValueError:
         raise errors.Invalid(
-            f'{str(value)[:100]!r}, of server {name[:100]}, is no IP address'
+            f'{str(value)[:100]!r}, of server {name[:100]}, is not an IP '
+            'address'
         ) from None
 
 

@@ -73,7 +73,7 @@ class Account:
     def stopped(self) -> None:
         """Say that it will not begin."""
         self._change(
-            state=validation_runs.State.STOPPED, reason='It was not begun'
+            state=validation_runs.State.STOPPED, reason='It did not start'
         )
 
     def ended(self, left: int) -> None:
@@ -84,7 +84,7 @@ class Account:
         state, reason = self._judge()
         left = max(left, int((self._end or {}).get('left', 0)))
         if left:
-            reason = f'{reason}; {left} of its processes could not be ended'
+            reason = f'{reason}; cannot end {left} of its processes'
         self._change(
             state=state, reason=reason.removeprefix('; '), under_way=''
         )
@@ -97,7 +97,7 @@ class Account:
             return validation_runs.State.STOPPED, 'It was stopped'
         if status == 'timeout':
             return validation_runs.State.TIMED_OUT, (
-                'It took too long'
+                'It exceeded its time limit'
                 + (
                     f', in task {self.outcome.under_way}'
                     if self.outcome.under_way
@@ -107,7 +107,7 @@ class Account:
         if status == 'overflow':
             return (
                 validation_runs.State.FAILED,
-                'It has printed more than it may',
+                'It printed more than the limit allows',
             )
         if self._failures:
             if status != 'successful':
@@ -115,7 +115,7 @@ class Account:
         elif status != 'successful':
             return (
                 validation_runs.State.FAILED,
-                f'Ansible has failed: {self._complaint()}',
+                f'Ansible failed: {self._complaint()}',
             )
         if not self._hosts:
             wanted = self._hosts_wanted or 'the hosts of its plays'
@@ -147,7 +147,7 @@ class Account:
             for line in lines:
                 if mark in line:
                     return line[:500]
-        return lines[-1][:500] if lines else 'it does not say why'
+        return lines[-1][:500] if lines else 'it gave no reason'
 
     def _result(self, task: validation_runs.Task) -> None:
         counts = self._hosts.setdefault(task.host, {})

@@ -54,7 +54,8 @@ class Origins:
         given = [one for one in (plan, container, package) if one]
         if len(given) != 1 or bool(container) != bool(object):
             raise errors.Invalid(
-                'Give either a plan, a package, or a container and an object'
+                'Give exactly one of: a plan, a package, or a container with '
+                'an object'
             )
         if package:
             return Source(

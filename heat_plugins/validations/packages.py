@@ -22,8 +22,8 @@ def content(name: str) -> sources.Content:
         package = metadata.distribution(name)
     except (metadata.PackageNotFoundError, ValueError) as exc:
         raise errors.NotFound(
-            f'There is no Python package {name} here; install it where the '
-            'playbooks run'
+            f'Python package {name} is not installed on the machine that '
+            'runs the playbooks; install it there'
         ) from exc
     found = sources.Gathering()
     for file in package.files or ():

@@ -71,7 +71,7 @@ def read(content: bytes, path: str) -> Validation | None:
     if metadata is None:
         return None
     if not isinstance(metadata, dict):
-        raise errors.Invalid(f'vars.metadata of {path} is no map')
+        raise errors.Invalid(f'vars.metadata of {path} must be a map')
     own = pathlib.PurePosixPath(path).stem
     return Validation(
         id=own,
@@ -96,7 +96,7 @@ def _text(metadata: abc.Mapping[Any, Any], key: str, path: str) -> str:
     if found is None:
         return ''
     if not _is_plain(found):
-        raise errors.Invalid(f'metadata.{key} of {path} is no text')
+        raise errors.Invalid(f'metadata.{key} of {path} must be a text')
     return ' '.join(str(found).split())[:_LONGEST]
 
 
@@ -109,7 +109,9 @@ def _names(
     if _is_plain(found):
         found = [found]
     if not isinstance(found, list) or not all(map(_is_plain, found)):
-        raise errors.Invalid(f'metadata.{key} of {path} is no list of names')
+        raise errors.Invalid(
+            f'metadata.{key} of {path} must be a list of names'
+        )
     return tuple(dict.fromkeys(str(one).strip()[:_LONGEST] for one in found))
 
 

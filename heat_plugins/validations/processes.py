@@ -143,9 +143,9 @@ def check() -> None:
         missing.append('ansible-core')
     if missing:
         raise errors.Refused(
-            f'{" and ".join(missing)} cannot be found on '
-            f'{os.uname().nodename}, where the playbooks were to run; '
-            "install it there: pip install 'heat-plugins[validations]'"
+            f'{" and ".join(missing)} not found on {os.uname().nodename}, '
+            'the machine that runs the playbooks; install there: pip install '
+            "'heat-plugins[validations]'"
         )
 
 

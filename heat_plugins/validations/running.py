@@ -74,12 +74,13 @@ class Order:
     def __post_init__(self) -> None:
         if not 1 <= self.at_once <= MOST_AT_ONCE:
             raise errors.Invalid(
-                f'At once can be 1 to {MOST_AT_ONCE} validations, not '
-                f'{self.at_once}'
+                'The number of validations at a time must be 1 to '
+                f'{MOST_AT_ONCE}, not {self.at_once}'
             )
         if self.timeout < 1:
             raise errors.Invalid(
-                f'A validation may take 1 second or more, not {self.timeout}'
+                'The time limit of a validation must be at least 1 second, '
+                f'not {self.timeout}'
             )
 
 
@@ -171,7 +172,7 @@ class Runner:
             try:
                 playbook = self._machine.begin(self._order.setting, job)
             except OSError as exc:
-                account.refused(f'It cannot be begun: {exc.strerror}')
+                account.refused(f'It cannot start: {exc.strerror}')
                 continue
             account.begun()
             self._active.append(

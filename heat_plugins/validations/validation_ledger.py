@@ -66,7 +66,7 @@ class Ledger:
         """
         name = f'{_checked(run.id)}{_RUN}'
         if not self._records.create(name, dataclasses.asdict(run)):
-            raise errors.Exists(f'There is a run {run.id} already')
+            raise errors.Exists(f'Run {run.id} exists already')
 
     def write(self, run: validation_runs.Run) -> None:
         """Write how a run stands."""
@@ -153,7 +153,7 @@ class Ledger:
             return dataclasses.replace(
                 run,
                 state=validation_runs.State.LOST,
-                reason='The process that ran it has not written for '
+                reason='The process that ran it has not reported for '
                 f'{age:.0f} s',
             )
         return run
@@ -190,7 +190,7 @@ def new_id(at: str) -> str:
 
 def _checked(run_id: str) -> str:
     if not _ID.fullmatch(run_id):
-        raise errors.Invalid(f'{run_id[:100]!r} is no id of a run')
+        raise errors.Invalid(f'{run_id[:100]!r} is not the ID of a run')
     return run_id
 
 

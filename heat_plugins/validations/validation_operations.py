@@ -150,8 +150,8 @@ class Operations:
         chosen = found.choose(validations, groups)
         if not chosen:
             raise errors.NotFound(
-                f'There is no validation in {source.name}; a playbook is one '
-                'if its first play has vars.metadata'
+                f'There is no validation in {source.name}; a validation is a '
+                'playbook whose first play has vars.metadata'
             )
         with parcels.opened(self._plans.store, secrets or {}) as given:
             hidden = inputs.Secrets.read(given)

@@ -270,8 +270,8 @@ def test_a_name_that_is_taken_is_left_alone(stacks, mistral, session):
 
 def test_an_invalid_template_is_refused_at_once(cloud, session):
     for properties, reason in (
-        ({'pattern': '0 25 * * *'}, 'cannot be read'),
-        ({'pattern': '0 0 30 2 *'}, 'no time ever fits'),
+        ({'pattern': '0 25 * * *'}, 'is invalid'),
+        ({'pattern': '0 0 30 2 *'}, 'no time matches'),
         ({'workflow': 'nowhere'}, 'there is no workflow'),
     ):
         answer = session.post(

@@ -235,7 +235,7 @@ def test_others_lose_nothing_if_mistral_stays_away(
         reasons = [reasons_of(one) for one in (stack, gone, new)]
     for reason in (one for each in reasons for one in each.values()):
         assert 'Mistral answers 503' in reason
-    assert 'The trigger before it is not back' in reasons[0]['trigger']
+    assert 'The former trigger could not be restored' in reasons[0]['trigger']
     new.delete()
     new.wait('DELETE_COMPLETE')
     stack.action(check=None)

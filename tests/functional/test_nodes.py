@@ -80,8 +80,8 @@ def fault(number: int) -> tuple[base.Template, str]:
     faults = (
         ({'pm_type': 'pxe_ssh'}, 'Ironic no longer has driver pxe_ssh'),
         ({'pm_type': 'ipmi'}, 'No valid host was found'),
-        ({'mac': ['52:54:00']}, "'52:54:00' is no MAC address"),
-        ({'memory': 'much'}, 'memory is no whole number'),
+        ({'mac': ['52:54:00']}, "'52:54:00' is not a MAC address"),
+        ({'memory': 'much'}, 'memory must be a whole number'),
         (
             {'mac': [baremetal.mac(number + 50)]},
             f'its MAC address is that of {baremetal.name(number + 50)}',

@@ -314,7 +314,7 @@ def test_what_is_bad_fails_alone(
         'good': 'PASSED',
     }
     reasons = {one['Validation']: one['Reason'] for one in found}
-    assert reasons['flood'] == 'It has printed more than it may'
+    assert reasons['flood'] == 'It printed more than the limit allows'
     assert 'no_such_module' in reasons['wrong']
 
 
@@ -327,7 +327,7 @@ def test_what_does_not_end_is_ended(plan: planning.Plan) -> None:
     assert code == 3, said
     [found] = json.loads(output)
     assert found['State'] == 'TIMED_OUT'
-    assert found['Reason'].startswith('It took too long')
+    assert found['Reason'].startswith('It exceeded its time limit')
     assert sleepers.found() == []
 
 

@@ -19,7 +19,7 @@ from tests.functional import flows
         ),
         (
             f'w:\n  {flows.NOOP}\nw:\n  {flows.NOOP}',
-            'line 3: the workflow "w" is there twice, also on line 1',
+            'line 3: the workflow "w" appears twice, also on line 1',
         ),
         (
             'w:\n  tasks:\n    a: {action: std.noop}\n    b:\n'
@@ -93,7 +93,7 @@ def test_taken_names_are_refused_and_left_alone(cloud, made, mistral):
     mistral.make(public, 'scope=public', admin)
     try:
         for name, said in (
-            ('mine', 'it is not ours'),
+            ('mine', 'does not belong to this resource'),
             ('all.public', 'a public workflow "all.public"'),
         ):
             stack = made(flows.template(name=name), status='CREATE_FAILED')

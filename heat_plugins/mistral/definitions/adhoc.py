@@ -36,26 +36,26 @@ def read(text: str) -> dict[str, Any]:
     try:
         _, found = definition_reading.load(text)
     except definition_problems.DefinitionError as exc:
-        raise AdhocError(f'the definition is no YAML: {exc}') from exc
+        raise AdhocError(f'the definition is not YAML: {exc}') from exc
     if not isinstance(found, Mapping):
-        raise AdhocError('the definition is no map.')
+        raise AdhocError('the definition must be a map.')
     actions = {k: v for k, v in found.items() if k != 'version'}
     if len(actions) != 1:
         raise AdhocError(
-            f'the definition has {len(actions)} actions, and one resource '
-            f'is one action.'
+            f'the definition has {len(actions)} actions; a resource can hold '
+            'only one.'
         )
     (spec,) = actions.values()
     if not isinstance(spec, Mapping):
-        raise AdhocError('the action in the definition is no map.')
+        raise AdhocError('the action in the definition must be a map.')
     unknown = sorted(str(key) for key in spec.keys() - {*KEYS, 'name'})
     if unknown:
         raise AdhocError(
-            f'an ad-hoc action has no "{bounds.shortened(unknown[0])}"; '
-            f'there are: {", ".join(KEYS)}.'
+            f'an ad-hoc action has no key "{bounds.shortened(unknown[0])}"; '
+            f'known keys: {", ".join(KEYS)}.'
         )
     if not spec.get('base'):
-        raise AdhocError('the action in the definition has no "base".')
+        raise AdhocError('the action in the definition needs a "base".')
     return {str(key): value for key, value in spec.items() if key != 'name'}
 
 

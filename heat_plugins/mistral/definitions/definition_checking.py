@@ -106,7 +106,7 @@ def _version(
         known = False
     if not known:
         yield definition_problems.Problem(
-            message=f'Mistral knows version 2.0 of its language, and not '
+            message='Mistral supports only version 2.0 of its language, not '
             f'"{bounds.shortened(str(version))}"',
             line=definition.line(('version',)),
         )
@@ -130,16 +130,16 @@ class _Checker:
             yield self._problem('its name has more than 255 characters')
         if _HALF.search(name):
             yield self._problem(
-                'its name has half a character in it; write the whole one, '
-                'and not two "\\u"'
+                'its name has an incomplete character; write the character '
+                'itself, not two "\\u"'
             )
         if not isinstance(data, dict):
-            yield self._problem('a workflow is a map with "tasks:" in it')
+            yield self._problem('a workflow must be a map with "tasks:"')
             return
         yield from self._unknown(data, WORKFLOW_KEYS, ())
         if self._workflow.type not in TYPED_KEYS:
             yield self._problem(
-                f'its type is "direct" or "reverse", and not '
+                'its type must be "direct" or "reverse", not '
                 f'"{bounds.shortened(self._workflow.type)}"',
                 'type',
             )
@@ -162,7 +162,7 @@ class _Checker:
     ) -> Iterator[definition_problems.Problem]:
         if not isinstance(content, dict) or not content:
             yield self._problem(
-                'a task is a map with an "action:" or "workflow:" in it',
+                'a task must be a map with an "action:" or "workflow:"',
                 'tasks',
                 task,
                 task=task,
@@ -173,7 +173,7 @@ class _Checker:
             for kind, keys in TYPED_KEYS.items():
                 if key in keys:
                     yield self._problem(
-                        f'"{key}" belongs into a {kind} workflow, and this '
+                        f'"{key}" works only in a {kind} workflow, and this '
                         f'one is {self._workflow.type}',
                         *('tasks', task, key),
                         task=task,
@@ -182,7 +182,7 @@ class _Checker:
         yield from self._unknown(content, known, ('tasks', task), task)
         if 'action' in content and 'workflow' in content:
             yield self._problem(
-                'a task has either an "action" or a "workflow"',
+                'a task needs either an "action" or a "workflow"',
                 *('tasks', task, 'workflow'),
                 task=task,
             )
@@ -196,8 +196,8 @@ class _Checker:
         number = isinstance(join, int) and not isinstance(join, bool)
         if join not in ('all', 'one') and not (number and join > 0):
             yield self._problem(
-                f'join is "all", "one" or the number of tasks to wait for, '
-                f'and not {bounds.shortened(repr(join))}',
+                'join must be "all", "one" or the number of tasks to wait '
+                f'for, not {bounds.shortened(repr(join))}',
                 *('tasks', task, 'join'),
                 task=task,
             )
@@ -218,8 +218,8 @@ class _Checker:
                 if target not in tasks:
                     yield self._problem(
                         f'{clause} names the task '
-                        f'"{bounds.shortened(target)}", and there is no '
-                        f'such{_perhaps(target, tasks)}',
+                        f'"{bounds.shortened(target)}", which does not '
+                        f'exist{_perhaps(target, tasks)}',
                         *(*path, clause, *where),
                         task=task,
                     )
@@ -259,4 +259,4 @@ def _perhaps(name: str, known: Collection[str]) -> str:
     texts = [one for one in known if isinstance(one, str)]
     near = bounds.closest(name.replace('_', '-'), texts)
     near = near or bounds.closest(name, texts)
-    return f'; is "{near}" meant?' if near else ''
+    return f'; did you mean "{near}"?' if near else ''

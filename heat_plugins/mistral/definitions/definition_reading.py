@@ -186,8 +186,8 @@ def read(text: str) -> Definition:
     for key, _ in root.value:
         if not key.tag.endswith(':str'):
             raise _error(
-                f'"{bounds.shortened(str(key.value))}" is no text to YAML, '
-                'so it cannot be a name; put it in quotes',
+                f'"{bounds.shortened(str(key.value))}" is not a text in '
+                'YAML, so it cannot be a name; put it in quotes',
                 key,
             )
     workbook = _is_workbook(data)
@@ -203,7 +203,7 @@ def read(text: str) -> Definition:
         if name != 'version'
     }
     if not workflows:
-        raise _error('there is no workflow in the definition')
+        raise _error('the definition has no workflow')
     actions = data.get('actions') if workbook else None
     book = data.get('name') if workbook else None
     return Definition(
@@ -228,8 +228,8 @@ def load(text: str) -> tuple[yaml.Node, Any]:
     """
     if len(text) > CHARACTERS:
         raise _error(
-            f'the definition has {len(text)} characters, and at most '
-            f'{CHARACTERS} are read; divide it among several resources'
+            f'the definition has {len(text)} characters, and the limit is '
+            f'{CHARACTERS}; use several resources'
         )
     loader: Any = None
     try:
@@ -262,8 +262,8 @@ def load(text: str) -> tuple[yaml.Node, Any]:
     # "!!bool x" and "!!timestamp x" raise these.
     except (AttributeError, LookupError) as error:
         raise _error(
-            'this is not valid YAML: something is not what its tag, such as '
-            '"!!int", says'
+            'this is not valid YAML: a value does not fit its tag, such as '
+            '"!!int"'
         ) from error
     finally:
         if loader is not None:
@@ -362,8 +362,8 @@ def _doubles(
                 if key.value in lines:
                     yield definition_problems.Problem(
                         message=f'{_kind(path)} '
-                        f'"{bounds.shortened(key.value)}" is there '
-                        f'twice, also on line {lines[key.value]}',
+                        f'"{bounds.shortened(key.value)}" appears twice, '
+                        f'also on line {lines[key.value]}',
                         line=line,
                     )
                 lines.setdefault(key.value, line)

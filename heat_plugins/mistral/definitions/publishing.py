@@ -71,8 +71,8 @@ class Deployer:
         books = {record.book, *record.left_books}
         if book_there and wanted.book not in books:
             raise ConflictError(
-                f'there is a workbook "{wanted.book}" in Mistral already, '
-                'and it is not ours; choose another name'
+                f'Mistral has a workbook "{wanted.book}" already, which does '
+                'not belong to this resource; choose another name'
             )
         new = [
             short
@@ -113,12 +113,14 @@ class Deployer:
                 continue
             if there[name].own:
                 raise ConflictError(
-                    f'there is a workflow "{name}" in Mistral already, and '
-                    'it is not ours; choose another name or a namespace'
+                    f'Mistral has a workflow "{name}" already, which does '
+                    'not belong to this resource; choose another name or a '
+                    'namespace'
                 )
             raise ConflictError(
                 f'there is a public workflow "{name}" of another project in '
-                'Mistral, and which of the two would run could not be told'
+                'Mistral, so it would be unclear which of the two runs; '
+                'choose another name'
             )
 
     def _bring_workflows(

@@ -42,6 +42,7 @@ def explained(triggers: Mapping[str, str]) -> str:
         [f'"{name}" ({workflow})' for name, workflow in triggers.items()]
     )
     return (
-        'Mistral deletes no workflow that a cron trigger runs. Delete these '
-        f'triggers, or let them run other workflows, then retry: {told}'
+        'Mistral refuses to delete a workflow that a cron trigger runs. '
+        'Delete these triggers, or let them run other workflows, then retry: '
+        f'{told}'
     )

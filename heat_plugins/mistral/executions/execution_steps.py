@@ -100,8 +100,8 @@ class Run:
         if self._resource.is_cancelled(self._began):
             self.cancel()
             raise RunFailed(
-                f'the execution {self._id} is cancelled, as {self._action} '
-                f'of the stack was.'
+                f'the execution {self._id} is cancelled, because '
+                f'{self._action} of the stack was cancelled.'
             )
         # Notice a cancelled stack sooner than the rest: this check is cheap.
         early = self._due - time.monotonic()
@@ -109,7 +109,7 @@ class Run:
             self._resource.pause(max(1, min(int(early), _STACK_LOOK)))
         row = self._resource.look(
             self._patience,
-            'cannot see the execution',
+            'cannot read the execution',
             self._calls.get,
             self._id,
         )
@@ -154,7 +154,7 @@ class Run:
             raise
         resource.resource_id_set(self._id)
         LOG.info(
-            '%(resource)s: execution %(id)s of %(workflow)s has begun, for '
+            '%(resource)s: execution %(id)s of %(workflow)s has started, for '
             '%(action)s',
             {
                 'resource': resource,
@@ -236,7 +236,7 @@ def _cancel(resource: calling.Caller, identifier: str) -> None:
     patience = calling.Patience(0)
     try:
         row = resource.look(
-            patience, 'cannot see the execution', executions.get, identifier
+            patience, 'cannot read the execution', executions.get, identifier
         )
         if row is not None and row.state not in outcome.FINISHED:
             resource.ask(
@@ -255,7 +255,7 @@ def _result(
 ) -> dict[str, Any]:
     tasks = resource.ask(
         patience,
-        'cannot see the tasks of the execution',
+        'cannot list the tasks of the execution',
         resource.client().tasks.list,
         row.id,
     )
@@ -275,7 +275,7 @@ def look(resource: calling.Caller) -> dict[str, Any]:
     try:
         row = resource.look(
             patience,
-            'cannot see the execution',
+            'cannot read the execution',
             resource.client().executions.get,
             resource.resource_id,
         )

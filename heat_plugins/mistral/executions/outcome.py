@@ -38,7 +38,7 @@ def reason(state: str, info: str | None, limit: int = REASON_LIMIT) -> str:
     text = _EMPTY.sub('', _IDS.sub('', text))
     text = ' '.join(text.split()).rstrip(':')
     if not text:
-        text = 'no reason is given'
+        text = 'no reason given'
     if len(text) > limit:
         text = text[: limit - 1].rstrip() + '…'
     return f'{state}: {text}'

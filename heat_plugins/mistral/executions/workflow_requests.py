@@ -62,17 +62,17 @@ def asked(body: Any, offer: Offer) -> Run:
     # An empty body comes as None, '' or {}.
     body = {} if body is None or body == '' else body
     if not isinstance(body, Mapping):
-        raise RunError(f'the body must be a map, and is {_kind(body)}')
+        raise RunError(f'the body must be a map, not {_kind(body)}')
     if offer.body_is_input:
         body = {'input': body}
     for key in KEYS[1:3]:
         value = body.get(key)
         if value is not None and not isinstance(value, Mapping):
-            raise RunError(f'"{key}" must be a map, and is {_kind(value)}')
+            raise RunError(f'"{key}" must be a map, not {_kind(value)}')
     for key in (KEYS[0], KEYS[3]):
         value = body.get(key)
         if value is not None and not isinstance(value, str):
-            raise RunError(f'"{key}" must be a text, and is {_kind(value)}')
+            raise RunError(f'"{key}" must be a text, not {_kind(value)}')
     workflow = _chosen(body.get('workflow'), offer)
     params = {**offer.params, **(body.get('params') or {})}
     if workflow.type == 'reverse' and not params.get('task_name'):

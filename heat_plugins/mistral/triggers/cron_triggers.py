@@ -33,21 +33,19 @@ def called(value: object) -> tuple[str, dict[str, Any], dict[str, Any]]:
     if isinstance(value, str):
         value = {'name': value}
     if not isinstance(value, Mapping):
-        raise Refused(
-            'the workflow is neither a text nor a map with its "name".'
-        )
+        raise Refused('the workflow must be a text, or a map with "name".')
     unknown = sorted(str(key) for key in value.keys() - set(_CALLED))
     if unknown:
         raise Refused(
-            f'the workflow has no "{bounds.shortened(unknown[0])}"; '
-            f'there are: {", ".join(_CALLED)}.'
+            f'the workflow has no key "{bounds.shortened(unknown[0])}"; '
+            f'known keys: {", ".join(_CALLED)}.'
         )
     name = value.get('name')
     if not isinstance(name, str) or not name:
-        raise Refused('the workflow has no "name".')
+        raise Refused('the workflow needs a "name".')
     for key in _CALLED[1:]:
         if not isinstance(value.get(key) or {}, Mapping):
-            raise Refused(f'"{key}" of the workflow is no map.')
+            raise Refused(f'"{key}" of the workflow must be a map.')
     return (
         name,
         dict(value.get('input') or {}),

@@ -56,26 +56,26 @@ def _times(
     if len(pattern) > _LONGEST:
         raise ScheduleError(
             f'the pattern "{bounds.shortened(pattern, 40)}" has '
-            f'{len(pattern)} characters, and Mistral keeps {_LONGEST}; '
-            'divide it among several triggers.'
+            f'{len(pattern)} characters, and Mistral allows {_LONGEST}; use '
+            'several triggers.'
         )
     try:
         found = croniter.croniter(pattern, after)
     # What it raises differs between its releases.
     except (ValueError, KeyError, AttributeError, TypeError) as exc:
         raise ScheduleError(
-            f'the pattern "{pattern}" cannot be read ({exc}); it is five '
-            f'fields, in UTC: minute, hour, day of month, month, day of '
-            f'week, as in "30 2 * * mon" for Mondays at 02:30 UTC; seconds '
-            f'and a year may follow.'
+            f'the pattern "{pattern}" is invalid ({exc}); it needs five '
+            'fields, in UTC: minute, hour, day of month, month, day of week, '
+            'as in "30 2 * * mon" for Mondays at 02:30 UTC; seconds and a '
+            'year may follow.'
         ) from exc
     try:
         while True:
             yield found.get_next(datetime.datetime)
     except croniter.CroniterBadDateError as exc:
         raise ScheduleError(
-            f'no time ever fits the pattern "{pattern}", so it would never '
-            f'run; look at its day and month.'
+            f'no time matches the pattern "{pattern}", so it would never '
+            'run; check its day and month.'
         ) from exc
     except (OverflowError, ValueError):
         # The last year is 9999.
@@ -91,8 +91,8 @@ def first_time(text: str) -> datetime.datetime:
         return datetime.datetime.strptime(text.strip(), FIRST_TIME_FORMAT)
     except ValueError as exc:
         raise ScheduleError(
-            f'the first time "{bounds.shortened(text)}" cannot be read; '
-            'it is a date and a time in UTC, such as "2030-12-31 23:59".'
+            f'the first time "{bounds.shortened(text)}" is invalid; it must '
+            'be a date and a time in UTC, such as "2030-12-31 23:59".'
         ) from exc
 
 

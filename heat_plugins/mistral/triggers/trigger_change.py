@@ -56,7 +56,9 @@ class Change(trigger_steps.Steps):
     def _noted(self) -> cron_triggers.Note:
         """The note, which each stage but the first one has."""
         if self.note is None:
-            raise RuntimeError('There is no note of what goes on')
+            raise RuntimeError(
+                'The record of the change in progress is missing'
+            )
         return self.note
 
     def _begin(self) -> _Stage | None:
@@ -100,7 +102,7 @@ class Change(trigger_steps.Steps):
                 made=record.made if record else _since(self.resource),
             )
         )
-        self._tell('all runs have been; nothing is made')
+        self._tell('all runs are in the past; no trigger is created')
 
     def _prepare(
         self,
@@ -111,7 +113,7 @@ class Change(trigger_steps.Steps):
         """Check all that can be, while the old trigger is still there."""
         workflow = self.resource.look(
             self.patience,
-            'cannot see the workflow',
+            'cannot read the workflow',
             self.resource.client().workflows.get,
             order.workflow,
         )
@@ -153,7 +155,7 @@ class Change(trigger_steps.Steps):
             # A try before this one may have had no answer, and an effect.
             found = self.by_name(order.name)
             if found is None:
-                found = self.post('cannot make the cron trigger', order)
+                found = self.post('cannot create the cron trigger', order)
             elif not order.matches(found):
                 raise cron_triggers.Refused(_taken(order.name))
         except (errors.ServiceError, cron_triggers.Refused) as exc:
@@ -189,12 +191,12 @@ class Change(trigger_steps.Steps):
             self.put_back(note, note.old)
         except errors.ServiceError as exc:
             raise type(exc)(
-                f'{said}. The trigger before it is not back ({exc}); the '
-                f'next update or check of this resource puts it back.',
+                f'{said}. The former trigger could not be restored ({exc}); '
+                'the next update or check of this resource restores it.',
                 exc.status,
             ) from error
         raise errors.ServiceError(
-            f'{said}. The trigger before it is back.'
+            f'{said}. The former trigger is restored.'
         ) from error
 
     def _tell(self, text: str) -> None:
@@ -214,6 +216,6 @@ def _since(resource: calling.Caller) -> str:
 
 def _taken(name: str) -> str:
     return (
-        f'this project has another cron trigger "{name}" already; give this '
-        f'one another name, or none.'
+        f'this project already has another cron trigger "{name}"; choose '
+        'another name, or leave "name" out.'
     )

@@ -79,8 +79,9 @@ def plan(
         ):
             if first < now - _PATIENCE:
                 raise cron_triggers.Refused(
-                    f'the run that was due at {schedule.show(first)} has '
-                    f'not begun; does the cron of Mistral run?'
+                    f'the run that was due at {schedule.show(first)} has not '
+                    'started; ask the operator whether a periodic process of '
+                    'Mistral runs.'
                 )
             return Wait(_SOON)
         if live is None and first <= now:
@@ -134,8 +135,8 @@ def _first(
     raise cron_triggers.Refused(
         f'the first time {schedule.show(first)} '
         + ('has passed' if first <= now else 'is less than a minute ahead')
-        + f' (it is {schedule.show(now)}); Mistral wants to know it at '
-        f'least a minute before' + _what_else(wanted, now)
+        + f' (it is {schedule.show(now)}); Mistral needs at least a minute'
+        + _what_else(wanted, now)
     )
 
 

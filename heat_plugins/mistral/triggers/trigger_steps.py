@@ -94,7 +94,7 @@ class Steps:
     def _by_id(self, identifier: str) -> cron_triggers.Trigger | None:
         row = self.resource.look(
             self.patience,
-            'cannot see the cron trigger',
+            'cannot read the cron trigger',
             self.calls.get,
             identifier,
         )
@@ -105,7 +105,7 @@ class Steps:
     def by_name(self, name: str) -> cron_triggers.Trigger | None:
         """Return the trigger of a name, of any creator, or None."""
         rows = self._ask(
-            'cannot see the cron triggers', self.calls.list, name=f'eq:{name}'
+            'cannot list the cron triggers', self.calls.list, name=f'eq:{name}'
         )
         for row in rows:
             # Public ones of other projects are among them.
@@ -150,7 +150,7 @@ class Steps:
         order = old.again(schedule.now())
         found = self.by_name(order.name)
         if not found or not order.matches(found):
-            found = self.post('cannot put the cron trigger back', order)
+            found = self.post('cannot restore the cron trigger', order)
         self.made(found, order, self.before or note.wanted)
         return found
 

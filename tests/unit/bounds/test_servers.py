@@ -319,7 +319,7 @@ def test_an_entry_of_a_node_costs_no_more_than_its_size(made):
 
 def test_a_number_of_a_node_may_have_too_many_digits():
     (flaw,) = node_reading.read([{'pm_type': 'manual', 'cpu': '9' * 5000}])
-    assert flaw.reason == 'cpu is no whole number'
+    assert flaw.reason == 'cpu must be a whole number'
 
 
 def test_nodes_with_the_same_marks_are_told_in_a_few_words():

@@ -233,7 +233,7 @@ def test_problems_are_not_looked_for_beyond_those_that_are_told():
     assert str(definition_problems.DefinitionError(iter(found))).endswith(
         '; and more'
     )
-    assert 'is "task00000" meant?' in str(found[0])
+    assert 'did you mean "task00000"?' in str(found[0])
 
 
 @pytest.mark.parametrize('number', [11, 900])
@@ -379,7 +379,7 @@ def test_a_pattern_is_as_long_as_mistral_keeps_it():
     longest = f'{"59," * 30}59 * * * *'
     assert len(longest) == 100
     assert schedule.upcoming(longest, NOW)
-    with pytest.raises(schedule.ScheduleError, match='Mistral keeps 100'):
+    with pytest.raises(schedule.ScheduleError, match='Mistral allows 100'):
         schedule.upcoming('0,' + longest, NOW)
 
 

@@ -50,37 +50,38 @@ def test_nothing_is_found_in_what_is_right():
     [
         (
             'version: 3\nw: {tasks: {a: {action: x}}}',
-            'line 1: Mistral knows version 2.0 of its language, and not "3"',
+            'line 1: Mistral supports only version 2.0 of its language, not '
+            '"3"',
         ),
         (
             'w: 5',
-            'workflow "w", line 1: a workflow is a map with "tasks:" in it',
+            'workflow "w", line 1: a workflow must be a map with "tasks:"',
         ),
         ('w: {type: direct}', 'workflow "w", line 1: it has no tasks'),
         (
             'w:\n  type: cyclic\n  tasks: {a: {action: x}}',
-            'workflow "w", line 2: its type is "direct" or "reverse", and '
+            'workflow "w", line 2: its type must be "direct" or "reverse", '
             'not "cyclic"',
         ),
         (
             'w:\n  tasks:\n    a: {}',
-            'workflow "w", task "a", line 3: a task is a map with an '
-            '"action:" or "workflow:" in it',
+            'workflow "w", task "a", line 3: a task must be a map with an '
+            '"action:" or "workflow:"',
         ),
         (
             'w:\n  tasks:\n    a:\n      action: x\n      join: every',
-            'workflow "w", task "a", line 5: join is "all", "one" or the '
-            "number of tasks to wait for, and not 'every'",
+            'workflow "w", task "a", line 5: join must be "all", "one" or '
+            "the number of tasks to wait for, not 'every'",
         ),
         (
             'w:\n  tasks:\n    a:\n      acton: x',
             'workflow "w", task "a", line 4: Mistral does not know "acton" '
-            'here; is "action" meant?',
+            'here; did you mean "action"?',
         ),
         (
             'w:\n  tasks:\n    a:\n      action: x\n      on_error: [a]',
             'workflow "w", task "a", line 5: Mistral does not know '
-            '"on_error" here; is "on-error" meant?',
+            '"on_error" here; did you mean "on-error"?',
         ),
         (
             'w:\n  tasks:\n    a:\n      action: x\n      policies: {}',
@@ -90,25 +91,25 @@ def test_nothing_is_found_in_what_is_right():
         ),
         (
             'w:\n  tasks:\n    a: {action: x, workflow: y}',
-            'workflow "w", task "a", line 3: a task has either an "action" '
+            'workflow "w", task "a", line 3: a task needs either an "action" '
             'or a "workflow"',
         ),
         (
             'w:\n  tasks:\n    one:\n      on-success:\n        - two\n'
             '        - tow: <% $.x %>\n    two: {action: x}',
             'workflow "w", task "one", line 6: on-success names the task '
-            '"tow", and there is no such; is "two" meant?',
+            '"tow", which does not exist; did you mean "two"?',
         ),
         (
             'w:\n  task-defaults:\n    on-error: [gone]\n'
             '  tasks: {a: {action: x}}',
-            'workflow "w", line 3: on-error names the task "gone", and '
-            'there is no such',
+            'workflow "w", line 3: on-error names the task "gone", which '
+            'does not exist',
         ),
         (
             'w:\n  type: reverse\n  tasks: {a: {action: x, requires: [b]}}',
             'workflow "w", task "a", line 3: requires names the task "b", '
-            'and there is no such',
+            'which does not exist',
         ),
         (
             'w:\n  tasks: {a: {action: x, requires: [a]}}',

@@ -121,7 +121,9 @@ def test_dropped_workflow_may_come_back(house):
 
 def test_name_of_somebody_else_is_refused_and_left_alone(house):
     house.service.workflows['s.r.a'] = 'theirs'
-    with pytest.raises(publishing.ConflictError, match='it is not ours'):
+    with pytest.raises(
+        publishing.ConflictError, match='does not belong to this'
+    ):
         house.bring(A + B)
     house.remove()
     assert house.service.workflows == {'s.r.a': 'theirs'}

@@ -47,7 +47,7 @@ class ReasonTest(testtools.TestCase):
 
     def test_none_given(self):
         self.assertEqual(
-            'CANCELLED: no reason is given', outcome.reason('CANCELLED', None)
+            'CANCELLED: no reason given', outcome.reason('CANCELLED', None)
         )
 
     def test_it_is_short(self):

@@ -100,14 +100,14 @@ def test_signal_without_a_workflow_runs_the_default_one():
 @pytest.mark.parametrize(
     ('body', 'said'),
     [
-        ([1], 'the body must be a map, and is a list'),
-        ('x', 'the body must be a map, and is a text'),
-        (5, 'the body must be a map, and is a number'),
-        (True, 'the body must be a map, and is true'),
-        ({'input': [1]}, '"input" must be a map, and is a list'),
-        ({'input': 'x'}, '"input" must be a map, and is a text'),
-        ({'params': 5}, '"params" must be a map, and is a number'),
-        ({'workflow': {}}, '"workflow" must be a text, and is a map'),
+        ([1], 'the body must be a map, not a list'),
+        ('x', 'the body must be a map, not a text'),
+        (5, 'the body must be a map, not a number'),
+        (True, 'the body must be a map, not true'),
+        ({'input': [1]}, '"input" must be a map, not a list'),
+        ({'input': 'x'}, '"input" must be a map, not a text'),
+        ({'params': 5}, '"params" must be a map, not a number'),
+        ({'workflow': {}}, '"workflow" must be a text, not a map'),
         ({'description': 1.5}, '"description" must be a text'),
         (
             {'input': {'zz': 1, 'aa': 2}},

@@ -32,14 +32,14 @@ class UpcomingTest(testtools.TestCase):
             error = self.assertRaises(
                 schedule.ScheduleError, schedule.upcoming, pattern, AT
             )
-            self.assertIn(f'"{pattern}" cannot be read', str(error))
+            self.assertIn(f'"{pattern}" is invalid', str(error))
             self.assertIn('UTC', str(error))
 
     def test_a_pattern_that_no_time_fits(self):
         error = self.assertRaises(
             schedule.ScheduleError, schedule.upcoming, '0 0 30 2 *', AT
         )
-        self.assertIn('no time ever fits', str(error))
+        self.assertIn('no time matches', str(error))
 
     def test_a_first_time_comes_first_and_the_count_is_the_most(self):
         for pattern, first, count, minutes_after in (

@@ -110,7 +110,7 @@ class PlanTest(testtools.TestCase):
             LIVE,
             NOW,
         )
-        self.assertIn('does the cron of Mistral run?', str(error))
+        self.assertIn('periodic process of Mistral runs', str(error))
 
 
 class InputTest(testtools.TestCase):

@@ -202,7 +202,7 @@ class SessionsTest(testtools.TestCase):
         self.status = 404
         session = sessions.session(self.of_trigger())
         denied = self.assertRaises(errors.Denied, sessions.user_name, session)
-        self.assertIn('gives no token', str(denied))
+        self.assertIn('refuses a', str(denied))
 
     def test_a_keystone_that_is_out_of_order_may_come_back(self):
         self.status = 503

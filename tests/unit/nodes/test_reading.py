@@ -111,9 +111,11 @@ class EntryTest(testtools.TestCase):
         )
 
     def test_what_is_no_number_is_told(self):
-        self.assertEqual('cpu is no whole number', self.flaw(cpu='four'))
-        self.assertEqual('cpu is no whole number', self.flaw(cpu=True))
-        self.assertEqual('pm_port is no whole number', self.flaw(pm_port='x'))
+        self.assertEqual('cpu must be a whole number', self.flaw(cpu='four'))
+        self.assertEqual('cpu must be a whole number', self.flaw(cpu=True))
+        self.assertEqual(
+            'pm_port must be a whole number', self.flaw(pm_port='x')
+        )
 
     def test_mac_addresses_come_in_many_spellings(self):
         for spelling in (
@@ -138,7 +140,9 @@ class EntryTest(testtools.TestCase):
         )
 
     def test_what_is_no_mac_address_is_told(self):
-        self.assertEqual("'52:54' is no MAC address", self.flaw(mac=['52:54']))
+        self.assertEqual(
+            "'52:54' is not a MAC address", self.flaw(mac=['52:54'])
+        )
         self.assertIn('twice', self.flaw(mac=[MAC, MAC.upper()]))
         self.assertIn('ports', self.flaw(mac=None, ports='x'))
         self.assertIn('colour', self.flaw(ports=[{'colour': 'red'}]))
@@ -153,7 +157,7 @@ class EntryTest(testtools.TestCase):
 
     def test_other_capabilities_are_told(self):
         self.assertIn('name:value', self.flaw(capabilities='uefi'))
-        self.assertIn('neither', self.flaw(capabilities=['uefi']))
+        self.assertIn('must be a map or', self.flaw(capabilities=['uefi']))
 
     def test_hints_for_the_root_device_are_kept(self):
         found = self.good(root_device={'size': '100', 'name': '/dev/sda'})
@@ -176,12 +180,12 @@ class EntryTest(testtools.TestCase):
         )
         self.assertEqual('k', found.driver_info['deploy_kernel'])
         self.assertEqual(
-            ('ipmi_terminal_port means nothing here',), found.warnings
+            ('the key ipmi_terminal_port is unknown',), found.warnings
         )
 
     def test_what_means_nothing_is_a_warning(self):
         found = self.good(_comment='rack 3', colour='red')
-        self.assertEqual(('colour means nothing here',), found.warnings)
+        self.assertEqual(('the key colour is unknown',), found.warnings)
 
     def test_a_node_that_nothing_tells_from_others_is_refused(self):
         self.assertIn(
@@ -194,7 +198,7 @@ class EntryTest(testtools.TestCase):
         self.assertEqual({'hunter22'}, found.secrets)
 
     def test_a_wrong_uuid_is_told(self):
-        self.assertEqual('uuid 7 is none', self.flaw(uuid=7))
+        self.assertEqual('7 is not a UUID', self.flaw(uuid=7))
 
 
 class FileTest(testtools.TestCase):
@@ -281,7 +285,7 @@ class HostileTest(testtools.TestCase):
 
     def test_a_number_of_many_digits_is_refused(self):
         [found] = node_reading.read([entry(cpu='9' * 5000)])
-        self.assertIn('cpu is no whole number', found.reason)
+        self.assertIn('cpu must be a whole number', found.reason)
 
 
 class DocumentedTest(testtools.TestCase):

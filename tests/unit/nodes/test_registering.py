@@ -143,7 +143,7 @@ class RegisteringTest(RegisteringCase):
             ['created', 'failed', 'failed'],
             [str(one.action) for one in tried],
         )
-        self.assertIn('Node id-9 has the name node4', tried[2].reason)
+        self.assertIn('Node id-9 already has the name node4', tried[2].reason)
 
     def test_a_new_driver_must_be_enabled_too(self):
         self.register(entry())
@@ -288,7 +288,7 @@ class BrokenOffTest(RegisteringCase):
         self.assertEqual(
             ['failed', 'created'], [str(one.action) for one in found]
         )
-        self.assertIn('Node id-9 has the name node1', found[0].reason)
+        self.assertIn('Node id-9 already has the name node1', found[0].reason)
 
 
 class RemovingTest(RegisteringCase):
@@ -330,7 +330,7 @@ class RemovingTest(RegisteringCase):
     def test_a_wrong_entry_may_mean_any_node_so_none_is_removed(self):
         found = self.register(entry(), entry(2, pm_type='x'), remove=True)
         self.assertEqual(registering.Action.KEPT, found[2].action)
-        self.assertIn('an entry is wrong', found[2].reason)
+        self.assertIn('an invalid entry', found[2].reason)
 
     def test_a_removal_that_fails_is_told(self):
         self.ironic.failing['delete_node'] = [errors.Refused('it is used')]

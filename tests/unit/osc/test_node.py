@@ -88,7 +88,7 @@ class RegisterTest(NodeCase):
             error = self.assertRaises(
                 exceptions.CommandError, self.register, '--remove'
             )
-            self.assertIn('The file names no nodes', str(error))
+            self.assertIn('The file has no nodes', str(error))
         self.assertEqual({'x': 'enroll'}, self.states())
 
     def test_one_that_fails_is_told_with_the_others(self):
@@ -105,7 +105,7 @@ class RegisterTest(NodeCase):
     def test_what_means_nothing_in_a_file_is_a_warning(self):
         with self.assertLogs('', 'WARNING') as logs:
             self.register()
-        self.assertIn('b: colour means nothing here', logs.output[0])
+        self.assertIn('b: the key colour is unknown', logs.output[0])
 
     def test_removal_is_opt_in(self):
         self.ironic.add('id-x', name='x')

@@ -130,7 +130,7 @@ class ListTest(ValidationCase):
         self.assertEqual('validations.list', name)
         self.assertEqual('p', arguments['package'])
         self.assertIn(
-            'no Python package p',
+            'package p is not installed',
             self.refused(
                 validation_commands.ListValidations,
                 '--package',

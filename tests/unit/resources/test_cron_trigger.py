@@ -148,10 +148,10 @@ class RefusingTest(CronTriggerTest):
     def test_a_bad_pattern(self):
         text = self.invalid(pattern='0 25 * * *')
         self.assertIn('resources.trigger.properties.pattern', text)
-        self.assertIn('cannot be read', text)
+        self.assertIn('is invalid', text)
 
     def test_a_pattern_that_never_runs(self):
-        self.assertIn('no time ever fits', self.invalid(pattern='0 0 30 2 *'))
+        self.assertIn('no time matches', self.invalid(pattern='0 0 30 2 *'))
 
     def test_a_bad_first_time(self):
         self.assertIn('UTC', self.invalid(first_time='tomorrow'))
@@ -172,9 +172,9 @@ class RefusingTest(CronTriggerTest):
     def test_a_workflow_of_another_shape(self):
         for value, expected in (
             ({'input': {}}, 'no "name"'),
-            ({'name': 'tidy', 'inputs': {}}, 'has no "inputs"'),
+            ({'name': 'tidy', 'inputs': {}}, 'has no key "inputs"'),
             ({'name': 'tidy', 'input': 'all'}, '"input" of the workflow'),
-            (['tidy'], 'neither a text nor a map'),
+            (['tidy'], 'must be a text, or a map'),
         ):
             self.assertIn(expected, self.invalid(workflow=value))
 
@@ -406,11 +406,11 @@ class FailingUpdateTest(CronTriggerTest):
         self.mistral.fail('cron_triggers.create', self.REFUSED)
         reason = self.refused_update(count=5, pattern='5 * * * *')
         self.assertIn(
-            'cannot make the cron trigger: Mistral answers 400: Some reason. '
-            'The trigger before it is back.',
+            'cannot create the cron trigger: Mistral answers 400: Some '
+            'reason. The former trigger is restored.',
             reason,
         )
-        self.assertIn('The trigger before it is back', reason)
+        self.assertIn('The former trigger is restored', reason)
         row = self.triggers.only()
         self.assertEqual('0 * * * *', row['pattern'])
         self.assertEqual(3, row['remaining_executions'])
@@ -445,7 +445,7 @@ class FailingUpdateTest(CronTriggerTest):
         self.triggers.fire('nightly', 2)
         self.mistral.fail('cron_triggers.create', self.REFUSED, self.REFUSED)
         reason = self.refused_update(count=5, pattern='5 * * * *')
-        self.assertIn('is not back (', reason)
+        self.assertIn('could not be restored (', reason)
         self.assertEqual({}, self.triggers.rows)
         self.update(count=5)
         row = self.triggers.only()

@@ -135,10 +135,10 @@ class EventTriggerTest(fake_mistral.MistralTestCase):
 
     def test_what_cannot_be_is_refused_before_anything_is_made(self):
         for properties, said in (
-            ({'workflow': {'input': {}}}, 'has no "name"'),
-            ({'workflow': {'name': 'tidy', 'x': 1}}, 'has no "x"'),
-            ({'workflow': {'name': 'tidy', 'input': [1]}}, 'is no map'),
-            ({'workflow': ['tidy']}, 'neither a text nor a map'),
+            ({'workflow': {'input': {}}}, 'needs a "name"'),
+            ({'workflow': {'name': 'tidy', 'x': 1}}, 'has no key "x"'),
+            ({'workflow': {'name': 'tidy', 'input': [1]}}, 'must be a map'),
+            ({'workflow': ['tidy']}, 'must be a text, or a map'),
             ({'workflow': 'lost'}, 'there is no workflow "lost"'),
             ({'event': None}, 'event'),
             ({'event': ''}, 'event'),

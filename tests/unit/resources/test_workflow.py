@@ -428,7 +428,7 @@ class LifeTest(WorkflowTest):
         self.mistral.workflows['mine'] = 'theirs'
         stack = self.heat.stack(template(definition=ONE, name='mine'))
         self.assertRaises(AssertionError, self.heat.run, stack, 'CREATE')
-        self.assertIn('is not ours', stack['flow'].status_reason)
+        self.assertIn('does not belong to this', stack['flow'].status_reason)
         self.heat.delete(stack)
         self.assertEqual({'mine': 'theirs'}, self.mistral.workflows)
 

@@ -68,11 +68,11 @@ class AccountTest(testtools.TestCase):
             fakes.end('failed'),
         )
         self.assertEqual(
-            (State.FAILED, 'Ansible has failed: [ERROR]: no action'),
+            (State.FAILED, 'Ansible failed: [ERROR]: no action'),
             (state, reason),
         )
         _, reason = self.judge(fakes.end('failed'))
-        self.assertIn('does not say why', reason)
+        self.assertIn('gave no reason', reason)
 
     def test_a_banner_of_ansible_is_no_reason(self):
         stars = '*' * 60
@@ -91,7 +91,7 @@ class AccountTest(testtools.TestCase):
                 {'kind': 'stdout', 'text': f'{start}\n{said}\n{end}'},
                 fakes.end('failed'),
             )
-            self.assertEqual(f'Ansible has failed: {wanted}', reason)
+            self.assertEqual(f'Ansible failed: {wanted}', reason)
 
     def test_each_other_end_has_its_state(self):
         for status, state in (
