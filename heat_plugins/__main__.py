@@ -56,7 +56,7 @@ def main(args: abc.Sequence[str] | None = None) -> None:
         )
         configured = conf.plugin_dirs
     except cfg.Error as exc:
-        sys.exit(f'heat.conf cannot be read: {exc}')
+        sys.exit(f'Cannot read heat.conf: {exc}')
     print('plugin_dirs = ' + ','.join(plugin_dirs(configured)))
 
 

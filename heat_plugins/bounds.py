@@ -187,7 +187,7 @@ def gunzip(packed: bytes, limit: int) -> bytes:
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
             content = file.read(limit + 1)
     except (OSError, EOFError, zlib.error) as exc:
-        raise ValueError(f'it is no gzip: {exc}') from exc
+        raise ValueError(f'it is not gzip: {exc}') from exc
     if len(content) > limit:
         raise ValueError(f'it unpacks to more than {limit} bytes')
     return content

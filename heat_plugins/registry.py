@@ -70,10 +70,12 @@ def load(conf: cfg.ConfigOpts) -> abc.Mapping[str, type[Any]]:
         )
         LOG.debug('Where the loading failed', exc_info=reason)
     if offer.classes.keys() >= DEPLOYMENT_TYPES:
-        _extend(_resume, 'heat-engine resumes no deployments of dead engines')
+        _extend(
+            _resume, 'heat-engine will not resume deployments of dead engines'
+        )
         _extend(
             _take_turns,
-            'Deployments that complete together hold up their stack',
+            'Deployments that complete together delay their stack',
         )
     return offer.classes
 

@@ -31,16 +31,16 @@ OPTS = [
     cfg.StrOpt(
         'os-cloud',
         metavar='<name>',
-        help='The cloud in clouds.yaml to ask, as a user who may own '
-        'stacks; without it OS_CLOUD and the other OS_* variables say. '
-        'Without any of these, what needs the cloud is skipped.',
+        help='A cloud in clouds.yaml, with a user who may own stacks '
+        '(default: OS_CLOUD and the other OS_* variables). Without any '
+        'of these, checks that need the cloud are skipped.',
     ),
 ]
 
 # Options of the whole command, all of them with a value.
 _GLOBALS = ('--os-cloud', '--config-file', '--config-dir')
 
-_SKIPPED = 'Skipped: it asks the cloud, which needs --os-cloud or OS_*.'
+_SKIPPED = 'Skipped: this check needs --os-cloud or OS_*.'
 
 
 def _told(
@@ -193,7 +193,7 @@ def main(args: abc.Sequence[str] | None = None) -> int:
             ),
         )
     except cfg.Error as exc:
-        print(f'heat.conf cannot be read: {exc}', file=sys.stderr)
+        print(f'Cannot read heat.conf: {exc}', file=sys.stderr)
         return CANNOT_RUN
 
 

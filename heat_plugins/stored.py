@@ -27,7 +27,7 @@ def read(kind: type[_Kind], found: object) -> _Kind:
     :raises ValueError: it is none: a field is missing, or of another type.
     """
     if not isinstance(found, abc.Mapping):
-        raise ValueError(f'it is no map of a {kind.__name__}')
+        raise ValueError(f'it is not a map for a {kind.__name__}')
     values = {
         name: _value(hint, found[name], name)
         for name, hint in _hints(typing.cast(Any, kind)).items()
@@ -36,7 +36,7 @@ def read(kind: type[_Kind], found: object) -> _Kind:
     try:
         return kind(**values)
     except TypeError as exc:
-        raise ValueError(f'it is no {kind.__name__}: {exc}') from exc
+        raise ValueError(f'it is not a {kind.__name__}: {exc}') from exc
 
 
 @functools.cache

@@ -82,7 +82,7 @@ class _Numbers:
                     return value
         except (ValueError, OverflowError, LookupError, TypeError) as exc:
             raise Unreadable(
-                'holds a number that cannot be read', node.start_mark
+                'holds an unreadable number', node.start_mark
             ) from exc
         if self.great_numbers > GREAT_NUMBERS:
             raise Unreadable(
@@ -197,14 +197,12 @@ def _read_by(
     except yaml.YAMLError:
         raise
     except UnicodeEncodeError as exc:
-        raise Unreadable('holds half a character') from exc
+        raise Unreadable('holds an incomplete character') from exc
     except RecursionError as exc:
         raise Unreadable('is nested too deeply') from exc
     # What PyYAML makes of "!!bool x" and its like.
     except (AttributeError, LookupError, TypeError, OverflowError) as exc:
-        raise Unreadable('holds a value that is not what its tag says') from (
-            exc
-        )
+        raise Unreadable('holds a value that does not fit its tag') from (exc)
     finally:
         if reader is not None:
             reader.dispose()
@@ -272,7 +270,8 @@ def _count_written_out(root: yaml.Node) -> None:
                     waiting.append(part)
                 elif known[id(part)] is None:
                     raise Unreadable(
-                        'has an alias for what it stands in', part.start_mark
+                        'has an alias for a value that contains the alias',
+                        part.start_mark,
                     )
             continue
         waiting.pop()

@@ -71,7 +71,8 @@ def ways(session: ks_session.Session | None) -> upgradecheck.Result:
     out = cfg.CONF.default_software_config_transport
     back = transport_names.canonical(config.default_signal_transport(cfg.CONF))
     found.good(
-        f'By default servers get their configs by {out} and answer by {back}.'
+        f'By default, servers get their configs by {out} and send results by '
+        f'{back}.'
     )
     needed = [_WAYS[name] for name in (out, back) if name in _WAYS]
     if any(way.users for way in needed):
@@ -79,8 +80,8 @@ def ways(session: ks_session.Session | None) -> upgradecheck.Result:
     _check_signed_urls(found, _CFN in needed)
     if session is None:
         found.good(
-            'Skipped: whether the services for that are there (needs '
-            '--os-cloud or OS_*).'
+            'Skipped: whether the services for that exist (needs --os-cloud '
+            'or OS_*).'
         )
         return found.result()
     for way in dict.fromkeys(needed):
@@ -94,9 +95,9 @@ def _check_domain(found: report.Report) -> None:
         missing.insert(0, 'stack_user_domain_name')
     if missing:
         found.fail(
-            'Heat can make no users for servers: set '
-            f'{", ".join(missing)} in [DEFAULT] of heat.conf, for a domain '
-            'of Keystone that "heat-keystone-setup-domain" prepares.'
+            'Heat cannot create users for servers: set '
+            f'{", ".join(missing)} in [DEFAULT] of heat.conf; '
+            '"heat-keystone-setup-domain" prepares the domain in Keystone.'
         )
 
 
@@ -150,8 +151,8 @@ def _check_service(
     except exceptions.ClientException as exc:
         found.fail(
             f'{way.service} does not answer from here ({type(exc).__name__}); '
-            f'servers need it: look at {there.interface} in the catalogue, '
-            'and at ca_file in heat.conf.'
+            f'servers need it: check {there.interface} in the catalogue, '
+            'and ca_file in heat.conf.'
         )
         return
     if answer.status_code >= 500:

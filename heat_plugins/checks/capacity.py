@@ -49,7 +49,7 @@ def threads() -> upgradecheck.Result:
     except Exception as exc:
         # What a database says may hold its password.
         found.warn(
-            'How many resources that are is not known, because the database '
+            'Cannot count the resources in progress, because the database '
             f'([database] connection) fails with {type(exc).__name__}.'
         )
         return found.result()
@@ -65,10 +65,10 @@ def threads() -> upgradecheck.Result:
     if not running:
         found.warn(
             'No heat-engine runs, or none has reported to the database '
-            'of late.'
+            'recently.'
         )
     elif busy >= room:
-        found.fail(f'{told}. What comes now has to wait; {more}')
+        found.fail(f'{told}. Further resources must wait; {more}')
     elif busy >= CROWDED * room:
         found.warn(f'{told}; {more}')
     else:

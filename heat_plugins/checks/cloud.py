@@ -41,7 +41,7 @@ def session(
         OSError,
     ) as exc:
         raise NoCloudError(
-            f'No token can be had with --os-cloud or OS_*: {exc}'
+            f'Cannot get a token with --os-cloud or OS_*: {exc}'
         ) from exc
     return found
 

@@ -91,15 +91,15 @@ def _tell_origins(
     if not ours:
         found.fail(
             'heat-engine does not load heat-plugins: plugin_dirs in the '
-            '[DEFAULT] section of heat.conf has to name its directory; '
-            '"python -m heat_plugins" prints the line.'
+            '[DEFAULT] section of heat.conf must name its directory; "python '
+            '-m heat_plugins" prints the line.'
         )
         return
-    found.good(f'{len(ours)} resource types are ours.')
+    found.good(f'heat-plugins serves {len(ours)} resource types.')
     for origin, types in others.items():
         found.fail(
-            f'{", ".join(types)}: served by {origin}, not by our class; '
-            'look at plugin_dirs and at what lies in environment_dir.'
+            f'{", ".join(types)}: served by {origin}, not by heat-plugins; '
+            'check plugin_dirs, and the files in environment_dir.'
         )
 
 
@@ -127,7 +127,7 @@ def secret() -> upgradecheck.Result:
     )
     if value is None:
         found.fail(
-            'auth_encryption_key has the value that everybody can read in '
+            'auth_encryption_key has the default value, which is public in '
             f"Heat's source; {remedy} Set auth_encryption_key, too: Heat "
             'encrypts passwords with it.'
         )
@@ -168,8 +168,8 @@ def python() -> upgradecheck.Result:
     remedy = 'run heat-engine on Python 3.12.2 or later.'
     if completions.guards_literals():
         found.good(
-            f'{told}. heat-plugins lets one thread parse at a time where Heat '
-            f'does so most; to be safe, {remedy}'
+            f"{told}. heat-plugins serializes Heat's most frequent parsing; "
+            f'to be safe, {remedy}'
         )
     else:
         found.warn(f'{told}; {remedy}')

@@ -36,9 +36,9 @@ def redelegation() -> upgradecheck.Result:
     if always and not allowed:
         found.warn(
             'No stack can have an OS::Mistral::CronTrigger: with '
-            'reauthentication_auth_method = trusts Heat acts on all stacks '
-            'by trusts, from which Mistral makes another only with '
-            'allow_trusts_redelegation = true; both are in [DEFAULT].'
+            'reauthentication_auth_method = trusts, Heat acts on all stacks '
+            'by trusts, and Mistral can create another trust from these only '
+            'with allow_trusts_redelegation = true. Both are in [DEFAULT].'
         )
     elif allowed and not always:
         found.warn(
@@ -46,12 +46,13 @@ def redelegation() -> upgradecheck.Result:
             'reauthentication_auth_method = trusts.'
         )
     elif allowed:
-        found.good('Trusts may be handed on to Mistral.')
+        found.good("Mistral may create trusts from Heat's.")
         _check_roles(found)
     else:
         found.good(
-            'Trusts are not handed on: users can make cron triggers, and '
-            'updates that Heat begins itself, as by alarms, cannot.'
+            "Mistral may not create trusts from Heat's: users can create "
+            'cron triggers, but updates that Heat starts itself, such as by '
+            'alarms, cannot.'
         )
     return found.result()
 
@@ -60,8 +61,9 @@ def _check_roles(found: report.Report) -> None:
     roles = cfg.CONF.trusts_delegated_roles
     if roles:
         found.warn(
-            f'trusts_delegated_roles hands on only {", ".join(roles)}: a '
-            'user with other roles gets no cron trigger; leave it empty.'
+            f'trusts_delegated_roles delegates only {", ".join(roles)}: '
+            'users with other roles cannot create cron triggers; leave it '
+            'empty.'
         )
 
 
@@ -75,9 +77,8 @@ def service(session: ks_session.Session) -> upgradecheck.Result:
     try:
         if not mistral_api.is_there(way):
             found.warn(
-                'The catalogue has no Mistral '
-                f'({mistral_api.SERVICE_TYPE}), so resources of the types '
-                'OS::Mistral::* cannot be made.'
+                f'The catalogue has no Mistral ({mistral_api.SERVICE_TYPE}), '
+                'so resources of the types OS::Mistral::* cannot be created.'
             )
             return found.result()
         tls = heat_config.get_ssl_options('mistral')
@@ -106,8 +107,8 @@ def _check_cron_triggers(found: report.Report, client: typing.Any) -> None:
         rows = [] if answer is None else answer.json()['cron_triggers']
     except (errors.ServiceError, KeyError) as exc:
         found.warn(
-            'Whether cron triggers fire is unknown, as Mistral does not list '
-            f'them: {exc}'
+            'Cannot check whether cron triggers fire, because Mistral does '
+            f'not list them: {exc}'
         )
         return
     due = (
@@ -117,7 +118,7 @@ def _check_cron_triggers(found: report.Report, client: typing.Any) -> None:
     )
     if due is None:
         found.good(
-            'Whether cron triggers fire is not known, as there is none.'
+            'Cannot check whether cron triggers fire, because there are none.'
         )
     elif due + _OVERDUE > _time_of(answer):
         found.good('No cron trigger is overdue.')
@@ -127,8 +128,8 @@ def _check_cron_triggers(found: report.Report, client: typing.Any) -> None:
             f'No cron trigger fires: "{name}" was due at {due} UTC. Start a '
             'periodic process of Mistral ("mistral-server --server '
             'periodic"), or set run_in_api = true in [cron_trigger] of '
-            'mistral.conf, which Mistral is about to take out; and see '
-            'whether Mistral is in maintenance.'
+            'mistral.conf, which later releases of Mistral lack. Also check '
+            'that Mistral is not in maintenance mode.'
         )
 
 
@@ -190,10 +191,10 @@ def _check_trust(found: report.Report, session: ks_session.Session) -> None:
         )
     except exceptions.ClientException as exc:
         found.fail(
-            'Keystone gives this user no trust, and so Mistral none for a '
-            f'cron trigger: {exc}. It needs a password (no application '
-            'credential), roles of its own in the project, and a policy for '
-            'identity:create_trust that allows it.'
+            'Keystone refuses this user a trust, so Mistral cannot create '
+            f'cron triggers: {exc}. The user needs a password (not an '
+            'application credential), roles of its own in the project, and a '
+            'policy that permits identity:create_trust.'
         )
     else:
         found.good('Keystone gives trusts to this user.')

@@ -92,14 +92,14 @@ def _check_clock(
         there = utils.parsedate_to_datetime(answer.headers.get('date', ''))
     except ValueError:
         found.warn(
-            'The object store does not tell its time (no Date in its '
-            'answers): see for yourself that both hosts keep it with NTP.'
+            'Cannot compare clocks, because the object store sends no Date: '
+            'check that both hosts use NTP.'
         )
         return
     here = datetime.datetime.now(datetime.UTC)
     ahead = round((there - here).total_seconds())
     margin = cfg.CONF.heat_plugins.temp_url_margin
-    remedy = 'let both hosts keep their time with NTP.'
+    remedy = 'synchronize both hosts with NTP.'
     if ahead > max(margin, CLOCK_TOLERANCE):
         found.fail(
             f'The clock of the object store is {ahead} s ahead, more than '
@@ -137,26 +137,26 @@ def _use(
     )
     if answer.status >= 300:
         found.fail(
-            f'A PUT to a TempURL is answered with {answer.status}: look at '
-            'the tempurl middleware, its place in the pipeline (before '
-            'authtoken) and its methods.'
+            f'The object store answered {answer.status} to a PUT to a '
+            'TempURL: check the tempurl middleware, its place in the '
+            'pipeline (before authtoken) and its methods.'
         )
         return
     if store.get_object(container, name, len(_BODY)) != _BODY:
         found.fail(
-            'What was PUT to a TempURL comes back changed: look at what '
-            'stands before the object store, such as a proxy or a cache.'
+            'An object that was PUT to a TempURL reads back changed: check '
+            'proxies and caches in front of the object store.'
         )
         return
     listed = {entry.name for entry in store.list_objects(container, name)}
     if name not in listed:
         found.warn(
-            'The listing of a container lags behind its objects; signals '
-            'are then found by signal_direct_look_interval, later.'
+            'The listing of a container lags behind its objects; heat-engine '
+            'then finds signals later, by signal_direct_look_interval.'
         )
     found.good(
-        f'A TempURL was made and used, signed with {signer.digest} and the '
-        f'key of the {signer.kind}.'
+        f'A TempURL works, signed with {signer.digest} and the key of the '
+        f'{signer.kind}.'
     )
 
 
@@ -170,6 +170,6 @@ def _clean_up(
             store.delete_container(container)
     except errors.ServiceError as exc:
         found.warn(
-            f'Container {container} of this check is left, and can be '
-            f'deleted: {exc}.'
+            f'Cannot delete container {container} of this check; you can '
+            f'delete it: {exc}.'
         )

@@ -138,5 +138,5 @@ def _superseded(bar: chart.Bar, event: Event, action: str) -> chart.Bar:
         bar,
         state=chart.State.CANCELLED,
         end=event.time,
-        reason=f'{action} came in between',
+        reason=f'{action} interrupted it',
     )

@@ -135,7 +135,7 @@ class Looker:
                 name_or_id, run_service.Filter(limit=wanted.runs)
             )
         except errors.ServiceError as exc:
-            notes.append(f'The runs of its actions are missing: {exc}')
+            notes.append(f'Cannot list the runs of its actions: {exc}')
             return []
 
     def _executions(
@@ -146,7 +146,7 @@ class Looker:
         try:
             found = self._heat.attribute(place.resource, 'executions')
         except errors.Error as exc:
-            notes.append(f'The executions of {place.path} are missing: {exc}')
+            notes.append(f'Cannot list the executions of {place.path}: {exc}')
             return []
         return list(found or ())
 

@@ -344,7 +344,7 @@ def _summary(found: chart.Chart) -> str:
         f'{count} {state.value}' for state, count in found.counts().items()
     )
     if not found.bars:
-        return 'Nothing has happened that is known.'
+        return 'No events are known.'
     first = min(bar.start for bar in found.bars)
     last = max(bar.until(found.now) for bar in found.bars)
     span = f'{_clock(first)} to {_clock(last)}'

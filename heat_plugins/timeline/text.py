@@ -77,7 +77,7 @@ def draw(
     head.append('   times in UTC', 'bright_black')
     lines = [head]
     if not found.bars:
-        lines.append(rich_text.Text('Nothing has happened that is known.'))
+        lines.append(rich_text.Text('No events are known.'))
     else:
         lines += _Drawing(found, width, glyphs).lines()
     notes = [f'Note: {foreign.line(note)}' for note in found.notes]

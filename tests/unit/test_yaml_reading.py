@@ -31,9 +31,11 @@ REFUSED = [
     ('a: &a {' + ','.join(f'{n}: 1' for n in range(1000)) + '}\n'
      + ''.join(f'm{n}: {{<<: *a}}\n' for n in range(1000)),
      'has aliases that stand for'),
-    ('a: &a [*a]', 'has an alias for what it stands in at line 1, column 4'),
-    ('&a {<<: *a}', 'has an alias for what it stands in'),
-    ('a: !!str &a {=: *a}', 'has an alias for what it stands in'),
+    ('a: &a [*a]', 'has an alias for a value that contains the alias at line '
+        '1, column 4'),
+    ('&a {<<: *a}', 'has an alias for a value that contains the alias'),
+    ('a: !!str &a {=: *a}',
+     'has an alias for a value that contains the alias'),
     ('- a\n' * (yaml_reading.VALUES + 1),
      'holds more than 200000 values at line 200000, column 3'),
     ('a' * (yaml_reading.LARGEST + 1), 'has more than 16777216 characters'),
@@ -43,24 +45,24 @@ REFUSED = [
     ('? ' * 101 + 'a', 'is nested more than 100 levels deep'),
     # Numbers
     ('a: 59' + ':59' * 300 + '.5',
-     'holds a number that cannot be read at line 1, column 4'),
+     'holds an unreadable number at line 1, column 4'),
     ('a: ' + '9' * 5000,
      'holds a number of more than 1000 characters at line 1, column 4: put'),
     ('a: 0x' + 'f' * 5000, 'holds a number of more than 1000 characters'),
     ('a: !!int "' + '1:' * 10**6 + '1"', 'holds a number of more than'),
-    ('a: !!int ""', 'holds a number that cannot be read'),
-    ('a: !!float x', 'holds a number that cannot be read'),
+    ('a: !!int ""', 'holds an unreadable number'),
+    ('a: !!float x', 'holds an unreadable number'),
     ('{' + ','.join(f'{n * (2**61 - 1)}: 0' for n in range(1, 2003)) + '}',
      'holds more than 2000 numbers beyond 2^61'),
     # Tags
-    ('a: !!bool x', 'holds a value that is not what its tag says'),
+    ('a: !!bool x', 'holds a value that does not fit its tag'),
     ('a: !!timestamp {b: c}', 'is not YAML at line 1, column 4: expected a'),
     # Syntax
     ('a: [b\nc: d',
      'is not YAML at line 2, column 2: while parsing a flow sequence, did not '
      "find expected ',' or ']'"),
     ('a: \x01', 'is not YAML: a control character'),
-    ('a: \ud800', 'holds half a character'),
+    ('a: \ud800', 'holds an incomplete character'),
     ('a\n---\nb', 'is not YAML at line 2, column 1: expected a single'),
     ('? [a]\n: b', 'unhashable key'),
 ]  # fmt: skip

@@ -84,7 +84,7 @@ class ThreadsTest(heat_fixture.HeatTestCase):
     def test_all_in_use_are_a_failure(self):
         self.engines(2)
         self.busy(4)
-        self.assert_told(Code.FAILURE, 'What comes now has to wait')
+        self.assert_told(Code.FAILURE, 'Further resources must wait')
 
     def test_what_a_killed_engine_left_does_not_count(self):
         self.engines(2)

@@ -52,7 +52,7 @@ class ResourceTypesTest(testtools.TestCase):
         self.assertEqual(code, found.code)
 
     def test_ours_alone_are_well(self):
-        self.assert_told(Code.SUCCESS, '2 resource types are ours.')
+        self.assert_told(Code.SUCCESS, 'heat-plugins serves 2 resource types.')
 
     def test_a_class_of_another_plugin_is_named(self):
         self.serve('OS::Test::B', Theirs)

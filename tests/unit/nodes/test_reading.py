@@ -276,7 +276,7 @@ class HostileTest(testtools.TestCase):
             ('\n'.join(lines), 'has aliases that stand for'),
             ('[' * 200, 'is nested more than 100 levels'),
             ('pm_password: *hunter22', 'found undefined alias'),
-            ('a: !!int ""', 'holds a number that cannot be read'),
+            ('a: !!int ""', 'holds an unreadable number'),
             (' ' * (2**24 + 1), 'more than 16777216 characters'),
         ):
             error = self.assertRaises(errors.Invalid, files.load, text)

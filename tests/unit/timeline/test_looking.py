@@ -164,7 +164,7 @@ class LookingTest(base.RunsTestCase):
         self.heat.failing['attribute'] = errors.Unavailable('it is away')
         found = self.look()
         self.assertEqual(
-            ('The executions of nightly are missing: it is away',),
+            ('Cannot list the executions of nightly: it is away',),
             found.notes,
         )
         self.assertEqual(['db'], [row.title for row in found.rows])
@@ -176,7 +176,7 @@ class LookingTest(base.RunsTestCase):
         self.patch(self.runs, 'history', history)
         found = self.look()
         self.assertEqual(
-            ('The runs of its actions are missing: no role',), found.notes
+            ('Cannot list the runs of its actions: no role',), found.notes
         )
         self.assertEqual(['db'], [row.title for row in found.rows])
 

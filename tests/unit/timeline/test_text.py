@@ -116,9 +116,7 @@ class TextTest(testtools.TestCase):
         self.assertEqual('db UPDATE failed: no space left', said)
 
     def test_a_stack_without_events_says_so(self):
-        self.assertEqual(
-            'Nothing has happened that is known.', lines(base.stack())[1]
-        )
+        self.assertEqual('No events are known.', lines(base.stack())[1])
 
     def test_what_could_not_be_read_is_noted(self):
         found = lines(base.stack(notes=('Mistral answered 503',)))
