@@ -158,7 +158,7 @@ def test_a_run_has_its_time_and_a_power_failure_ends_it(
         agent.stop()
         agent.start()
         found = base.until(lambda: run('failed'))
-        assert 'not run again' in found['outputs']['deploy_stderr']
+        assert 'will not run again' in found['outputs']['deploy_stderr']
 
 
 def test_a_result_is_sent_until_it_is_accepted_also_after_a_reboot(

@@ -312,7 +312,7 @@ class CheckTest(CheckCase):
         self.assert_one(
             'warning no-create configs',
             self.check_component(['BACKUP'], ['DELETE']),
-            says=['BACKUP, DELETE', 'does nothing'],
+            says=['BACKUP, DELETE', 'without running anything'],
         )
 
     def test_an_action_that_resembles_one_of_heats_is_a_warning(self):

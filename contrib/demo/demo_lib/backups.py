@@ -51,7 +51,7 @@ class Backups:
         watched.until('UPDATE_COMPLETE', 120)
         night = self._wait_for_a_night(watched, web)
         self._screen.say(
-            f'Begun by the clock at {night["created_at"]} UTC: '
+            f'The clock started it at {night["created_at"]} UTC: '
             f'{night["state"]}. It is a run like any other:'
         )
         listed = self._shell.run(
@@ -78,7 +78,7 @@ class Backups:
             for night in nights:
                 errors.require(
                     night['state'] in ('IDLE', 'RUNNING', 'SUCCESS'),
-                    f'A night is not to end so: {night}',
+                    f'The nightly run ended wrongly: {night}',
                 )
             # Not so late that the next one begins while all is deleted.
             if (

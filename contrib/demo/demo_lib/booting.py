@@ -39,7 +39,7 @@ class Tour:
             Step('There is an image for servers', self.build, 1200),
             Step('A stack is created, and its server boots', self.create, 990),
             Step('What has happened on the server', self.look_inside, 120),
-            Step('The stack goes', self.delete, 120),
+            Step('The stack is deleted', self.delete, 120),
         ]
 
     def start(self) -> None:
@@ -57,7 +57,7 @@ class Tour:
         )
         self._screen.say(
             'A machine has booted from it, and waits for its user data. Each '
-            'server goes on from there.'
+            'server starts from this state.'
         )
 
     def create(self) -> None:

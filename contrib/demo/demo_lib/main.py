@@ -51,9 +51,9 @@ def main(of: _Tour = tour.Tour, title: str = _TITLE) -> int:
         _sum_up(shown, timings, time.monotonic() - begun)
         code = 0
     except errors.Surprise as exc:
-        shown.trouble(f'That was not to happen. {exc}')
+        shown.trouble(f'The demo failed. {exc}')
     except (minicloud_client.CommandError, OSError) as exc:
-        shown.trouble(f'That was not to happen. {type(exc).__name__}: {exc}')
+        shown.trouble(f'The demo failed. {type(exc).__name__}: {exc}')
     except KeyboardInterrupt:
         shown.trouble('Interrupted.')
         code = 130
@@ -75,7 +75,7 @@ def _run(steps: Any, shown: screen.Screen) -> list[tuple[tour.Step, float]]:
 
 
 def _too_slow(number: int, frame: FrameType | None) -> None:
-    raise errors.TooSlow('This step hangs: its time is over.')
+    raise errors.TooSlow('This step hangs: its time limit has passed.')
 
 
 def _end(
@@ -99,7 +99,7 @@ def _end(
     try:
         cloud.down(purge=code == 0)
     except (errors.TooSlow, minicloud_client.CommandError) as exc:
-        shown.trouble(f'The cloud could not be taken down. {exc}')
+        shown.trouble(f'Cannot stop the cloud. {exc}')
         code = code or 1
     signal.alarm(0)
     return code
@@ -127,7 +127,7 @@ def _say_usage(cloud: minicloud_client.Cloud, shown: screen.Screen) -> None:
         'while openstack stack list | grep IN_PROGRESS; do sleep 1; done\n'
         'openstack stack output show hello greeting'
     )
-    shown.say('To take it down:')
+    shown.say('To stop and delete it:')
     shown.output(f'{command} down --purge')
 
 
@@ -136,7 +136,7 @@ def _sum_up(
     timings: list[tuple[tour.Step, float]],
     total: float,
 ) -> None:
-    shown.step('All of it was as announced:')
+    shown.step('Every step succeeded:')
     for step, seconds in timings:
         shown.output(f'{seconds:5.1f} s  {step.title}')
     shown.output(f'{total:5.1f} s  in all')

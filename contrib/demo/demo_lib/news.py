@@ -75,14 +75,14 @@ class News:
                 f'Begun by {who} at {run["created_at"]} UTC: '
                 f'{run["state"]}, "{run["output"]["sent"]}".'
             )
-        self._screen.say('What they have returned is an output of the stack:')
+        self._screen.say('Their results are an output of the stack:')
         shown = self._show_output('sent')
         for sent in (_HAND_SENT, _WEBHOOK_SENT, _CLOCK_SENT):
             errors.require(sent in shown, f'It does not say {sent!r}')
 
     def _post(self, url: str, body: dict[str, Any]) -> None:
         """Show and send what curl would: no token, and a body of JSON."""
-        self._screen.say('The same with nothing but HTTP, and no token:')
+        self._screen.say('The same with plain HTTP, without a token:')
         self._screen.output(
             f'POST {url}\nContent-Type: application/json\n\n{json.dumps(body)}'
         )
@@ -99,7 +99,7 @@ class News:
             for run in runs:
                 errors.require(
                     run['state'] in ('IDLE', 'RUNNING', 'SUCCESS'),
-                    f'A workflow is not to end so: {run}',
+                    f'The workflow ended wrongly: {run}',
                 )
             missing = expected - {run['output']['sent'] for run in done}
             if not missing:

@@ -75,8 +75,8 @@ class Tour:
             '--dry-run -c Name -c Action -c Changes'
         )
         self._screen.say(
-            'Nothing has changed yet. An administrator may do it, and a '
-            'workflow of Mistral does it for him.'
+            'Nothing has changed yet. An administrator may do it; a workflow '
+            'of Mistral does it for him.'
         )
         self._admins.run(
             f'{_PLAN} node register {rack}\n--provide -c Name -c Action'
@@ -128,7 +128,7 @@ class Tour:
             '--group before -c Validation -c State -c Seconds'
         )
         self._screen.say(
-            'Ansible did so, for Mistral. A plan may name groups that have to '
+            'Ansible did so, for Mistral. A plan may name groups that must '
             'pass before each deployment.'
         )
 

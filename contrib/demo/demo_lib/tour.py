@@ -108,7 +108,7 @@ class Tour:
                 self.back_up_at_night,
                 240,
             ),
-            Step('All is deleted, and nothing is left', self.delete, 240),
+            Step('Everything is deleted, without leftovers', self.delete, 240),
         ]
 
     def start(self) -> None:
@@ -146,8 +146,8 @@ class Tour:
         )
         since = self._first_listing()
         self._screen.say(
-            'The server is off, so its software waits. Heat looks into Swift '
-            'for the results:'
+            'The server is off, so its software waits. Heat polls Swift for '
+            'the results:'
         )
         self._watch.hold(_LOOK)
         self._shell.run(
@@ -184,8 +184,8 @@ class Tour:
                 return float(found[0]['time'])
             if time.monotonic() > deadline:
                 raise errors.TooSlow(
-                    'Heat has not looked for a signal within 30 s; the '
-                    f'stack is {self._stack.status}'
+                    'Heat has not polled for a signal within 30 s; the stack '
+                    f'is {self._stack.status}'
                 )
             time.sleep(0.2)
 
@@ -276,7 +276,7 @@ class Tour:
                 f'and were {self._before[kind]}',
             )
         self._screen.say(
-            'By Heat, Swift, Keystone and Mistral nothing is left: no '
+            'Heat, Swift, Keystone and Mistral have no leftovers: no '
             + ', no '.join(after)
             + '.'
         )

@@ -14,11 +14,10 @@ from minicloud_lib import servers
 from minicloud_lib import settings
 
 _START = """\
-Take the place of a server: poll Heat for the software that the stack's
-deployments want on it, run that, and signal the results.
-
-The server is an OS::Heat::DeployedServer (or any server resource that has
-the attribute os_collect_config). The command waits until Heat has it.
+Play a server: poll Heat for the software of the stack's deployments, run
+it, and signal the results. The server is an OS::Heat::DeployedServer (or
+any server resource with the attribute os_collect_config). The command waits
+until Heat has created it.
 """
 
 
@@ -43,13 +42,13 @@ def add(
     one = command('start', 'start an agent in the background', _START)
     _add_server(one)
     one.set_defaults(run=start)
-    one = command('once', 'poll once, run what is new, and return', _START)
+    one = command('once', 'poll once, run new software, and return', _START)
     _add_server(one)
     one.set_defaults(run=once)
     one = command('stop', 'stop an agent and the hooks it is running')
     _add_name(one)
     one.add_argument(
-        '--remove', action='store_true', help="forget the server's disk"
+        '--remove', action='store_true', help="delete the server's disk"
     )
     one.set_defaults(run=stop)
     one = command('list', 'list the agents')
@@ -123,7 +122,7 @@ def bootstrap(options: argparse.Namespace) -> dict[str, Any]:
     found = settings.require(instance)
     if not options.stack or not options.resource:
         raise errors.UsageError(
-            'what is new needs --stack and --resource',
+            'a new agent needs --stack and --resource',
             'They name the server that it is.',
         )
     heat = catalog.find(found.profile, 'heat')
@@ -148,8 +147,8 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
         metavar='SECONDS',
         type=float,
         default=1.0,
-        help='how often it polls at most; it slows down to that from one '
-        'second when nothing changes (default: 1)',
+        help='maximum seconds between two polls; the interval grows to it '
+        'from one second while nothing changes (default: 1)',
     )
 
 
@@ -157,25 +156,26 @@ def add_resource(parser: argparse.ArgumentParser) -> None:
     """Add what says which server of which stack it is."""
     parser.add_argument(
         '--stack',
-        help='the stack, by name or id; none for one that was started before',
+        help='the stack, by name or id; not needed for an agent that was '
+        'started before',
     )
     parser.add_argument('--resource', help="the server's name in the stack")
     parser.add_argument(
         '--supervised',
         action='store_true',
-        help='let its image have heat-config-supervisor, of contrib/agent',
+        help='install heat-config-supervisor, of contrib/agent',
     )
     parser.add_argument(
         '--wait',
         metavar='SECONDS',
         type=float,
         default=60.0,
-        help='how long to wait for the resource (default: 60)',
+        help='seconds to wait for the resource (default: 60)',
     )
     parser.add_argument(
         '--as',
         dest='user',
         metavar='USER',
         default='demo',
-        help='who may see the stack (default: demo)',
+        help='a user who may read the stack (default: demo)',
     )

@@ -18,22 +18,21 @@ _DESCRIPTION = """\
 Run a real Keystone, Swift, Mistral and Heat on this machine.
 
 No root, no containers: four processes, which stay until "minicloud down".
-All that is installed, stored and logged lies in one folder.
+Everything that it installs, stores and logs is in one folder.
 """
 
 _EPILOG = """\
 first steps:
-  minicloud up                     install at need, start
+  minicloud up                     install if needed, and start
   eval "$(minicloud env)"          be the user demo in this shell
   openstack stack create -t my-template.yaml my-stack
   minicloud agent start web --stack my-stack --resource web_server
   openstack stack list
-  minicloud down                   stop; "up" brings all of it back
-  minicloud down --purge           stop and forget
+  minicloud down                   stop; "up" restores everything
+  minicloud down --purge           stop and delete
 
-Exit codes: 0 done, 1 failed, 2 asked for something that makes no sense,
-3 not running, 4 "install" lacks root, apt-get or packages of Debian, or
-"server" does.
+Exit codes: 0 done, 1 failed, 2 invalid arguments, 3 not running, 4 "install"
+or "server" lacks root, apt-get or packages of Debian.
 """
 
 
@@ -85,12 +84,16 @@ def _parser() -> argparse.ArgumentParser:
     command = add('install', 'only install what "up" would install')
     _add_profile(command)
     command.set_defaults(run=commands.install)
-    _add_up(add('up', 'start the cloud, installing it at need'))
+    _add_up(add('up', 'start the cloud, after installing it if needed'))
     _add_down(add('down', 'stop the cloud and its agents'))
-    command = add('status', 'show what runs, where, and what it uses')
+    command = add(
+        'status', 'show what runs, at which URLs, and its memory and CPU time'
+    )
     _add_format(command, 'table')
     command.set_defaults(run=commands.status)
-    _add_env(add('env', 'print what the openstack command needs'))
+    _add_env(
+        add('env', 'print environment variables for the openstack command')
+    )
     _add_logs(add('logs', 'show the log of a service'))
     for name, summary in (
         ('start', 'start one service'),
@@ -99,11 +102,13 @@ def _parser() -> argparse.ArgumentParser:
         ('kill', 'end one service at once, as a crash would'),
     ):
         command = add(name, summary)
-        command.add_argument('service', help='one of "minicloud status"')
+        command.add_argument(
+            'service', help='a service that "minicloud status" lists'
+        )
         command.set_defaults(run=getattr(commands, name))
     agent = subparsers.add_parser(
         'agent',
-        help='run real agents that play servers',
+        help='run real agents as servers',
         description='Run real, unmodified Heat agents, each in a folder.',
     )
     agent_commands.add(agent, common)
@@ -121,8 +126,8 @@ def _add_common(parser: argparse.ArgumentParser, default: object) -> None:
         '--home',
         metavar='DIR',
         default=default,
-        help='the folder that holds everything (default: $MINICLOUD_HOME, '
-        'else .minicloud in the source tree)',
+        help='the folder for all files (default: $MINICLOUD_HOME, else '
+        '.minicloud in the source tree)',
     )
     parser.add_argument(
         '--name',
@@ -163,8 +168,8 @@ def _add_profile(parser: argparse.ArgumentParser) -> None:
         choices=catalog.EXTRAS,
         action='append',
         default=[],
-        help='add something to the profile small, from now on: baremetal is '
-        'Ironic, whose machines are make-believe',
+        help='add something to the profile small, permanently: baremetal is '
+        'Ironic with simulated machines',
     )
 
 
@@ -188,8 +193,8 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
         '--executor-threads',
         metavar='N',
         type=int,
-        help="Heat's executor_thread_pool_size: as many resources are "
-        'worked on, or waited for, at a time (default: 256)',
+        help="Heat's executor_thread_pool_size: how many resources one "
+        'engine process works on or waits for at a time (default: 256)',
     )
     parser.add_argument(
         '--rgw-url',
@@ -205,7 +210,8 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
         'on ("rgw keystone implicit tenants"; the first up chooses not to)',
     )
     parser.epilog = (
-        'On a running cloud it restarts what the given options change.'
+        'On a running cloud it restarts the services that the given options '
+        'change.'
     )
     parser.set_defaults(run=commands.up)
 
@@ -214,7 +220,7 @@ def _add_down(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--purge',
         action='store_true',
-        help='forget databases, objects, agents and logs as well',
+        help='also delete databases, objects, agents and logs',
     )
     parser.set_defaults(run=commands.down)
 
@@ -229,7 +235,7 @@ def _add_env(parser: argparse.ArgumentParser) -> None:
         '(default: demo)',
     )
     _add_format(parser, 'shell')
-    parser.epilog = 'Use it so: eval "$(minicloud env)"'
+    parser.epilog = 'Usage: eval "$(minicloud env)"'
     parser.set_defaults(run=commands.env)
 
 
@@ -237,16 +243,16 @@ def _add_logs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'service',
         nargs='?',
-        help='without it, the files are listed',
+        help='default: list the files',
     )
     parser.add_argument(
-        '-f', '--follow', action='store_true', help='go on showing it'
+        '-f', '--follow', action='store_true', help='follow it'
     )
     parser.add_argument(
         '-n',
         '--lines',
         type=int,
         default=50,
-        help='how many lines (default: 50)',
+        help='number of lines (default: 50)',
     )
     parser.set_defaults(run=commands.logs)

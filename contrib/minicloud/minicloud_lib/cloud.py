@@ -162,7 +162,10 @@ def down(instance: layout.Instance, *, purge: bool = False) -> None:
                 STOP_SECONDS,
             )
         for name in [name for name, ended in clean.items() if not ended]:
-            output.say(f'{name}: did not end in {STOP_SECONDS} s, was killed')
+            output.say(
+                f'{name}: killed, because it did not end within '
+                f'{STOP_SECONDS} s'
+            )
         if purge:
             shutil.rmtree(instance.path, ignore_errors=True)
 
@@ -255,7 +258,8 @@ def _failure(
         f'{service.name} {reason}. The end of its log:\n\n'
         + files.tail(log, 15)
         + '\n',
-        f'The whole log is {log}. What this command started was stopped.',
+        f'The whole log is {log}. The services that this command started are '
+        'stopped again.',
     )
 
 

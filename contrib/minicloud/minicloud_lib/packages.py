@@ -54,7 +54,7 @@ def require(profile: str) -> None:
     """Refuse to continue without them, before anything is started."""
     if packages := missing(profile):
         raise errors.UsageError(
-            f'"{profile}" needs programs that are not here: '
+            f'"{profile}" needs programs that are not installed: '
             + ', '.join(packages),
             'On Debian or Ubuntu: sudo ' + _command(packages),
         )
@@ -74,9 +74,8 @@ def install(profile: str | None) -> None:
             'sudo ' + _command(packages),
         )
     output.say(
-        f'Running as root: {_command(packages)}\n'
-        'Debian may start them as services of this machine; the mini cloud '
-        'uses none of those.'
+        f'Running as root: {_command(packages)}\nDebian may start services '
+        'from them on this machine; the mini cloud does not use these.'
     )
     environment = {
         **os.environ,

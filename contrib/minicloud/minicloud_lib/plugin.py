@@ -33,7 +33,7 @@ def find(given: str | None) -> pathlib.Path | None:
         path = pathlib.Path(given).expanduser().resolve()
         if not (path / 'heat_plugins').is_dir():
             raise errors.UsageError(
-                f'{path} holds no heat_plugins package',
+                f'{path} has no package heat_plugins',
                 'Name a source tree of heat-plugins, or none.',
             )
         return path

@@ -19,9 +19,9 @@ _START = """\
 Boot a virtual machine as a server of a stack: Debian, cloud-init and the
 agents, with the user data that Heat makes for an OS::Nova::Server.
 
-In the stack the server is an OS::Heat::DeployedServer. The first machine is
-kept as a snapshot once it has booted, and all others go on from there, each
-with its own seed. Without KVM machines are emulated, ten times slower.
+In the stack the server is an OS::Heat::DeployedServer. The first machine
+becomes a snapshot once it has booted; all others start from it, each with
+its own seed. Without KVM, machines are emulated, ten times slower.
 """
 
 
@@ -47,7 +47,7 @@ def add(
 
     command(
         'build',
-        "install Debian's packages at need, and build the image (root)",
+        "install Debian's packages if needed, and build the image (root)",
     )
     one = command('start', 'start a server', _START)
     _add_name(one)
@@ -56,26 +56,31 @@ def add(
         '--user-data',
         metavar='FILE',
         type=pathlib.Path,
-        help="what a template has as the server's user_data",
+        help='a file with the user_data of the server in the template',
     )
     one.add_argument(
         '--boot',
         action='store_true',
-        help='boot it, and do not go on from the snapshot',
+        help='boot it completely, not from the snapshot',
     )
-    one = command('stop', 'shut a server down in order')
+    one = command('stop', 'shut a server down properly')
     _add_name(one)
     one.add_argument(
-        '--remove', action='store_true', help='cut its power, and forget it'
+        '--remove', action='store_true', help='cut its power, and delete it'
     )
     _add_name(command('kill', "cut a server's power"))
-    _add_name(command('plug', "plug a server's network in"))
-    _add_name(command('unplug', "pull the plug of a server's network"))
+    _add_name(command('plug', "connect a server's network"))
+    _add_name(command('unplug', "disconnect a server's network"))
     one = command('run', 'run a command as root on a server')
     _add_name(one)
-    one.add_argument('shell', metavar='COMMAND', help='for its shell')
     one.add_argument(
-        '--seconds', type=float, default=60, help='at most (default: 60)'
+        'shell', metavar='COMMAND', help='a command line for its shell'
+    )
+    one.add_argument(
+        '--seconds',
+        type=float,
+        default=60,
+        help='maximum seconds (default: 60)',
     )
     one = command('list', 'list the servers')
     one.add_argument('--format', choices=['table', 'json'], default='table')

@@ -75,7 +75,7 @@ def find(text: str, path: str, kind: Kind) -> list[Link]:
     with texts.reading(path):
         root = yaml_reading.compose(text)
     if not isinstance(root, yaml.MappingNode):
-        raise errors.BadFile(f'{path} is not a {kind.value}', path)
+        raise errors.BadFile(f'{path} is no {kind.value}', path)
     finder = _Finder(text, path)
     if kind is Kind.TEMPLATE:
         finder.look_through(root)

@@ -155,7 +155,7 @@ def test_what_cannot_be_read_is_dropped(server, http, caplog):
     results.pending().put('stranger', {})
     delivery.deliver_all(lambda _: None)
     assert (http.sent, pending()) == ([], [])
-    assert caplog.text.count('cannot be read') == 4
+    assert caplog.text.count('cannot read it') == 4
 
 
 def test_one_process_at_a_time_delivers(server, http, spawned):
@@ -195,7 +195,7 @@ def test_what_was_interrupted_has_failed(server):
     assert list(results.running()) == []
     found = json.loads((server.state / 'pending/c1.json').read_text())
     assert found['deploy_status_code'] == 1
-    assert 'not run again' in found['deploy_stderr']
+    assert 'will not run again' in found['deploy_stderr']
 
 
 def test_the_urls_are_no_part_of_what_is_kept(server):

@@ -176,7 +176,7 @@ def test_on_a_full_disk_a_config_runs_on(server, http, monkeypatch, caplog):
     monkeypatch.setattr(os, 'pwrite', full)
     end = followed(server, 'seq 1 100000')
     assert json.loads(end.stdout)['deploy_stdout'].endswith('100000\n')
-    assert 'No more of the output is kept' in caplog.text
+    assert 'Cannot store more of the output' in caplog.text
 
 
 # Stopping
@@ -205,7 +205,7 @@ def test_what_must_stop_answers_with_what_there_was(server, monkeypatch):
     assert found['deploy_stdout'] == 'half\n'
     assert found['deploy_status_code'] == 143
     assert found['deploy_stopped'] == 'when told'
-    assert 'stopped, as it was told to' in found['deploy_stderr']
+    assert 'stopped on request' in found['deploy_stderr']
 
 
 def test_what_ignores_sigterm_is_stopped_by_force(server):

@@ -54,7 +54,7 @@ def test_it_is_sent_again_where_that_does_not(http):
 def test_in_the_end_it_is_given_up(http, caplog):
     http.otherwise = 503
     assert len(report(http, **PUT)) == 3
-    assert 'could not be reported' in caplog.text
+    assert 'Cannot report the start' in caplog.text
     assert 's3cret' not in caplog.text
 
 

@@ -107,7 +107,7 @@ def test_outputs_are_sent_whole_or_not_at_all():
     details = {'dump': 'x' * sending.LIMIT, 'deploy_stdout': 'short'}
     found = json.loads(sending.body(details))
     assert found['deploy_status_code'] == 1
-    assert f'{sending.LIMIT} can be sent' in found['deploy_stderr']
+    assert f'the limit is {sending.LIMIT}' in found['deploy_stderr']
     assert 'dump' not in found
 
 

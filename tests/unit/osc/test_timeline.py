@@ -83,7 +83,7 @@ class TimelineTest(base.CommandTestCase):
     def test_a_file_of_another_kind_is_refused(self):
         self.assertRaises(SystemExit, self.show, '--output', 'x.png')
         self.assertIn(
-            'x.png should end in .svg or .html', self.stderr.getvalue()
+            'x.png must end in .svg or .html', self.stderr.getvalue()
         )
 
     def test_a_file_that_cannot_be_written_is_named(self):

@@ -71,7 +71,9 @@ class CheckingTest(testtools.TestCase):
         said = self.refused(self.plans.create, 'shop', content, render=True)
         self.assertIn('nodes/node.yaml is not YAML at line 5, column', said)
         self.assertIn(
-            'Jinja made it of line 5 of nodes/node.j2.yaml; correct that', said
+            'Jinja rendered it from line 5 of nodes/node.j2.yaml; correct '
+            'that',
+            said,
         )
 
     def test_the_plan_s_own_files_are_read(self):
@@ -153,7 +155,7 @@ class CheckingTest(testtools.TestCase):
     def test_what_is_enabled_has_a_limit(self):
         self.patch(references, 'LARGEST', 1000)
         said = self.refused(self.with_file, 'scripts/run.sh', b'x' * 1000)
-        self.assertIn('more than 1000 characters', said)
+        self.assertIn('exceed 1000 characters', said)
 
     def test_jinja_templates_are_named_where_they_are_not_rendered(self):
         for files in (

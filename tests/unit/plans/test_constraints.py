@@ -54,7 +54,7 @@ class FittedTest(testtools.TestCase):
         self.fits([1, 'b'], wanted('comma_delimited_list'), ['1', 'b'])
 
     def test_a_value_of_another_type_does_not_fit(self):
-        self.assertIn('no number', self.refused('many', wanted('number')))
+        self.assertIn('not a number', self.refused('many', wanted('number')))
         for value, type_ in (
             (True, 'number'),
             ('nan', 'number'),

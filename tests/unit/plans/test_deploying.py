@@ -252,7 +252,7 @@ class MaskTest(DeployingCase):
         self.cloud.swift.container('plan').meta.clear()
         found = self.deployer.look(begun.stack_id, '')
         self.assertNotIn('pw12', found.reason)
-        self.assertIn('gone', found.reason)
+        self.assertIn('was deleted', found.reason)
 
     def test_an_object_store_that_is_away_may_come_back(self):
         begun = self.failed('pw12 is too short')

@@ -136,7 +136,7 @@ class ForeseenTest(test_settings.SettingsCase):
         self.heat.answer = DEEP
         for values, said in (
             ({'whoo': 'me'}, 'did you mean "who"?'),
-            ({'size': 'many'}, 'it is no number'),
+            ({'size': 'many'}, 'it is not a number'),
         ):
             self.assertIn(said, self.refused(values))
         self.assertEqual(0, self.validations())

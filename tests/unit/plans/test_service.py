@@ -176,7 +176,7 @@ class UpdateTest(PlansCase):
             'other',
             {'roles_data.yaml': b'[{name: Web}]'},
         )
-        self.assertIn(f'{path} cannot go', str(error))
+        self.assertIn(f'{path} cannot be deleted', str(error))
         self.assertIn(b'Db', objects['roles_data.yaml'])
 
     def test_what_a_new_template_hides_gets_a_password(self):

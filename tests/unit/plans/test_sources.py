@@ -95,7 +95,7 @@ class DirectoryTest(testtools.TestCase):
 
     def test_it_has_to_be_there(self):
         self.plan = self.plan / 'nope'
-        self.refused('no directory')
+        self.refused('not a directory')
 
 
 def tarball(*members, **files):
@@ -176,7 +176,7 @@ class TarballTest(testtools.TestCase):
             special('b', tarfile.SYMTYPE, 'a'),
             **FILES,
         )
-        self.refused(file, 'no file')
+        self.refused(file, 'not a file')
 
     def test_what_is_no_file_is_refused(self):
         for kind in (tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE):
@@ -224,7 +224,7 @@ class TarballTest(testtools.TestCase):
         header.type = tarfile.XHDTYPE
         header.size = 1 << 30
         bomb = gzip.compress(header.tobuf()) + packed
-        self.refused(io.BytesIO(bomb), 'exceeds the limit', limits=SMALL)
+        self.refused(io.BytesIO(bomb), 'too large', limits=SMALL)
 
     def test_what_is_no_tarball_is_refused(self):
         whole = gzip.compress(tarball(**FILES).getvalue())

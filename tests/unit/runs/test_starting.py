@@ -180,7 +180,7 @@ class RefusalTest(base.RunsTestCase):
         self.assertTrue(message.endswith('; did you mean "BACKUP"?'), message)
 
     def test_an_action_of_the_stacks_life(self):
-        self.assertIn('Heat runs it', self.refused(action='CREATE'))
+        self.assertIn('Only Heat runs', self.refused(action='CREATE'))
 
     def test_a_config_that_is_no_component(self):
         self.heat.add_deployment(

@@ -167,7 +167,7 @@ def _build(home: layout.Home, image: Image) -> None:
         except errors.MinicloudError as error:
             # Without a network, say. All else is made of what is here then.
             raise errors.UnavailableError(
-                f"Debian's packages cannot be had: {error}", error.remedy
+                f"Cannot download Debian's packages: {error}", error.remedy
             ) from error
         venv.pip(home, _download(root / 'tmp/wheels'), log)
         _fill(root, home.heat_agents)

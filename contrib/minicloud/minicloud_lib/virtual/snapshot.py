@@ -109,7 +109,7 @@ def _wait(folder: pathlib.Path, process: processes.Process) -> None:
             pass
         if not process.alive or time.monotonic() > deadline:
             raise errors.MinicloudError(
-                'a machine of the image of servers does not boot',
+                "a machine from the servers' image does not boot",
                 f'See console.log and qemu.log in {folder}.',
             )
         time.sleep(1)

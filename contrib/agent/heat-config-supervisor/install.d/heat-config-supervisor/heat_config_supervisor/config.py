@@ -136,7 +136,7 @@ def read(content: bytes | str) -> Config:
         config_id = found['id']
         mask = hidden.mask(found['inputs'], found.get('options'))
     except (TypeError, KeyError, AttributeError) as exc:
-        raise ValueError('it is no config') from exc
+        raise ValueError('it is not a config') from exc
     if not _FILE_NAME.fullmatch(str(config_id)):
         raise ValueError('its id cannot name a file')
     created = _time(found.get('creation_time'))

@@ -47,7 +47,7 @@ def deliver(config_id: str) -> sending.Answer:
         config = configs.read(places.deployed(config_id).read_bytes())
         reason = _unwanted(config)
     except (OSError, ValueError) as exc:
-        reason = f'it cannot be read: {type(exc).__name__}'
+        reason = f'cannot read it: {type(exc).__name__}'
     if reason:
         answer = sending.Answer(sending.Fate.REFUSED, reason)
         _drop(config_id, answer)
@@ -62,7 +62,7 @@ def deliver(config_id: str) -> sending.Answer:
         LOG.info('The result of config %s was accepted', config_id)
     else:
         LOG.warning(
-            'The result of config %s was not accepted by %s: %s',
+            'The result of config %s was refused by %s: %s',
             config_id,
             sending.place(config.signal_url)
             if config.signal_url

@@ -119,12 +119,9 @@ def run(order: Order, begun: Callable[[], object] = lambda: None) -> End:
         stopped = None
         if status is not None:
             by_force = _stop(process, family)
-            reason = 'stopped, as it was told to'
+            reason = 'stopped on request'
             if status == OVER:
-                reason = (
-                    f'stopped after {order.limit:.0f} s, for there was no '
-                    'more time'
-                )
+                reason = f'stopped after {order.limit:.0f} s, its time limit'
             stopped = Stopped(reason, status, by_force)
         return End(
             process.returncode, _content(stdout), _content(stderr), stopped

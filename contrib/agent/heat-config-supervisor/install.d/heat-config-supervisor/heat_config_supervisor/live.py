@@ -45,7 +45,7 @@ class Output:
         try:
             self._log = logs.Log(config.id, config.log_limit)
         except OSError:
-            LOG.exception('The output is not sent while the config runs')
+            LOG.exception('Cannot send the output while the config runs')
             return
         self._sender = logs.Sender(self._log, config.log_url)
         self._stream = hidden.Stream(config.mask)
@@ -80,7 +80,7 @@ class Output:
         try:
             self._log.append(content)
         except OSError:
-            LOG.exception('No more of the output is kept')
+            LOG.exception('Cannot store more of the output')
             return False
         return True
 

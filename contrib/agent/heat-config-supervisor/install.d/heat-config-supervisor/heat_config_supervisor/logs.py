@@ -266,8 +266,7 @@ class Sender:
                     refusals += answer.fate is sending.Fate.REFUSED
                     if refusals >= _REFUSALS:
                         LOG.warning(
-                            'What the config prints is not sent while it '
-                            'runs: %s',
+                            'Cannot send the output while the config runs: %s',
                             answer.reason,
                         )
                         return

@@ -70,8 +70,8 @@ def prepare() -> int:
             delivery.go_on()
     except OSError:
         LOG.exception(
-            'Not all hooks are supervised, or not all results of before are '
-            'sent; configs are run all the same'
+            'Cannot supervise every hook, or send every earlier result; '
+            'running the configs nevertheless'
         )
     return 0
 
@@ -101,7 +101,7 @@ def run_hook(program: str) -> int:
     try:
         config = configs.read(content)
     except ValueError as exc:
-        LOG.warning('The config for %s is not supervised: %s', program, exc)
+        LOG.warning('Cannot supervise the config for %s: %s', program, exc)
         return subprocess.run([program], input=content).returncode
     if config.is_signalled:
         _note_running(config)
@@ -145,7 +145,7 @@ def _note_running(config: configs.Config) -> None:
         results.running().put(config.id, {})
     except OSError:
         LOG.exception(
-            'Config %s is not noted as running: if it is interrupted, no '
+            'Cannot record that config %s runs; if it is interrupted, no '
             'result is sent for it',
             config.id,
         )
@@ -169,7 +169,9 @@ def notify(path: str) -> int:
         return 0
     except (OSError, ValueError):
         LOG.exception(
-            'The result of the config in %s is sent by heat-agents, once', path
+            'Cannot keep the result of the config in %s; heat-agents send it '
+            'once, without retries',
+            path,
         )
     return subprocess.run([places.notifier(), path], input=content).returncode
 

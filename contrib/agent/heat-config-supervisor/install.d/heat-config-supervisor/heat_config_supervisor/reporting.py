@@ -42,10 +42,10 @@ class Report:
                 return
             answer = self._attempt()
         if answer.fate is sending.Fate.ACCEPTED:
-            LOG.info('Config %s is reported to have begun', self._config.id)
+            LOG.info('Reported the start of config %s', self._config.id)
         else:
             LOG.warning(
-                'Config %s could not be reported to have begun: %s',
+                'Cannot report the start of config %s: %s',
                 self._config.id,
                 answer.reason,
             )

@@ -41,7 +41,7 @@ class Folder:
         """
         found = json.loads(self._file(config_id).read_bytes())
         if not isinstance(found, dict):
-            raise ValueError('it is no map')
+            raise ValueError('it is not a map')
         return found
 
     def age(self, config_id: str, now: float) -> float:
@@ -105,7 +105,7 @@ def note_interrupted() -> list[str]:
 
 
 _INTERRUPTED = {
-    'deploy_stderr': 'heat-config-supervisor: the server, or its agent, was '
-    'stopped before this had ended; it is not run again\n',
+    'deploy_stderr': 'heat-config-supervisor: the server or its agent '
+    'stopped before the config had ended; it will not run again\n',
     'deploy_status_code': 1,
 }

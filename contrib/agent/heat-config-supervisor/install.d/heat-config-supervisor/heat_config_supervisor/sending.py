@@ -157,8 +157,8 @@ def body(details: Mapping[str, Any]) -> bytes:
     return json.dumps(
         {
             'deploy_stderr': 'heat-config-supervisor: the outputs are '
-            f'{len(content)} bytes long, and {LIMIT} can be sent; let the '
-            'config write less to its outputs\n',
+            f'{len(content)} bytes long, and the limit is {LIMIT}; let '
+            'the config write less to its outputs\n',
             'deploy_status_code': 1,
         }
     ).encode()

@@ -77,7 +77,7 @@ class Watcher:
             status, etag = sending.ask(url, self.session, headers)
         except requests.RequestException as exc:
             status, etag = 0, None
-            LOG.warning('No answer about configs: %s', type(exc).__name__)
+            LOG.warning('Cannot check for new configs: %s', type(exc).__name__)
         if status not in (200, 304):
             self.pause = min(self.pause * 2, _MOST)
             return
