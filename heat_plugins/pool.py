@@ -69,7 +69,7 @@ class Pool:
                 return [one.result() for one in begun]
             except BaseException as exc:
                 executor.shutdown(cancel_futures=True)
-                # A thing before the one that failed may not have begun.
+                # A thing before the one that failed may not have started.
                 if failed and isinstance(exc, futures.CancelledError):
                     raise failed[0] from None
                 raise

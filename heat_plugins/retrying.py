@@ -58,7 +58,7 @@ def follow(
 ) -> _Result:
     """Look at something until it has ended; return it as it was last.
 
-    It goes on even while the service that tells of it is unavailable.
+    It continues even while the service that it polls is unavailable.
 
     :param interval: seconds between two looks, which grows up to `most`.
     """

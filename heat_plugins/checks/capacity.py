@@ -83,7 +83,7 @@ def _workers() -> int:
 
 
 def _running_workers(context: object) -> int:
-    """Return how many processes of heat-engine have reported of late."""
+    """Return how many processes of heat-engine have reported recently."""
     rows = service_objects.Service.get_all(context)
     return sum(
         service_utils.format_service(row)[service_utils.SERVICE_STATUS] == 'up'

@@ -9,7 +9,7 @@ from keystoneauth1 import session as ks_session
 
 from heat_plugins import errors
 
-#: No token can be had; that will not pass by itself.
+#: No token is available; that will not pass by itself.
 REFUSALS = (
     exceptions.Unauthorized,
     exceptions.Forbidden,

@@ -30,7 +30,7 @@ def judge(error: Exception) -> errors.ServiceError | None:
         return answered(error.error_code, error.error_message)
     if isinstance(error, errors.ServiceError):
         return error
-    # Sockets raise their own where a connection breaks off in the middle.
+    # Sockets raise their own where a connection is interrupted in the middle.
     if isinstance(error, exceptions.ClientException | OSError):
         return unanswered(error)
     return None

@@ -27,8 +27,8 @@ _INTERVAL = 1.0
 class Execution:
     """An execution of a workflow.
 
-    :ivar reason: why it did not succeed; '' if it did or goes on.
-    :ivar output: what it returns; not of one that goes on.
+    :ivar reason: why it did not succeed; '' if it did or still runs.
+    :ivar output: what it returns; not of one in progress.
     """
 
     id: str

@@ -26,7 +26,8 @@ def read(where: str, revision: str = 'HEAD') -> sources.Content:
     :param where: the path of a checkout or a repository, or the URL of one
         (https or ssh).
     :param revision: a branch, a tag or a commit.
-    :raises errors.Invalid: it cannot be had; or see `tarballs.read`.
+    :raises errors.Invalid: no git, or no such revision; or see
+        `tarballs.read`.
     """
     if '://' not in where:
         return _archive(pathlib.Path(where), revision)

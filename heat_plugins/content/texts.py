@@ -98,7 +98,7 @@ def section(
 def dump(value: Any) -> str:
     """Write YAML, in the order given.
 
-    :raises errors.Invalid: it holds half a character, as JSON may, and
+    :raises errors.Invalid: it holds an incomplete character, as JSON may, and
         UTF-8 may not.
     """
     try:

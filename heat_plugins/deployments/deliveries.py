@@ -57,7 +57,7 @@ class Signalling:
         own class.
     :ivar object_name: where the signal will lie, for TEMP_URL_POLL.
     :ivar url: the TempURL to PUT it to; it is a secret.
-    :ivar report_name: where a report that the server has begun would lie,
+    :ivar report_name: where a report that the server has started would lie,
         for TEMP_URL_POLL.
     :ivar report_url: the TempURL for that.
     :ivar control_url: the TempURL of the object that tells the server to
@@ -83,7 +83,7 @@ class Signalling:
 
     @property
     def brings_reports(self) -> bool:
-        """Whether a server that is able to can report that it has begun.
+        """Whether a server that is able to can report that it has started.
 
         Heat itself takes whatever lies in a Zaqar queue for the result.
         """

@@ -87,7 +87,7 @@ class Task:
 class Refusal:
     """Why a member can be given nothing.
 
-    :ivar fails: whether that is a failure; a DELETE goes on without it.
+    :ivar fails: whether that is a failure; a DELETE continues without it.
     """
 
     task: Task

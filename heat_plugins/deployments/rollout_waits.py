@@ -129,7 +129,7 @@ class Waits:
         if not reasons:
             return
         waits = [self._waits[each.deployment_id] for each in reasons]
-        # They may have begun it.
+        # They may have started it.
         self._fleet.request_stop([str(each.object_name) for each in reasons])
         self._fleet.detach(
             {each.deployment_id: why for each, why in reasons.items()}

@@ -2,7 +2,7 @@
 """How an action waits for its server, and is withdrawn from it.
 
 The agents keep silent until the end. What ``contrib/agent`` adds to them
-reports that an action has begun, and stops what takes too long.
+reports that an action has started, and stops what takes too long.
 """
 
 import time
@@ -36,7 +36,7 @@ class Waiter:
     """One action of one deployment, from its delivery to its end.
 
     :ivar trouble: since when the object store or the database keeps the
-        action from going on; None if they do not.
+        action from continuing; None if they do not.
     """
 
     def __init__(
@@ -264,7 +264,7 @@ class Waiter:
     # Reports
 
     def _check_begun(self) -> bool:
-        """Note that the server has begun; say if the action has ended.
+        """Note that the server has started; say if the action has ended.
 
         :raises failures.Error: it has not begun, and there is no more time.
         """
@@ -387,7 +387,7 @@ class Waiter:
             self._history.withdraw(row)
 
     def _request_stop(self) -> None:
-        """Tell the server, which may have begun it, to stop."""
+        """Tell the server, which may have started it, to stop."""
         if self._reception is None:
             return
         name = self._reception.ticket.object_name
@@ -400,7 +400,7 @@ class Waiter:
 
 
 def started(action: str, server: str) -> str:
-    """Return the reason of the event that a server has begun."""
+    """Return the reason of the event that a server has started."""
     return kinds.reason(kinds.Kind.STARTED, f'{action} on server {server}')
 
 

@@ -46,7 +46,7 @@ class Cancellation:
         if found is None or found.id == stack.current_traversal:
             return False
         if not found.id:
-            # Something else in the stack has failed; what goes on may end.
+            # Something else in the stack has failed; running actions may end.
             return False
         if found.status == stack.FAILED or found.action == stack.ROLLBACK:
             return True

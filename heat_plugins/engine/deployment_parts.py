@@ -46,7 +46,7 @@ class Stack:
         return self._hub.cancellation.of(self._stack, since)
 
     def renew_access(self) -> None:
-        # If none can be had the trouble goes on, up to the budget.
+        # If none is available the trouble lasts, up to the budget.
         with contextlib.suppress(errors.Denied):
             self._hub.adopt(self._stack)
 

@@ -32,7 +32,7 @@ class Held:
 
     :ivar id: its number in the database.
     :ivar engine_id: None if it was taken away from an engine that has died,
-        or none has begun with it.
+        or none has started with it.
     :ivar version: changes with each change of its row.
     :ivar reason: why it has failed, if it has.
     :ivar has_begun: False if an engine has made it, and it is not known
@@ -89,7 +89,7 @@ def held(context: heat_context.RequestContext) -> list[Held]:
     )
     is_to_go_on = sqlalchemy.and_(
         stack.status == 'IN_PROGRESS',
-        # Otherwise its replacement is what goes on.
+        # Otherwise its replacement is in progress.
         sqlalchemy.or_(
             row.action == 'DELETE',
             sqlalchemy.and_(row.replaced_by.is_(None), is_last),
@@ -159,7 +159,7 @@ def held(context: heat_context.RequestContext) -> list[Held]:
 def _reporting(
     context: heat_context.RequestContext,
 ) -> abc.Set[str]:
-    """Return the engines that have reported to the database of late."""
+    """Return the engines that have reported to the database recently."""
     return {
         row.engine_id
         for row in service_objects.Service.get_all(context)

@@ -22,7 +22,7 @@ LOG = foreign.logger(__name__)
 PACE = waiting.Pace(fast=4.0, first=4.0, most=30.0, nap=30.0)
 
 # The root stacks whose runs are followed, and the ledger of the last that has
-# begun since their thread has looked for one. The stack may have been given
+# started since their thread has looked for one. The stack may have been given
 # other credentials by then, and the old ones been taken away.
 _followed: dict[str, ledgers.Ledger | None] = {}
 _lock = threading.Lock()
@@ -89,7 +89,7 @@ def _tell_end(run: runs.Run) -> None:
 
 
 def _next(root_stack_id: str) -> ledgers.Ledger | None:
-    """Return the ledger of what has begun; None if there is nothing."""
+    """Return the ledger of what has started; None if there is nothing."""
     with _lock:
         ledger = _followed.pop(root_stack_id)
         if ledger is not None:

@@ -2,7 +2,7 @@
 """Signal transports: which one an action uses, and what it needs for that.
 
 One class for each transport, found by name. A class is asked to prepare the
-transport for one action; if it cannot, it says why, and AUTO goes on to the
+transport for one action; if it cannot, it says why, and AUTO tries the
 next.
 """
 
@@ -94,7 +94,7 @@ def for_members(
 def check(deployment: heat_types.Deployment) -> None:
     """Refuse a transport that this cloud cannot have.
 
-    What cannot be told, such as while Keystone is away, is not refused.
+    What cannot be told, such as while Keystone is unavailable, is not refused.
 
     :param deployment: a deployment of a template, or a group of some.
     :raises exception.StackValidationFailed: it names one.

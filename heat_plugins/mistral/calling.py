@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who calls Mistral step by step, and how long that goes on while it fails."""
+"""Who calls Mistral step by step, and how long it retries."""
 
 from collections.abc import Callable, Mapping
 import datetime
@@ -16,7 +16,7 @@ _LONGEST_DELAY = 30
 
 
 class Patience:
-    """How long one action goes on while Mistral fails.
+    """How long one action retries while Mistral fails.
 
     One call may fail on and on while another one, before it, is answered
     well each time; so they are told apart by what is being done.
@@ -123,7 +123,7 @@ class Caller(Protocol):
         """
 
     def patience(self) -> Patience:
-        """Return how long an action that begins goes on."""
+        """Return how long an action retries."""
 
     def pause(self, seconds: int) -> NoReturn:
         """Leave the rest to a step some seconds later."""

@@ -6,7 +6,7 @@ starts has a token of Mistral's trust; that one is not used, but the trust
 itself, so that what takes longer than a token lives can renew it.
 
 A user's token cannot be renewed. When it has expired, Mistral vouches for it
-with a token of its own, as a service does for what has begun in time: for
+with a token of its own, as a service does for what has started in time: for
 Keystone's ``[token] allow_expired_window``, two days, it is still accepted.
 """
 

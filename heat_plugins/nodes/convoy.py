@@ -233,7 +233,7 @@ class Escort:
         try:
             self._baremetal.set_state(found.uuid, 'abort')
         except (errors.Conflict, errors.Refused, errors.Unavailable):
-            # It has gone on by itself, or will come to its own time limit.
+            # It has continued by itself, or will reach its own time limit.
             return
 
 

@@ -92,7 +92,7 @@ class Matcher:
         if uuid not in self._nodes:
             return Match(uuid=uuid)
         if not self._macs.get(uuid):
-            # Its making broke off before its ports were made.
+            # Its creation was interrupted before its ports were made.
             return self._match(uuid)
         # What it was derived from is on its way through the machines.
         return Match(uuid=str(uuids.uuid4()))
@@ -101,7 +101,7 @@ class Matcher:
 def _derived(wanted: node.Wanted) -> str:
     """Return a uuid that is the same each time, and for all who register.
 
-    So what has broken off is found again, and of two who register a machine
+    So what was interrupted is found again, and of two who register a machine
     at once one is told by Ironic.
     """
     mark = min(wanted.macs, default='') or '|'.join(wanted.place or ())

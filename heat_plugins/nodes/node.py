@@ -14,7 +14,7 @@ _SECRET = re.compile(
 
 
 def is_secret(name: str) -> bool:
-    """Return whether an entry of ``driver_info`` is not to be shown."""
+    """Return whether an entry of ``driver_info`` must not be shown."""
     return _SECRET.search(name) is not None
 
 

@@ -258,7 +258,7 @@ def _in(
 
 
 def _reason(convoy: convoys.Convoy) -> str:
-    """Say in a line how many have not arrived; '' while it goes on."""
+    """Say in a line how many have not arrived; '' until it ends."""
     done = convoy.count(convoys.Phase.DONE)
     if not convoy.ended or done == len(convoy.members):
         return ''

@@ -76,7 +76,7 @@ class _Wrong(Exception):
 def read(found: Any) -> list[node.Wanted | node.Flaw]:
     """Return the nodes of a file, in its order.
 
-    :raises errors.Invalid: it is no list of nodes, or an empty one.
+    :raises errors.Invalid: it is not a list of nodes, or an empty one.
     """
     if isinstance(found, dict):
         found = found.get('nodes')

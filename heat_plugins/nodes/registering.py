@@ -2,7 +2,7 @@
 """Registering: Ironic gets the nodes of a file.
 
 Each node is worked on by itself, and what goes wrong with one is told of
-that one. All of it can be done again, and finishes what was broken off.
+that one. All of it can be done again, and finishes what was interrupted.
 """
 
 from collections import abc

@@ -14,7 +14,7 @@ Item = TypeVar('Item')
 
 
 class Attempt(Generic[T]):
-    """Does something once for all who ask while it goes on.
+    """Does something once for all who ask until it ends.
 
     Behind a lock they would try one after another, and each would wait for
     all those before it: with a service that does not answer, for a time-out
@@ -64,8 +64,8 @@ class _Round(Generic[T]):
 class Rounds(Generic[T]):
     """Does something for all who ask, one round after another.
 
-    Who asks while a round goes on shares the next one, since the one that
-    goes on may have begun too early to see what they have changed.
+    Who asks while a round runs shares the next one, since the one in
+    progress may have started too early to see what they have changed.
     """
 
     def __init__(self) -> None:

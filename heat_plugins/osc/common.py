@@ -319,7 +319,7 @@ class One(tuple[Any, ...]):
 def read_text(path: str) -> str:
     """Return the text in a file; - for standard input.
 
-    :raises exceptions.CommandError: it cannot be read, or is no text.
+    :raises exceptions.CommandError: it cannot be read, or is not a text.
     """
     try:
         if path == '-':

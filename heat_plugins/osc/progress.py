@@ -86,7 +86,7 @@ class Display:
         self.stop()
 
     def stop(self) -> None:
-        """Show nothing any longer."""
+        """Show nothing from now on."""
         self._over.set()
         self._keeper.join()
 

@@ -288,7 +288,7 @@ class Remote(local_way.Local):
 
     @contextlib.contextmanager
     def _upload(self, content: bytes) -> abc.Iterator[local_way.Report]:
-        """Put what is not to go through Mistral where its actions find it."""
+        """Put what must not go through Mistral where its actions find it."""
         place = parcels.send(self.store, content)
         try:
             yield place

@@ -69,7 +69,7 @@ class Claims:
     def take(self, name: str, description: str) -> Claim | None:
         """Take a name; None where it is taken.
 
-        :raises errors.Exists: what has it is no plan.
+        :raises errors.Exists: what has it is not a plan.
         """
         token, since = str(uuid.uuid4()), self._now()
         record = plan_protocols.Record(
@@ -92,7 +92,7 @@ class Claims:
     def find(self, name: str) -> Claim | None:
         """Return who has a name.
 
-        :raises errors.Exists: what has it is no plan.
+        :raises errors.Exists: what has it is not a plan.
         """
         record = self._registry.get(name)
         if record is None:

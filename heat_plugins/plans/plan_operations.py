@@ -59,7 +59,7 @@ class Operations:
         :param template: the root template, where the plan itself names none.
         :param description: of the plan.
         :param render: whether to render Jinja templates.
-        :param resume: whether to resume a creation that was broken off.
+        :param resume: whether to resume a creation that was interrupted.
         :returns: the plan, as plan.show shows it.
         """
         options: Report = {
@@ -88,8 +88,8 @@ class Operations:
         :param plan: its name.
         :param container: where files to be put into it lie, if any.
         :param object: a tarball in the container, which has the files then.
-        :param delete: a list of paths to take out.
-        :param prune: whether to take out all that is not put in.
+        :param delete: a list of paths to remove.
+        :param prune: whether to remove all that is not put in.
         :returns: the plan, as plan.show shows it.
         """
         content: sources.Content = {}
@@ -227,7 +227,7 @@ class Operations:
         )
 
     def look(self, stack_id: str, before: str = '') -> Report:
-        """Look how a deployment that has begun stands.
+        """Look how a deployment that has started stands.
 
         :param stack_id: what plan.start has returned.
         :param before: what plan.start has returned.

@@ -89,7 +89,7 @@ class Plans:
         :param template: the root template, over what the plan says.
         :param description: over what the plan says.
         :param render: whether to render Jinja templates.
-        :param resume: whether to resume a creation that was broken off.
+        :param resume: whether to resume a creation that was interrupted.
         :param adopt: whether `content` is that of a container of this name,
             and the container becomes the plan's.
         :raises errors.Exists: the name is taken, or a container of it.
@@ -151,7 +151,7 @@ class Plans:
         The Jinja templates of a plan that was made so are rendered again.
         If it fails in the middle, the same update again makes it whole.
 
-        :param prune: whether to take out all that `content` lacks.
+        :param prune: whether to remove all that `content` lacks.
         :raises errors.Invalid: the plan would lack its root template, or an
             environment that is enabled.
         """
@@ -189,7 +189,7 @@ class Plans:
                     'first'
                 )
             # Without a mark it is a name alone, and a container of that name
-            # is no plan's.
+            # is not a plan's.
             if mark is not None and mark.adopted:
                 adoption.Adoption(container).undo()
             elif mark is not None:

@@ -266,7 +266,7 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         if not self._end_executions(service, record):
             return False
         publishing.Deployer(service, self._save, 0).sweep(record)
-        # Some may have begun in between.
+        # Some may have started in between.
         return self._end_executions(service, record)
 
     def _end_executions(
@@ -284,7 +284,7 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         """Return the name of the only workflow, or what all begin with."""
         # Heat asks also before it has looked at the value.
         if schema.DEFINITION not in self.properties.data:
-            # A name that is no text is refused later, with its place.
+            # A name that is not a text is refused later, with its place.
             with contextlib.suppress(ValueError):
                 return super().get_reference_id()
         return self.resource_id or self.physical_resource_name()

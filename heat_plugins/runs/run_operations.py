@@ -29,7 +29,7 @@ class Operations:
 
     - ``stack_id``: with it a run is found also when another stack has taken
       over the name;
-    - ``success``: whether it is complete; null while it goes on;
+    - ``success``: whether it is complete; null until it ends;
     - ``next_look``: seconds after which to look again; 0 if it has ended.
     """
 
@@ -63,7 +63,7 @@ class Operations:
         :param timeout: the most seconds that the run may take; by default
             those of the deployment's property "timeout", or 3600.
         :param delivery_timeout: the most seconds until the server reports
-            that it has begun; only for actions that report.
+            that it has started; only for actions that report.
         :returns: the run, which has not ended yet.
         """
         inputs = input_values or {}

@@ -210,7 +210,7 @@ class Runs(ledger.Ledger):
         return super().outputs(run)
 
     def log(self, run: runs.Run) -> logs.Reader:
-        """Return what reads the output of a run while it goes on."""
+        """Return what reads the output of a run until it ends."""
         if run.operation is not None:
             return self._operated.log(run)
         return super().log(run)
@@ -247,8 +247,8 @@ class Runs(ledger.Ledger):
     def delete(self, stack: str, run_id: str) -> runs.Run | None:
         """Forget a run that has ended, or that cannot be read.
 
-        :returns: the run; None if it cannot be read. It may have gone on,
-            and was taken from its server.
+        :returns: the run; None if it cannot be read. It may have
+            continued, and was withdrawn from its server.
         :raises errors.Refused: it has not ended.
         """
         found = self._records_at(stack)

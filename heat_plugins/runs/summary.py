@@ -70,7 +70,7 @@ def of(run: runs.Run) -> dict[str, Any]:
 
 
 def duration(run: runs.Run) -> int | None:
-    """Return how many seconds a run has taken; None if it goes on."""
+    """Return how many seconds a run has taken; None if it runs."""
     return None if run.ended_at is None else run.ended_at - run.started_at
 
 

@@ -66,7 +66,7 @@ def is_for(details: object, config_id: str) -> bool:
     """Say whether a signal is for the config that is waited for.
 
     Most do not say, and are. One that is sent again and again may come when
-    its deployment has gone on to something else.
+    its deployment has moved on to something else.
     """
     return (
         not isinstance(details, abc.Mapping)

@@ -46,7 +46,7 @@ class Ticket:
 
     :ivar object_name: where the signal will lie; None where it comes
         another way, and only the row can tell.
-    :ivar report_name: where a report that the server has begun would lie.
+    :ivar report_name: where a report that the server has started would lie.
     """
 
     deployment_id: str
@@ -59,7 +59,7 @@ class Ticket:
 class Row:
     """What matters of a deployment's row.
 
-    :ivar begun: whether its server has reported that it has begun.
+    :ivar begun: whether its server has reported that it has started.
     """
 
     config_id: str
@@ -177,7 +177,7 @@ class Watcher:
             now = self._clock()
             for ticket in tickets:
                 self._forget(ticket.deployment_id)
-                # A look that has begun before now may have read the row of
+                # A look that has started before now may have read the row of
                 # the action before this one.
                 self._waits[ticket.deployment_id] = _Wait(
                     ticket=ticket,

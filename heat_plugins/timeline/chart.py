@@ -32,7 +32,7 @@ class Bar:
     """Something that took its time, or still does.
 
     :ivar label: what it is, such as the name of an action.
-    :ivar end: None while it goes on.
+    :ivar end: None until it ends.
     :ivar working_since: when the waiting was over, if that is known.
     :ivar reason: why it ended as it did, as far as that is told.
     :ivar hint: what may keep it from starting.

@@ -67,7 +67,7 @@ placeholder="server, stack or reason"></label>
 """
 
 # What stands in the track and in the table, in this order: what went wrong,
-# and what goes on, before the rest.
+# and what is in progress, before the rest.
 _ORDER = (
     'failed',
     'timed-out',

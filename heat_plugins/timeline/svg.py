@@ -110,7 +110,7 @@ class _Drawing:
 
     def _patterns(self) -> None:
         parts = _add(self.root, 'defs')
-        # Failed, and what goes on; the colour shines through.
+        # Failed and running; the colour shines through.
         for name, path in (
             ('hatch', 'M-2 2 L2 -2 M0 8 L8 0 M6 10 L10 6'),
             ('stripes', 'M4 0 L4 8'),

@@ -3,5 +3,5 @@
 
 `operations.Operations` is the door. What a run does is kept in the object
 store, and only there; see `ledger`. Each playbook has a process of its own,
-`guard`, which ends all that the playbook has begun.
+`guard`, which ends all that the playbook has started.
 """

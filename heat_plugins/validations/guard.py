@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process that one playbook runs under; it ends all that has begun there.
+"""The process that one playbook runs under; it ends all that started there.
 
 It is started with a folder (see `jobs`) on its command line, in a session of
 its own. Ansible has another one, and with it a process group of its own. What
@@ -30,7 +30,7 @@ _SUBREAPER = 36
 # The most hosts at once.
 _FORKS = 5
 
-# Seconds for which it is tried to end what has begun.
+# Seconds for attempts to end what has started.
 _PATIENCE = 20.0
 
 

@@ -50,7 +50,7 @@ class Secrets:
 def variables_of(found: Any) -> abc.Mapping[str, Any]:
     """Return variables that Ansible takes.
 
-    :raises errors.Invalid: they are no map, or a name is none.
+    :raises errors.Invalid: they are not a map, or a name is none.
     """
     if not isinstance(found, abc.Mapping):
         raise errors.Invalid('variables must be a map of names and values')

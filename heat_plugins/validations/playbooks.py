@@ -116,5 +116,5 @@ def _names(
 
 
 def _is_plain(value: Any) -> bool:
-    # What YAML's aliases have made of few bytes is not to be written out.
+    # What YAML's aliases have made of few bytes must not be written out.
     return isinstance(value, str | int | float)

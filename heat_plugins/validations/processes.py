@@ -74,7 +74,7 @@ class Playbook:
         return [one for one in found if one is not None]
 
     def stop(self) -> None:
-        """Begin to end it, and all that it has begun."""
+        """Begin to end it, and all that it has started."""
         if self._process.stdin and not self._process.stdin.closed:
             # This tells it that its reports are read, and it tidies up.
             with contextlib.suppress(OSError):
@@ -83,7 +83,7 @@ class Playbook:
             self._until = min(self._until, time.monotonic() + _GRACE)
 
     def close(self) -> int:
-        """End it at once if it goes on, and tidy up.
+        """End it at once if it runs, and tidy up.
 
         :return: how many of its processes are left.
         """

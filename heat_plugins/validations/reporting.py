@@ -3,7 +3,7 @@
 
 Written by `guard`, read by `processes`. The kinds of lines:
 
-- ``task``: a task has begun;
+- ``task``: a task has started;
 - ``result``: one has ended on a host, see `runs.Task`;
 - ``stdout``: what Ansible has printed;
 - ``no-hosts``: a play had no hosts;

@@ -37,7 +37,7 @@ class Process(Protocol):
         """Return what was reported since the last call."""
 
     def stop(self) -> None:
-        """Begin to end it, and all that it has begun."""
+        """Begin to end it, and all that it has started."""
 
     def close(self) -> int:
         """End it at once; return how many of its processes are left."""

@@ -26,7 +26,7 @@ CONTAINER: Final = 'heat-plugins-validations'
 #: Number of finished runs that are kept.
 KEPT: Final = 50
 
-#: Seconds after which a run that goes on is written again.
+#: Seconds after which a run in progress is written again.
 BEAT: Final = 20.0
 
 # Seconds of silence after which its process counts as dead.
@@ -137,7 +137,7 @@ class Ledger:
             return
         ended = [one for one in self.every() if one.state.ended]
         for run in ended[kept:]:
-            # What says that there is a run goes last: what breaks off here
+            # What says that there is a run goes last: what is interrupted here
             # is done the next time.
             names = objects.get(run.id, [])
             self._records.delete(

@@ -279,7 +279,7 @@ class Operations:
 def report(run: validation_runs.Run) -> Report:
     """Return a run in terms of JSON, with a summary.
 
-    Its ``success`` is null while it goes on.
+    Its ``success`` is null until it ends.
     """
     found = dataclasses.asdict(run)
     found['summary'] = run.counts

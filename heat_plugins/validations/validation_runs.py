@@ -48,7 +48,7 @@ class Task:
 class Outcome:
     """How a validation stands in a run.
 
-    :ivar under_way: the task that has begun last.
+    :ivar under_way: the task that has started last.
     :ivar hosts: of each host, how many tasks ended in which state.
     """
 

@@ -32,7 +32,7 @@ class Measured:
     """How a number of them completed.
 
     :ivar seconds: until the last has.
-    :ivar writes: attempts to write the row; the count, if none is in vain.
+    :ivar writes: attempts to write the row; the count, if none is wasted.
     :ivar cpu: seconds.
     :ivar failures: the kinds of errors that ended threads.
     """

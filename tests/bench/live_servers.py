@@ -61,7 +61,7 @@ class Servers:
             self._processes = []
 
     def begun(self) -> int:
-        """Return how many scripts have begun."""
+        """Return how many scripts have started."""
         return len(list(self._folder.glob('*/begun')))
 
     def ends(self, limit: float) -> list[float]:

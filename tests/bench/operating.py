@@ -177,7 +177,7 @@ def on_cloud(lab: labs.Lab, say: Callable[[str], None]) -> list[list[str]]:
         cpu = _cpu(lab) - cpu
         given = state.triggered(_ACTION)
         if len(given) != _TARGETS:
-            raise RuntimeError(f'{len(given)} runs have begun')
+            raise RuntimeError(f'{len(given)} runs have started')
         for url in state.signal_urls(given).values():
             base.put(url, stacks.BODY)
         ending = _command(lab, 'wait', starting.printed, '-f', 'value')

@@ -39,7 +39,7 @@ class Round:
         update_signals, delete. There is no quiet wait where nothing waits
         in an update.
     :ivar peak_bytes: of memory, by service.
-    :ivar trouble: what kept the round from going on; empty if nothing did.
+    :ivar trouble: what kept the round from continuing; empty if nothing did.
     """
 
     scenario: str

@@ -146,7 +146,7 @@ def _goal(goal: figures.Goal) -> str:
 
 
 def _growth(found: Sequence[rounds.Round], n: int) -> list[str]:
-    """Return how ours goes on above `n`: twice as many in twice the time."""
+    """Return how ours grows above `n`: twice as many in twice the time."""
     cells = []
     reached = ''
     for side in _SIDES:

@@ -44,7 +44,7 @@ class Shell:
     ) -> str:
         """Show and run a command; what it printed.
 
-        :param line: the command; where it has a newline it goes on below.
+        :param line: the command; where it has a newline it continues below.
         :param show: whether to show what it prints.
         :param progress: whether to show what it says meanwhile, too.
         :param patience: seconds that it may take.

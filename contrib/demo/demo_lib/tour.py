@@ -176,7 +176,7 @@ class Tour:
         )
 
     def _first_listing(self) -> float:
-        """Wait until Heat has begun to look for a signal; when it did."""
+        """Wait until Heat has started to look for a signal; when it did."""
         deadline = time.monotonic() + 30
         while True:
             found = evidence.listings(self._cloud, self._stack.id)

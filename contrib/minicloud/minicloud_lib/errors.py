@@ -8,7 +8,7 @@ class MinicloudError(Exception):
     MinicloudError          exit code 1: it was tried and failed
       UsageError            exit code 2: what was asked for makes no sense
       NotRunningError       exit code 3: the cloud, or a service, is down
-      UnavailableError      exit code 4: what it takes cannot be had here
+      UnavailableError      exit code 4: something that it needs is missing
     """
 
     exit_code = 1

@@ -33,7 +33,7 @@ PROGRAMS: dict[str, dict[str, str]] = {
     },
 }
 
-#: What apt-get says of packages that cannot be had; all else is a failure.
+#: What apt-get says of packages that are unavailable; all else is a failure.
 UNAVAILABLE = (
     'Unable to locate package',
     'has no installation candidate',

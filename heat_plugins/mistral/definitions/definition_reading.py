@@ -173,7 +173,7 @@ def read(text: str) -> Definition:
     """Read a definition.
 
     :raises DefinitionError: if it is not YAML, has two things of one name,
-        or is no list of workflows and no workbook.
+        or is not a list of workflows and no workbook.
     """
     root, data = load(text)
     if twice := list(_doubles(root)):
@@ -274,7 +274,7 @@ def load(text: str) -> tuple[yaml.Node, Any]:
 def called(command: object) -> str | None:
     """Return the name in the ``workflow`` or ``action`` of a task.
 
-    ``sub x=1`` calls ``sub``. None is returned for what is no text, and for
+    ``sub x=1`` calls ``sub``. None is returned for what is not a text, and for
     a name that an expression makes up while the workflow runs.
     """
     if not isinstance(command, str):

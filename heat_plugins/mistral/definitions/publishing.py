@@ -2,7 +2,7 @@
 """Bring the workflows of a definition to Mistral, change and remove them.
 
 Whatever may have been made is written down before Mistral is asked for it,
-so that it can be removed whenever the asking breaks off.
+so that it can be removed whenever the asking is interrupted.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -199,7 +199,7 @@ class Record:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Note:
-    """What is going on while a trigger is made, or made again.
+    """The change in progress of a trigger that is made or made again.
 
     It is written down before anything changes in Mistral, so that the engine
     that finds it after a crash can resume.

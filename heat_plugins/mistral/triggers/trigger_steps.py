@@ -27,7 +27,7 @@ class Steps:
     """What the actions have in common.
 
     :ivar record: of the trigger that was made last, or None.
-    :ivar note: of what is going on, or None.
+    :ivar note: of the change in progress, or None.
     """
 
     def __init__(

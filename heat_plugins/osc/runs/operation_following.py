@@ -80,7 +80,7 @@ class Follower:
             while advancer.is_busy:
                 self._shown.changed(advancer.step())
         except errors.Unavailable as exc:
-            # It is recorded, and goes on all the same.
+            # It is recorded, and continues nevertheless.
             self._command.progress.say(
                 f'Cannot start all runs now; retrying: {exc}'
             )

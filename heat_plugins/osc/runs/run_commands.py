@@ -19,7 +19,7 @@ from heat_plugins.osc.runs import run_output
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service as services
 
-# Seconds for a server to stop what it has begun: it asks every 2 s, and a
+# Seconds for a server to stop what it has started: it asks every 2 s, and a
 # script that ignores SIGTERM has 5 s.
 _REACTION = 20
 

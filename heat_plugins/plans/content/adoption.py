@@ -21,7 +21,7 @@ _COPIES: Final = f'{_RECORDS}files/'
 
 
 class Adoption:
-    """The adoption of a container; it may have begun and broken off."""
+    """The adoption of a container; it may have been interrupted."""
 
     def __init__(self, container: marks.Container) -> None:
         self._container = container
@@ -41,7 +41,7 @@ class Adoption:
     def begin(self, files: abc.Mapping[str, bytes], *, rendered: bool) -> None:
         """Record how to undo the writing of files, and mark the container.
 
-        What an adoption that has broken off has recorded stays.
+        What an adoption that was interrupted has recorded stays.
         """
         if not self._has_begun():
             # A process may have died before it made the mark, or after it
@@ -75,7 +75,7 @@ class Adoption:
     def undo(self) -> None:
         """Make an ordinary container of it again, as it was.
 
-        What breaks off can be done again.
+        What is interrupted can be done again.
         """
         self._container.write(self._copied())
         self._container.delete(self.added())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A plan's container, and the mark that says that it is one.
 
-The mark is a header of the container. A container without it is no plan's,
+The mark is a header of the container. A container without it is not a plan's,
 whatever its name, and nothing here changes it.
 """
 

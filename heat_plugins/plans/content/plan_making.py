@@ -3,7 +3,7 @@
 
 The name is claimed first, so that of two at once one is told; then come the
 container with its mark, the files, plan-environment.yaml, and last the mark
-that says that all is there. What fails is undone. What breaks off can be
+that says that all is there. What fails is undone. What is interrupted can be
 resumed: files that are there are not sent again.
 
 A container that is there already can become the plan's; what is undone then
@@ -29,7 +29,7 @@ from heat_plugins.plans.content import preparing
 class Order:
     """A plan to be made.
 
-    :ivar resume: whether to resume the creation that another caller broke off.
+    :ivar resume: whether to resume the creation that a caller interrupted.
     :ivar adopt: whether the container is there and becomes the plan's.
     """
 

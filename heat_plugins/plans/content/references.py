@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a plan's templates and environments refer to, made whole for Heat.
 
-Heat resolves no relative paths: a reference counts if it is, letter by
-letter, the key of a file that was sent along. So each file that can be
+Heat resolves no relative paths: a reference counts if it is, character by
+character, the key of a file that was sent along. So each file that can be
 reached is fetched once, and the references in it are rewritten as paths from
 the plan's root, which are the keys.
 """

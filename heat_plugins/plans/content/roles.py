@@ -63,7 +63,7 @@ def read(text: str, path: str) -> tuple[Role, ...]:
 def from_roles_data(text: str) -> tuple[Role, ...]:
     """Read roles_data.yaml.
 
-    :raises errors.Invalid: it is no list of maps with a name each, or a
+    :raises errors.Invalid: it is not a list of maps with a name each, or a
         name comes twice.
     """
     found = texts.load(text, PATH)

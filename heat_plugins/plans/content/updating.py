@@ -21,8 +21,8 @@ from heat_plugins.plans.rendering import rendering
 class Order:
     """The changes that an update asks for.
 
-    :ivar delete: paths to take out.
-    :ivar prune: whether to take out all that `content` lacks.
+    :ivar delete: paths to remove.
+    :ivar prune: whether to remove all that `content` lacks.
     """
 
     content: sources.Content

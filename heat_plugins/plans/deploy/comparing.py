@@ -95,7 +95,7 @@ class Comparer:
 
 
 class _Hiding:
-    """Knows which values are not to be seen.
+    """Knows which values must not be seen.
 
     :ivar mask: masks them, of both sides, wherever else they stand.
     """

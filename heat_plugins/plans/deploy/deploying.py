@@ -40,7 +40,7 @@ NOT_DEPLOYED = 'NOT_DEPLOYED'
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Started:
-    """A deployment that has begun.
+    """A deployment that has started.
 
     :ivar before: when the stack's action before this one began; '' for a
         new stack.
@@ -112,8 +112,8 @@ class Deployer:
     ) -> Started:
         """Begin to create or update the stack of a plan.
 
-        Done again while it goes on, with the plan unchanged, it returns the
-        deployment that has begun.
+        Called again before it ends, with the plan unchanged, it returns the
+        deployment that has started.
 
         :param timeout: the most minutes that Heat may take.
         :param take_over: whether the stack may be one that no plan has made.

@@ -32,7 +32,7 @@ _PREFIX = 'validated/'
 def read(environment: environments.PlanEnvironment) -> tuple[str, ...]:
     """Return the groups that a plan names.
 
-    :raises errors.Invalid: its section is no list of groups.
+    :raises errors.Invalid: its section is not a list of groups.
     """
     found = environment.more.get(SECTION)
     if found is None:

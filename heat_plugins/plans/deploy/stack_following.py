@@ -23,11 +23,11 @@ class Progress:
     """How far a deployment is.
 
     :ivar status: of the stack; '' when it is gone.
-    :ivar since: when it has begun, in seconds since 1970.
+    :ivar since: when it has started, in seconds since 1970.
     :ivar done: resources that this action is through with.
     :ivar total: resources that there are, as far as is known; None for an
         update, as it leaves out what stays as it is.
-    :ivar under_way: the resource that has begun last, and what it does.
+    :ivar under_way: the resource that has started last, and what it does.
     :ivar failures: what has gone wrong, a line each.
     """
 

@@ -46,7 +46,7 @@ class Step:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How a step stands; `success` is None while it goes on."""
+    """How a step stands; `success` is None until it ends."""
 
     success: bool | None
     reason: str = ''

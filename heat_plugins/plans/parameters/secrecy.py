@@ -22,7 +22,7 @@ def values(
     environment: environments.PlanEnvironment,
     hidden: abc.Collection[str],
 ) -> frozenset[str]:
-    """Return the texts of a plan that are not to be seen."""
+    """Return the texts of a plan that must not be seen."""
     found = set(masking.texts(environment.passwords))
     for section in (
         environment.parameter_defaults,
@@ -51,7 +51,7 @@ def hidden_in(
 
 
 def of_content(content: references.Resolved) -> frozenset[str]:
-    """Return the texts sent to Heat that are not to be seen.
+    """Return the texts sent to Heat that must not be seen.
 
     Those are what was generated, and what is set for parameters that some
     template hides, or for some that were set in the plan and that no template

@@ -155,7 +155,7 @@ def _needed(
 def _included(text: str) -> abc.Iterator[str]:
     """Give what a template names; '' for what no constant names.
 
-    It need not be Jinja: what is named in a comment is only fetched in vain.
+    It need not be Jinja: what is named in a comment is fetched without need.
     """
     for statement in _STATEMENT.finditer(text):
         start = statement.end()

@@ -188,7 +188,7 @@ class DeploymentMixin(replacing.Replaceable, heats_loop.Blocking):
         return self.get_attribute(name)
 
     def store_attributes(self) -> None:
-        """Keep what was resolved, unless another action has begun since.
+        """Keep what was resolved, unless another action has started since.
 
         Heat deletes the stored attributes when an action begins. A request
         that shows the stack at that moment would store the outputs of the
@@ -305,7 +305,7 @@ class DeploymentMixin(replacing.Replaceable, heats_loop.Blocking):
     ) -> abc.Iterator[Any]:
         """Run an action; if it ends before its signal, withdraw it.
 
-        Heat tells a resource of a cancellation only once it has begun to
+        Heat tells a resource of a cancellation only once it has started to
         look whether the action is complete.
         """
         try:

@@ -93,7 +93,7 @@ class OneMixin(
     # An update mends what a check has found fault with.
     always_replace_on_check_failed = False
 
-    # What goes on.
+    # What is in progress.
     _change: group_change.Change | None = None
 
     # What cleans up the object store, and since when that refuses it.

@@ -138,7 +138,7 @@ class Change:
                 % self._action
             )
         if current.trouble is not None:
-            # If they cannot be had the trouble goes on, up to the budget.
+            # If they are unavailable the trouble lasts, up to the budget.
             with contextlib.suppress(errors.Denied):
                 hub.adopt(stack)
         return done

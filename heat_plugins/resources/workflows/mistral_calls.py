@@ -35,7 +35,7 @@ NOT_HEATS = support.SupportStatus(
 
 
 def patience() -> calling.Patience:
-    """Return how long an action that begins goes on while Mistral fails."""
+    """Return how long an action retries while Mistral fails."""
     return calling.Patience(cfg.CONF.heat_plugins.mistral_error_budget)
 
 
@@ -72,7 +72,7 @@ class MistralCalls(eventful.Eventful):
         return str(self.context.project_id)
 
     def patience(self) -> calling.Patience:
-        """Return how long an action that begins goes on."""
+        """Return how long an action retries."""
         return patience()
 
     def pause(self, seconds: int) -> NoReturn:

@@ -7,7 +7,7 @@ started:
 
 - at most C runs go on at a time (``max_concurrent``);
 - at most E + C failures begin (``max_errors``): after one more than E no run
-  starts, and at most C - 1 others were going on by then;
+  starts, and at most C - 1 others were running then;
 - a member has at most one run for each attempt.
 """
 

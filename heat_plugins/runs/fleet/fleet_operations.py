@@ -26,7 +26,7 @@ class Operations:
 
     Each returns all that may be shown of one, see `overview`, and:
 
-    - ``success``: whether it is complete; null while it goes on;
+    - ``success``: whether it is complete; null until it ends;
     - ``next_look``: seconds after which to advance it again; 0 if it has
       ended.
     """

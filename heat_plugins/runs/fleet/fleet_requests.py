@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users may ask of an operation that goes on."""
+"""What users may ask of an operation in progress."""
 
 from collections import abc
 import json
@@ -14,7 +14,7 @@ PAUSE, RESUME, CANCEL, RETRY = 'pause', 'resume', 'cancel', 'retry'
 #: Requests that an operation remembers, as a listing may show them again.
 KEPT = 20
 
-#: The group of the config by which engines find an operation that goes on.
+#: The group of the config by which engines find an operation in progress.
 GROUP = 'heat-plugins-operation'
 
 

@@ -194,7 +194,7 @@ class Handler:
         }
 
     def stop(self, found: operations.Operation, member: int) -> None:
-        """Tell a server that has begun to stop, if it can be told."""
+        """Tell a server that has started to stop, if it can be told."""
         attempt = found.attempts[member]
         if attempt.state is _States.RUNNING:
             name = layout.result(found.id, member, attempt.number)

@@ -94,7 +94,7 @@ def logs(operation_id: str) -> str:
 
 
 def log_folder(operation_id: str, member: int, attempt: int) -> str:
-    """Return the prefix of what an attempt prints while it goes on."""
+    """Return the prefix of what an attempt prints until it ends."""
     return f'{logs(operation_id)}{member:05d}.{attempt}/'
 
 

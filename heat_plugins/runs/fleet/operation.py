@@ -19,7 +19,7 @@ class Phase(enum.Enum):
     """How an operation stands."""
 
     RUNNING = 'running'
-    #: A user has paused it; what runs goes on, nothing else starts.
+    #: A user has paused it; what runs continues, nothing else starts.
     PAUSED = 'paused'
     #: The canaries have succeeded; a user must resume it.
     APPROVAL = 'waiting-for-approval'
@@ -79,7 +79,7 @@ class Member:
 class Attempt:
     """The last attempt on a member.
 
-    :ivar number: how many attempts have begun.
+    :ivar number: how many attempts have started.
     :ivar state: None before the first attempt of this round.
     :ivar round: the round that it belongs to.
     :ivar gone: whether the member left the operation with its stack.

@@ -114,7 +114,7 @@ class OperationRuns:
             return run.outputs
 
     def log(self, run: runs.Run) -> logs.Reader:
-        """Return what reads the output of a run while it goes on."""
+        """Return what reads the output of a run until it ends."""
         operation_id = layout.attempt_of(run.id)[0]
         source = self._logs.setdefault(
             operation_id, _Logs(self._book, operation_id, self._monotonic)

@@ -9,7 +9,7 @@ from heat_plugins.runs.fleet import operation as operations
 
 _State = operations.State
 
-#: What stands for a member that nothing has begun on.
+#: What stands for a member that nothing has started on.
 PENDING = 'pending'
 
 #: What is counted, in the order of an operation's life.
@@ -59,7 +59,7 @@ def percent(found: operations.Operation) -> int:
 def estimated_end(found: operations.Operation, now: float) -> int | None:
     """Return when an operation is likely to end; None if unknown.
 
-    This assumes that it goes on at the average pace of this round.
+    This assumes that it continues at the average pace of this round.
     """
     control = found.control
     if found.ended or control.phase is not operations.Phase.RUNNING:

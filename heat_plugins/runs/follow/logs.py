@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run prints, read while it goes on; see `heat_plugins.signals.live`.
+"""What a run prints, read until it ends; see `heat_plugins.signals.live`.
 
 What is read is complete and in order. A part that the store does not show
 yet, or shows as it was before, is waited for; one that was written over is
@@ -75,7 +75,7 @@ class Reader:
         """Read what has arrived since the last call.
 
         :raises errors.ServiceError: the store did not answer. It can be
-            called again, and goes on where it was.
+            called again, and continues where it was.
         """
         for entry in self._source.log(self._run_id):
             self.begun = True

@@ -186,7 +186,7 @@ class Settler:
     def clean_up(self, run: runs.Run) -> None:
         """Remove what a run that has ended needs no more."""
         if run.state in _UNANSWERED and run.late is None:
-            # Its server may have begun it, or may fetch it just now.
+            # Its server may have started it, or may fetch it just now.
             expires = run.deadline + starting.MARGIN
             lifetime = max(60, int(expires - self._clock()))
             with contextlib.suppress(errors.NoObject):

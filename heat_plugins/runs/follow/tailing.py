@@ -11,7 +11,7 @@ from heat_plugins.runs import run as runs
 from heat_plugins.runs.follow import logs
 from heat_plugins.signals import body
 
-# Notes about a run that has ended, or goes on, and whose server has sent
+# Notes about a run that has ended, or still runs, and whose server has sent
 # nothing of its output.
 _AT_THE_END = (
     'This server sends output only at the end: it has no '
@@ -22,7 +22,7 @@ _SILENT = (
     'heat-config-supervisor and sends output only at the end'
 )
 
-# Seconds after which a server that is silent is likely to be such a one:
+# Seconds after which a server that is silent is likely to be one:
 # agents ask for their work every 30 s.
 _SILENCE = 45.0
 

@@ -165,7 +165,7 @@ class Waiter:
                 self._note(self._settler.lost(run))
 
     def _adopt(self, opened: abc.Iterable[record_names.Key]) -> None:
-        """Take in what others have begun, and forget what has ended."""
+        """Take in what others have started, and forget what has ended."""
         self._runs = {run.id: run for run in self.pending}
         self._since = {each: self._since[each] for each in self._runs}
         for key in opened:

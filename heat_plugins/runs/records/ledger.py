@@ -131,7 +131,7 @@ class Ledger:
         return self._records(run.stack_id).outputs(run)
 
     def log(self, run: runs.Run) -> logs.Reader:
-        """Return what reads the output of a run while it goes on."""
+        """Return what reads the output of a run until it ends."""
         return logs.Reader(self._records(run.stack_id), run.id)
 
     def tail(

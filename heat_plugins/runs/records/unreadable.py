@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs whose records are unreadable: only their names tell of them.
 
-A process that reads several runs skips such a one and says so. The run may
-still go on, so nothing takes it for ended: as long as it is announced, its
+A process that reads several runs skips it and says so. The run may
+still run, so nothing takes it for ended: as long as it is announced, its
 action is refused on that deployment, until a user deletes it.
 """
 

@@ -69,7 +69,7 @@ class Member:
     :ivar config_id: what its server was given last; None if that was
         withdrawn, or if heat-engine is of an earlier release.
     :ivar delivered_at: when its last action was delivered, in ISO 8601.
-    :ivar ended_at: None while that goes on.
+    :ivar ended_at: None until that ends.
     """
 
     group: orchestration.Resource

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handing a run to its server; what was made is unmade if a step fails."""
+"""Handing a run to its server; what was made is undone if a step fails."""
 
 from collections import abc
 import contextlib

@@ -224,7 +224,7 @@ class Finder:
             server that is a resource is told of its configs by Heat.
         :param config: the config; one that is in no Heat has no id.
         :raises errors.NotFound: there is no such resource.
-        :raises errors.Refused: it is no server; nothing would ever answer.
+        :raises errors.Refused: it is not a server; nothing would ever answer.
         """
         stack = self.stack(name_or_id)
         root, prefix = self._above(stack)

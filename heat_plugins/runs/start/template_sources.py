@@ -41,7 +41,7 @@ class Sources:
 
         :param name: of its property.
         :param otherwise: what serves where the template has one that cannot
-            be told; what is no number is None.
+            be told; what is not a number is None.
         """
         value = self._value(resource, name)
         for each in (value, None if value is None else otherwise):

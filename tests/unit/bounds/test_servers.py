@@ -357,7 +357,7 @@ def test_what_unpacks_without_end_is_no_record():
     'content', [b'x', gzip.compress(b'a' * 99, mtime=0)[:-9]], ids=str
 )
 def test_what_is_no_gzip_is_a_value_error(content):
-    with pytest.raises(ValueError, match='no gzip'):
+    with pytest.raises(ValueError, match='not gzip'):
         bounds.gunzip(content, 1000)
 
 

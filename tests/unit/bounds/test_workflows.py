@@ -201,7 +201,7 @@ def refused(text):
 
 def test_a_text_without_end_is_refused_with_the_limit():
     text = 'a' * (definition_reading.CHARACTERS + 1)
-    assert f'at most {definition_reading.CHARACTERS}' in refused(text)
+    assert f'the limit is {definition_reading.CHARACTERS}' in refused(text)
 
 
 def test_keys_without_end_are_refused_with_the_limit():

@@ -113,12 +113,12 @@ def test_nothing_is_found_in_what_is_right():
         ),
         (
             'w:\n  tasks: {a: {action: x, requires: [a]}}',
-            'workflow "w", task "a", line 2: "requires" belongs into a '
+            'workflow "w", task "a", line 2: "requires" works only in a '
             'reverse workflow, and this one is direct',
         ),
         (
             'w:\n  type: reverse\n  tasks: {a: {action: x, join: all}}',
-            'workflow "w", task "a", line 3: "join" belongs into a direct '
+            'workflow "w", task "a", line 3: "join" works only in a direct '
             'workflow, and this one is reverse',
         ),
         (

@@ -100,10 +100,10 @@ def test_anchors_are_text_as_they_are_for_mistral():
         ("version: '2.0'", 'the definition has no workflow'),
         ('yes: {}', 'line 1: "yes" is not a text in YAML'),
         ('name: b\nworkflows: {}', 'the workbook has no workflows'),
-        ('a: 1\na: 2', 'line 2: the workflow "a" is there twice, also on '),
-        ('w: {tasks: {a: {}, a: {}}}', 'the task "a" is there twice'),
-        ('workflows: {w: {}, w: {}}', 'the workflow "w" is there twice'),
-        ('w: {tasks: {a: {x: 1, x: 2}}}', 'the key "x" is there twice'),
+        ('a: 1\na: 2', 'line 2: the workflow "a" appears twice, also on '),
+        ('w: {tasks: {a: {}, a: {}}}', 'the task "a" appears twice'),
+        ('workflows: {w: {}, w: {}}', 'the workflow "w" appears twice'),
+        ('w: {tasks: {a: {x: 1, x: 2}}}', 'the key "x" appears twice'),
     ],
 )
 def test_unreadable_is_refused_with_a_reason(text, said):

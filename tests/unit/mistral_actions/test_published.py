@@ -95,8 +95,7 @@ def test_what_should_not_happen_is_logged_and_not_told(failing, name, caplog):
     (logged,) = [one for one in caplog.records if one.name == results.LOG.name]
     assert 'hunter2' in caplog.text
     assert (
-        'has failed: action execution action-1 of workflow execution '
-        'workflow-1'
+        'failed: action execution action-1 of workflow execution workflow-1'
     ) in logged.getMessage()
 
 

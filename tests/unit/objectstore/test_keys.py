@@ -521,7 +521,7 @@ class RefusalTest(Case):
         error = self.assertRaises(
             errors.Unavailable, self.keeper().ensure, BOX
         )
-        self.assertIn('takes no token', str(error))
+        self.assertIn('refuses every token', str(error))
         self.assert_usable(self.keeper().ensure(BOX))
 
     def test_whether_something_may_have_been_made_by_then_is_told(self):

@@ -218,7 +218,7 @@ class OutcomeTest(testtools.TestCase):
         )
         script = hook.replace('/usr/libexec/heat-config/hooks', '/opt/tool')
         for stderr, told in (
-            (hook, 'the hook "script" itself crashed'),
+            (hook, 'the hook "script" itself crashed, not the config'),
             (script, 'the exit status (deploy_status_code) is 1'),
         ):
             self.assert_failed(

@@ -64,7 +64,7 @@ def _populate() -> None:
         workflows.sync_db()
     except exception.DBReferenceError:
         # Mistral replaces the workflows that are preinstalled, and its
-        # database does not let go of one that a cron trigger names.
+        # database keeps any that a cron trigger names.
         LOG.warning('Preinstalled workflows stay as they are')
 
 

@@ -38,7 +38,7 @@ class Machine:
     :ivar accelerator: ``kvm`` or ``tcg``.
     :ivar seed: the disk that cloud-init reads, if it is there already.
     :ivar services: the ports of this machine that it reaches; nothing else.
-    :ivar resumes: the file of a booted machine that it goes on as.
+    :ivar resumes: the file of a booted machine to start from.
     """
 
     image: images.Image

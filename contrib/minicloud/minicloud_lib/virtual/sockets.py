@@ -153,7 +153,7 @@ class Inside:
     ) -> Result:
         """Run a command of the shell, and wait for its end.
 
-        :raises Silent: if the agent does not answer, or the command goes on
+        :raises Silent: if the agent does not answer, or the command runs
             for longer than that.
         """
         deadline = time.monotonic() + seconds

@@ -79,7 +79,7 @@ class Config:
 
     @property
     def progress_url(self) -> str | None:
-        """Where to PUT a report that it has begun."""
+        """Where to PUT a report that it has started."""
         return self.inputs.get('deploy_progress_url') or None
 
     @property

@@ -74,7 +74,7 @@ class Stream:
         self._buffer = b''
         # How many bytes at its beginning are masked already.
         self._covered = 0
-        # Whether a signature goes on there.
+        # Whether a signature continues there.
         self._is_open = False
         self._began = False
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports that a config has begun, to an engine that wants to know."""
+"""Reports that a config has started, to an engine that wants to know."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def sync(path: pathlib.Path) -> None:
 
 
 def running() -> Folder:
-    """The configs that have begun, and whose results are still to come."""
+    """The configs that have started, and whose results are still to come."""
     return Folder('running')
 
 
@@ -89,7 +89,7 @@ def logs() -> Folder:
 
 
 def note_interrupted() -> list[str]:
-    """Make results of what has begun and will never end; return their ids.
+    """Make results of what has started and will never end; return their ids.
 
     Only to be called where no hook can be running.
     """

@@ -132,5 +132,5 @@ def wake() -> bool:
     except (OSError, subprocess.TimeoutExpired) as exc:
         LOG.error('%s: %s', command[0], type(exc).__name__)
         return True
-    # Another one may have begun just then.
+    # Another one may have started just then.
     return found.returncode == 0
