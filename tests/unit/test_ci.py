@@ -115,7 +115,7 @@ class RunTest(testtools.TestCase):
         self.assertEqual(0, code)
         for target in ('test-production', 'test-rgw', 'test-server'):
             self.assertIn(
-                f'Not run, as its packages cannot be had: "make {target}"',
+                f'Not run, as its packages are unavailable: "make {target}"',
                 output,
             )
             self.assertNotIn(f'directory {target}', output)

@@ -31,8 +31,8 @@ first steps:
   minicloud down                   stop; "up" restores everything
   minicloud down --purge           stop and delete
 
-Exit codes: 0 done, 1 failed, 2 invalid arguments, 3 not running, 4 "install"
-or "server" lacks root, apt-get or packages of Debian.
+Exit codes: 0 done, 1 failed, 2 invalid arguments, 3 not running,
+4 "install" or "server" lacks root, apt-get or packages of Debian.
 """
 
 

@@ -171,7 +171,7 @@ class RefusingTest(CronTriggerTest):
 
     def test_a_workflow_of_another_shape(self):
         for value, expected in (
-            ({'input': {}}, 'no "name"'),
+            ({'input': {}}, 'needs a "name"'),
             ({'name': 'tidy', 'inputs': {}}, 'has no key "inputs"'),
             ({'name': 'tidy', 'input': 'all'}, '"input" of the workflow'),
             (['tidy'], 'must be a text, or a map'),
@@ -229,7 +229,7 @@ class RefusingTest(CronTriggerTest):
             fake_mistral.refused(500, 'You are not ... (HTTP 403)'),
         )
         reason = self.refused_create(trust_id='heats')
-        self.assertIn('allow_trusts_redelegation in heat.conf', reason)
+        self.assertIn('sets [DEFAULT] allow_trusts_redelegation', reason)
         self.assertIn('trusts_delegated_roles', reason)
 
 

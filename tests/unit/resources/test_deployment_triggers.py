@@ -242,7 +242,7 @@ class RefusalTest(TriggerTestCase):
 
     def test_an_action_that_is_heats_to_run(self):
         said = self.refused(self.stack(), {'trigger': 'CREATE'})
-        self.assertIn('Heat runs it', said)
+        self.assertIn('Only Heat runs', said)
 
     def test_an_input_of_another_type_is_named_and_its_value_is_not(self):
         details = {**BACKUP, 'input_values': {'level': 'hunter2'}}
@@ -638,7 +638,7 @@ class GroupTest(TriggerTestCase):
     def test_one_that_refuses_does_not_stop_the_others(self):
         self.signal(self.members, BACKUP, 'other')
         self.assertRaises(exception.ResourceFailure, self.signal_group, BACKUP)
-        self.assertIn('begun on 1 of 2 members; see the events', self.said)
+        self.assertIn('started on 1 of 2 members; see the events', self.said)
         self.assertIn('of other', self.said)
         self.assertEqual(2, len(self.given(self.members)))
 
@@ -653,7 +653,7 @@ class GroupTest(TriggerTestCase):
 
         self.patch(deployment, '_signal_check_action', check)
         self.assertRaises(exception.ResourceFailure, self.signal_group, BACKUP)
-        self.assertIn('begun on 1 of 2 members; see the events', self.said)
+        self.assertIn('started on 1 of 2 members; see the events', self.said)
         self.assertEqual(1, len(self.given(self.members)))
         (said,) = [
             one for one in deployments.events(self.members) if 'Not' in one

@@ -244,11 +244,11 @@ class ActionTest(_Common, NamedTest):
         )
 
     def test_no_yaml(self):
-        self.assertIn('no YAML', self.invalid(definition='a: ['))
+        self.assertIn('not YAML', self.invalid(definition='a: ['))
 
     def test_an_unknown_key(self):
         self.assertIn(
-            'has no "inputs"',
+            'has no key "inputs"',
             self.invalid(definition='a: {base: b, inputs: [c]}'),
         )
 

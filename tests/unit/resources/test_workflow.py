@@ -274,7 +274,7 @@ class SignalTest(WorkflowTest):
         ((status, reason),) = self.events(stack)
         self.assertEqual('COMPLETE', status)
         self.assertEqual(
-            f'Signal: execution {row["id"]} of stack.flow.main has begun; '
+            f'Signal: execution {row["id"]} of stack.flow.main has started; '
             'ignored: odd',
             reason,
         )
