@@ -46,7 +46,7 @@ def explained(config_id: str | None, *, started: bool) -> str:
     seek = 'journalctl -u os-collect-config'
     if config_id is not None:
         seek += f' and {_DEPLOYED}/{config_id}.{name}'
-    return f'{said}. On the server, see {seek}'
+    return f'{said}. See its {seek}'
 
 
 def object_name(signal: str) -> str:

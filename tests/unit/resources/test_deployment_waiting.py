@@ -434,7 +434,7 @@ class TimeoutTest(deployments.DeploymentTestCase):
             reason,
             'Server server has not signalled CREATE within 60 s '
             r'\(property "timeout"\)\. The server reported no start\. '
-            'On the server, see journalctl -u os-collect-config and '
+            'See its journalctl -u os-collect-config and '
             rf'/var/lib/heat-config/deployed/{self.handed[0]["id"]}\.json',
         )
         # Heat cuts the reason of an event.
