@@ -92,8 +92,9 @@ class Display:
 
     def say(self, *lines: str) -> None:
         """Print lines that stay."""
-        for each in lines:
-            self._console.print(foreign.line(each))
+        if lines:
+            # Of many servers there are thousands of lines a second.
+            self._console.print('\n'.join(map(foreign.line, lines)))
 
     def show(
         self,

@@ -82,6 +82,19 @@ class DisplayTest(DisplayTestCase):
             self.log.close()
             display.show('Making shop', 3, 9)
 
+    def test_lines_that_stay_are_as_if_each_was_said_alone(self):
+        self.patch(progress.Display, 'interval', 3600)
+        lines = ('a\nb', '', 'x' * 300, ' [red]c', 'd ')
+        with progress.Display('run wait', self.log) as display:
+            display.say()
+            for line in lines:
+                display.say(line)
+        alone, self.log = self.text(self.log), self.stream(False)
+        with progress.Display('run wait', self.log) as display:
+            display.say(*lines)
+        self.assertEqual(alone, self.text(self.log))
+        self.assertEqual(5, alone.count('\n'))
+
     def test_time_counts_from_when_it_started(self):
         with progress.Display('run wait', self.screen) as display:
             display.show('BACKUP on db', since=time.time() - 3661)
