@@ -236,6 +236,8 @@ def _outdated(
     context: heat_types.Context, servers: abc.Sequence[_Server]
 ) -> set[str]:
     """Return the ids of those that were written again since `_update`."""
+    if not servers:
+        return set()
     resource = models.Resource
     query = sqlalchemy.select(resource.id, resource.atomic_key).where(
         resource.id.in_([one.number for one in servers])
