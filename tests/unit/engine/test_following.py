@@ -15,8 +15,9 @@ class FollowTest(base.RunsTestCase):
         super().setUp()
         self.addCleanup(run_watching._followed.clear)
         self.threads = []
+        # Others, such as pools, have real threads.
         patcher = mock.patch.object(
-            run_watching.threading, 'Thread', side_effect=self.thread
+            run_watching, 'threading', mock.Mock(Thread=self.thread)
         )
         patcher.start()
         self.addCleanup(patcher.stop)
