@@ -131,7 +131,7 @@ class Row:
 class Server:
     """A server, as it was known when an action began.
 
-    :ivar has_queue: whether it is told of configs through Zaqar.
+    :ivar has_queue: whether it gets configs through Zaqar.
     :ivar refusal: why it takes nothing from the deployment's stack, or None.
     :ivar find_name: returns what people call it.
     """

@@ -49,7 +49,7 @@ class Resource:
     :ivar stack_id: of the stack that has the resource.
     :ivar root_stack_id: of the stack that has the resource.
     :ivar metadata: of the resource.
-    :ivar has_queue: whether its server is told of configs through Zaqar.
+    :ivar has_queue: whether its server gets configs through Zaqar.
     :ivar is_itself: whether the id is the resource's own, which only
         Heat knows: that of an OS::Heat::DeployedServer.
     :ivar is_going: whether Heat deletes the server.

@@ -174,7 +174,7 @@ class _Transport:
         """Make what lasts as long as the deployment: users, keys, queues."""
 
     def time_limit(self) -> int | None:
-        """Return for how many seconds an action may go on; None for ever."""
+        """Return the seconds that an action may take; None for no limit."""
         limit = self.deployment.stack.timeout_secs()
         own: int | None = self.deployment.properties[self.deployment.TIMEOUT]
         return min(limit, own or limit)

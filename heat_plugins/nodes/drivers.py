@@ -85,8 +85,8 @@ _GONE: Final = {
     'pxe_ucs': 'use redfish',
     'cisco-ucs-managed': 'use redfish',
     'pxe_iboot': 'use snmp',
-    'pxe_amt': 'Ironic has nothing in its place',
-    'pxe_wol': 'Ironic has nothing in its place',
+    'pxe_amt': 'Ironic has no replacement',
+    'pxe_wol': 'Ironic has no replacement',
 }
 
 

@@ -2,7 +2,7 @@
 """How a command gets on: a line on a terminal, lines in a log.
 
 `Display` is the only one that writes; the other classes say in its terms
-what becomes of runs, of a plan's stack and of validations.
+the states of runs, of a plan's stack and of validations.
 """
 
 from collections import abc

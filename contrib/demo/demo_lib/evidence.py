@@ -42,7 +42,7 @@ def signals(
 
 
 def check_signal(request: dict[str, Any]) -> None:
-    """Hold that a result came from an agent, without credentials."""
+    """Check that a result came from an agent, without credentials."""
     errors.require(
         request['status'] == 201
         and request['agent'].startswith('python-requests')

@@ -308,7 +308,7 @@ class Tour:
     def _require_runs(
         self, runs: list[server.Run], expected: set[tuple[str, str]]
     ) -> None:
-        """Hold that the agent has run this, each once, with success."""
+        """Check that the agent has run this, each once, with success."""
         found = sorted((run.name, run.action) for run in runs)
         errors.require(
             found == sorted(expected),

@@ -19,7 +19,7 @@ _LOOKED: Final = AT_A_TIME + 1
 
 
 class Way(enum.Enum):
-    """What becomes of executions when their resource is deleted."""
+    """What happens to executions when their resource is deleted."""
 
     #: Those that the resource or a trigger of Mistral began are cancelled.
     CANCEL = 'cancel'

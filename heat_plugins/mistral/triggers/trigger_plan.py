@@ -52,7 +52,7 @@ def plan(
     ran_out: bool = False,
     recreate: bool = False,
 ) -> Plan:
-    """Decide what becomes of a trigger.
+    """Decide what happens to a trigger.
 
     :param before: what the template said when the trigger was made.
     :param live: the trigger in Mistral, if it is there.

@@ -370,10 +370,10 @@ class DeploymentMixin(replacing.Replaceable, heats_loop.Blocking):
         row = self._parts.history.row()
         return self._parts.triggering().target(wanted, row)
 
-    # What becomes of it
+    # Check, adopt, delete
 
     def handle_check(self) -> None:
-        """Hold that the deployment and its server are there.
+        """Check that the deployment and its server are there.
 
         :raises failures.Error: one of them is not.
         """

@@ -291,7 +291,7 @@ class OneMixin(
             removals.leave_behind(self, self.DELETE, sweep, exc)
 
     def handle_check(self) -> Any:
-        """Hold that the members and their servers exist."""
+        """Check that the members and their servers exist."""
         if not self._is_one():
             return super().handle_check()
         self.check_members()

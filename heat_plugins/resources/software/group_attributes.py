@@ -125,7 +125,7 @@ class Attributes(_Base):
         return {name: _shown(state) for name, state in found.items()}
 
     def check_members(self) -> Any:
-        """Hold that the members have rows, and their servers exist.
+        """Check that the members have rows, and their servers exist.
 
         :raises exception.Error: it names those that have not.
         """
@@ -153,7 +153,7 @@ class Attributes(_Base):
                 raise exception.Error(reason % bounds.listed(keys))
 
     def check_adoptable(self, allowed: Any) -> Any:
-        """Hold that no member waits, and not too many have failed.
+        """Check that no member waits, and not too many have failed.
 
         :param allowed: how many may.
         :raises exception.Error: it names those that keep it from that.

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of runs: reports, results and time-outs."""
+"""Following runs: reports, results and time-outs."""

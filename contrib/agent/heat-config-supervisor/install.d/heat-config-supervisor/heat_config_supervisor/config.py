@@ -109,7 +109,7 @@ class Config:
         return self.inputs.get('deploy_signal_reports') == 'true'
 
     def time_limit(self, now: float) -> float | None:
-        """Return for how many seconds it may run; None for ever."""
+        """Return for how many seconds it may run; None for no limit."""
         limits = [places.time_limit(), self._time_left(now)]
         return min((limit for limit in limits if limit), default=None)
 
