@@ -34,11 +34,11 @@ class FailureTest(testtools.TestCase):
 
     def test_it_names_what_was_to_be_done_and_none_of_heats_words(self):
         self.assertEqual(
-            'Heat cannot give BACKUP to server 4f: Error',
+            'Heat cannot deliver BACKUP to server 4f: Error',
             self.told(exception.Error('hunter2'), errors.ServiceError),
         )
         self.assertEqual(
-            'Heat cannot give BACKUP to server 4f for now: DBError',
+            'Heat cannot deliver BACKUP to server 4f now: DBError',
             self.told(db_exception.DBError('hunter2'), errors.Unavailable),
         )
 

@@ -352,7 +352,7 @@ class NoAnswerTest(deployments.DeploymentTestCase):
             '_get_ec2_signed_url',
             lambda deployment: None,
         )
-        self.assert_goes(stack, 'CFN_SIGNAL: no key pair can be made')
+        self.assert_goes(stack, 'CFN_SIGNAL: Heat cannot create a key pair')
 
     def test_it_is_run_when_keystone_is_back(self):
         self.heat.auth.endpoints['cloudformation'] = 'http://cfn.invalid/v1'
