@@ -228,7 +228,7 @@ def test_outage_beyond_the_budget_ends_them_with_its_name(
         assert BUDGET <= time.time() - since < BUDGET + 20
         goes.wait('DELETE_COMPLETE')
     log = cloud.log('heat').read_text('utf-8', 'replace')
-    left = f'Container {container(goes)[1:]} may remain'
+    left = f'Cannot clean up container {container(goes)[1:]}, which may remain'
     assert left in log
     # It could not be deleted, as was said.
     swift.delete(goes)

@@ -110,7 +110,7 @@ def test_bad_signals_leave_events_and_the_reason(made):
     stack = made(flows.template('w:\n  input: [needed]\n  ' + flows.NOOP))
     bodies = [
         ({'input': {'x' * 300: 1}}, 'unknown input xxx'),
-        ({'input': [1]}, '"input" must be a map, and is a list'),
+        ({'input': [1]}, '"input" must be a map, not a list'),
         ({'params': 'x'}, '"params" must be a map'),
         ({'workflow': 'gone'}, 'there is no workflow "gone"'),
         ({}, 'needs the input needed'),
