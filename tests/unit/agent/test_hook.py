@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import signal
 import threading
 import time
 
@@ -89,6 +90,26 @@ def test_what_is_stopped_returns_what_it_has_printed(server):
     assert found['deploy_stdout'] == 'half\n'
     assert found['deploy_status_code'] == 124
     assert f'stopped after {ENOUGH} s' in found['deploy_stderr']
+
+
+def test_a_parent_is_stopped_before_its_children(server, monkeypatch):
+    real = hook._processes
+    monkeypatch.setattr(
+        hook,
+        '_processes',
+        # Their order must not depend on that of /proc or of their numbers.
+        lambda: sorted(real(), key=lambda one: -one.pid),
+    )
+    stopped = []
+    send = os.kill
+    monkeypatch.setattr(
+        hook.os, 'kill', lambda *told: stopped.append(told) or send(*told)
+    )
+    script = 'sh -c "sh -c \\"sleep 60; :\\"; :"; :'
+    assert json.loads(run(server, script, ENOUGH).result())
+    pids = [pid for pid, number in stopped if number == signal.SIGTERM]
+    assert len(pids) == 4
+    assert pids == sorted(pids)
 
 
 def test_what_ignores_that_is_killed_with_all_that_it_has_started(server):

@@ -159,9 +159,9 @@ def _stop(process: subprocess.Popen[bytes], family: _Family) -> bool:
     """
     by_force = False
     for number in (signal.SIGTERM, signal.SIGKILL):
-        others = family.alive() - {process.pid}
+        others = [pid for pid in family.alive() if pid != process.pid]
         by_force = by_force or number == signal.SIGKILL
-        _signal(others or {process.pid}, number)
+        _signal(others or [process.pid], number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_GRACE)
             break
@@ -204,8 +204,12 @@ class _Family:
             one.pid for one in _processes() if one.parent == os.getpid()
         }
 
-    def alive(self) -> set[int]:
-        """Return what lives of it."""
+    def alive(self) -> list[int]:
+        """Return what lives of it, parents before their children.
+
+        A script whose command ends before the script itself gets the signal
+        would start its next command.
+        """
         there = _processes()
         found = {
             one.pid
@@ -217,7 +221,13 @@ class _Family:
         while size < len(found):
             size = len(found)
             found |= {one.pid for one in there if one.parent in found}
-        return {one.pid for one in there if one.pid in found and one.lives}
+        parents = {one.pid: one.parent for one in there}
+
+        def depth(pid: int) -> int:
+            return 1 + depth(parents[pid]) if pid in parents else 0
+
+        living = [one.pid for one in there if one.pid in found and one.lives]
+        return sorted(living, key=depth)
 
 
 @dataclasses.dataclass(frozen=True)
