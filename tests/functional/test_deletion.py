@@ -89,7 +89,7 @@ def test_delete_is_left_out_if_nobody_can_answer_it(cloud, stacks):
     log = cloud.log('heat').read_text('utf-8', 'replace')
     assert 'DELETE was not run on server' in log
     # It could not be deleted either, as the log says.
-    assert f'{container[1:]} may remain' in log
+    assert f'{container[1:]}, which may remain' in log
     answer = cloud.session().delete('object-store', container)
     assert answer.status == 204
 
