@@ -262,7 +262,7 @@ def test_many_lines_and_a_limit(commands: Commands) -> None:
     base.until(lambda: commands.state(run) == 'complete')
     whole = expected(400)
     _, output, _ = commands.logs(run)
-    match = re.search(rb'\n\[(\d+) bytes are left out here\]\n', output)
+    match = re.search(rb'\n\[(\d+) bytes omitted\]\n', output)
     assert match
     head, tail = output[: match.start()], output[match.end() :]
     assert whole.startswith(head)

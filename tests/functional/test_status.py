@@ -258,8 +258,8 @@ def test_a_refused_temp_url_and_a_container_left_behind_are_told(cloud, check):
     ):
         found = check()
     assert wrong(found) == {TEMP_URLS: FAILURE}
-    assert 'answered with 401' in said(found, TEMP_URLS)
-    left = said(found, TEMP_URLS).partition('Container ')[2].split()[0]
+    assert 'The object store answered 401' in said(found, TEMP_URLS)
+    left = said(found, TEMP_URLS).partition('delete container ')[2].split()[0]
     answer = cloud.session().delete('object-store', f'/{left}')
     assert answer.status == 204
 

@@ -178,7 +178,7 @@ def test_a_result_is_sent_until_it_is_accepted_also_after_a_reboot(
     assert stack.outputs['deployment_greeting'] == 'hello world'
     said = agent.log.read_text()
     said += (agent.path / 'var/supervisor/deliver.log').read_text()
-    assert 'not accepted' in said
+    assert 'was refused by' in said
     url = next(iter(deployed(agent)))['deploy_signal_id']
     signature = url.partition('temp_url_sig=')[2].partition('&')[0]
     assert signature
