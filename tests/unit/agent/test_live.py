@@ -208,7 +208,9 @@ def test_what_must_stop_answers_with_what_there_was(server, monkeypatch):
     assert 'stopped on request' in found['deploy_stderr']
 
 
-def test_what_ignores_sigterm_is_stopped_by_force(server):
+def test_what_ignores_sigterm_is_stopped_by_force(server, monkeypatch):
+    # The hook returns within it what the script had printed.
+    monkeypatch.setattr(hook, '_GRACE', 5.0)
     ready = server.path / 'ready'
     found = stopped(
         server,
