@@ -30,7 +30,7 @@ def test_delete_while_it_is_created(stacks):
     stack = stacks(base.software())
     waiting = stack.waiting()
     _delete(stack)
-    # The key went with the container, or nothing is to be had without that.
+    # Without the container there is no key, or no access at all.
     assert waiting.put(servers.body()) == conftest.REFUSED
 
 

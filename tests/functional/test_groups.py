@@ -75,7 +75,7 @@ class Servers:
         return found
 
     def waiting(self, action: str, count: int) -> dict[str, base.Template]:
-        """Wait until so many servers have an action; return what they got."""
+        """Wait until `count` servers have an action; return their configs."""
 
         def found() -> dict[str, base.Template] | None:
             configs = self.configs(action)
@@ -84,7 +84,7 @@ class Servers:
         return dict(base.until(found, 120))
 
     def answer(self, action: str, count: int, **bodies: bytes) -> None:
-        """Answer for so many servers, well if nothing else is said."""
+        """Answer for `count` servers; with success where there is no body."""
         for name, config in self.waiting(action, count).items():
             body = bodies.get(name, servers.body(greeting=f'hello {name}'))
             assert base.put(base.signal_url(config), body) == 201

@@ -187,7 +187,7 @@ def test_a_rolling_restart_over_two_stacks(
 ) -> None:
     section = OPERATIONS.read_text().partition('\nA rolling restart over ')[2]
     section = section.partition('\nWatch it, and come back later\n')[0]
-    # Nobody wants to wait for whole minutes here.
+    # The test does not wait for whole minutes.
     section = section.replace('--pause 60', '--pause 4')
     text = (EXAMPLES / 'databases.yaml').read_text()
     found = [stacks(text, name=name) for name in ('blue', 'green')]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One action on many servers over stacks, with real agents.
 
-Whoever advances an operation is killed in its middle: the command or Mistral
-that has started it, and the engine that has taken it over.
+The process that advances an operation is killed in its middle: the command or
+Mistral, which started it, and the engine that took it over.
 ``FUNCTIONAL_FLEET`` says how many agents there are.
 """
 

@@ -210,7 +210,7 @@ def _answer(stack: base.Stack, action: str, greeting: str) -> None:
             inputs = {
                 each['name']: each.get('value') for each in one['inputs']
             }
-            # The members of the groups are answered by nobody.
+            # No server answers for the members of the groups.
             if inputs['deploy_action'] == action and (
                 'deploy_signal_id' in inputs
             ):

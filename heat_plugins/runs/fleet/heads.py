@@ -21,7 +21,7 @@ from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs.fleet import layout
 
-# Heads that are read together, and how many more of them make a new digest.
+# Heads per read, and how many new heads make a reader write a new digest.
 _TOGETHER, _MORE = 100, 10
 
 # Swift's and Ceph's ETag of an object that was sent in one piece.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers that do as they are told, and processes that die.
 
-One thread and one clock. Whoever advances an operation asks the fakes of
-Heat and of the object store; a `World` counts their requests, and lets a
+One thread and one clock. A process that advances an operation asks the fakes
+of Heat and of the object store; a `World` counts their requests, and lets a
 process be killed at any of them. Its servers fetch what Heat has for them,
 run each config once as agents do, and answer to the URL that they were given.
 """
