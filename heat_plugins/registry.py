@@ -108,7 +108,7 @@ def _resume() -> None:
 
 
 def _take_turns() -> None:
-    from heat_plugins.engine import completions
+    from heat_plugins.engine.shared import completions
 
     completions.take_turns()
 

@@ -17,8 +17,8 @@ from heat_plugins import registry
 from heat_plugins.checks import report
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import heat_swift
-from heat_plugins.engine import completions
-from heat_plugins.engine import hub
+from heat_plugins.engine.shared import completions
+from heat_plugins.engine.shared import hub
 
 CLIENTS = (heat_swift.CLIENT_NAME, heat_mistral.CLIENT_NAME)
 

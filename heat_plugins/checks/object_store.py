@@ -20,7 +20,7 @@ from heat_plugins import errors
 from heat_plugins.checks import cloud
 from heat_plugins.checks import report
 from heat_plugins.clients import swift
-from heat_plugins.engine import hub
+from heat_plugins.engine.shared import hub
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.objectstore import wire

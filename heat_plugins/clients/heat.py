@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Heat over a Keystone session: one client for all that the core asks of it.
 
-An engine asks its own Heat by RPC instead; see `heat_plugins.engine.own_heat`.
+An engine asks its own Heat instead; see `engine.database.own_heat`.
 """
 
 from collections import abc

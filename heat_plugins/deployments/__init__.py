@@ -11,5 +11,6 @@ it answers, and ``drafts`` in which form it gets it. ``delivering`` delivers
 that, ``waiters`` waits, ``receptions`` takes the result; ``answers`` does so
 where it comes through Heat's APIs, and ``signallers`` says who may send it.
 ``histories`` knows what was made, and withdraws it; ``removals`` lets a
-deployment go. ``failures`` says why one fails. Nothing here knows Heat.
+deployment go, and ``groups`` takes an action through the members of a group.
+``failures`` says why one fails. Nothing here knows Heat.
 """

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ties the core to a running heat-engine: its options and its tables.
 
-``rows`` reads and settles deployments in Heat's database, ``hub`` holds what
-the deployments of one root stack share in one engine process.
+``database`` reads and writes Heat's tables, ``shared`` holds what the
+deployments of one root stack share in one process, ``runs`` starts and follows
+runs. ``transports`` and ``deployment_parts`` are what a resource asks for.
 """

@@ -19,16 +19,16 @@ from heat_plugins.deployments import lifecycle
 from heat_plugins.deployments import outside
 from heat_plugins.deployments import removals
 from heat_plugins.deployments import signallers
-from heat_plugins.engine import deployment_rows
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import hidden_parameters
-from heat_plugins.engine import hub as hubs
-from heat_plugins.engine import own_heat
-from heat_plugins.engine import rows
-from heat_plugins.engine import servers
 from heat_plugins.engine import sweeping
 from heat_plugins.engine import transports
-from heat_plugins.engine import triggering
+from heat_plugins.engine.database import deployment_rows
+from heat_plugins.engine.database import own_heat
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import servers
+from heat_plugins.engine.runs import triggering
+from heat_plugins.engine.shared import hub as hubs
 from heat_plugins.runs import orchestration
 from heat_plugins.signals import transport_names
 

@@ -47,8 +47,8 @@ from oslo_config import cfg
 from heat_plugins import config
 from heat_plugins import foreign
 from heat_plugins import registry
-from heat_plugins.engine import fleet_watching
-from heat_plugins.engine import locks
+from heat_plugins.engine.database import locks
+from heat_plugins.engine.runs import fleet_watching
 
 LOG = foreign.logger(__name__)
 

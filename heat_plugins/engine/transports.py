@@ -23,9 +23,9 @@ from heat_plugins.deployments import choosing
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
 from heat_plugins.engine import heat_types
-from heat_plugins.engine import hub as hubs
 from heat_plugins.engine import refusing
-from heat_plugins.engine import rows
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.shared import hub as hubs
 from heat_plugins.objectstore import keys
 from heat_plugins.signals import beginning
 from heat_plugins.signals import live

@@ -2,8 +2,8 @@
 """The way to Heat: what runs need of it, as a protocol.
 
 The real one is `heat_plugins.clients.heat`, over REST, so that it works with
-any Heat; an engine has one of its own, `heat_plugins.engine.own_heat`. The
-strict fake is in ``tests/unit/runs/fake_heat.py``.
+any Heat; an engine has one of its own, `engine.database.own_heat`. The strict
+fake is in ``tests/unit/runs/fake_heat.py``.
 """
 
 from collections import abc

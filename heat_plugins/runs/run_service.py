@@ -13,8 +13,8 @@ from heat_plugins import errors
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
-from heat_plugins.runs.fleet import book as books
 from heat_plugins.runs.fleet import operation_runs
+from heat_plugins.runs.fleet.records import book as books
 from heat_plugins.runs.follow import logs
 from heat_plugins.runs.follow import queueing
 from heat_plugins.runs.records import ledger

@@ -72,7 +72,7 @@ def _measure(count: int, way: str, database: pathlib.Path) -> Measured:
     from heat.engine import check_resource
     from heat.engine import sync_point
 
-    from heat_plugins.engine import completions
+    from heat_plugins.engine.shared import completions
 
     _prepare(database)
     writes, failures = [], []

@@ -18,8 +18,8 @@ import resource
 import subprocess
 import time
 
-from heat_plugins.runs.fleet import layout
 from heat_plugins.runs.fleet import limits as limit_values
+from heat_plugins.runs.fleet.records import layout
 from tests.bench import lab as labs
 from tests.bench import rounds
 from tests.bench import scenarios

@@ -28,13 +28,13 @@ from heat_plugins.deployments import signallers
 from heat_plugins.deployments import waiters
 from heat_plugins.engine import callers
 from heat_plugins.engine import deployment_parts
-from heat_plugins.engine import hub as hubs
-from heat_plugins.engine import in_process
-from heat_plugins.engine import operating
-from heat_plugins.engine import rows
 from heat_plugins.engine import sweeping
 from heat_plugins.engine import transports
-from heat_plugins.engine import triggering
+from heat_plugins.engine.database import in_process
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.runs import operating
+from heat_plugins.engine.runs import triggering
+from heat_plugins.engine.shared import hub as hubs
 from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import heats_loop
 from heat_plugins.resources.software import replacing

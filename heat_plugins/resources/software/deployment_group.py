@@ -11,8 +11,8 @@ from heat.engine import rsrc_defn
 from heat_plugins import errors
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
-from heat_plugins.engine import operating
 from heat_plugins.engine import transports
+from heat_plugins.engine.runs import operating
 from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import signal_events
 from heat_plugins.runs.start import trigger_signals

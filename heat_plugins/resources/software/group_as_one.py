@@ -18,15 +18,15 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import retrying
 from heat_plugins.deployments import failures
-from heat_plugins.deployments import members
 from heat_plugins.deployments import removals
-from heat_plugins.deployments import rollout
-from heat_plugins.engine import hub as hubs
-from heat_plugins.engine import in_process
-from heat_plugins.engine import rows
-from heat_plugins.engine import servers
+from heat_plugins.deployments.groups import members
+from heat_plugins.deployments.groups import rollout
 from heat_plugins.engine import sweeping
 from heat_plugins.engine import transports
+from heat_plugins.engine.database import in_process
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import servers
+from heat_plugins.engine.shared import hub as hubs
 from heat_plugins.resources.software import deployment_group
 from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import group_attributes

@@ -14,8 +14,8 @@ from heat_plugins import bounds
 from heat_plugins.configs import declared_names
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import drafts
-from heat_plugins.engine import member_rows
-from heat_plugins.engine import servers
+from heat_plugins.engine.database import member_rows
+from heat_plugins.engine.database import servers
 from heat_plugins.resources.software import deployment_schema
 
 # What an attribute of the group is for a member.

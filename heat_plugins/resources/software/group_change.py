@@ -12,10 +12,10 @@ from oslo_config import cfg
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins.deployments import failures
-from heat_plugins.deployments import members
 from heat_plugins.deployments import outside
-from heat_plugins.deployments import rollout
-from heat_plugins.deployments import rollout_values
+from heat_plugins.deployments.groups import members
+from heat_plugins.deployments.groups import rollout
+from heat_plugins.deployments.groups import rollout_values
 from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import group_fleet
 from heat_plugins.timeline import kinds

@@ -15,13 +15,13 @@ from heat_plugins import foreign
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import drafts
 from heat_plugins.deployments import failures
-from heat_plugins.deployments import members
+from heat_plugins.deployments.groups import members
 from heat_plugins.engine import deployment_parts
 from heat_plugins.engine import hidden_parameters
-from heat_plugins.engine import member_rows
-from heat_plugins.engine import server_metadata
-from heat_plugins.engine import servers
 from heat_plugins.engine import transports
+from heat_plugins.engine.database import member_rows
+from heat_plugins.engine.database import server_metadata
+from heat_plugins.engine.database import servers
 from heat_plugins.objectstore import keys
 from heat_plugins.resources.software import group_members
 from heat_plugins.runs import orchestration

@@ -10,7 +10,7 @@ import contextlib
 import functools
 from typing import Any
 
-from heat_plugins.deployments import members
+from heat_plugins.deployments.groups import members
 from heat_plugins.resources.software import deployment
 
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.engine import run_ledgers
 from heat_plugins.engine import transports
-from heat_plugins.engine import triggering
+from heat_plugins.engine.runs import run_ledgers
+from heat_plugins.engine.runs import triggering
 from heat_plugins.resources.software import group_members
 from heat_plugins.runs import summary
 

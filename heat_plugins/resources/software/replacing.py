@@ -6,7 +6,7 @@ from typing import Any
 from heat.common import exception
 from heat.objects import resource as resource_objects
 
-from heat_plugins.engine import rows
+from heat_plugins.engine.database import rows
 from heat_plugins.resources import eventful
 
 

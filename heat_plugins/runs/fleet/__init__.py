@@ -3,12 +3,11 @@
 
 An operation is a record in the object store, not a process. ``operation`` is
 what is known of one, ``limits`` what it may do at a time. ``deciding`` says
-what comes next; it is a pure function. ``layout`` and ``book`` keep the
-record; ``lease`` lets one process at a time advance it, ``journal`` is what
-that one writes, and ``advancing`` what it does. ``giving`` delivers runs to
-members and withdraws them, ``handling`` does so for one of them,
-``operation_runs`` shows them as runs of their stacks. ``fleet_requests``
-pauses, resumes, cancels and retries. ``fleet_targets`` finds the targets,
-``fleets`` is the door for the faces, ``fleet_operations`` that for workflows,
-and ``overview`` is what may be shown.
+what comes next; it is a pure function. ``records`` keeps the record, and lets
+one process at a time write it; ``advancing`` is what that one does.
+``giving`` delivers runs to members and withdraws them, ``handling`` does so
+for one of them, ``operation_runs`` shows them as runs of their stacks.
+``fleet_requests`` pauses, resumes, cancels and retries. ``fleet_targets``
+finds the targets, ``fleets`` is the door for the faces, ``fleet_operations``
+that for workflows, and ``overview`` is what may be shown.
 """

@@ -15,15 +15,15 @@ import time
 from heat_plugins import errors
 from heat_plugins.objectstore import keys
 from heat_plugins.runs import orchestration
-from heat_plugins.runs.fleet import book as books
 from heat_plugins.runs.fleet import deciding
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import giving
 from heat_plugins.runs.fleet import handling
-from heat_plugins.runs.fleet import journal
-from heat_plugins.runs.fleet import layout
-from heat_plugins.runs.fleet import lease as leases
 from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.fleet.records import book as books
+from heat_plugins.runs.fleet.records import journal
+from heat_plugins.runs.fleet.records import layout
+from heat_plugins.runs.fleet.records import lease as leases
 from heat_plugins.runs.start import targets
 from heat_plugins.signals import live
 

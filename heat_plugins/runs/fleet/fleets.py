@@ -13,11 +13,11 @@ from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.fleet import advancing
-from heat_plugins.runs.fleet import book as books
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import limits as limit_values
 from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.fleet.records import book as books
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import starting

@@ -17,9 +17,9 @@ from heat_plugins import pool as pools
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.fleet import deciding
 from heat_plugins.runs.fleet import handling
-from heat_plugins.runs.fleet import journal as journals
-from heat_plugins.runs.fleet import layout
 from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.fleet.records import journal as journals
+from heat_plugins.runs.fleet.records import layout
 from heat_plugins.signals import beginning
 
 LOG = foreign.logger(__name__)

@@ -14,8 +14,8 @@ from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
-from heat_plugins.runs.fleet import layout
 from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.follow import settling
 from heat_plugins.runs.start import derived
 from heat_plugins.runs.start import starting

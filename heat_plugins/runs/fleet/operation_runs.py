@@ -16,9 +16,9 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs import run as runs
-from heat_plugins.runs.fleet import book as books
-from heat_plugins.runs.fleet import layout
 from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.fleet.records import book as books
+from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.follow import logs
 from heat_plugins.runs.start import starting
 from heat_plugins.signals import body

@@ -8,9 +8,9 @@ import pytest
 from heat_plugins import errors
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
-from heat_plugins.deployments import members
-from heat_plugins.deployments import rollout
-from heat_plugins.deployments import rollout_values
+from heat_plugins.deployments.groups import members
+from heat_plugins.deployments.groups import rollout
+from heat_plugins.deployments.groups import rollout_values
 from heat_plugins.signals import group_ids
 from heat_plugins.signals import signal_names
 from tests.unit.deployments import fake_engine

@@ -4,8 +4,8 @@
 from heat.objects import stack as stack_objects
 from oslo_db import exception as db_exception
 
-from heat_plugins.engine import cancellation
-from heat_plugins.engine import rows
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.shared import cancellation
 from tests.unit.resources import deployments
 
 EMPTY = {'heat_template_version': '2021-04-16'}

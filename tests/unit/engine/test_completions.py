@@ -11,7 +11,7 @@ from heat.engine import sync_point
 import tenacity
 import testtools
 
-from heat_plugins.engine import completions
+from heat_plugins.engine.shared import completions
 
 DEPLOYMENT = 'OS::Heat::SoftwareDeployment'
 

@@ -6,7 +6,7 @@ from oslo_db import exception as db_exception
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.engine import own_heat
+from heat_plugins.engine.database import own_heat
 
 
 class Failing:

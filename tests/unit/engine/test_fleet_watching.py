@@ -9,8 +9,8 @@ import types
 from heat.common import context as heat_context
 from heat.objects import software_config as config_objects
 
-from heat_plugins.engine import fleet_watching
-from heat_plugins.engine import own_heat
+from heat_plugins.engine.database import own_heat
+from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import operation as operations

@@ -10,7 +10,7 @@ from heat.objects import stack as stack_objects
 from oslo_config import cfg
 
 from heat_plugins import errors
-from heat_plugins.engine import hub as hubs
+from heat_plugins.engine.shared import hub as hubs
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import store
 from heat_plugins.signals import watcher

@@ -5,7 +5,7 @@ import inspect
 
 from oslo_config import cfg
 
-from heat_plugins.engine import in_process
+from heat_plugins.engine.database import in_process
 from tests.unit import heat_fixture
 from tests.unit.resources import deployments
 

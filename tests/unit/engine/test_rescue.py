@@ -21,9 +21,9 @@ from heat.rpc import worker_client
 from oslo_config import cfg
 
 from heat_plugins.deployments import histories
-from heat_plugins.engine import locks
 from heat_plugins.engine import rescue
-from heat_plugins.engine import rows
+from heat_plugins.engine.database import locks
+from heat_plugins.engine.database import rows
 from tests.unit import heat_fixture
 from tests.unit.resources import deployments
 

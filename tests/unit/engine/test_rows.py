@@ -11,7 +11,7 @@ from heat.db import api as db_api
 from oslo_db import exception as db_exception
 import sqlalchemy
 
-from heat_plugins.engine import rows
+from heat_plugins.engine.database import rows
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
 from tests.unit.resources import deployments

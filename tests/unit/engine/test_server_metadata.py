@@ -9,7 +9,7 @@ import fixtures
 import requests
 
 from heat_plugins import retrying
-from heat_plugins.engine import server_metadata
+from heat_plugins.engine.database import server_metadata
 from tests.unit.resources import deployments
 
 

@@ -3,7 +3,7 @@
 
 from oslo_db import exception as db_exception
 
-from heat_plugins.engine import servers
+from heat_plugins.engine.database import servers
 from tests.unit import heat_fixture
 
 TEMPLATE = {'heat_template_version': '2021-04-16', 'resources': {}}

@@ -6,7 +6,7 @@ import threading
 
 import testtools
 
-from heat_plugins.engine import turns
+from heat_plugins.engine.shared import turns
 
 
 class LeaseTest(testtools.TestCase):

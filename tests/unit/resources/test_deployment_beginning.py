@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a deployment learns that its server has begun."""
 
-from heat_plugins.engine import rows
+from heat_plugins.engine.database import rows
 from heat_plugins.signals import beginning
 from heat_plugins.timeline import kinds
 from tests.unit.resources import deployments

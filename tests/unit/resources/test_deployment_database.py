@@ -12,11 +12,11 @@ from heat.common import exception
 from heat.objects import stack as stack_objects
 from oslo_db import exception as db_exception
 
-from heat_plugins.engine import deployment_rows
-from heat_plugins.engine import in_process
-from heat_plugins.engine import rows
-from heat_plugins.engine import servers
-from heat_plugins.engine import triggering
+from heat_plugins.engine.database import deployment_rows
+from heat_plugins.engine.database import in_process
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import servers
+from heat_plugins.engine.runs import triggering
 from tests.unit.resources import deployments
 
 SECRET = 'hunter2'

@@ -11,8 +11,8 @@ from heat.engine import resource
 from heat.engine.clients.os import nova
 from keystoneauth1 import exceptions as ks_exceptions
 
-from heat_plugins.engine import deployment_rows
-from heat_plugins.engine import hub as hubs
+from heat_plugins.engine.database import deployment_rows
+from heat_plugins.engine.shared import hub as hubs
 from tests.unit.resources import deployments
 
 NESTED = """

@@ -8,10 +8,10 @@ from heat.objects import resource as resource_objects
 from oslo_db import exception as db_exception
 
 from heat_plugins.deployments import histories
-from heat_plugins.engine import deployment_rows
-from heat_plugins.engine import in_process
-from heat_plugins.engine import rows
-from heat_plugins.engine import server_metadata
+from heat_plugins.engine.database import deployment_rows
+from heat_plugins.engine.database import in_process
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import server_metadata
 from tests.unit.resources import deployments
 
 NEVER_NULL = (

@@ -9,9 +9,9 @@ from heat.engine.clients.os.keystone import fake_keystoneclient
 
 from heat_plugins import errors
 from heat_plugins.deployments import failures
-from heat_plugins.engine import rows
-from heat_plugins.engine import run_watching
 from heat_plugins.engine import transports
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.runs import run_watching
 from heat_plugins.objectstore import keys
 from tests.unit.resources import deployments
 

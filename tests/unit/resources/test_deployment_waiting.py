@@ -9,9 +9,9 @@ from heat.engine import scheduler
 from heat.objects import stack as stack_objects
 from oslo_db import exception as db_exception
 
-from heat_plugins.engine import deployment_rows
-from heat_plugins.engine import hub as hubs
-from heat_plugins.engine import rows
+from heat_plugins.engine.database import deployment_rows
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.shared import hub as hubs
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
 from heat_plugins.timeline import kinds

@@ -6,8 +6,8 @@ import types
 
 from heat.engine import stack as parser
 
-from heat_plugins.engine import fleet_watching
-from heat_plugins.engine import own_heat
+from heat_plugins.engine.database import own_heat
+from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets

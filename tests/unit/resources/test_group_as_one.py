@@ -8,7 +8,7 @@ from heat.engine import resource
 
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
-from heat_plugins.engine import run_watching
+from heat_plugins.engine.runs import run_watching
 from heat_plugins.resources.software import deployment
 from tests.unit.resources import deployments
 

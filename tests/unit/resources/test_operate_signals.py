@@ -9,8 +9,8 @@ from heat.common import exception
 from heat_plugins import pool as pools
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
-from heat_plugins.engine import operating
-from heat_plugins.engine import own_heat
+from heat_plugins.engine.database import own_heat
+from heat_plugins.engine.runs import operating
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleets
 from tests.unit.resources import deployments

@@ -14,8 +14,8 @@ from oslo_config import cfg
 from heat_plugins import config
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
-from heat_plugins.engine import rows
 from heat_plugins.engine import transports
+from heat_plugins.engine.database import rows
 from tests.unit import fake_swift
 from tests.unit import heat_fixture
 from tests.unit.resources import deployments

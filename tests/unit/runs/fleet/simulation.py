@@ -15,9 +15,9 @@ from heat_plugins import pool as pools
 from heat_plugins.objectstore import keys
 from heat_plugins.runs import run_service
 from heat_plugins.runs.fleet import advancing
-from heat_plugins.runs.fleet import book as books
 from heat_plugins.runs.fleet import limits as limit_values
 from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.fleet.records import book as books
 from tests.unit import fake_swift
 from tests.unit.runs import fake_heat
 

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet import layout
 from heat_plugins.runs.fleet import limits as limit_values
+from heat_plugins.runs.fleet.records import layout
 from tests.unit.runs.fleet import simulation
 
 

@@ -6,8 +6,8 @@ from oslo_config import cfg
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.engine import heat_types
-from heat_plugins.engine import hub as hubs
-from heat_plugins.engine import own_heat
+from heat_plugins.engine.database import own_heat
+from heat_plugins.engine.shared import hub as hubs
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.runs.records import ledger
 from heat_plugins.runs.records import orphans

@@ -22,7 +22,7 @@ import sqlalchemy
 from heat_plugins import foreign
 from heat_plugins.deployments import deliveries
 from heat_plugins.engine import heat_types
-from heat_plugins.engine import rows
+from heat_plugins.engine.database import rows
 
 LOG = foreign.logger(__name__)
 

@@ -17,10 +17,10 @@ import sqlalchemy
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import outside
 from heat_plugins.engine import heat_types
-from heat_plugins.engine import in_process
-from heat_plugins.engine import own_heat
-from heat_plugins.engine import rows
-from heat_plugins.engine import server_metadata
+from heat_plugins.engine.database import in_process
+from heat_plugins.engine.database import own_heat
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import server_metadata
 from heat_plugins.objectstore import sharing
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher

@@ -30,7 +30,7 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import retrying
 from heat_plugins.engine import heat_types
-from heat_plugins.engine import rows
+from heat_plugins.engine.database import rows
 from heat_plugins.objectstore import sharing
 
 LOG = foreign.logger(__name__)

@@ -8,10 +8,10 @@ result. The rest may wait, since the next leader finds it out.
 from collections import abc
 
 from heat_plugins import errors
-from heat_plugins.runs.fleet import book as books
-from heat_plugins.runs.fleet import lease as leases
 from heat_plugins.runs.fleet import operation as operations
 from heat_plugins.runs.fleet import overview
+from heat_plugins.runs.fleet.records import book as books
+from heat_plugins.runs.fleet.records import lease as leases
 
 # Seconds between two heads, and until what may wait is written.
 _HEAD, _FLUSH = 10.0, 15.0

@@ -31,7 +31,7 @@ from heat.engine import sync_point
 from heat_plugins import foreign
 from heat_plugins import registry
 from heat_plugins.engine import heat_types
-from heat_plugins.engine import turns
+from heat_plugins.engine.shared import turns
 
 LOG = foreign.logger(__name__)
 

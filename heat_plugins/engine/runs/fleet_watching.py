@@ -28,7 +28,7 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import pool as pools
 from heat_plugins.clients import heat_swift
-from heat_plugins.engine import own_heat
+from heat_plugins.engine.database import own_heat
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleets

@@ -7,8 +7,8 @@ import time
 
 from heat_plugins import errors
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import members
-from heat_plugins.deployments import rollout_values
+from heat_plugins.deployments.groups import members
+from heat_plugins.deployments.groups import rollout_values
 from heat_plugins.objectstore import keys
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher

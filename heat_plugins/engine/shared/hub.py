@@ -25,11 +25,11 @@ from oslo_db import exception as db_exception
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.engine import account
-from heat_plugins.engine import cancellation
 from heat_plugins.engine import heat_types
-from heat_plugins.engine import rows
-from heat_plugins.engine import turns
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.shared import account
+from heat_plugins.engine.shared import cancellation
+from heat_plugins.engine.shared import turns
 from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import probes

@@ -7,11 +7,11 @@ from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import pool as pools
-from heat_plugins.engine import fleet_watching
 from heat_plugins.engine import heat_types
-from heat_plugins.engine import own_heat
-from heat_plugins.engine import run_ledgers
 from heat_plugins.engine import transports
+from heat_plugins.engine.database import own_heat
+from heat_plugins.engine.runs import fleet_watching
+from heat_plugins.engine.runs import run_ledgers
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import limits as limit_values

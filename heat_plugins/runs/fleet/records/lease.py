@@ -18,8 +18,8 @@ import time
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins.objectstore import claims
-from heat_plugins.runs.fleet import book as books
-from heat_plugins.runs.fleet import layout
+from heat_plugins.runs.fleet.records import book as books
+from heat_plugins.runs.fleet.records import layout
 
 #: Seconds after which a lease that is not renewed has expired.
 EXPIRY = 45.0

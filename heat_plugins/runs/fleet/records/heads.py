@@ -19,7 +19,7 @@ from heat_plugins import pool as pools
 from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.runs.fleet import layout
+from heat_plugins.runs.fleet.records import layout
 
 # Heads per read, and how many new heads make a reader write a new digest.
 _TOGETHER, _MORE = 100, 10

@@ -12,7 +12,7 @@ import time
 from oslo_db import exception as db_exception
 
 from heat_plugins.engine import heat_types
-from heat_plugins.engine import rows
+from heat_plugins.engine.database import rows
 
 # How often to ask, in seconds.
 _INTERVAL = 3

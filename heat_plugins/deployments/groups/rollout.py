@@ -16,9 +16,9 @@ from heat_plugins import retrying
 from heat_plugins.configs import hooks
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
-from heat_plugins.deployments import members
-from heat_plugins.deployments import rollout_values
-from heat_plugins.deployments import rollout_waits
+from heat_plugins.deployments.groups import members
+from heat_plugins.deployments.groups import rollout_values
+from heat_plugins.deployments.groups import rollout_waits
 from heat_plugins.objectstore import keys
 from heat_plugins.signals import body
 from heat_plugins.signals import signal_names

@@ -12,12 +12,12 @@ from heat_plugins import foreign
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import outside
 from heat_plugins.engine import heat_types
-from heat_plugins.engine import hub as hubs
-from heat_plugins.engine import own_heat
-from heat_plugins.engine import rows
-from heat_plugins.engine import run_ledgers
-from heat_plugins.engine import run_watching
 from heat_plugins.engine import transports
+from heat_plugins.engine.database import own_heat
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.runs import run_ledgers
+from heat_plugins.engine.runs import run_watching
+from heat_plugins.engine.shared import hub as hubs
 from heat_plugins.runs import orchestration
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import summary

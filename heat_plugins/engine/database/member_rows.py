@@ -2,7 +2,7 @@
 """The rows of a group's members in Heat's database, many at a time.
 
 What belongs together is one transaction, so that a crash leaves all of it or
-nothing. How a member's row is found says `heat_plugins.deployments.members`.
+nothing. How a member's row is found says `deployments.groups.members`.
 """
 
 import collections
@@ -17,10 +17,10 @@ from oslo_utils import timeutils
 import sqlalchemy
 
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import members
-from heat_plugins.engine import deployment_rows
+from heat_plugins.deployments.groups import members
 from heat_plugins.engine import heat_types
-from heat_plugins.engine import rows
+from heat_plugins.engine.database import deployment_rows
+from heat_plugins.engine.database import rows
 from heat_plugins.signals import group_ids
 
 _Config, _Deployment = models.SoftwareConfig, models.SoftwareDeployment

@@ -18,7 +18,7 @@ from heat.engine import stack as parser
 from heat.objects import service as service_objects
 import sqlalchemy
 
-from heat_plugins.engine import rows
+from heat_plugins.engine.database import rows
 
 #: Why a resource has failed that was taken away; with the engine's id.
 _REASON = 'Engine %s has died'

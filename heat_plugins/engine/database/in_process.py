@@ -21,8 +21,8 @@ from heat.engine import service_software_config
 from oslo_config import cfg
 
 from heat_plugins.engine import heat_types
-from heat_plugins.engine import rows
-from heat_plugins.engine import server_metadata
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import server_metadata
 
 # For how long to believe how many there are, in seconds.
 _COUNTING = 1

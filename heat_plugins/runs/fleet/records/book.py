@@ -20,10 +20,10 @@ from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import json_records
 from heat_plugins.objectstore import store as store_module
-from heat_plugins.runs.fleet import heads
-from heat_plugins.runs.fleet import layout
 from heat_plugins.runs.fleet import limits as limit_values
 from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.fleet.records import heads
+from heat_plugins.runs.fleet.records import layout
 
 _T = TypeVar('_T')
 
