@@ -31,9 +31,11 @@ RERUN = --reruns $(RERUNS) --max-suite-reruns $(RERUNS_AT_MOST) \
 # Which functional tests run, by their markers; pyproject.toml explains them.
 FUNCTIONAL ?= not heats_classes and not server
 
-# Where test-production finds its tests, what test-heats runs and which Python
-# it finds there, tox's own options, and which Pythons test-pythons looks for.
+# Where test-production and test-server find their tests, what test-heats runs
+# and which Python it finds there, tox's own options, and which Pythons
+# test-pythons looks for.
 PRODUCTION ?= tests/functional
+SERVER ?= tests/functional
 HEATS ?= heat24,heat25,heat26,heat27
 DISCOVER ?=
 TOX ?=
@@ -161,8 +163,7 @@ do-test-rgw: install-rgw
 # One machine at a time: each takes a core.
 do-test-server: $(STAMP)
 	$(MINICLOUD) server build
-	$(PYTHON) -m pytest --durations 30 $(RERUN) -m server tests/functional \
-	    $(ARGS)
+	$(PYTHON) -m pytest --durations 30 $(RERUN) -m server $(SERVER) $(ARGS)
 
 do-soak: install-production
 	$(PYTHON) -m tests.functional.production.soak $(ARGS)

@@ -70,7 +70,7 @@ class RunTest(testtools.TestCase):
         self.assertIn('make --no-print-directory test-server', output)
         self.assertNotIn('Not run', output)
         self.assertEqual(
-            ['6 of the tests tried once more', '180 passed, 9 failed'],
+            ['7 of the tests tried once more', '180 passed, 9 failed'],
             output.splitlines()[-2:],
         )
 
@@ -84,6 +84,7 @@ class RunTest(testtools.TestCase):
                 'functional': '2',
                 'test-production': '1',
                 'test-rgw': '1',
+                'test-server': '1',
             },
             dict(calls),
         )
