@@ -66,13 +66,14 @@ def add_retention(add: command_line.Adder) -> None:
         '--keep-runs',
         '<number>',
         'Ended runs of the action on the deployment to keep; older ones are '
-        f'deleted (default: {default.number}, Env: {_NUMBER})',
+        'deleted. Runs on several targets are kept with their operation '
+        f'(default: {default.number}, Env: {_NUMBER})',
         default=utils.env(_NUMBER, default=str(default.number)),
     )
     add.number(
         '--keep-days',
         '<days>',
-        'Days to keep ended runs; older ones are deleted (default: '
+        'Days to keep such runs; older ones are deleted (default: '
         f'{default.days}, Env: {_DAYS})',
         default=utils.env(_DAYS, default=str(default.days)),
     )
