@@ -3,6 +3,7 @@
 
 import argparse
 from collections import abc
+from concurrent import futures
 import pathlib
 import time
 
@@ -128,11 +129,8 @@ class Follower:
         pause = advancing.POLL
         while True:
             before = advancer.operation
-            if self._output is not None:
-                # Before the results of many servers are read.
-                self._output.poll()
             try:
-                found = advancer.step()
+                found = self._step(advancer)
                 trouble = None
             except errors.Unavailable as exc:
                 trouble = retrying.Trouble.of(exc, trouble)
@@ -156,6 +154,17 @@ class Follower:
             if self._until is not None:
                 rest = min(rest, max(0.1, self._until - time.monotonic()))
             time.sleep(rest)
+
+    def _step(self, advancer: advancing.Advancer) -> operations.Operation:
+        """Advance it; many results take a while, and no output waits."""
+        if self._output is None:
+            return advancer.step()
+        self._output.poll()
+        with futures.ThreadPoolExecutor(1) as executor:
+            step = executor.submit(advancer.step)
+            while not futures.wait([step], advancing.POLL).done:
+                self._output.poll()
+        return step.result()
 
     def _show_output(self, found: operations.Operation) -> None:
         if self._output is None:

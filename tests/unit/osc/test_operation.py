@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import time
 import types
 
 import fixtures
@@ -247,6 +248,30 @@ class OperationTestCase(base.CommandCase):
         self.world.heat.delete_deployment = withdraw
         self.json(commands.ShowOperationOutput, shown['id'], '--follow')
         self.assertEqual([True, True], told)
+
+    def test_output_is_shown_while_results_are_read(self):
+        self.world.silent = {2}
+        _, shown = self.run_it('--stack', 's0', '--timeout', '60')
+        put, url = self.world.cluster.put_signed, self.log_url('server-2')
+        put(url, PART)
+        delete, told = self.world.heat.delete_deployment, []
+        self.patch(advancing, 'POLL', 0.01)
+
+        def withdraw(row_id):
+            if not told:
+                put(url, PART.replace(b'beginning', b'beginning\nnext'))
+                # For the next listing.
+                self.world.now += 1
+                end = time.monotonic() + 60
+                while not told and time.monotonic() < end:
+                    if 'next' in self.stderr.getvalue():
+                        told.append(row_id)
+                    time.sleep(0.01)
+            return delete(row_id)
+
+        self.world.heat.delete_deployment = withdraw
+        self.json(commands.ShowOperationOutput, shown['id'], '--follow')
+        self.assertEqual(1, len(told))
 
     def test_output_comes_while_the_servers_work(self):
         self.world.silent = {0, 2}
