@@ -202,13 +202,14 @@ class Giver:
         found = self._settled(found, members)
         members = [n for n in members if found.attempts[n].is_live]
         found = self._persist(found, members)
+        # All of them before the first is withdrawn, which takes longer.
+        told = self._each(lambda n: self._handler.stop(found, n), members)
         control = found.control
 
         def end(n: int) -> _Changes:
-            self._handler.stop(found, n)
             if n in step.expire:
-                told = self._handler.explained(found, n)
-                reason = f'{step.expire[n]}. {told}'
+                known = self._handler.explained(found, n)
+                reason = f'{step.expire[n]}. {known}'
                 return self._handler.end(found, n, _State.TIMED_OUT, reason)
             who = control.stopped_by
             reason = (
@@ -218,7 +219,7 @@ class Giver:
             )
             return self._handler.end(found, n, _State.CANCELLED, reason)
 
-        return self._changed(found, self._each(end, members))
+        return self._changed(found, self._each(end, list(told)))
 
     def start(
         self, found: _Operation, members: abc.Iterable[int]

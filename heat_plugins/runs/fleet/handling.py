@@ -193,14 +193,15 @@ class Handler:
             'config_id': None,
         }
 
-    def stop(self, found: operations.Operation, member: int) -> None:
-        """Tell a server that has started to stop, if it can be told."""
+    def stop(self, found: operations.Operation, member: int) -> bool:
+        """Tell a server that has started to stop; True if that is done."""
         attempt = found.attempts[member]
         if attempt.state is _States.RUNNING:
             name = layout.result(found.id, member, attempt.number)
             self._store.put_object(
                 self._container, live.control_name(name), b'{}'
             )
+        return True
 
     def explained(self, found: operations.Operation, member: int) -> str:
         """Say what is known of a run without a result."""

@@ -11,6 +11,7 @@ from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import handling
 from heat_plugins.runs.fleet import limits as limit_values
 from heat_plugins.runs.start import starting
+from heat_plugins.signals import beginning
 from tests.unit.runs.fleet import simulation
 
 ONE = limit_values.Limits(max_concurrent=limit_values.Share(1))
@@ -30,12 +31,12 @@ class HandlingTestCase(testtools.TestCase):
         self.world.heat.create_config = create_config
         self.door = fleets.Fleets(self.world.heat, self.world.tools())
 
-    def begin(self, **given):
+    def begin(self, limits=ONE, **given):
         order = starting.Order(action='BACKUP', **given)
         chosen = fleet_targets.Chooser(self.world.heat, self.door.pool).choose(
             fleet_targets.Wanted(stacks=['s0']), order
         )
-        advancer = self.door.create(chosen, ONE, order)
+        advancer = self.door.create(chosen, limits, order)
         advancer.step()
         return advancer
 
@@ -129,3 +130,34 @@ class HandlingTestCase(testtools.TestCase):
             [one.reason for one in found.attempts],
         )
         self.assertEqual([], self.world.given)
+
+    def test_all_servers_are_told_to_stop_before_one_is_withdrawn(self):
+        self.world.silent = {0, 1}
+        advancer = self.begin(limit_values.Limits())
+        urls = [
+            one['value']
+            for draft in self.given
+            for one in draft.inputs
+            if one['name'] == beginning.URL_INPUT
+        ]
+        for url in urls:
+            self.assertEqual(201, self.world.cluster.put_signed(url))
+        self.world.sleep(2)
+        advancer.step()
+        told = []
+        delete = self.world.heat.delete_deployment
+
+        def withdraw(row_id):
+            told.append(
+                sum(
+                    one.method == 'PUT' and one.where.endswith('.control')
+                    for one in self.world.cluster.seen
+                )
+            )
+            return delete(row_id)
+
+        self.world.heat.delete_deployment = withdraw
+        self.door.request(advancer.operation.id, 'cancel')
+        found = self.end(advancer)
+        self.assertEqual('cancelled', found.control.phase.value)
+        self.assertEqual([2, 2], told)
