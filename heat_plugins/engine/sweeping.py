@@ -78,9 +78,13 @@ class Sweep:
             return
         run_ledgers.withdraw(deployment, hub.store, container)
         hub.drop_container(container)
-        if self._in_use(container) and container == hub.container:
+        if container != hub.container:
+            return
+        if self._in_use(container):
             # A deployment came meanwhile, with a URL into the container.
             hub.signer()
+        else:
+            hubs.forget(hub)
 
     def _in_use(self, container: str) -> bool:
         return rows.container_in_use(
@@ -128,6 +132,7 @@ class Sweep:
         if is_last:
             run_ledgers.withdraw(deployment, hub.store, hub.container)
             hub.drop_container(hub.container)
+            hubs.forget(hub)
         elif has_runs:
             self._withdraw_own_runs(hub, hub.container)
 

@@ -12,7 +12,6 @@ from collections import abc
 from concurrent import futures
 import dataclasses
 import functools
-import threading
 import time
 from typing import Any
 
@@ -23,6 +22,7 @@ from heat.engine import service_software_config
 from oslo_config import cfg
 from oslo_serialization import jsonutils
 import requests
+from requests import adapters
 import sqlalchemy
 from sqlalchemy import orm
 
@@ -51,8 +51,8 @@ _SWIFT_GAP = 1.0
 # When the objects of servers were written, by `time.monotonic`.
 _written_at: dict[str, float] = {}
 
-# For all threads: a connection each would be one more for each request.
-_local = threading.local()
+# Connections to keep for the next requests.
+_CONNECTIONS = 64
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -290,11 +290,17 @@ def _put_once(server: _Server) -> None:
         raise errors.ServiceError(f'HTTP {answer.status_code}')
 
 
+@functools.lru_cache(1)
 def _session() -> requests.Session:
-    """Return what keeps the connections of this thread."""
-    if not hasattr(_local, 'session'):
-        _local.session = requests.Session()
-    session: requests.Session = _local.session
+    """Return what keeps connections, for all threads.
+
+    Each of Heat's threads comes here sooner or later. With a connection of
+    its own each would keep one open, and with TLS some memory as well.
+    """
+    session = requests.Session()
+    adapter = adapters.HTTPAdapter(pool_maxsize=_CONNECTIONS)
+    session.mount('https://', adapter)
+    session.mount('http://', adapter)
     return session
 
 

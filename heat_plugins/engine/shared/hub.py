@@ -3,8 +3,9 @@
 
 A hub has one context, with the stack's stored credentials, one connection to
 the object store, the signer of the stack's container, and the watcher. It
-lives as long as it is used, and a while longer: the next action finds the
-token, the storage URL and the container ready.
+lives until the last deployment of the root stack is deleted, or until many
+others were used since: the next action finds the token, the storage URL and
+the container ready.
 
 No thread holds a lock here during a request to the object store: that may take
 a minute to fail, and must not delay those that wait for a signal or a
@@ -130,6 +131,17 @@ def tidy(stack: heat_types.Stack, root_stack_id: str) -> None:
     hub = _hubs.get((stack.context.project_id, root_stack_id))
     if hub is not None:
         hub.tidy()
+
+
+def forget(hub: 'Hub') -> None:
+    """Forget a hub whose root stack no longer has a deployment.
+
+    The connections of a hub stay open for as long as it is kept.
+    """
+    with _lock:
+        for key, kept in list(_hubs.items()):
+            if kept is hub and not len(hub.watcher):
+                del _hubs[key]
 
 
 def _forget_idle() -> None:

@@ -62,6 +62,14 @@ class RegistryTest(Case):
         self.assertIsNot(old, self.hub('old'))
         self.assertLessEqual(len(hubs._hubs), 5)
 
+    def test_one_is_forgotten_unless_a_deployment_waits(self):
+        hub, busy = self.hub('a'), self.hub('busy')
+        busy.watcher.join(self.ticket())
+        hubs.forget(hub)
+        hubs.forget(busy)
+        self.assertIsNot(hub, self.hub('a'))
+        self.assertIs(busy, self.hub('busy'))
+
 
 class CredentialsTest(Case):
     def setUp(self):

@@ -45,6 +45,12 @@ class DeleteActionTest(deployments.DeploymentTestCase):
         self.assertEqual(['CREATE', 'DELETE'], self.actions())
         self.assert_nothing_left()
 
+    def test_after_the_last_one_the_engine_keeps_no_connection(self):
+        for more in ({}, {'signal_transport': 'NO_SIGNAL'}):
+            stack = self.created(deployments.template(**more))
+            self.delete(stack)
+            self.assertEqual({}, hubs._hubs)
+
     def test_it_waits_for_its_signal(self):
         stack = self.created(self.WHOLE)
         self.answer = None
