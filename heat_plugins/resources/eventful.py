@@ -11,11 +11,16 @@ list of them for each stack, from which none that has ended is taken
 does about that). At 1000 it is full, after some hundred actions or signals:
 ``Maximum number of threads reached``. Whatever the stack does then fails,
 without an end, until heat-engine restarts.
+
+Each of these threads keeps the context of a request with its clients, and Heat
+keeps the list of a stack that is deleted, too: so heat-engine grows with each
+stack.
 """
 
 from collections import abc
 import contextlib
 import threading
+import time
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from heat_plugins import foreign
@@ -31,6 +36,10 @@ else:
 
 # Those that have ended are sought only if there are more threads than that.
 _MANY = 100
+
+# Seconds between two searches in the lists of all stacks.
+_SECONDS = 60
+_next_search = 0.0
 
 
 class Eventful(_Resource):
@@ -66,11 +75,21 @@ def shown(reason: object) -> str:
 
 
 def forget_ended_threads(stack: heat_types.Stack) -> None:
-    """Make room in the list of a stack's threads."""
+    """Make room in the list of a stack's threads, at times in all lists."""
+    global _next_search
     groups = getattr(stack.thread_group_mgr, 'groups', {})
-    group = groups.get(stack.id)
-    if group is None or len(group.threads) < _MANY:
+    now = time.monotonic()
+    if now >= _next_search:
+        _next_search = now + _SECONDS
+        for group in list(groups.values()):
+            _forget_ended(group)
         return
+    found = groups.get(stack.id)
+    if found is not None and len(found.threads) >= _MANY:
+        _forget_ended(found)
+
+
+def _forget_ended(group: Any) -> None:
     # With eventlet there are none of these: Heat forgets them by itself.
     if any(_ended(thread) for thread in group.threads[:]):
         with group._lock:

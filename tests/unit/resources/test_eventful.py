@@ -2,6 +2,7 @@
 """A stack may have any number of events in the life of an engine."""
 
 import contextlib
+import math
 import threading
 import types
 
@@ -73,6 +74,7 @@ class Ours(eventful.Eventful, Resource):
 class EventfulTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
+        self.patch(eventful, '_next_search', math.inf)
         self.group = Group(most=150)
         self.manager = types.SimpleNamespace(groups={'1': self.group})
         self.stack = types.SimpleNamespace(
@@ -95,6 +97,16 @@ class EventfulTest(testtools.TestCase):
         self.add_events(Ours, 120)
         self.assertIn(running, self.group.threads)
         self.assertLess(len(self.group.threads), 120)
+
+    def test_at_times_threads_of_deleted_stacks_are_forgotten(self):
+        self.patch(eventful, '_next_search', 0.0)
+        gone = self.manager.groups['2'] = Group()
+        for _more in range(2):
+            for _number in range(3):
+                gone.add_thread(lambda: None).join()
+            self.add_events(Ours, 1)
+        self.assertEqual(3, len(gone.threads))
+        self.assertEqual(['1', '2'], list(self.manager.groups))
 
     def test_threads_of_another_kind_are_left_to_heat(self):
         """Those of eventlet, in a group that may have no lock."""
