@@ -76,7 +76,7 @@ test: ## lint, unit, docs and the tests marked quick; retries nothing
 test-all: ## everything, as CI runs it
 test-production: ## all and more on RabbitMQ, MariaDB, TLS; as root, on Debian
 test-rgw: ## the object store's tests on Ceph's gateway; as root, on Debian
-test-server: ## a virtual machine as a server; as root, on Debian
+test-server: ## virtual machines, and installations; as root, on Debian
 test-pythons: ## unit tests on each Python found, functional on the newest
 test-heats: ## the unit tests under each Heat that is supported
 test-heats-classes: ## do Heat's own classes still have their defects? weekly

@@ -7,19 +7,14 @@ that, so the cloud is one of this test's own.
 
 from collections.abc import Iterator
 import pathlib
-import re
 import subprocess
 import sys
-import textwrap
 
 import pytest
 
+from tests import pages
 from tests.functional import base
 from tests.functional import conftest
-
-PAGE = base.ROOT / 'doc/source/tutorial.rst'
-
-_BLOCK = re.compile(r'::\n\n((?:(?: {4}.*)?\n)+)')
 
 pytestmark = pytest.mark.skipif(
     conftest.PROFILE != 'small', reason='the page starts the profile small'
@@ -29,8 +24,8 @@ pytestmark = pytest.mark.skipif(
 def script() -> str:
     """Return what the page lets its reader type; it ends at an error."""
     lines = ['set -e', 'trap \'echo "Failed: $BASH_COMMAND" >&2\' ERR']
-    for block in _BLOCK.findall(PAGE.read_text()):
-        for command in textwrap.dedent(block).strip('\n').split('\n'):
+    for block in pages.blocks(pages.read('tutorial')):
+        for command in block.splitlines():
             if 'got up this early' in command:
                 # As the page says.
                 command = f'if {command}; then exit 1; fi'

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Installs heat-plugins beside a Heat, and holds that nothing else changes.
 
-In the environment of a Heat, from the top of the source::
+In the environment of a Heat, from the top of the source, this types what the
+page install-images has for a virtual environment::
 
-    python tests/packaging/beside_heat.py
+    python -m tests.packaging.beside_heat
 
 What pip may add is what heat-plugins brings along; a package that was there
 keeps its version, or the exit code is 1.
@@ -13,6 +14,8 @@ import json
 import subprocess
 import sys
 import tempfile
+
+from tests import pages
 
 
 def installed() -> dict[str, str]:
@@ -38,7 +41,11 @@ def main() -> int:
             ['git', 'clone', '--quiet', '.', folder],
             check=True,
         )
-        subprocess.run([*pip, 'install', '--quiet', folder], check=True)
+        (typed,) = pages.blocks(
+            pages.read('install-images', 'A virtual environment')
+        )
+        typed = typed.replace('/opt/heat', sys.prefix)
+        subprocess.run(['bash', '-euc', typed], cwd=folder, check=True)
     after = installed()
     changed = {
         name: (version, after.get(name, 'none'))

@@ -5,11 +5,11 @@ import pathlib
 import re
 import subprocess
 import sys
-import textwrap
 
 import testtools
 
 from heat_plugins import config
+from tests import pages
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 README = (ROOT / 'README.rst').read_text()
@@ -19,19 +19,10 @@ PAGES = {
 EXAMPLES = ROOT / 'contrib/examples'
 
 
-def blocks(text):
-    """Return the indented blocks that follow a line ending in ``::``."""
-    pattern = r'^.*::(?: yaml)?\n\n((?:(?: {4}.*)?\n)+)'
-    return [
-        textwrap.dedent(block).strip('\n') + '\n'
-        for block in re.findall(pattern, text, re.MULTILINE)
-    ]
-
-
 class ReadmeTest(testtools.TestCase):
     def test_template_is_the_example(self):
         hello = (EXAMPLES / 'hello.yaml').read_text()
-        self.assertIn(hello, blocks(README))
+        self.assertIn(hello, pages.blocks(README))
 
     def test_every_path_in_it_is_there(self):
         paths = set(re.findall(r'(?:contrib|doc)/[\w./-]*\w', README))
@@ -43,7 +34,7 @@ class ReadmeTest(testtools.TestCase):
         makefile = (ROOT / 'Makefile').read_text()
         targets = {
             command.split()[1]
-            for block in blocks(README)
+            for block in pages.blocks(README)
             for command in block.splitlines()
             if command.startswith('make ')
         }
@@ -53,7 +44,9 @@ class ReadmeTest(testtools.TestCase):
 
     def test_command_prints_a_line_of_the_kind_shown(self):
         (shown,) = (
-            block for block in blocks(README) if block.startswith('plugin_')
+            block
+            for block in pages.blocks(README)
+            if block.startswith('plugin_')
         )
         done = subprocess.run(
             [sys.executable, '-m', 'heat_plugins'],

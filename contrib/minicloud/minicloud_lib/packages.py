@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs that pip cannot install: packages of Debian."""
 
+from collections.abc import Sequence
 import os
 import pathlib
 import shutil
@@ -8,6 +9,7 @@ import subprocess
 
 from minicloud_lib import errors
 from minicloud_lib import output
+from minicloud_lib import processes
 
 #: A program of each Debian package that a profile, or a server, needs.
 PROGRAMS: dict[str, dict[str, str]] = {
@@ -39,6 +41,9 @@ UNAVAILABLE = (
     'has no installation candidate',
     'Unable to fetch some archives',
 )
+
+#: For Debian's programs, also those of the administrator.
+ENV = {'PATH': '/usr/sbin:/usr/bin:/sbin:/bin', 'LC_ALL': 'C'}
 
 
 def missing(profile: str | None) -> list[str]:
@@ -98,6 +103,32 @@ def install(profile: str | None) -> None:
                 f'{_command(packages)} failed:\n'
                 + '\n'.join(result.stderr.splitlines()[-5:])
             )
+
+
+def make_tree(
+    root: pathlib.Path, suite: str, include: Sequence[str], log: pathlib.Path
+) -> None:
+    """Make a tree of Debian's files, with some packages and few of the rest.
+
+    :raises UnavailableError: if they cannot be downloaded.
+    """
+    unwanted = ('man', 'doc', 'locale')
+    command = [
+        'mmdebstrap',
+        '--variant=minbase',
+        '--aptopt=Apt::Install-Recommends "false"',
+        *(f'--dpkgopt=path-exclude=/usr/share/{one}/*' for one in unwanted),
+        '--include=' + ','.join(include),
+        suite,
+        root,
+    ]
+    try:
+        processes.run(command, ENV, log)
+    except errors.MinicloudError as error:
+        # Without a network, say. All else is made of what is here then.
+        raise errors.UnavailableError(
+            f"Cannot download Debian's packages: {error}", error.remedy
+        ) from error
 
 
 def _arguments(packages: list[str]) -> list[str]:

@@ -162,13 +162,7 @@ def _build(home: layout.Home, image: Image) -> None:
     with tempfile.TemporaryDirectory(dir=image.path) as name:
         folder = pathlib.Path(name)
         root = folder / 'root'
-        try:
-            _run(_debootstrap(root), log)
-        except errors.MinicloudError as error:
-            # Without a network, say. All else is made of what is here then.
-            raise errors.UnavailableError(
-                f"Cannot download Debian's packages: {error}", error.remedy
-            ) from error
+        packages.make_tree(root, SUITE, PACKAGES, log)
         venv.pip(home, _download(root / 'tmp/wheels'), log)
         _fill(root, home.heat_agents)
         shutil.copy(_SETUP, root)
@@ -189,19 +183,6 @@ def _download(wheels: pathlib.Path) -> list[object]:
         # For the image's Python, whichever runs pip.
         *('--python-version', PYTHON, '--only-binary', ':all:'),
         *AGENTS,
-    ]
-
-
-def _debootstrap(root: pathlib.Path) -> list[object]:
-    unwanted = ('man', 'doc', 'locale')
-    return [
-        'mmdebstrap',
-        '--variant=minbase',
-        '--aptopt=Apt::Install-Recommends "false"',
-        *(f'--dpkgopt=path-exclude=/usr/share/{one}/*' for one in unwanted),
-        '--include=' + ','.join(PACKAGES),
-        SUITE,
-        root,
     ]
 
 
@@ -229,5 +210,4 @@ def _make_file_system(root: pathlib.Path, raw: pathlib.Path) -> list[object]:
 
 
 def _run(command: Sequence[object], log: pathlib.Path) -> None:
-    env = {'PATH': '/usr/sbin:/usr/bin:/sbin:/bin', 'LC_ALL': 'C'}
-    processes.run(command, env, log)
+    processes.run(command, packages.ENV, log)

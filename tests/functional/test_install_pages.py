@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages for those who install, typed on hosts of Debian.
+
+`test_server.py` types the rest: what a server does with the add-on.
+"""
+
+from collections.abc import Iterator
+import contextlib
+import fnmatch
+import importlib.metadata
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests import pages
+from tests.functional import base
+from tests.functional import debian
+
+pytestmark = [pytest.mark.server, pytest.mark.timeout(1800)]
+
+#: How each type's class is named, once heat-plugins is used.
+OURS = {
+    one.name: one.value
+    for one in importlib.metadata.entry_points(group='heat_plugins.resources')
+}
+
+_HEAT_CONF = '/etc/heat/heat.conf'
+
+_CONSTRAINTS = f'{debian.SOURCE}/contrib/minicloud/constraints.txt'
+
+#: The paths of the add-on.
+_ADD_ON = '*heat?config?supervisor*'
+
+
+@pytest.fixture(scope='module')
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[debian.Host]:
+    """A host with Debian's Heat, and what an add-on for servers takes."""
+    include = ('heat-engine', 'ansible-core', 'sudo', 'systemd')
+    folder = tmp_path_factory.mktemp('host')
+    with debian.host(folder, 'trixie', include) as found:
+        yield found
+
+
+def ours(host: debian.Host, python: str = 'python3') -> dict[str, str]:
+    """Return the types that heat-engine has from us, with their classes."""
+    probe = f'{debian.SOURCE}/tests/unit/engine_probe.py'
+    shutil.copy(f'{host.path}{probe}', host.path / 'tmp/probe.py')
+    said = host.run(
+        f'{python} -P /tmp/probe.py --config-file {_HEAT_CONF} 2>/dev/null',
+        folder='/tmp',
+        user='heat',
+    )
+    return {
+        name: value
+        for name, value in json.loads(said)['classes'].items()
+        if value.startswith('heat_plugins.')
+    }
+
+
+@contextlib.contextmanager
+def line(host: debian.Host, said: str) -> Iterator[None]:
+    """Let heat.conf have the line that a command has printed last."""
+    conf = host.path / _HEAT_CONF[1:]
+    before = conf.read_text()
+    plugin_dirs = said.splitlines()[-1]
+    assert plugin_dirs.startswith('plugin_dirs = ')
+    conf.write_text(
+        before.replace('[DEFAULT]\n', f'[DEFAULT]\n{plugin_dirs}\n', 1)
+    )
+    yield
+    conf.write_text(before)
+
+
+def test_debians_heat_stays_as_it_is(host: debian.Host) -> None:
+    section = pages.read('install-images', "Debian's Heat")
+    (install,) = pages.blocks(section)
+    (uninstall,) = re.findall(r'``(pip\s+uninstall[^`]*)``', section)
+    dependencies, command, rest = install.partition('\npip ')
+    host.run(dependencies)
+    verify = 'dpkg --verify || true'
+    before = host.run(verify)
+    host.run(command + rest, debian.SOURCE)
+    said = host.run('python3 -P -m heat_plugins')
+    assert host.run(verify) == before
+    assert ours(host) == OURS
+    with line(host, said):
+        assert ours(host) == OURS
+    host.run(' '.join(uninstall.split()))
+    assert host.run(verify) == before
+    assert ours(host) == {}
+
+
+def test_a_virtual_environment_keeps_its_packages(host: debian.Host) -> None:
+    (install,) = pages.blocks(
+        pages.read('install-images', 'A virtual environment')
+    )
+    python = '/opt/heat/bin/python'
+    host.run(
+        f"""
+        python3 -m venv /opt/heat
+        {python} -m pip install --constraint {_CONSTRAINTS} openstack-heat
+        """
+    )
+    before = host.run(f'{python} -m pip list --format freeze')
+    said = host.run(install, debian.SOURCE)
+    after = host.run(f'{python} -m pip list --format freeze')
+    assert set(before.splitlines()) <= set(after.splitlines())
+    host.run(f'{python} -m pip check')
+    with line(host, said):
+        assert ours(host, python) == OURS
+
+
+def test_a_laptop_needs_no_heat(host: debian.Host) -> None:
+    section = pages.read('install-images', 'A laptop')
+    (install,) = re.findall('``(pip .*)``', section)
+    said = host.run(
+        f"""
+        python3 -m venv /opt/laptop
+        . /opt/laptop/bin/activate
+        pip install python-openstackclient
+        {install}
+        openstack software deployment trigger --help
+        ! pip show openstack-heat
+        """,
+        debian.SOURCE,
+    )
+    assert '--follow' in said
+
+
+def test_each_way_to_the_add_on_installs_the_same(
+    host: debian.Host, tmp_path: pathlib.Path
+) -> None:
+    agent = base.ROOT / 'contrib/agent'
+    root = host.path / 'root'
+    subprocess.run([agent / 'packages', root, sys.executable], check=True)
+    section = pages.read('supervisor', 'Install it into an image')
+    _, install, packages, _, play = pages.blocks(section)
+    apt, pip = packages.splitlines()
+    subprocess.run(
+        [agent / 'install'],
+        env={**os.environ, 'DESTDIR': str(tmp_path)},
+        check=True,
+    )
+    expected = add_on(tmp_path)
+    (root / 'servers').write_text('[servers]\nlocalhost\n')
+    (root / 'play.yaml').write_text(play)
+    for typed in (
+        install,
+        f"""
+        python3 -m venv --system-site-packages /opt/agents
+        . /opt/agents/bin/activate
+        {pip}
+        """,
+        'ansible-playbook -i servers -c local play.yaml',
+        # Last: dpkg does not forget what it has installed.
+        apt,
+    ):
+        host.run(typed)
+        assert add_on(host.path) == expected, typed
+        host.run(f'find /etc /usr -depth -path "{_ADD_ON}" -delete')
+
+
+def add_on(root: pathlib.Path) -> dict[str, tuple[int, bytes]]:
+    """Return the modes and contents of the add-on's files."""
+    found = {}
+    for path in [*(root / 'etc').rglob('*'), *(root / 'usr').rglob('*')]:
+        name = str(path.relative_to(root))
+        if path.is_file() and fnmatch.fnmatch(name, _ADD_ON):
+            # A package has its units where those of packages are.
+            name = name.replace('usr/lib/systemd', 'etc/systemd')
+            found[name] = path.stat().st_mode, path.read_bytes()
+    return found

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the pages for users let their readers type."""
+
+import pathlib
+import re
+import textwrap
+
+_FOLDER = pathlib.Path(__file__).resolve().parents[1] / 'doc/source'
+_BLOCK = re.compile(r'::(?: yaml)?\n\n((?:(?: {4}.*)?\n)+)')
+
+
+def read(name: str, section: str = '') -> str:
+    """Return a page of doc/source, or one of its sections."""
+    text = (_FOLDER / f'{name}.rst').read_text()
+    if not section:
+        return text
+    line = '=' * len(section)
+    _, title, rest = text.partition(f'\n{section}\n{line}\n')
+    assert title, f'{name}.rst has no section "{section}"'
+    return re.split(r'\n.+\n===', rest, maxsplit=1)[0]
+
+
+def blocks(text: str) -> list[str]:
+    """Return the indented blocks that follow a line ending in ``::``."""
+    return [
+        textwrap.dedent(block).strip('\n') + '\n'
+        for block in _BLOCK.findall(text)
+    ]
