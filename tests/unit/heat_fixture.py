@@ -43,6 +43,7 @@ and deployments and refuses any other call unless a test stubs it. Its
 import collections
 import contextlib
 import copy
+import functools
 import json
 from unittest import mock
 import uuid
@@ -180,9 +181,44 @@ class Auth(plugin.BaseAuthPlugin):
         return access.create(body=keystone_fixture.V3Token())
 
 
+class Database:
+    """Heat's database, in memory: the same for all tests of a process."""
+
+    def __init__(self):
+        engine = db_api.get_engine()
+        tables = models.BASE.metadata
+        tables.create_all(engine)
+        self._empty = ''.join(f'DELETE FROM {name};' for name in tables.tables)
+        # Nothing cuts its one connection.
+        engine.pool._pre_ping = False
+        sqlalchemy.event.listen(engine, 'begin', self._begin, insert=True)
+        with engine.connect() as connection:
+            self._sqlite = connection.connection.dbapi_connection
+
+    @staticmethod
+    def _begin(connection):
+        """Do what oslo.db's listener would do, ten times as fast."""
+        if 'in_transaction' not in connection.info:
+            connection.connection.dbapi_connection.execute('BEGIN')
+            connection.info['in_transaction'] = True
+
+    @property
+    def changes(self):
+        """How many rows have been written so far."""
+        return self._sqlite.total_changes
+
+    def empty(self):
+        """Delete all rows."""
+        self._sqlite.executescript(self._empty)
+
+
+_database = functools.cache(Database)
+
+
 class Heat:
     """An engine with a fresh database; see the module's description.
 
+    :ivar database: a :class:`Database`.
     :ivar rpc: what every resource's ``rpc_client()`` returns.
     :ivar auth: the login of every context, with the cloud's endpoints.
     :ivar context: the request context of a user of the project PROJECT.
@@ -212,7 +248,10 @@ class Heat:
                 mock.patch.object(scheduler.TaskRunner, '_sleep', self._sleep)
             )
             self._configure(cleanup)
-            self._fill_database(cleanup)
+            self.database = _database()
+            # A test before this one may have used it otherwise.
+            self.database.empty()
+            cleanup.callback(self.database.empty)
             messaging.setup('fake://', optional=True)
             cleanup.callback(messaging.cleanup)
             resources.initialise()
@@ -267,22 +306,6 @@ class Heat:
         # No other engine dies, and no thread is to look into the database.
         config.register_opts(cfg.CONF)
         cfg.CONF.set_override('rescue_interval', 0, config.GROUP)
-
-    @staticmethod
-    def _fill_database(cleanup):
-        engine = db_api.get_engine()
-        models.BASE.metadata.create_all(engine)
-
-        def empty():
-            with engine.connect() as connection, connection.begin():
-                # Tables refer to each other in circles.
-                connection.execute(sqlalchemy.text('PRAGMA foreign_keys=OFF'))
-                for table in models.BASE.metadata.tables.values():
-                    connection.execute(table.delete())
-
-        # A test before this one may have used the database otherwise.
-        empty()
-        cleanup.callback(empty)
 
     def _register(self, cleanup):
         registry = resources.global_env().registry

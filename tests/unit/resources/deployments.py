@@ -8,6 +8,7 @@ that a server is handed, as the real one does, and answers once to each.
 """
 
 import contextlib
+import copy
 import functools
 import inspect
 import json
@@ -56,7 +57,7 @@ OURS = {
 
 ALL_ACTIONS = ['CREATE', 'UPDATE', 'DELETE', 'SUSPEND', 'RESUME']
 
-_TEMPLATE = """
+_TEMPLATE = yaml.safe_load("""
 heat_template_version: "2021-04-16"
 resources:
   config:
@@ -75,7 +76,7 @@ resources:
       config: {get_resource: config}
       server: {get_resource: server}
       signal_transport: TEMP_URL_SIGNAL
-"""
+""")
 
 
 def template(config=None, resources=None, kind=None, **properties):
@@ -86,7 +87,7 @@ def template(config=None, resources=None, kind=None, **properties):
     :param kind: the type of the deployment.
     :param properties: of the deployment; None leaves one out.
     """
-    whole = yaml.safe_load(_TEMPLATE)
+    whole = copy.deepcopy(_TEMPLATE)
     parts = whole['resources']
     if isinstance(config, str):
         properties['config'] = config
@@ -166,6 +167,7 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         self.addCleanup(probes.forget)
         self.configure(temp_url_secret='s3cret')
         self.handed = []
+        self._looked_at = None
         self.answer = {}
         self.meanwhile = lambda: None
         self.heat.meanwhile = self._second
@@ -268,7 +270,11 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
     # Servers
 
     def work(self):
-        """Be the agents of all servers."""
+        """Be the agents of all servers, which look for what has changed."""
+        changes = self.heat.database.changes, len(self.handed)
+        if changes == self._looked_at:
+            return
+        self._looked_at = changes
         for server_id in self.servers():
             for config in self.heat.deployments_of(server_id):
                 if config['id'] not in [each['id'] for each in self.handed]:
