@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Load resource types as heat-engine does, and print what came of it.
 
-Run with the Python of an environment that has Heat, and --config-file. It
-takes the steps of heat.cmd.engine.launch_engine up to the engine's service
-object, which loads the plugins. To start it would need a database and a
-message bus, so Heat's own part of that is left out. On standard
-output: JSON with the class of each resource type, the client plugins,
-(logger, message) for each warning, and how many threads look for deployments
-of dead engines: once all is loaded, in a forked process once its engine has
-started, in its parent, and once that has started one, too.
+Run with the Python of an environment that has Heat. For each line of standard
+input, the path of a heat.conf, a fork takes the steps of
+heat.cmd.engine.launch_engine up to the engine's service object, which loads
+the plugins. To start it would need a database and a message bus, so Heat's
+own part of that is left out. On standard output: a line of JSON with the
+class of each resource type, the client plugins, (logger, message) for each
+warning, and how many threads look for deployments of dead engines: once all
+is loaded, in a forked process once its engine has started, in its parent, and
+once that has started one, too.
 """
 
 import json
@@ -35,11 +36,12 @@ class Collector(logging.Handler):
         self.records.append((record.name, record.getMessage()))
 
 
-def probe():
+def probe(heat_conf):
     """Make the engine's service object; return what there is to tell."""
     collector = Collector()
     logging.getLogger().addHandler(collector)
-    cfg.CONF(project='heat', prog='heat-engine')
+    arguments = ['--config-file', heat_conf]
+    cfg.CONF(arguments, project='heat', prog='heat-engine')
     template._get_template_extension_manager()
 
     from heat.engine import clients
@@ -84,5 +86,15 @@ def _looking_in_child(engine):
         return int(pipe.read())
 
 
+def main():
+    """Answer each line; with an empty one if an engine does not start."""
+    for line in sys.stdin:
+        if (pid := os.fork()) == 0:
+            print(json.dumps(probe(line.strip())), flush=True)
+            os._exit(0)
+        if os.waitpid(pid, 0)[1]:
+            print(flush=True)
+
+
 if __name__ == '__main__':
-    json.dump(probe(), sys.stdout)
+    main()

@@ -123,5 +123,28 @@ class Environment:
         """
         heat_conf = self.prefix / 'heat.conf'
         heat_conf.write_text('\n'.join(['[DEFAULT]', *lines]))
-        command = (self.python, '-I', PROBE)
-        return json.loads(_run(*command, '--config-file', heat_conf))
+        probe, errors = self._probe
+        probe.stdin.write(f'{heat_conf}\n')
+        probe.stdin.flush()
+        if not (answer := probe.stdout.readline().strip()):
+            errors.seek(0)
+            raise AssertionError(errors.read())
+        return json.loads(answer)
+
+    @functools.cached_property
+    def _probe(self):
+        errors = tempfile.TemporaryFile('w+')  # noqa: SIM115
+        probe = subprocess.Popen(
+            [self.python, '-I', PROBE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+        return probe, errors
+
+    def close(self):
+        """End the process that starts engines."""
+        probe, errors = self._probe
+        probe.communicate()
+        errors.close()

@@ -32,6 +32,7 @@ class LoadingTest(testtools.TestCase):
         cls.environment = environments.Environment(folder.name)
         if cls.installed:
             cls.environment.install()
+        cls.addClassCleanup(cls.environment.close)
         cls.default_dir = cls.environment.prefix / 'lib' / 'heat'
         # An engine takes seconds, too; tests may look at the same one.
         cls.engine = staticmethod(
@@ -108,8 +109,6 @@ class InstalledTest(LoadingTest):
         (warning,) = self.warnings(engine)
         self.assertIn('disabled_resource_types', warning)
 
-
-class BrokenTest(LoadingTest):
     def break_module(self, name):
         """Let a module of the installed package miss a library."""
         path = self.environment.site_packages / 'heat_plugins' / name

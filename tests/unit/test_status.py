@@ -66,10 +66,9 @@ class CommandTest(testtools.TestCase):
 
     def test_an_empty_heat_conf_is_told_of_in_a_table_that_says_failure(self):
         self.heat_conf.write_text('[DEFAULT]\nplugin_dirs =\n')
-        done = run(
-            *('-m', 'heat_plugins.status', '--config-file', self.heat_conf),
-            *('upgrade', 'check'),
-        )
+        # An option may stand after the subcommand, too.
+        named = f'--config-file={self.heat_conf}'
+        done = run('-m', 'heat_plugins.status', 'upgrade', 'check', named)
         self.assertEqual(2, done.returncode, done.stderr)
         self.assertEqual('', done.stderr)
         self.assertIn('| Check: Resource types', done.stdout)
@@ -81,13 +80,6 @@ class CommandTest(testtools.TestCase):
             group='console_scripts', name='heat-plugins-status'
         )
         self.assertIs(status.main, script.load())
-
-    def test_a_heat_conf_may_be_named_after_the_subcommand(self):
-        self.heat_conf.write_text('[DEFAULT]\nplugin_dirs =\n')
-        named = f'--config-file={self.heat_conf}'
-        done = run('-m', 'heat_plugins.status', 'upgrade', 'check', named)
-        self.assertEqual(2, done.returncode, done.stderr)
-        self.assertIn('| Result: Failure', done.stdout)
 
     def test_options_of_the_command_may_stand_anywhere(self):
         for args in (
