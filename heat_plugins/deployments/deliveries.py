@@ -12,7 +12,9 @@ from heat_plugins.configs import hidden_inputs
 from heat_plugins.configs import hooks
 from heat_plugins.objectstore import keys
 from heat_plugins.runs import orchestration
+from heat_plugins.signals import body
 from heat_plugins.signals import transport_names
+from heat_plugins.signals import watcher
 
 #: The statuses of a row that engines write.
 COMPLETE, FAILED, IN_PROGRESS = 'COMPLETE', 'FAILED', 'IN_PROGRESS'
@@ -115,6 +117,13 @@ class Row:
     def in_progress(self) -> bool:
         """Whether its action has not ended."""
         return self.status == IN_PROGRESS
+
+    @property
+    def outcome(self) -> body.Outcome:
+        """How its action has ended."""
+        return body.Outcome(
+            status=self.status, reason=self.reason or '', outputs=self.outputs
+        )
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -235,6 +244,16 @@ class Delivery:
     def mask(self) -> masking.Mask:
         """What masks the hidden parts of its inputs."""
         return hidden_inputs.mask(self.draft.inputs, self.draft.options)
+
+    @property
+    def ticket(self) -> watcher.Ticket:
+        """What the watcher polls for."""
+        return watcher.Ticket(
+            deployment_id=self.deployment_id,
+            config_id=self.config_id,
+            object_name=self.signalling.object_name,
+            report_name=self.signalling.report_name,
+        )
 
     @property
     def is_signalled(self) -> bool:

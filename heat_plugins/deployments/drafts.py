@@ -65,21 +65,17 @@ def _about_reports(
 
 
 def asks_replacement(
-    source: deliveries.Source,
-    action: str,
     inputs: abc.Iterable[abc.Mapping[str, Any]],
     before: abc.Mapping[str, Any],
 ) -> bool:
     """Say whether an input changes that must not change in place.
 
-    :param inputs: of the config that Heat would derive now.
+    :param inputs: those that a server would get now, as agents take them.
     :param before: the values that the last action had, by name.
     """
-    after = handover.inputs(
-        [each for each in inputs if each.get('replace_on_change')],
-        source.tool(action),
-    )
     return any(
-        each['name'] in before and before[each['name']] != each['value']
-        for each in after
+        each.get('replace_on_change')
+        and each['name'] in before
+        and before[each['name']] != each.get('value')
+        for each in inputs
     )

@@ -7,7 +7,6 @@ from heat_plugins.deployments import failures
 from heat_plugins.deployments import histories
 from heat_plugins.deployments import outside
 from heat_plugins.signals import body
-from heat_plugins.signals import watcher
 
 # The most bytes to fetch of a report, of which nothing is used.
 _REPORT_LIMIT = 16 * 1024
@@ -29,12 +28,7 @@ class Reception:
         engine: outside.Engine,
     ) -> None:
         self.signalling = delivery.signalling
-        self.ticket = watcher.Ticket(
-            deployment_id=delivery.deployment_id,
-            config_id=delivery.config_id,
-            object_name=delivery.signalling.object_name,
-            report_name=delivery.signalling.report_name,
-        )
+        self.ticket = delivery.ticket
         self._mask = delivery.mask
         self._order = order
         self._history = history
@@ -54,9 +48,7 @@ class Reception:
                 'Another process withdrew the deployment while it waited for '
                 f'the signal of {self._order.action}'
             )
-        return body.Outcome(
-            status=row.status, reason=row.reason or '', outputs=row.outputs
-        )
+        return row.outcome
 
     def take(self) -> body.Outcome | None:
         """Fetch a signal and settle the row by it.

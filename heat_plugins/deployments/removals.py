@@ -44,7 +44,7 @@ class Removal:
         self._delete = delete
         self._make_sweep = sweep
         # None until all is deleted.
-        self._sweep: outside.Sweep | None = None
+        self._cleanup: Cleanup | None = None
         self._settings = settings
         self._next_server_check = time.monotonic() + _SERVER_SECONDS
         # Since when the object store refuses to be cleaned up.
@@ -71,10 +71,15 @@ class Removal:
         if self._waiter is not None and not self._has_ended(self._waiter):
             return False
         self._waiter = None
-        if self._sweep is None:
+        if self._cleanup is None:
             self._delete()
-            self._sweep = self._make_sweep()
-        return self._clean_up(self._sweep)
+            self._cleanup = Cleanup(
+                self._resource,
+                self._make_sweep(),
+                self._settings,
+                self._trouble,
+            )
+        return self._cleanup.step()
 
     def _has_ended(self, waiter: waiters.Waiter) -> bool:
         now = time.monotonic()
@@ -109,16 +114,35 @@ class Removal:
             f'DELETE was not run on server {self._server_name()}: {why}',
         )
 
-    def _clean_up(self, sweep: outside.Sweep) -> bool:
-        """Clean up the object store, and ride out its passing faults."""
+
+class Cleanup:
+    """Cleans up the object store behind a resource that goes.
+
+    :param trouble: since when the object store refuses it.
+    """
+
+    def __init__(
+        self,
+        resource: outside.Resource,
+        sweep: outside.Sweep,
+        settings: outside.Settings,
+        trouble: retrying.Trouble | None = None,
+    ) -> None:
+        self._resource = resource
+        self._sweep = sweep
+        self._settings = settings
+        self._trouble = trouble
+
+    def step(self) -> bool:
+        """Say whether it is done; ride out passing faults of the store."""
         try:
-            sweep.run()
+            self._sweep.run()
         except errors.ServiceError as exc:
             self._trouble = retrying.Trouble.of(exc, self._trouble)
             is_passing = exc.may_pass or isinstance(exc, errors.Conflict)
             if is_passing and not self._settings.is_over_budget(self._trouble):
                 return False
-            leave_behind(self._resource, 'DELETE', sweep, exc)
+            leave_behind(self._resource, 'DELETE', self._sweep, exc)
         return True
 
 

@@ -170,6 +170,20 @@ def outcome(
     return Outcome(status=COMPLETE, reason='Outputs received', outputs=outputs)
 
 
+def read(
+    content: bytes,
+    declared: abc.Iterable[abc.Mapping[str, Any]],
+    mask: masking.Mask = _SIGNATURES,
+    *,
+    secrets: abc.Iterable[str] = (),
+) -> Outcome:
+    """Return what a signal means; one that is unusable is a failure."""
+    try:
+        return outcome(parse(content), declared, mask, secrets=secrets)
+    except errors.BadSignal as exc:
+        return failure(str(exc))
+
+
 def failure(reason: str) -> Outcome:
     """Return the outcome of a deployment whose signal cannot be read."""
     return Outcome(

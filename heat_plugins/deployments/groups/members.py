@@ -212,25 +212,6 @@ def to_undo(
     ]
 
 
-def replaced_input(
-    row: deliveries.Row, draft: orchestration.Draft
-) -> str | None:
-    """Return the name of a changed input that asks for a replacement.
-
-    None if there is none.
-    """
-    before = row.inputs
-    for each in draft.inputs:
-        name = each['name']
-        if (
-            each.get('replace_on_change')
-            and name in before
-            and before[name] != each.get('value')
-        ):
-            return str(name)
-    return None
-
-
 def _is_given(row: deliveries.Row, draft: orchestration.Draft) -> bool:
     """Say whether a server was given what it would be given now."""
     given = row.config

@@ -24,23 +24,6 @@ class Wait:
     since: float
     has_begun: bool = False
 
-    @classmethod
-    def of(
-        cls, task: members.Task, delivery: deliveries.Delivery, now: float
-    ) -> 'Wait':
-        """Return the wait for what was delivered."""
-        return cls(
-            task=task,
-            delivery=delivery,
-            ticket=watcher.Ticket(
-                deployment_id=delivery.deployment_id,
-                config_id=delivery.config_id,
-                object_name=delivery.signalling.object_name,
-                report_name=delivery.signalling.report_name,
-            ),
-            since=now,
-        )
-
 
 class Waits:
     """Polls for the signals of members, and settles their rows.
@@ -86,7 +69,13 @@ class Waits:
     ) -> None:
         """Wait for what was delivered."""
         waits = [
-            Wait.of(task, delivery, self._clock()) for task, delivery in made
+            Wait(
+                task=task,
+                delivery=delivery,
+                ticket=delivery.ticket,
+                since=self._clock(),
+            )
+            for task, delivery in made
         ]
         self._waits |= {one.delivery.deployment_id: one for one in waits}
         self._watcher.join(*(one.ticket for one in waits))
@@ -218,11 +207,7 @@ class Waits:
                 self._watcher.join(ticket)
                 continue
             else:
-                outcome = body.Outcome(
-                    status=row.status,
-                    reason=row.reason or '',
-                    outputs=row.outputs,
-                )
+                outcome = row.outcome
             self._ended(ticket, outcome)
 
     def _ended(self, ticket: watcher.Ticket, outcome: body.Outcome) -> None:
@@ -295,9 +280,4 @@ def _outcome(wait: Wait, found: bytes | errors.ServiceError) -> body.Outcome:
     if isinstance(found, errors.ServiceError):
         return body.failure(str(found))
     delivery = wait.delivery
-    try:
-        return body.outcome(
-            body.parse(found), delivery.draft.outputs, delivery.mask
-        )
-    except errors.BadSignal as exc:
-        return body.failure(str(exc))
+    return body.read(found, delivery.draft.outputs, delivery.mask)

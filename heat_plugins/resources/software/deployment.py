@@ -20,6 +20,7 @@ from heat.objects import resource as resource_objects
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins.configs import handover
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import drafts
 from heat_plugins.deployments import failures
@@ -30,14 +31,11 @@ from heat_plugins.engine import callers
 from heat_plugins.engine import deployment_parts
 from heat_plugins.engine import sweeping
 from heat_plugins.engine import transports
-from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.runs import operating
 from heat_plugins.engine.runs import triggering
-from heat_plugins.engine.shared import hub as hubs
 from heat_plugins.resources.software import deployment_schema
-from heat_plugins.resources.software import heats_loop
-from heat_plugins.resources.software import replacing
+from heat_plugins.resources.software import server_bound
 from heat_plugins.resources.software import signal_events
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.start import targets
@@ -52,7 +50,7 @@ def _is_signalled(transport: str) -> abc.Callable[[Any], bool]:
     return lambda deployment: deployment._signalling.transport == transport
 
 
-class DeploymentMixin(replacing.Replaceable, heats_loop.Blocking):
+class DeploymentMixin(server_bound.ServerBound):
     """The behaviour of our deployment classes; see the module.
 
     :ivar signaller: who sends the signal, if a group hands it on.
@@ -60,15 +58,11 @@ class DeploymentMixin(replacing.Replaceable, heats_loop.Blocking):
 
     signaller: signallers.Signaller | None = None
 
-    # An update mends what a check has found fault with.
-    always_replace_on_check_failed = False
+    NOUN = 'Deployment'
 
     SIGNAL_TRANSPORTS = transport_names.NAMES
-    TIMEOUT = deployment_schema.TIMEOUT
     DELIVERY_TIMEOUT = deployment_schema.DELIVERY_TIMEOUT
-    SIGNAL_URL_LIFETIME = deployment_schema.SIGNAL_URL_LIFETIME
 
-    # What to withdraw from the server unless it ends.
     _task: waiters.Waiter | removals.Removal | None = None
 
     # How the action is signalled whose config Heat's class derives.
@@ -79,14 +73,6 @@ class DeploymentMixin(replacing.Replaceable, heats_loop.Blocking):
         return deployment_parts.Parts(self, self._loop)
 
     # What the parts need of it
-
-    @property
-    def label(self) -> str:
-        """What the log calls it, to be found by any of its names and ids."""
-        return (
-            f'Deployment {self.resource_id} ({self.name} of stack '
-            f'{self.stack.name}, {self.stack.id})'
-        )
 
     @property
     def names(self) -> list[str]:
@@ -105,14 +91,6 @@ class DeploymentMixin(replacing.Replaceable, heats_loop.Blocking):
         would then have no owner.
         """
         rows.note_physical_id(self.context, self.id, self.resource_id)
-
-    def tell(self, action: str, reason: str) -> None:
-        """Write an event of an action that is in progress."""
-        self._add_event(action, self.IN_PROGRESS, reason)
-
-    def rpc_client(self) -> in_process.Client:
-        """Return what answers as Heat's RPC client, mostly by itself."""
-        return in_process.Client(super().rpc_client)
 
     def source(self) -> deliveries.Source:
         """Return the config that the template names."""
@@ -250,12 +228,10 @@ class DeploymentMixin(replacing.Replaceable, heats_loop.Blocking):
         # What it takes to be signalled is not made before it is needed.
         with self._signalled(deliveries.NOTHING):
             inputs = self._build_derived_inputs(self.UPDATE, source.heats)
-        if drafts.asks_replacement(
-            source,
-            self.UPDATE,
-            [each.as_dict() for each in inputs],
-            self._parts.history.inputs(),
-        ):
+        wanted = handover.inputs(
+            [each.as_dict() for each in inputs], source.tool(self.UPDATE)
+        )
+        if drafts.asks_replacement(wanted, self._parts.history.inputs()):
             raise resource.UpdateReplace(self.name)
         self._offer_trigger_url()
         if prop_diff.keys() <= set(deployment_schema.CONSENTS):
@@ -300,31 +276,9 @@ class DeploymentMixin(replacing.Replaceable, heats_loop.Blocking):
         self._delete_user()
         self.data_delete(triggering.URL_KEY)
 
-    def action_handler_task(
-        self, action: str, args: Any = None, action_prefix: Any = None
-    ) -> abc.Iterator[Any]:
-        """Run an action; if it ends before its signal, withdraw it.
-
-        Heat tells a resource of a cancellation only once it has started to
-        look whether the action is complete.
-        """
-        try:
-            with rows.unquoted():
-                yield from super().action_handler_task(
-                    action, args=args, action_prefix=action_prefix
-                )
-        finally:
-            try:
-                self._handle_cancel()
-            except Exception:
-                LOG.exception('Cannot withdraw %s from its server', self.label)
-
-    @rows.unquoted()
     def _handle_cancel(self) -> None:
         # Heat calls it, too, and logs how it fails.
-        task, self._task = self._task, None
-        if task is not None:
-            task.withdraw()
+        self._withdraw()
 
     @rows.unquoted()
     def handle_signal(self, details: object) -> str | None:
@@ -419,12 +373,3 @@ class DeploymentMixin(replacing.Replaceable, heats_loop.Blocking):
         """
         has_run = self.action in (self.CREATE, self.DELETE)
         self._parts.history.give_way(self.action if has_run else None)
-
-    def state_set(
-        self, action: str, status: str, *args: Any, **kwargs: Any
-    ) -> Any:
-        """Set the state; clean up what was taken once an action has ended."""
-        result = super().state_set(action, status, *args, **kwargs)
-        if status != self.IN_PROGRESS:
-            hubs.tidy(self.stack, transports.root_stack_id(self))
-        return result

@@ -6,6 +6,7 @@ What a member must run, and how an action goes through the members, decides
 `deployment_group`.
 """
 
+from collections import abc
 from typing import Any
 
 from heat.common.i18n import _
@@ -16,17 +17,16 @@ from oslo_config import cfg
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins import retrying
+from heat_plugins.deployments import drafts
 from heat_plugins.deployments import failures
 from heat_plugins.deployments import removals
+from heat_plugins.deployments import waiters
 from heat_plugins.deployments.groups import members
 from heat_plugins.deployments.groups import rollout
+from heat_plugins.engine import deployment_parts
 from heat_plugins.engine import sweeping
 from heat_plugins.engine import transports
-from heat_plugins.engine.database import in_process
-from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import servers
-from heat_plugins.engine.shared import hub as hubs
 from heat_plugins.resources.software import deployment_group
 from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import group_attributes
@@ -35,8 +35,7 @@ from heat_plugins.resources.software import group_fleet
 from heat_plugins.resources.software import group_kinds
 from heat_plugins.resources.software import group_members
 from heat_plugins.resources.software import group_triggers
-from heat_plugins.resources.software import heats_loop
-from heat_plugins.resources.software import replacing
+from heat_plugins.resources.software import server_bound
 from heat_plugins.signals import group_ids
 from heat_plugins.signals import transport_names
 
@@ -44,34 +43,16 @@ LOG = foreign.logger(__name__)
 
 config.register_opts(cfg.CONF)
 
-# Seconds between two attempts to clean up the object store.
-_STORE_DELAY = 5
 
+def _for_one(name: str, do: abc.Callable[..., Any]) -> Any:
+    """Return a method for groups that are one; others have Heat's."""
 
-def _checking(name: str) -> Any:
-    """Return a method that says whether a change has ended."""
-
-    def method(self: Any, change: Any = None) -> Any:
-        if not self._is_one():
-            return getattr(super(OneMixin, self), name)(change)
-        return self._has_ended(change)
+    def method(self: Any, *args: Any) -> Any:
+        if self._is_one():
+            return do(self, *args)
+        return getattr(super(OneMixin, self), name)(*args)
 
     method.__name__ = name
-    method.__doc__ = 'Say whether the action has ended.'
-    return method
-
-
-def _acting(action: str) -> Any:
-    """Return a method that delivers an action to all members."""
-    name = f'handle_{action.lower()}'
-
-    def method(self: Any) -> Any:
-        if not self._is_one():
-            return getattr(super(OneMixin, self), name)()
-        return self._begin_action(action)
-
-    method.__name__ = name
-    method.__doc__ = f'Deliver {action} to all members.'
     return method
 
 
@@ -80,39 +61,21 @@ class OneMixin(
     group_triggers.Triggers,
     group_attributes.Attributes,
     deployment_group.GroupMixin,
-    replacing.Replaceable,
-    heats_loop.Blocking,
+    server_bound.ServerBound,
 ):
     """Goes before one of Heat's deployment groups; see the module."""
 
     resource_id: Any
 
-    TIMEOUT = deployment_schema.TIMEOUT
-    SIGNAL_URL_LIFETIME = deployment_schema.SIGNAL_URL_LIFETIME
+    NOUN = 'Group'
 
-    # An update mends what a check has found fault with.
-    always_replace_on_check_failed = False
+    _task: group_change.Change | None = None
 
-    # What is in progress.
-    _change: group_change.Change | None = None
-
-    # What cleans up the object store, and since when that refuses it.
-    _sweep: sweeping.Sweep | None = None
-    _trouble: retrying.Trouble | None = None
+    # What cleans up the object store.
+    _cleanup: removals.Cleanup | None = None
 
     # The state before the action at hand.
     _state_before: tuple[str, str] | None = None
-
-    @property
-    def label(self) -> Any:
-        return (
-            f'Group {self.resource_id} ({self.name} of stack '
-            f'{self.stack.name}, {self.stack.id})'
-        )
-
-    def rpc_client(self) -> Any:
-        """Return what answers as Heat's RPC client, mostly by itself."""
-        return in_process.Client(super().rpc_client)
 
     # What members are given
 
@@ -217,7 +180,7 @@ class OneMixin(
             row = found.get(number)
             if row is not None:
                 draft = fleet.draft(member, row.action)
-                if members.replaced_input(row, draft) is not None:
+                if drafts.asks_replacement(draft.inputs, row.inputs):
                     raise resource.UpdateReplace(self.name)
                 # All have the same.
                 return
@@ -228,16 +191,6 @@ class OneMixin(
             self.properties[deployment_schema.MAX_FAILURES],
             len(self.properties[self.SERVERS] or {}),
         )
-
-    handle_suspend = _acting('SUSPEND')
-    handle_resume = _acting('RESUME')
-
-    check_create_complete = _checking('check_create_complete')
-    check_update_complete = _checking('check_update_complete')
-    check_suspend_complete = _checking('check_suspend_complete')
-    check_resume_complete = _checking('check_resume_complete')
-    check_check_complete = _checking('check_check_complete')
-    check_adopt_complete = _checking('check_adopt_complete')
 
     def _do_action(self, action: Any, *args: Any, **kwargs: Any) -> Any:
         # For what an action that is repeated need not repeat.
@@ -256,10 +209,8 @@ class OneMixin(
             )
         return self._begin(action, fleet, {action: tasks})
 
-    def handle_delete(self) -> Any:
+    def _begin_delete(self) -> Any:
         """Deliver DELETE to all members; then delete what they had."""
-        if not self._is_one():
-            return super().handle_delete()
         fleet = group_fleet.Fleet(self)
         found = fleet.all()
         tasks = []
@@ -268,34 +219,16 @@ class OneMixin(
                 tasks = members.to_undo(self.resource_id, found)
         return self._begin(self.DELETE, fleet, {self.DELETE: tasks}, found)
 
-    def check_delete_complete(self, change: Any = None) -> Any:
+    def _has_gone(self, change: Any = None) -> Any:
         """Say whether all is undone and cleaned up."""
-        if not self._is_one():
-            return super().check_delete_complete(change)
         if not self._has_ended(change):
             return False
-        self._clean_up()
+        self._cleanup = self._cleanup or removals.Cleanup(
+            self, sweeping.Sweep(self), deployment_parts.settings()
+        )
+        if not self._cleanup.step():
+            raise resource.PollDelay(waiters.STORE_DELAY)
         return True
-
-    def _clean_up(self) -> None:
-        """Clean up the object store, and ride out its passing faults."""
-        sweep = self._sweep = self._sweep or sweeping.Sweep(self)
-        try:
-            sweep.run()
-        except errors.ServiceError as exc:
-            self._trouble = retrying.Trouble.of(exc, self._trouble)
-            passes = exc.may_pass or isinstance(exc, errors.Conflict)
-            budget = cfg.CONF.heat_plugins.swift_error_budget
-            if passes and self._trouble.seconds <= budget:
-                raise resource.PollDelay(_STORE_DELAY) from exc
-            removals.leave_behind(self, self.DELETE, sweep, exc)
-
-    def handle_check(self) -> Any:
-        """Check that the members and their servers exist."""
-        if not self._is_one():
-            return super().handle_check()
-        self.check_members()
-        return None
 
     def handle_adopt(self, resource_data: Any = None) -> Any:
         """Take over a group that was abandoned."""
@@ -314,7 +247,7 @@ class OneMixin(
         self, action: Any, fleet: Any, tasks: Any, gone: Any = ()
     ) -> Any:
         """Begin an action; see `group_change.Change`."""
-        self._change = change = group_change.Change(
+        self._task = change = group_change.Change(
             self, action, fleet, tasks, frozenset(gone)
         )
         change.begin()
@@ -323,44 +256,8 @@ class OneMixin(
     def _has_ended(self, change: Any) -> Any:
         if change is not None and not change.step(self._loop):
             return False
-        self._change = None
+        self._task = None
         return True
-
-    def tell(self, action: Any, message: Any) -> Any:
-        """Say in an event, and to the operator, what goes otherwise."""
-        LOG.warning('%s: %s', self.label, message)
-        self._add_event(action, self.IN_PROGRESS, message)
-
-    def action_handler_task(
-        self, action: Any, args: Any = None, action_prefix: Any = None
-    ) -> Any:
-        """Run an action; if it is cut short, withdraw it from the servers."""
-        try:
-            with rows.unquoted():
-                yield from super().action_handler_task(
-                    action, args=args, action_prefix=action_prefix
-                )
-        finally:
-            try:
-                self._withdraw()
-            except Exception:
-                LOG.exception(
-                    'Cannot withdraw %s from its servers', self.label
-                )
-
-    def _withdraw(self) -> Any:
-        change, self._change = self._change, None
-        if change is not None:
-            change.withdraw()
-
-    def state_set(
-        self, action: Any, status: Any, *args: Any, **kwargs: Any
-    ) -> Any:
-        """Note what is done, or how it has ended; then clean up after it."""
-        result = super().state_set(action, status, *args, **kwargs)
-        if status != self.IN_PROGRESS and self._is_one():
-            hubs.tidy(self.stack, transports.root_stack_id(self))
-        return result
 
     def take_back(self) -> Any:
         """Withdraw actions in progress that no engine waits for."""
@@ -383,3 +280,21 @@ class OneMixin(
     def give_way(self) -> Any:
         """Leave the servers to a group that takes this one's place."""
         self.take_back()
+
+    handle_suspend = _for_one(
+        'handle_suspend', lambda self: self._begin_action('SUSPEND')
+    )
+    handle_resume = _for_one(
+        'handle_resume', lambda self: self._begin_action('RESUME')
+    )
+    handle_delete = _for_one('handle_delete', _begin_delete)
+    handle_check = _for_one(
+        'handle_check', group_attributes.Attributes.check_members
+    )
+    check_create_complete = _for_one('check_create_complete', _has_ended)
+    check_update_complete = _for_one('check_update_complete', _has_ended)
+    check_suspend_complete = _for_one('check_suspend_complete', _has_ended)
+    check_resume_complete = _for_one('check_resume_complete', _has_ended)
+    check_delete_complete = _for_one('check_delete_complete', _has_gone)
+    check_check_complete = _for_one('check_check_complete', _has_ended)
+    check_adopt_complete = _for_one('check_adopt_complete', _has_ended)

@@ -13,6 +13,7 @@ from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins.deployments import failures
 from heat_plugins.deployments import outside
+from heat_plugins.deployments import removals
 from heat_plugins.deployments.groups import members
 from heat_plugins.deployments.groups import rollout
 from heat_plugins.deployments.groups import rollout_values
@@ -126,7 +127,8 @@ class Change:
             if self._action != members.DELETE or is_delivered:
                 raise
             # What is missing may never come back, and a stack has to go.
-            self._group.tell(
+            removals.warn(
+                self._group,
                 members.DELETE,
                 _('DELETE was not run on all servers: %s') % exc,
             )
@@ -146,13 +148,15 @@ class Change:
     def _tell_skipped(self, ended: rollout.Rollout) -> None:
         """Tell what went wrong, and is no failure of the group."""
         if ended.failures:
-            self._group.tell(
+            removals.warn(
+                self._group,
                 self._action,
                 rollout_values.failure(ended.failures, ended.progress().all),
             )
         if ended.skipped:
             key, why = next(iter(ended.skipped.items()))
-            self._group.tell(
+            removals.warn(
+                self._group,
                 self._action,
                 _('%(number)d members did not run DELETE. %(key)s: %(why)s')
                 % {'number': len(ended.skipped), 'key': key, 'why': why},

@@ -15,6 +15,7 @@ from heat_plugins import foreign
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import drafts
 from heat_plugins.deployments import failures
+from heat_plugins.deployments import removals
 from heat_plugins.deployments.groups import members
 from heat_plugins.engine import deployment_parts
 from heat_plugins.engine import hidden_parameters
@@ -190,7 +191,7 @@ class Fleet:
             self._rows.write(made)
 
     def tell(self, action: str, reason: str) -> None:
-        self._group.tell(action, reason)
+        removals.warn(self._group, action, reason)
 
     def push(self, server_ids: abc.Collection[str]) -> None:
         with self._rows.guarded():

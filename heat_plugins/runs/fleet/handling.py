@@ -310,9 +310,13 @@ class Handler:
         except errors.BadSignal as exc:
             return body.failure(str(exc)), 0.0
         given = self._known(found, member)
-        return settling.outcome(
-            fetched.content, given.declared, given.mask, found.order.inputs
-        ), fetched.age
+        outcome = body.read(
+            fetched.content,
+            given.declared,
+            given.mask,
+            secrets=masking.texts(found.order.inputs),
+        )
+        return outcome, fetched.age
 
     def _known(self, found: operations.Operation, member: int) -> _Given:
         """Return what another process may have given a member."""

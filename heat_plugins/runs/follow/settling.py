@@ -13,7 +13,6 @@ from collections import abc
 import contextlib
 import dataclasses
 import time
-from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import foreign
@@ -261,8 +260,11 @@ class Settler:
             found = self._records.fetch(run.signal, BODY_LIMIT)
         except errors.BadSignal as exc:
             return _Answer(outcome=body.failure(str(exc)), at=at)
-        answer = outcome(
-            found.content, run.declared, self._mask(run), run.inputs
+        answer = body.read(
+            found.content,
+            run.declared,
+            self._mask(run),
+            secrets=masking.texts(run.inputs),
         )
         return _Answer(
             outcome=answer, at=at - found.age, stopped=_stopped(found.content)
@@ -407,29 +409,6 @@ class Settler:
                 gone = True
             self._stacks[stack_id] = now, gone
         return gone
-
-
-def outcome(
-    content: bytes,
-    declared: abc.Sequence[abc.Mapping[str, Any]],
-    mask: masking.Mask,
-    inputs: abc.Mapping[str, Any],
-) -> body.Outcome:
-    """Return what a server has answered to a run.
-
-    :param declared: the outputs that the config declares.
-    :param mask: masks the hidden inputs.
-    :param inputs: what the run was given beyond the stack's own values.
-    """
-    try:
-        return body.outcome(
-            body.parse(content),
-            declared,
-            mask,
-            secrets=masking.texts(inputs),
-        )
-    except errors.BadSignal as exc:
-        return body.failure(str(exc))
 
 
 def _stopped(content: bytes) -> str | None:

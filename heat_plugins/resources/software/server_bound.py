@@ -1,21 +1,88 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a resource that a server works for is updated or replaced just once."""
+"""What deployments and their groups have in common: servers work for them."""
 
+from collections import abc
 from typing import Any
 
 from heat.common import exception
 from heat.objects import resource as resource_objects
 
+from heat_plugins import foreign
+from heat_plugins.engine import transports
+from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import rows
+from heat_plugins.engine.shared import hub as hubs
 from heat_plugins.resources import eventful
+from heat_plugins.resources.software import deployment_schema
+from heat_plugins.resources.software import heats_loop
+
+LOG = foreign.logger(__name__)
 
 
-class Replaceable(eventful.Eventful):
-    """A resource that leaves its server to what takes its place."""
+class ServerBound(eventful.Eventful, heats_loop.Blocking):
+    """A resource that servers work for.
+
+    It is updated or replaced just once, leaves its servers to what takes its
+    place, and withdraws from them what does not end by itself.
+
+    :cvar NOUN: what the log calls it.
+    """
+
+    NOUN: str
+
+    # An update mends what a check has found fault with.
+    always_replace_on_check_failed = False
+
+    TIMEOUT = deployment_schema.TIMEOUT
+    SIGNAL_URL_LIFETIME = deployment_schema.SIGNAL_URL_LIFETIME
+
+    # What to withdraw from the servers unless it ends.
+    _task: Any = None
 
     # The template that it is checked for, and the version of the row that was
     # read for that.
     _checked_for: tuple[Any, Any] | None = None
+
+    @property
+    def label(self) -> str:
+        """What the log calls it, to be found by any of its names and ids."""
+        return (
+            f'{self.NOUN} {self.resource_id} ({self.name} of stack '
+            f'{self.stack.name}, {self.stack.id})'
+        )
+
+    def rpc_client(self) -> in_process.Client:
+        """Return what answers as Heat's RPC client, mostly by itself."""
+        return in_process.Client(super().rpc_client)
+
+    def tell(self, action: str, reason: str) -> None:
+        """Write an event of an action that is in progress."""
+        self._add_event(action, self.IN_PROGRESS, reason)
+
+    def action_handler_task(
+        self, action: str, args: Any = None, action_prefix: Any = None
+    ) -> abc.Iterator[Any]:
+        """Run an action; if it ends before its signals, withdraw it.
+
+        Heat tells a resource of a cancellation only once it has started to
+        look whether the action is complete.
+        """
+        try:
+            with rows.unquoted():
+                yield from super().action_handler_task(
+                    action, args=args, action_prefix=action_prefix
+                )
+        finally:
+            try:
+                self._withdraw()
+            except Exception:
+                LOG.exception('Cannot withdraw %s from servers', self.label)
+
+    @rows.unquoted()
+    def _withdraw(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.withdraw()
 
     def take_back(self) -> None:
         """Withdraw an action in progress that no engine waits for."""
@@ -36,14 +103,17 @@ class Replaceable(eventful.Eventful):
     def state_set(
         self, action: str, status: str, *args: Any, **kwargs: Any
     ) -> Any:
-        """Note what is being done, or how it has ended.
+        """Note what is being done, or how it has ended; then clean up.
 
         :raises exception.UpdateInProgress: another check of this one does
             it, or has done so.
         """
         if (action, status) == (self.UPDATE, self.IN_PROGRESS):
             self._reject_stale_update()
-        return super().state_set(action, status, *args, **kwargs)
+        result = super().state_set(action, status, *args, **kwargs)
+        if status != self.IN_PROGRESS:
+            hubs.tidy(self.stack, transports.root_stack_id(self))
+        return result
 
     def _reject_stale_update(self) -> None:
         """Raise if an update is stale.
