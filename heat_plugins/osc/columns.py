@@ -37,9 +37,6 @@ class Seconds(Column):
     def human_readable(self) -> str:
         return summary.spell(self._value)
 
-    def machine_readable(self) -> Any:
-        return self._value
-
 
 class Server(Column):
     """A server: its ID for programs, and its name for people.
@@ -53,9 +50,6 @@ class Server(Column):
 
     def human_readable(self) -> str:
         return self._name or self._value
-
-    def machine_readable(self) -> Any:
-        return self._value
 
 
 class Outputs(Column):
@@ -77,9 +71,6 @@ class Value(Column):
 
     def human_readable(self) -> str:
         return '' if self._value is None else text(self._value)
-
-    def machine_readable(self) -> Any:
-        return self._value
 
 
 class Names(Column):

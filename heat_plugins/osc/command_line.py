@@ -69,6 +69,17 @@ class Adder:
             type=since,
         )
 
+    def entries(self, limit: int) -> None:
+        """Add which entries of a list are wanted, and how many."""
+        self.value('--action', '<action>', 'Only entries of an action')
+        self.since()
+        self.number(
+            '--limit',
+            '<number>',
+            'Maximum number of entries to list (default: %(default)s)',
+            default=limit,
+        )
+
 
 class Input:
     """An input from the command line; its value may be a secret.

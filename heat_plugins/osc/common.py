@@ -4,6 +4,7 @@
 import argparse
 from collections import abc
 import contextlib
+import enum
 import functools
 import pathlib
 import sys
@@ -45,18 +46,36 @@ INTERRUPTED = 130
 _STRUCTURED = ('json', 'yaml')
 
 _CODES = {
-    runs.State.COMPLETE: 0,
-    runs.State.FAILED: FAILED,
-    runs.State.TIMED_OUT: TIMED_OUT,
-    runs.State.CANCELLED: CANCELLED,
+    'complete': 0,
+    'failed': FAILED,
+    'timed-out': TIMED_OUT,
+    'cancelled': CANCELLED,
 }
+
+
+class TooLong(Exception):
+    """A command has waited for as long as it was told to."""
 
 
 def exit_code(found: abc.Iterable[runs.Run]) -> int:
     """Return the exit code for the ends of runs: the worst of them."""
-    return max(
-        (_CODES.get(run.state, STILL_RUNNING) for run in found), default=0
-    )
+    return max((code_of(run.state) for run in found), default=0)
+
+
+def code_of(state: enum.Enum) -> int:
+    """Return the exit code for the state of a run, or of an operation."""
+    return _CODES.get(state.value, STILL_RUNNING)
+
+
+def waited(wait: abc.Callable[[], object]) -> int | None:
+    """Wait; return the exit code of what ended that early, if anything did."""
+    try:
+        wait()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except TooLong:
+        return STILL_RUNNING
+    return None
 
 
 def service(manager: Any, **more: Any) -> services.Runs:
@@ -314,6 +333,17 @@ class One(tuple[Any, ...]):
     """The values of the one thing that a command shows."""
 
     __slots__ = ()
+
+
+@contextlib.contextmanager
+def access(verb: str, path: object) -> abc.Iterator[None]:
+    """Turn what keeps a block from reading or writing a file into an error."""
+    try:
+        yield
+    except OSError as exc:
+        raise exceptions.CommandError(
+            f'Cannot {verb} {path}: {exc.strerror}'
+        ) from exc
 
 
 def read_text(path: str) -> str:

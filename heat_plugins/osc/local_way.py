@@ -68,21 +68,15 @@ class Local:
     def create(
         self,
         plan: str,
-        content: sources.Content,
+        content: sources.Content | str,
         progress: Files,
         **options: Any,
     ) -> Report:
-        """Make a plan of files; see `service.Plans.create`."""
-        self.plans.plans.create(plan, content, progress=progress, **options)
-        return self._shown(plan)
-
-    def create_from_container(
-        self, plan: str, container: str, progress: Files, **options: Any
-    ) -> Report:
-        """Make a plan of a container."""
-        self.plans.plans.create_from_container(
-            plan, container, progress=progress, **options
-        )
+        """Make a plan of files, or of the container with a name."""
+        plans: Any = self.plans.plans
+        is_name = isinstance(content, str)
+        create = plans.create_from_container if is_name else plans.create
+        create(plan, content, progress=progress, **options)
         return self._shown(plan)
 
     def update(

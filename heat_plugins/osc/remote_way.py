@@ -49,21 +49,14 @@ class Remote(local_way.Local):
     def create(
         self,
         plan: str,
-        content: sources.Content,
+        content: sources.Content | str,
         progress: local_way.Files,
         **options: Any,
     ) -> local_way.Report:
+        if isinstance(content, str):
+            arguments = {'plan': plan, 'container': content, **options}
+            return self._plan(self._ended('plan.create', arguments))
         return self._sent('plan.create', plan, content, progress, options)
-
-    def create_from_container(
-        self,
-        plan: str,
-        container: str,
-        progress: local_way.Files,
-        **options: Any,
-    ) -> local_way.Report:
-        arguments = {'plan': plan, 'container': container, **options}
-        return self._plan(self._ended('plan.create', arguments))
 
     def update(
         self,

@@ -284,13 +284,9 @@ def _save(
     machines: abc.Iterable[local_way.Report],
 ) -> None:
     path = pathlib.Path(folder)
-    try:
+    with common.access('write', folder):
         path.mkdir(parents=True, exist_ok=True)
         for one in machines:
             text = json.dumps(core.inventory(one['uuid']), indent=2)
             file = path / f'{one["name"] or one["uuid"]}.json'
             file.write_text(text + '\n', encoding='utf-8')
-    except OSError as exc:
-        raise exceptions.CommandError(
-            f'Cannot write {folder}: {exc.strerror}'
-        ) from exc

@@ -63,14 +63,11 @@ class CreatePlan(plan_common.PlanCommand):
             'resume': parsed_args.resume,
         }
         plan = parsed_args.plan
-        found = plan_common.content(parsed_args)
+        source = plan_common.content(parsed_args)
+        if source is None:
+            source = parsed_args.container
         told = self.files(f'Making {plan}')
-        if found is not None:
-            return _shown(way.create(plan, found, told, **options))
-        container = parsed_args.container
-        return _shown(
-            way.create_from_container(plan, container, told, **options)
-        )
+        return _shown(way.create(plan, source, told, **options))
 
 
 class SetPlan(plan_common.PlanCommand):
@@ -183,23 +180,21 @@ class ExportPlan(plan_common.PlanCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         service = self.way(parsed_args).plans.plans
         path = pathlib.Path(parsed_args.file)
-        try:
-            # All of it or nothing, and readable by the user alone.
-            with tempfile.TemporaryDirectory(
+        # All of it or nothing, and readable by the user alone.
+        with (
+            common.access('write', parsed_args.file),
+            tempfile.TemporaryDirectory(
                 dir=path.absolute().parent, prefix='.plan-'
-            ) as folder:
-                part = pathlib.Path(folder, 'plan.tar.gz')
-                with part.open('xb') as file:
-                    part.chmod(0o600)
-                    left_out = service.export(
-                        parsed_args.plan, file, secrets=parsed_args.secrets
-                    )
-                size = part.stat().st_size
-                part.replace(path)
-        except OSError as exc:
-            raise exceptions.CommandError(
-                f'Cannot write {parsed_args.file}: {exc.strerror}'
-            ) from exc
+            ) as folder,
+        ):
+            part = pathlib.Path(folder, 'plan.tar.gz')
+            with part.open('xb') as file:
+                part.chmod(0o600)
+                left_out = service.export(
+                    parsed_args.plan, file, secrets=parsed_args.secrets
+                )
+            size = part.stat().st_size
+            part.replace(path)
         if left_out:
             self.log.warning(
                 'Left out the values of %s, which templates hide or do not '

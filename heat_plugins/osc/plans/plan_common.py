@@ -7,8 +7,6 @@ import functools
 import pathlib
 from typing import Any
 
-from osc_lib import exceptions
-
 from heat_plugins.content import git
 from heat_plugins.content import sources
 from heat_plugins.content import tarballs
@@ -74,13 +72,8 @@ def content(
     path = pathlib.Path(parsed_args.source)
     if path.is_dir():
         return sources.from_directory(path)
-    try:
-        with path.open('rb') as file:
-            return tarballs.read(file, folders=folders)
-    except OSError as exc:
-        raise exceptions.CommandError(
-            f'Cannot read {path}: {exc.strerror}'
-        ) from exc
+    with common.access('read', path), path.open('rb') as file:
+        return tarballs.read(file, folders=folders)
 
 
 def one(found: local_way.Report, *names: str) -> common.Shown:

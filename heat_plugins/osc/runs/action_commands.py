@@ -132,11 +132,9 @@ class Trigger(common.Report):
         found = _targets(service, parsed_args)
         if len(found) > 1:
             return self._operate(parsed_args, found, order)
-        follower = ordering.follower(self, service, parsed_args)
-        run = service.start(found[0], order)
-        follower.started(run)
-        if ordering.waits(parsed_args):
-            (run,) = follower.wait([run])
+        run = ordering.run(
+            self, service, parsed_args, lambda: service.start(found[0], order)
+        )
         return columns.many([run], single=True)
 
     def _operate(

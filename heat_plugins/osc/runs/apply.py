@@ -71,11 +71,9 @@ class Apply(common.Report):
                 parsed_args.outputs,
             )
         target = service.server(parsed_args.stack, parsed_args.server, config)
-        follower = ordering.follower(self, service, parsed_args)
-        run = service.start(target, order)
-        follower.started(run)
-        if ordering.waits(parsed_args):
-            (run,) = follower.wait([run])
+        run = ordering.run(
+            self, service, parsed_args, lambda: service.start(target, order)
+        )
         return columns.one(run)
 
 

@@ -2,7 +2,6 @@
 """How operations look: columns for every command that shows some."""
 
 from collections import abc
-from typing import Any
 
 from heat_plugins import foreign
 from heat_plugins.osc import columns
@@ -29,9 +28,6 @@ class Counts(columns.Column):
             f'{number} {name}' for name, number in self._value.items()
         )
 
-    def machine_readable(self) -> Any:
-        return dict(self._value)
-
 
 class Failures(columns.Column):
     """The targets that failed, each with the reason."""
@@ -45,18 +41,12 @@ class Failures(columns.Column):
             for one in self._value
         )
 
-    def machine_readable(self) -> Any:
-        return list(self._value)
-
 
 class Ids(columns.Column):
     """What programs alone read."""
 
     def human_readable(self) -> str:
         return ''
-
-    def machine_readable(self) -> Any:
-        return list(self._value)
 
 
 class Limits(columns.Column):
@@ -68,9 +58,6 @@ class Limits(columns.Column):
             for name, value in self._value.items()
             if value not in (None, False) and value != 0
         )
-
-    def machine_readable(self) -> Any:
-        return dict(self._value)
 
 
 def shown(found: operations.Operation, now: float) -> common.Shown:

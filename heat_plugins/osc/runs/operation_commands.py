@@ -8,8 +8,6 @@ import json
 import pathlib
 from typing import Any
 
-from osc_lib import exceptions
-
 from heat_plugins import errors
 from heat_plugins.osc import columns
 from heat_plugins.osc import command_line
@@ -85,19 +83,12 @@ class ListOperations(_Command):
             [phase.value for phase in operations.Phase],
             'Only entries in a state',
         )
-        add.value('--action', '<action>', 'Only entries of an action')
         add.value(
             '--stack',
             '<stack>',
             'Only operations with targets in a stack (name)',
         )
-        add.since()
-        add.number(
-            '--limit',
-            '<number>',
-            'Maximum number of entries to list (default: 100)',
-            default=100,
-        )
+        add.entries(100)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         found = self.fleets.history(
@@ -233,7 +224,7 @@ class ShowOperationOutput(_Command):
     ) -> None:
         one = found.order.members[member]
         place = folder / _safe(one.stack_name) / _safe(one.resource)
-        try:
+        with common.access('write', place):
             place.mkdir(parents=True, exist_ok=True)
             for name, value in self._outputs(found, member).items():
                 if value in (None, ''):
@@ -241,10 +232,6 @@ class ShowOperationOutput(_Command):
                 text = value if isinstance(value, str) else json.dumps(value)
                 path = place / _safe(name)
                 path.write_text(text, encoding='utf-8')
-        except OSError as exc:
-            raise exceptions.CommandError(
-                f'Cannot write {place}: {exc.strerror}'
-            ) from exc
 
     def _outputs(
         self, found: operations.Operation, member: int

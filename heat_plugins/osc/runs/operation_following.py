@@ -7,8 +7,6 @@ from concurrent import futures
 import pathlib
 import time
 
-from osc_lib import exceptions
-
 from heat_plugins import errors
 from heat_plugins import retrying
 from heat_plugins.osc import command_line
@@ -30,22 +28,12 @@ _GROWTH, _MOST, _FOLLOWING = 1.5, 5.0, 5.0
 # two pages.
 _BUDGET, _PAGE = 300.0, 5.0
 
-_CODES = {
-    operations.Phase.COMPLETE: 0,
-    operations.Phase.FAILED: common.FAILED,
-    operations.Phase.TIMED_OUT: common.TIMED_OUT,
-    operations.Phase.CANCELLED: common.CANCELLED,
-}
 
 _COMMAND = 'openstack software deployment operation'
 
 
 #: Says whether a member of an operation is wanted.
 Wanted = abc.Callable[[operations.Operation, int], bool]
-
-
-class _TooLong(Exception):
-    pass
 
 
 class Follower:
@@ -99,13 +87,8 @@ class Follower:
 
     def follow(self, advancer: advancing.Advancer) -> operations.Operation:
         """Advance an operation to its end, or see another one do so."""
-        code = None
         try:
-            self._follow(advancer)
-        except KeyboardInterrupt:
-            code = common.INTERRUPTED
-        except _TooLong:
-            code = common.STILL_RUNNING
+            code = common.waited(lambda: self._follow(advancer))
         finally:
             advancer.release()
         found = advancer.operation
@@ -118,9 +101,7 @@ class Follower:
                 f'  {_COMMAND} cancel {found.id}',
             )
         self._command.exit_code = (
-            _CODES.get(found.control.phase, common.STILL_RUNNING)
-            if code is None
-            else code
+            common.code_of(found.control.phase) if code is None else code
         )
         return found
 
@@ -143,7 +124,7 @@ class Follower:
             if found.ended and not advancer.is_leading:
                 return
             if self._until is not None and time.monotonic() > self._until:
-                raise _TooLong
+                raise common.TooLong
             if advancer.is_busy:
                 continue
             is_news = found.attempts != before.attempts
@@ -244,13 +225,9 @@ def write_page(path: pathlib.Path | None, found: operations.Operation) -> None:
     if path is None:
         return
     draft = path.with_name(f'.{path.name}.new')
-    try:
+    with common.access('write', path):
         draft.unlink(missing_ok=True)
         # Not through a link that another user has put there.
         with draft.open('x', encoding='utf-8') as file:
             file.write(operation_page.draw(found, time.time()))
         draft.replace(path)
-    except OSError as exc:
-        raise exceptions.CommandError(
-            f'Cannot write {path}: {exc.strerror}'
-        ) from exc

@@ -2,6 +2,7 @@
 """What all commands take that start runs."""
 
 import argparse
+from collections import abc
 from typing import Any
 
 from osc_lib import utils
@@ -97,26 +98,27 @@ def _log_limit(text: str) -> int:
     return found
 
 
-def waits(parsed_args: argparse.Namespace) -> bool:
-    """Say whether a command waits until its runs have ended."""
-    return bool(parsed_args.wait or parsed_args.follow)
-
-
-def follower(
+def run(
     command: common.Command,
     service: services.Runs,
     parsed_args: argparse.Namespace,
-) -> run_following.Follower:
-    """Return what follows the run that a command starts."""
+    start: abc.Callable[[], runs.Run],
+) -> runs.Run:
+    """Start a run; wait and show its output as far as asked for."""
     display = command.progress
     output = None
     if parsed_args.follow:
         output = run_output.Output(
             service, display, lambda run: run_output.Lines(display)
         )
-    return run_following.Follower(
+    follower = run_following.Follower(
         command, service, parsed_args.stack, output=output
     )
+    found = start()
+    follower.started(found)
+    if parsed_args.wait or parsed_args.follow:
+        (found,) = follower.wait([found])
+    return found
 
 
 def service(manager: Any, parsed_args: argparse.Namespace) -> services.Runs:

@@ -82,7 +82,6 @@ class ListRuns(_RunCommand):
             '<resource>',
             'Only runs of a deployment, or in a nested stack (path)',
         )
-        add.value('--action', '<action>', 'Only entries of an action')
         group = add.either()
         group.choice(
             '--state',
@@ -95,13 +94,7 @@ class ListRuns(_RunCommand):
             '<server>',
             'Only runs on a server: path of its resource, or its ID',
         )
-        add.since()
-        add.number(
-            '--limit',
-            '<number>',
-            'Maximum number of entries to list (default: 50)',
-            default=50,
-        )
+        add.entries(50)
 
     def take_action(self, parsed_args: argparse.Namespace) -> common.Shown:
         state = parsed_args.state
@@ -322,11 +315,9 @@ class RepeatRun(_RunCommand):
         service = ordering.service(self.app.client_manager, parsed_args)
         former = service.show(parsed_args.stack, parsed_args.run)
         order = ordering.order(parsed_args, former.action, former)
-        follower = ordering.follower(self, service, parsed_args)
-        run = service.repeat(former, order)
-        follower.started(run)
-        if ordering.waits(parsed_args):
-            (run,) = follower.wait([run])
+        run = ordering.run(
+            self, service, parsed_args, lambda: service.repeat(former, order)
+        )
         return columns.one(run)
 
 

@@ -2,7 +2,6 @@
 """Following runs to their end from a command."""
 
 from collections import abc
-import contextlib
 import shlex
 import time
 
@@ -15,10 +14,6 @@ from heat_plugins.runs.follow import waiting
 
 # The follower of an output also waits for the end of the run.
 _QUICK = waiting.Pace(most=2.0)
-
-
-class _TooLong(Exception):
-    pass
 
 
 class Follower:
@@ -59,11 +54,21 @@ class Follower:
         for run in found:
             waiter.add(run)
             self.shown.changed(run)
-        with self._patience(lambda: waiter.all):
-            while waiter.pending:
-                waiter.step()
-            self._finish(waiter.all)
+        code = common.waited(lambda: self._see_to_the_end(waiter))
+        pending = [run for run in waiter.all if not run.ended]
+        if code is not None and pending:
+            self._say_how_to_come_back(pending)
+        self._command.exit_code = (
+            common.exit_code(waiter.all) if code is None else code
+        )
         return waiter.all
+
+    def _see_to_the_end(self, waiter: waiting.Waiter) -> None:
+        while waiter.pending:
+            waiter.step()
+        for run in waiter.all:
+            if self._output:
+                self._output.finish(run)
 
     def _waiter(self, root_stack_id: str) -> waiting.Waiter:
         return self._service.waiter(
@@ -79,36 +84,12 @@ class Follower:
             self._output.finish(run)
         self.shown.changed(run)
 
-    def _finish(self, found: abc.Iterable[runs.Run]) -> None:
-        for run in found:
-            if self._output:
-                self._output.finish(run)
-
     def _tick(self) -> None:
         self.shown.tick()
         if self._output:
             self._output.poll()
         if self._until is not None and time.monotonic() > self._until:
-            raise _TooLong
-
-    @contextlib.contextmanager
-    def _patience(
-        self, current: abc.Callable[[], abc.Sequence[runs.Run]]
-    ) -> abc.Iterator[None]:
-        """End with the code of the runs, or of why the wait has ended."""
-        code = None
-        try:
-            yield
-        except KeyboardInterrupt:
-            code = common.INTERRUPTED
-        except _TooLong:
-            code = common.STILL_RUNNING
-        pending = [run for run in current() if not run.ended]
-        if code is not None and pending:
-            self._say_how_to_come_back(pending)
-        self._command.exit_code = (
-            common.exit_code(current()) if code is None else code
-        )
+            raise common.TooLong
 
     def _say_how_to_come_back(self, pending: abc.Sequence[runs.Run]) -> None:
         noun = 'run continues' if len(pending) == 1 else 'runs continue'

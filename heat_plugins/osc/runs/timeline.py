@@ -6,7 +6,6 @@ from collections import abc
 import pathlib
 from typing import Any, TextIO
 
-from osc_lib import exceptions
 from rich import console
 
 from heat_plugins.osc import columns
@@ -136,12 +135,8 @@ def _print(found: chart.Chart, stream: TextIO) -> None:
 
 
 def _write(path: pathlib.Path, found: chart.Chart) -> None:
-    try:
+    with common.access('write', path):
         path.write_text(_DRAWINGS[path.suffix](found), encoding='utf-8')
-    except OSError as exc:
-        raise exceptions.CommandError(
-            f'Cannot write {path}: {exc.strerror}'
-        ) from exc
 
 
 def _drawing(name: str) -> pathlib.Path:
