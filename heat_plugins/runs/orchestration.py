@@ -75,9 +75,9 @@ class Deployment:
     id: str
     server_id: str
     config_id: str
-    action: str | None
-    status: str | None
-    reason: str | None
+    action: str | None = None
+    status: str | None = None
+    reason: str | None = None
 
 
 class Deploying(Protocol):

@@ -38,7 +38,6 @@ class Filter:
     :ivar server: the id of a server, or the path of its resource.
     :ivar failed: whether only those that failed or timed out are wanted.
     :ivar single: whether to leave out the runs of operations.
-    :ivar single: whether those of operations are not wanted.
     :ivar since: those that ended before it are not wanted, in seconds since
         the epoch.
     :ivar limit: the most, the newest.

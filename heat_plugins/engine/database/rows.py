@@ -329,10 +329,8 @@ def container_in_use(
             models.ResourceData.key == CONTAINER_KEY,
             models.ResourceData.value == container,
         )
-        .limit(1)
     )
-    with db_api.context_manager.reader.using(context) as session:
-        return session.execute(query).first() is not None
+    return _finds(context, query)
 
 
 def has_deployments(context: heat_types.Context, root_stack_id: str) -> bool:
@@ -341,10 +339,8 @@ def has_deployments(context: heat_types.Context, root_stack_id: str) -> bool:
         sqlalchemy.select(models.SoftwareDeployment.id)
         .join(models.Resource, is_of_resource())
         .where(models.Resource.root_stack_id == root_stack_id)
-        .limit(1)
     )
-    with db_api.context_manager.reader.using(context) as session:
-        return session.execute(query).first() is not None
+    return _finds(context, query)
 
 
 def is_of_resource() -> sqlalchemy.ColumnElement[bool]:
@@ -428,5 +424,10 @@ def may_be_replaced(
         row.engine_id.is_(None),
         ~is_made_anew(template_id, stands=True),
     )
+    return _finds(context, query)
+
+
+def _finds(context: heat_types.Context, query: sqlalchemy.Select[Any]) -> bool:
+    """Say whether a query finds anything."""
     with db_api.context_manager.reader.using(context) as session:
-        return session.execute(query).first() is not None
+        return session.execute(query.limit(1)).first() is not None

@@ -9,7 +9,6 @@ time. Those with a Zaqar queue go Heat's own way.
 """
 
 from collections import abc
-from concurrent import futures
 import dataclasses
 import functools
 import time
@@ -28,6 +27,7 @@ from sqlalchemy import orm
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import pool as pools
 from heat_plugins import retrying
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import rows
@@ -37,9 +37,6 @@ LOG = foreign.logger(__name__)
 
 # What Heat stores with a server whose metadata it sends by a request.
 _PUT_URL, _QUEUE = 'metadata_put_url', 'metadata_queue_id'
-
-# Requests at a time.
-_WORKERS = 8
 
 # Attempts to change metadata that another process changes, too.
 _ATTEMPTS = 5
@@ -132,8 +129,7 @@ def _each(
     if len(things) == 1:
         do(*things)
     elif things:
-        with futures.ThreadPoolExecutor(_WORKERS) as executor:
-            list(executor.map(do, things))
+        pools.Pool(attempts=1).each(do, things)
 
 
 def _find(

@@ -8,7 +8,6 @@ server, and nowhere else; the page on threats tells what is left.
 """
 
 from collections.abc import Collection, Mapping
-from concurrent import futures
 import contextlib
 import dataclasses
 from typing import Any, Final
@@ -20,6 +19,7 @@ from oslo_db import exception as db_exception
 import sqlalchemy
 
 from heat_plugins import foreign
+from heat_plugins import pool as pools
 from heat_plugins.deployments import deliveries
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import rows
@@ -34,9 +34,6 @@ ANY: Final = 'ANY'
 
 #: Only the stack that has the server, with all that is nested in its root.
 SAME_STACK: Final = 'SAME_STACK'
-
-# Requests to Nova at a time.
-_WORKERS = 8
 
 # Where Heat keeps the id of the Zaqar queue that a server reads.
 _QUEUE = 'metadata_queue_id'
@@ -146,13 +143,12 @@ class Servers:
 
         Doubt counts as yes. Nova is asked for some at a time.
         """
-        with futures.ThreadPoolExecutor(_WORKERS) as executor:
-            there = executor.map(self._is_there, servers)
-            return {
-                server.id
-                for server, is_there in zip(servers, there, strict=True)
-                if is_there
-            }
+        there = pools.Pool(attempts=1).each(self._is_there, servers)
+        return {
+            server.id
+            for server, is_there in zip(servers, there, strict=True)
+            if is_there
+        }
 
     def _is_there(self, server: Server) -> bool:
         try:

@@ -179,11 +179,7 @@ class Deployer:
         try:
             new = self.sweep(new)
         except errors.ServiceError as error:
-            LOG.info(
-                'Workflows %s are to go from Mistral later: %s',
-                bounds.listed(new.left),
-                error,
-            )
+            _log_left(new, error)
         self._save(
             dataclasses.replace(
                 before,
@@ -238,11 +234,7 @@ class Deployer:
                 return record
             after = self.sweep(record)
         except errors.ServiceError as error:
-            LOG.info(
-                'Workflows %s are to go from Mistral later: %s',
-                bounds.listed(record.left),
-                error,
-            )
+            _log_left(record, error)
             return record
         if after != record:
             self._save(after)
@@ -280,6 +272,14 @@ class Deployer:
         return retrying.insist(
             function, *args, seconds=self._patience, wait=0.25, most=4
         )
+
+
+def _log_left(record: definition_records.Record, error: Exception) -> None:
+    LOG.info(
+        'Workflows %s are to go from Mistral later: %s',
+        bounds.listed(record.left),
+        error,
+    )
 
 
 def _values(record: definition_records.Record) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 """An action of a whole group: its rollouts one after another, to the end."""
 
 from collections import abc
-import contextlib
 import time
 from typing import Any
 
@@ -10,13 +9,13 @@ from heat.common.i18n import _
 from oslo_config import cfg
 
 from heat_plugins import config
-from heat_plugins import errors
 from heat_plugins.deployments import failures
 from heat_plugins.deployments import outside
 from heat_plugins.deployments import removals
 from heat_plugins.deployments.groups import members
 from heat_plugins.deployments.groups import rollout
 from heat_plugins.deployments.groups import rollout_values
+from heat_plugins.engine import deployment_parts
 from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import group_fleet
 from heat_plugins.timeline import kinds
@@ -133,16 +132,14 @@ class Change:
                 _('DELETE was not run on all servers: %s') % exc,
             )
             return True
-        hub, stack = self._fleet.hub, self._group.stack
-        if not done and hub.cancellation.of(stack, since=self._begun):
+        stack = deployment_parts.Stack(self._fleet.hub, self._group.stack)
+        if not done and stack.is_cancelled(self._begun):
             raise failures.Error(
                 _('%s was cancelled before all members answered')
                 % self._action
             )
         if current.trouble is not None:
-            # If they are unavailable the trouble lasts, up to the budget.
-            with contextlib.suppress(errors.Denied):
-                hub.adopt(stack)
+            stack.renew_access()
         return done
 
     def _tell_skipped(self, ended: rollout.Rollout) -> None:

@@ -2,7 +2,6 @@
 """The servers and rows of a group's members, for `deployments`."""
 
 from collections import abc
-from concurrent import futures
 import functools
 from typing import Any
 
@@ -12,6 +11,7 @@ from oslo_config import cfg
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import pool as pools
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import drafts
 from heat_plugins.deployments import failures
@@ -32,9 +32,6 @@ from heat_plugins.signals import watcher
 LOG = foreign.logger(__name__)
 
 config.register_opts(cfg.CONF)
-
-# Requests at a time.
-_WORKERS = 8
 
 
 class Fleet:
@@ -226,8 +223,7 @@ class Fleet:
     ) -> list[bytes | errors.ServiceError]:
         if len(names) == 1:
             return [self._fetch(names[0])]
-        with futures.ThreadPoolExecutor(_WORKERS) as executor:
-            return list(executor.map(self._fetch, names))
+        return pools.Pool(attempts=1).each(self._fetch, names)
 
     def _fetch(self, name: str) -> bytes | errors.ServiceError:
         try:
@@ -242,8 +238,7 @@ class Fleet:
             self.hub.discard(name)
 
     def request_stop(self, names: abc.Sequence[str]) -> None:
-        with futures.ThreadPoolExecutor(_WORKERS) as executor:
-            list(executor.map(self.hub.request_stop, names))
+        pools.Pool(attempts=1).each(self.hub.request_stop, names)
 
     def leave(self, tickets: abc.Iterable[watcher.Ticket]) -> None:
         for ticket in tickets:

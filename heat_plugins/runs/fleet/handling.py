@@ -261,9 +261,6 @@ class Handler:
                 id=one.server_id,
                 server_id=one.server_id,
                 config_id=config.id,
-                action=None,
-                status=None,
-                reason=None,
             )
             declared = config.inputs
         else:

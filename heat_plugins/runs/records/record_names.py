@@ -16,12 +16,15 @@ for all runs of a stack, and a record is only fetched when it is wanted. The
 signals lie below the deployment's folder: they go with it.
 """
 
+from collections import abc
 import dataclasses
 import datetime
 import re
 import secrets
 from urllib import parse
 
+from heat_plugins import bounds
+from heat_plugins import errors
 from heat_plugins.signals import beginning
 from heat_plugins.signals import group_ids
 from heat_plugins.signals import live
@@ -150,3 +153,31 @@ def signal_of_run(name: str) -> str | None:
 
 def _quoted(action: str) -> str:
     return parse.quote(action, safe='')
+
+
+def find(
+    wanted: str,
+    what: str,
+    listed: abc.Callable[[str], abc.Sequence[str]],
+) -> str:
+    """Return the one ID that begins, or ends, like that.
+
+    :param what: is looked for, such as "run".
+    :param listed: returns the IDs that begin with a text, the oldest first.
+    :raises errors.NotFound: there is none, or more than one.
+    """
+    found = listed(wanted) if wanted[:1].isdigit() else []
+    if not found and wanted:
+        # The random end of an ID is what people can remember.
+        found = [one for one in listed('') if one.endswith(wanted)]
+    if len(found) > 1:
+        raise errors.NotFound(
+            f'{bounds.shortened(wanted)} is ambiguous: '
+            f'{bounds.listed(found[-5:])}; give more characters of the ID'
+        )
+    if not found:
+        raise errors.NotFound(
+            f'There is no {what} {bounds.shortened(wanted)}; give its ID, or '
+            'the beginning or end of the ID'
+        )
+    return found[0]

@@ -78,22 +78,13 @@ class Records:
 
         :raises errors.NotFound: there is none, or more than one.
         """
-        found = self.keys(run_id) if run_id[:1].isdigit() else []
-        if not found and run_id:
-            # The random end of an id is what people can remember.
-            found = [key for key in self.keys() if key.run_id.endswith(run_id)]
-        if not found:
-            raise errors.NotFound(
-                f"This stack has no run {run_id}; give the run's ID, or the "
-                'beginning or end of the ID'
-            )
-        if len(found) > 1:
-            raise errors.NotFound(
-                f'{run_id} is ambiguous: '
-                + ', '.join(key.run_id for key in found[-5:])
-                + '; give more characters of the ID'
-            )
-        return found[0]
+        keys: dict[str, record_names.Key] = {}
+
+        def listed(beginning: str) -> list[str]:
+            keys.update((key.run_id, key) for key in self.keys(beginning))
+            return list(keys)
+
+        return keys[record_names.find(run_id, 'run', listed)]
 
     def read(self, key: record_names.Key) -> runs.Run | None:
         """Return a run; None if there is no record of it.

@@ -416,12 +416,7 @@ def _standalone(
         path=path,
         resource=place.resource,
         deployment=orchestration.Deployment(
-            id=server_id,
-            server_id=server_id,
-            config_id=config.id,
-            action=None,
-            status=None,
-            reason=None,
+            id=server_id, server_id=server_id, config_id=config.id
         ),
         config=config,
         declared=config.inputs,

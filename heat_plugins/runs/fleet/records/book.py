@@ -12,7 +12,6 @@ import contextlib
 import dataclasses
 from typing import Any, TypeVar
 
-from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import pool as pools
 from heat_plugins import stored
@@ -24,6 +23,7 @@ from heat_plugins.runs.fleet import limits as limit_values
 from heat_plugins.runs.fleet import operation as operations
 from heat_plugins.runs.fleet.records import heads
 from heat_plugins.runs.fleet.records import layout
+from heat_plugins.runs.records import record_names
 
 _T = TypeVar('_T')
 
@@ -55,24 +55,7 @@ class Book:
 
         :raises errors.NotFound: there is none, or more than one.
         """
-        found = (
-            self.heads.ids(operation_id) if operation_id[:1].isdigit() else []
-        )
-        if not found and operation_id:
-            found = [
-                one for one in self.heads.ids() if one.endswith(operation_id)
-            ]
-        if len(found) > 1:
-            raise errors.NotFound(
-                f'{operation_id} is ambiguous: {bounds.listed(found[-5:])}; '
-                'give more characters of the ID'
-            )
-        if not found:
-            raise errors.NotFound(
-                f'There is no operation {bounds.shortened(operation_id)}; '
-                'give its ID, or the beginning or end of the ID'
-            )
-        return found[0]
+        return record_names.find(operation_id, 'operation', self.heads.ids)
 
     def write_order(self, order: operations.Order) -> None:
         self._records.write(layout.order(order.id), order_values(order))
