@@ -18,7 +18,7 @@ from heat_plugins.checks import report
 from heat_plugins.clients import heat_mistral
 from heat_plugins.clients import heat_swift
 from heat_plugins.engine.shared import completions
-from heat_plugins.engine.shared import hub
+from heat_plugins.engine.shared import signing
 
 CLIENTS = (heat_swift.CLIENT_NAME, heat_mistral.CLIENT_NAME)
 
@@ -120,7 +120,7 @@ def secret() -> upgradecheck.Result:
     name = '[heat_plugins] temp_url_secret'
     if not own:
         name = '[DEFAULT] auth_encryption_key'
-    value = hub.temp_url_secret()
+    value = signing.temp_url_secret()
     remedy = (
         'set [heat_plugins] temp_url_secret to a long random text, the same '
         'for every heat-engine.'

@@ -20,7 +20,7 @@ from heat_plugins import errors
 from heat_plugins.checks import cloud
 from heat_plugins.checks import report
 from heat_plugins.clients import swift
-from heat_plugins.engine.shared import hub
+from heat_plugins.engine.shared import signing
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import store as store_module
 from heat_plugins.objectstore import wire
@@ -121,7 +121,7 @@ def _use(
 ) -> None:
     keeper = keys.KeyKeeper(
         store,
-        secret=hub.temp_url_secret(),
+        secret=signing.temp_url_secret(),
         digests=cfg.CONF.heat_plugins.temp_url_digests,
         overlap=None,
     )

@@ -47,7 +47,7 @@ class Sweep:
         :raises errors.ServiceError: the object store did not do it.
         """
         hub = transports.hub_for(self._deployment)
-        if self._ends_runs and not hub.is_shut:
+        if self._ends_runs and not hub.contents.is_shut:
             # Where it is shut, asking costs a token to hear the same again.
             self._end_runs(hub)
         self._ends_runs = False
@@ -65,7 +65,7 @@ class Sweep:
         if deployment.data().get(rows.CONTAINER_KEY) is not None:
             hub.watcher.forget(deployment.resource_id)
             signals = signal_names.folder(deployment.resource_id)
-            there = hub.below(container, runs_open, signals)
+            there = hub.contents.below(container, runs_open, signals)
             mine = [name for name in there if name.startswith(signals)]
             has_runs = len(mine) < len(there)
             cleaning.delete(hub.store, container, mine)
@@ -82,7 +82,7 @@ class Sweep:
             return
         if self._in_use(container):
             # A deployment came meanwhile, with a URL into the container.
-            hub.signer()
+            hub.signing.signer()
         else:
             hubs.forget(hub)
 
@@ -128,7 +128,7 @@ class Sweep:
             or self._in_use(hub.container)
         )
         mine = record_names.open_folder(deployment.resource_id)
-        has_runs = hub.below(hub.container, mine)
+        has_runs = hub.contents.below(hub.container, mine)
         if is_last:
             run_ledgers.withdraw(deployment, hub.store, hub.container)
             hub.drop_container(hub.container)

@@ -252,7 +252,7 @@ class _TempURLPoll(_Transport):
         :raises Unusable: TempURLs are unusable.
         """
         hub = hub_for(self.deployment)
-        refusal = hub.refusal if self.is_one_of_many else None
+        refusal = hub.signing.refusal if self.is_one_of_many else None
         if refusal is not None:
             # To ask again would cost a token and a request.
             raise failures.Unusable(str(refusal)) from refusal
@@ -263,7 +263,8 @@ class _TempURLPoll(_Transport):
             self.deployment.data_set(rows.CONTAINER_KEY, hub.container)
         try:
             return hub.call(
-                self.deployment.stack, lambda: hub.signer(certain=is_new)
+                self.deployment.stack,
+                lambda: hub.signing.signer(certain=is_new),
             )
         except errors.ServiceError as exc:
             if is_new:

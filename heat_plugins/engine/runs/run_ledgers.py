@@ -42,7 +42,7 @@ def ledger_for(
         hub.store,
         who=WHO,
         keep=kept(),
-        sign=lambda container: hub.signer(certain=True),
+        sign=lambda container: hub.signing.signer(certain=True),
         known_hooks=cfg.CONF.heat_plugins.known_hooks,
     )
 

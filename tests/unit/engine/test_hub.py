@@ -11,6 +11,7 @@ from oslo_config import cfg
 
 from heat_plugins import errors
 from heat_plugins.engine.shared import hub as hubs
+from heat_plugins.engine.shared import signing
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import store
 from heat_plugins.signals import watcher
@@ -85,14 +86,14 @@ class CredentialsTest(Case):
 
     def test_they_are_taken_once(self):
         hub = self.hub()
-        hub.signer()
+        hub.signing.signer()
         hub.names(())
-        self.hub().signer()
+        self.hub().signing.signer()
         self.assertEqual(1, len(self.made))
 
     def test_they_are_taken_anew_when_they_are_refused(self):
         hub = self.hub()
-        hub.signer()
+        hub.signing.signer()
         old = hub.store._transport
         self.patch(old, '_project_id', 'revoked')
         self.swift.locked_out.add('revoked')
@@ -122,12 +123,14 @@ class CredentialsTest(Case):
         self.patch(type(self.stack), 'stored_context', lambda stack: 1 / 0)
         stack = self.heat.load(self.stack)
         hub = hubs.hub_for(stack, stack.id)
-        error = self.assertRaises(errors.Denied, hub.call, stack, hub.signer)
+        error = self.assertRaises(
+            errors.Denied, hub.call, stack, hub.signing.signer
+        )
         self.assertIn('stored credentials', str(error))
 
     def test_what_worked_before_is_tried_with_new_ones_at_once(self):
         hub = self.hub()
-        hub.call(self.stack, hub.signer)
+        hub.call(self.stack, hub.signing.signer)
         old = hub.store._transport
         self.patch(old, '_project_id', 'revoked')
         self.swift.locked_out.add('revoked')
@@ -140,14 +143,14 @@ class CredentialsTest(Case):
         self.swift.denied.add(deployments.PROJECT)
         hub = self.hub()
         self.assertRaises(
-            errors.TempURLUnusable, hub.call, self.stack, hub.signer
+            errors.TempURLUnusable, hub.call, self.stack, hub.signing.signer
         )
         self.assertEqual(1, len(self.made))
         self.assertEqual(1, len(self.swift.seen))
 
     def test_other_errors_say_nothing_about_them(self):
         hub = self.hub()
-        hub.signer()
+        hub.signing.signer()
         self.swift.fail(1, 503)
         self.assertRaises(
             errors.Unavailable, hub.call, self.stack, lambda: hub.names(())
@@ -210,7 +213,7 @@ class SlowStoreTest(Case):
 
     def test_making_a_url_holds_up_nobody_who_waits(self):
         hub = self.hub()
-        making = self.hanging(hub.signer)
+        making = self.hanging(hub.signing.signer)
         self.begin(self.assert_nobody_else_waits, hub).result(10)
         self.assertFalse(making.done())
         self.answer.set()
@@ -218,7 +221,7 @@ class SlowStoreTest(Case):
 
     def test_dropping_a_container_holds_up_nobody_who_waits(self):
         hub = self.hub()
-        hub.signer()
+        hub.signing.signer()
         dropping = self.hanging(hub.drop_container, hub.container)
         self.begin(self.assert_nobody_else_waits, hub).result(10)
         self.assertFalse(dropping.done())
@@ -232,21 +235,21 @@ class SlowStoreTest(Case):
             lambda do, *args: self.begin(do, *args).result,
         )
         hub = self.hub()
-        hub.signer()
+        hub.signing.signer()
         name = 'signals/d1/c'
         there = self.swift.container(hub.container, deployments.PROJECT)
         there.objects[name] = b'{}'
         hub.discard(name)
         self.hanging(hub.tidy).result(10)
         self.assertEqual([name], list(there.objects))
-        listing = self.begin(hub.below, hub.container, 'signals/')
+        listing = self.begin(hub.contents.below, hub.container, 'signals/')
         self.answer.set()
         self.assertEqual([], listing.result(10))
 
     def test_all_who_need_a_url_meanwhile_share_the_attempt(self):
         hub = self.hub()
-        making = [self.hanging(hub.signer)]
-        making += [self.begin(hub.signer) for _ in range(5)]
+        making = [self.hanging(hub.signing.signer)]
+        making += [self.begin(hub.signing.signer) for _ in range(5)]
         until(lambda: _sharing(hub) == 5)
         self.swift.fail(1, 503)
         self.answer.set()
@@ -256,19 +259,19 @@ class SlowStoreTest(Case):
 
     def test_a_signer_made_while_the_container_goes_is_not_kept(self):
         hub = self.hub()
-        making = self.hanging(hub.signer)
+        making = self.hanging(hub.signing.signer)
         self.swift.before = lambda request: None
         hub.drop_container(hub.container)
         self.answer.set()
         making.result(10)
         hub.store.delete_container(hub.container)
-        hub.signer()
+        hub.signing.signer()
         self.assertEqual([hub.container], self.containers())
 
 
 def _sharing(hub):
     """Return how many share an attempt to make a signer."""
-    return len(hub._signer_attempt._future._condition._waiters)
+    return len(hub.signing._signer_attempt._future._condition._waiters)
 
 
 def until(true):
@@ -282,59 +285,59 @@ def until(true):
 class SignerTest(Case):
     def test_a_container_that_another_engine_dropped_is_made_again(self):
         hub = self.hub()
-        hub.signer()
+        hub.signing.signer()
         self.swift.store(deployments.PROJECT).delete_container(hub.container)
         self.now += 3600
-        hub.signer()
+        hub.signing.signer()
         self.assertEqual([], self.containers())
-        hub.signer(certain=True)
+        hub.signing.signer(certain=True)
         self.assertEqual([hub.container], self.containers())
 
     def test_one_that_was_seen_just_now_is_not_asked_for(self):
         hub = self.hub()
-        hub.signer()
+        hub.signing.signer()
         self.now += 3600
         hub.names(())
         seen = len(self.swift.seen)
-        hub.signer(certain=True)
+        hub.signing.signer(certain=True)
         self.assertEqual(seen, len(self.swift.seen))
 
     def test_it_asks_the_object_store_once(self):
         hub = self.hub()
-        hub.signer()
+        hub.signing.signer()
         seen = len(self.swift.seen)
-        hub.signer()
+        hub.signing.signer()
         self.assertEqual(seen, len(self.swift.seen))
 
     def test_a_lost_container_comes_back_as_it_is_listed(self):
         hub = self.hub()
-        signer = hub.signer()
+        signer = hub.signing.signer()
         hub.store.delete_container(hub.container)
         with self.assertLogs('heat_plugins.engine', 'WARNING'):
             self.assertEqual((), tuple(hub.names(())))
         self.assertEqual((), tuple(hub.names(())))
-        self.assertEqual(signer.key, hub.signer().key)
+        self.assertEqual(signer.key, hub.signing.signer().key)
 
     def test_the_published_secret_is_none(self):
         self.configure(temp_url_secret=None)
-        self.assertIsNone(hubs.temp_url_secret())
+        self.assertIsNone(signing.temp_url_secret())
         cfg.CONF.set_override('auth_encryption_key', 'x' * 32)
         self.addCleanup(cfg.CONF.clear_override, 'auth_encryption_key')
-        self.assertEqual('x' * 32, hubs.temp_url_secret())
+        self.assertEqual('x' * 32, signing.temp_url_secret())
         self.configure(temp_url_secret='ours')
-        self.assertEqual('ours', hubs.temp_url_secret())
+        self.assertEqual('ours', signing.temp_url_secret())
         self.assertTrue(crypt.auth_opts)
 
     def test_a_former_key_stays_as_long_as_any_action_may_take(self):
         hub = self.hub()
         self.configure(temp_url_margin=100)
-        self.assertIsNone(hub._keeper()._overlap)
+        self.assertIsNone(hub.signing._keeper()._overlap)
         self.configure(temp_url_lifetime_max=60)
         self.assertEqual(
-            self.stack.timeout_secs() + 100, hub._keeper()._overlap
+            self.stack.timeout_secs() + 100, hub.signing._keeper()._overlap
         )
         self.configure(temp_url_lifetime_max=10**6)
-        self.assertEqual(10**6, hub._keeper()._overlap)
+        self.assertEqual(10**6, hub.signing._keeper()._overlap)
 
 
 class OverfullTest(Case):
@@ -344,7 +347,7 @@ class OverfullTest(Case):
         super().setUp()
         self.patch(store.ObjectStore.list_objects, '__defaults__', (20,))
         self.stored = self.hub()
-        self.stored.signer()
+        self.stored.signing.signer()
         there = self.swift.container(
             self.stored.container, deployments.PROJECT
         )
@@ -355,7 +358,7 @@ class OverfullTest(Case):
         there.objects['runs/open/d2/BACKUP/x'] = b''
 
     def test_what_goes_is_listed_by_its_folders(self):
-        found = self.stored.below(
+        found = self.stored.contents.below(
             self.stored.container, 'runs/open/d1/', 'signals/d1/'
         )
         self.assertEqual(
@@ -365,7 +368,7 @@ class OverfullTest(Case):
     def test_the_whole_is_not_listed_again_for_a_while(self):
         for _ in range(5):
             self.now += 2
-            self.stored.below(self.stored.container, 'signals/d1/')
+            self.stored.contents.below(self.stored.container, 'signals/d1/')
         whole = [
             each
             for each in self.swift.seen
@@ -377,7 +380,7 @@ class OverfullTest(Case):
 class DropTest(Case):
     def test_all_that_is_left_goes_with_the_container(self):
         hub = self.hub()
-        hub.signer()
+        hub.signing.signer()
         there = self.swift.container(hub.container, deployments.PROJECT)
         there.objects['anything'] = b''
         hub.drop_container(hub.container)
@@ -386,7 +389,7 @@ class DropTest(Case):
 
     def test_what_keeps_arriving_is_a_conflict(self):
         hub = self.hub()
-        hub.signer()
+        hub.signing.signer()
         there = self.swift.container(hub.container, deployments.PROJECT)
 
         def arrive(request):
@@ -398,9 +401,9 @@ class DropTest(Case):
 
     def test_after_it_a_url_is_for_a_container_that_is_there(self):
         hub = self.hub()
-        hub.signer()
+        hub.signing.signer()
         hub.drop_container(hub.container)
-        hub.signer()
+        hub.signing.signer()
         self.assertEqual([hub.container], self.containers())
         self.assertTrue(keys.KeyKeeper._abilities)
 
@@ -412,28 +415,30 @@ class RefusalTest(Case):
         """Let the store refuse all for now; return the hub that was told."""
         hub = self.hub(f'root{status}')
         self.swift.fail(2, status)
-        self.assertRaises(errors.ServiceError, hub.signer)
-        self.assertRaises(errors.ServiceError, hub.below, hub.container, '')
+        self.assertRaises(errors.ServiceError, hub.signing.signer)
+        self.assertRaises(
+            errors.ServiceError, hub.contents.below, hub.container, ''
+        )
         return hub
 
     def test_who_is_not_let_in_is_not_let_in_for_a_while(self):
         hub = self.refused(403)
         self.now += 200
-        self.assertIsInstance(hub.refusal, errors.TempURLUnusable)
-        self.assertTrue(hub.is_shut)
+        self.assertIsInstance(hub.signing.refusal, errors.TempURLUnusable)
+        self.assertTrue(hub.contents.is_shut)
         self.now += 200
-        self.assertIsNone(hub.refusal)
-        self.assertFalse(hub.is_shut)
+        self.assertIsNone(hub.signing.refusal)
+        self.assertFalse(hub.contents.is_shut)
 
     def test_a_token_that_is_not_taken_may_be_so_before_long(self):
         hub = self.refused(401)
-        self.assertFalse(hub.is_shut)
+        self.assertFalse(hub.contents.is_shut)
         self.now += 20
-        self.assertIsInstance(hub.refusal, errors.NotLetIn)
+        self.assertIsInstance(hub.signing.refusal, errors.NotLetIn)
         self.now += 20
-        self.assertIsNone(hub.refusal)
+        self.assertIsNone(hub.signing.refusal)
 
     def test_a_store_that_is_out_of_order_has_refused_nothing(self):
         hub = self.refused(503)
-        self.assertIsNone(hub.refusal)
-        self.assertFalse(hub.is_shut)
+        self.assertIsNone(hub.signing.refusal)
+        self.assertFalse(hub.contents.is_shut)

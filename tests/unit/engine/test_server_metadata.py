@@ -53,7 +53,9 @@ class ServersTest(deployments.DeploymentTestCase):
         self.patch(
             retrying,
             'insist',
-            lambda *args: insist(*args, sleep=self.slept.append),
+            lambda *args, **more: insist(
+                *args, **more, sleep=self.slept.append
+            ),
         )
 
     def reading(self, *keys):

@@ -579,9 +579,9 @@ class EndTest(TriggerTestCase):
         self.signal(stack, BACKUP)
         self.heat.load(stack)['deployment'].data_delete(rows.CONTAINER_KEY)
         hub = transports.hub_for(stack['deployment'])
-        hub._refusal = errors.TempURLUnusable('no digest')
-        hub._refused_at = self.now
-        self.assertIsNotNone(hub.refusal)
+        hub.signing._refusal = errors.TempURLUnusable('no digest')
+        hub.signing._refused_at = self.now
+        self.assertIsNotNone(hub.signing.refusal)
         self.delete(stack)
         self.assert_nothing_left()
 

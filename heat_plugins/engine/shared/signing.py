@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What signs the URLs of a root stack's container in one engine process."""
+
+from collections import abc
+import threading
+import time
+
+from heat.common import crypt
+from oslo_config import cfg
+
+from heat_plugins import config
+from heat_plugins import errors
+from heat_plugins.objectstore import keys
+from heat_plugins.objectstore import probes
+from heat_plugins.objectstore import sharing
+from heat_plugins.objectstore import store as store_module
+
+config.register_opts(cfg.CONF)
+
+# For how long to believe that the key of an account is what it was.
+_ACCOUNT_KEY_SECONDS = 300
+
+# For how long to believe that a container is there which was seen.
+_CONTAINER_SECONDS = 10
+
+# Seconds for which AUTO skips an object store after a refusal.
+_REFUSAL_SECONDS = 300
+
+# The same after a refused token, which is often temporary.
+_TOKEN_REFUSAL_SECONDS = 30
+
+
+def temp_url_secret() -> str | None:
+    """Return what TempURL keys are derived from.
+
+    None if that would be what Heat's source publishes.
+    """
+    secret: str | None = cfg.CONF.heat_plugins.temp_url_secret
+    if secret:
+        return secret
+    default = next(
+        opt.default
+        for opt in crypt.auth_opts
+        if opt.name == 'auth_encryption_key'
+    )
+    key: str | None = cfg.CONF.auth_encryption_key
+    return None if key == default else key
+
+
+class Signing:
+    """Keeps the signer of one container.
+
+    :param store: returns the account's object store.
+    """
+
+    def __init__(
+        self, container: str, store: abc.Callable[[], store_module.ObjectStore]
+    ) -> None:
+        self._container = container
+        self._store = store
+        # For what is here, and never while the object store is asked.
+        self._lock = threading.Lock()
+        self._action_limit = 0
+        self._signer: keys.Signer | None = None
+        self._signer_since = 0.0
+        self._former_signer: keys.Signer | None = None
+        self._signer_attempt: sharing.Attempt[keys.Signer] = sharing.Attempt()
+        # When the container was last seen.
+        self._seen_at = 0.0
+        self._refusal: errors.ServiceError | None = None
+        self._refused_at = 0.0
+
+    def allow(self, seconds: int) -> None:
+        """Note for how long an action of the stack may take."""
+        self._action_limit = max(self._action_limit, seconds)
+
+    def see(self) -> None:
+        """Note that the container is there."""
+        self._seen_at = time.monotonic()
+
+    def signer(self, *, certain: bool = False) -> keys.Signer:
+        """Return what signs URLs of the container; makes both if need be.
+
+        :param certain: whether to look if the container is still there. For
+            as long as no deployment has a URL to it, any engine may drop it.
+        :raises errors.ServiceError: as `keys.KeyKeeper.ensure`.
+        """
+        with self._lock:
+            signer = self._signer
+            if signer is not None and self._is_good(signer, certain):
+                return signer
+            attempt = self._signer_attempt
+        return attempt.share(lambda: self._new_signer(attempt))
+
+    def _is_good(self, signer: keys.Signer, certain: bool) -> bool:
+        """Say whether the signer at hand may be used."""
+        now = time.monotonic()
+        if certain and now - self._seen_at > _CONTAINER_SECONDS:
+            return False
+        age = now - self._signer_since
+        of_container = signer.kind == keys.CONTAINER
+        return of_container or age <= _ACCOUNT_KEY_SECONDS
+
+    def key_holds(self, signer: keys.Signer) -> bool:
+        """Say whether URLs of a signer work; see `probes.holds`.
+
+        If they do not, the next URL is made with the key that counts now.
+        """
+        if probes.holds(self._store(), signer):
+            return True
+        if self._signer is not None and self._signer.key == signer.key:
+            self.forget()
+        return False
+
+    def _new_signer(
+        self, attempt: sharing.Attempt[keys.Signer]
+    ) -> keys.Signer:
+        try:
+            signer = self._keeper().ensure(
+                self._container, self._former_signer
+            )
+        except (errors.TempURLUnusable, errors.NotLetIn) as exc:
+            self._refusal, self._refused_at = exc, time.monotonic()
+            raise
+        with self._lock:
+            self._refusal = None
+            self._former_signer = signer
+            # Or else the container may have been dropped meanwhile.
+            if attempt is self._signer_attempt:
+                self._signer = signer
+                self._signer_since = self._seen_at = time.monotonic()
+        return signer
+
+    def forget(self) -> None:
+        """Let the next deployment that needs the container recreate it."""
+        with self._lock:
+            self._signer = None
+            self._signer_attempt = sharing.Attempt()
+
+    @property
+    def refusal(self) -> errors.ServiceError | None:
+        """Why there were no TempURLs to be had a short while ago, if so."""
+        refusal = self._refusal
+        if refusal is None:
+            return None
+        believed = _REFUSAL_SECONDS
+        if refusal.may_pass:
+            believed = _TOKEN_REFUSAL_SECONDS
+        age = time.monotonic() - self._refused_at
+        return refusal if age <= believed else None
+
+    def _keeper(self) -> keys.KeyKeeper:
+        options = cfg.CONF.heat_plugins
+        return keys.KeyKeeper(
+            self._store(),
+            secret=temp_url_secret(),
+            digests=options.temp_url_digests,
+            overlap=self._longest_lifetime(),
+        )
+
+    def _longest_lifetime(self) -> int | None:
+        """Return the most seconds that a URL may live; None if no limit."""
+        options = cfg.CONF.heat_plugins
+        if options.temp_url_lifetime_max is None:
+            return None
+        asked: int = options.temp_url_lifetime_max
+        return max(asked, self._action_limit + int(options.temp_url_margin))
