@@ -98,9 +98,6 @@ class Signals(Protocol):
     def discard(self, name: str) -> None:
         """Delete a signal that was taken, before long."""
 
-    def leave(self, ticket: watcher.Ticket) -> None:
-        """Stop polling for a signal."""
-
     def request_stop(self, name: str) -> None:
         """Tell a server to stop the action that a signal is of, if it can.
 

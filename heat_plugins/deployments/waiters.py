@@ -396,7 +396,7 @@ class Waiter:
 
     def _leave(self) -> None:
         if self._reception is not None:
-            self._signals.leave(self._reception.ticket)
+            self._watcher.leave(self._reception.ticket)
 
 
 def started(action: str, server: str) -> str:

@@ -51,16 +51,8 @@ class CronTrigger(mistral_calls.TrustingCalls, mistral_calls.Mended, _Base):
                 'day of week, as in crontab.'
             )
         ),
-        # Heat knows no type that is a map or a text; the map is checked
-        # below, as Heat's own class does it.
-        _Base.WORKFLOW: schemas.anything(
-            _(
-                'Workflow to run: its name or ID, or a map with "name" '
-                '(name or ID, required), "input" (a map of input values) '
-                'and "params" (a map of further parameters, such as "env").'
-            ),
-            required=True,
-        ),
+        # The map is checked below, as Heat's own class does it.
+        _Base.WORKFLOW: schemas.CALLED,
         _Base.FIRST_TIME: schemas.text(
             _(
                 'Time of the first run in UTC, in format "YYYY-MM-DD HH:MM", '

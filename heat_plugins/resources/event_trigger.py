@@ -87,15 +87,7 @@ class EventTrigger(
             required=True,
             constraints=[_COLUMN],
         ),
-        # Heat knows no type that is a map or a text.
-        WORKFLOW: schemas.anything(
-            _(
-                'Workflow to run: its name or ID, or a map with "name" '
-                '(name or ID, required), "input" (a map of input values) '
-                'and "params" (a map of further parameters, such as "env").'
-            ),
-            required=True,
-        ),
+        WORKFLOW: schemas.CALLED,
     }
 
     def validate(self) -> None:

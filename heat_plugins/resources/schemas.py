@@ -4,6 +4,7 @@
 import functools
 from typing import Any
 
+from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import properties
 
@@ -20,6 +21,17 @@ flag = functools.partial(_property, properties.Schema.BOOLEAN, default=False)
 mapping = functools.partial(_property, properties.Schema.MAP)
 several = functools.partial(_property, properties.Schema.LIST)
 anything = functools.partial(_property, properties.Schema.ANY)
+
+
+#: A workflow to run. Heat knows no type that is a map or a text.
+CALLED = anything(
+    _(
+        'Workflow to run: its name or ID, or a map with "name" (name or ID, '
+        'required), "input" (a map of input values) and "params" (a map of '
+        'further parameters, such as "env").'
+    ),
+    required=True,
+)
 
 
 def live(kind: str, description: str) -> attributes.Schema:

@@ -2,6 +2,8 @@
 """Where the playbooks of a run come from."""
 
 import dataclasses
+from importlib import metadata
+import pathlib
 
 from heat_plugins import errors
 from heat_plugins import pool
@@ -11,10 +13,13 @@ from heat_plugins.content import tarballs
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.content import plan as plans
 from heat_plugins.validations import catalogue
-from heat_plugins.validations import packages
 
 #: Where playbooks and their roles lie in a plan.
 FOLDER = 'validations/'
+
+# What a package may bring of them.
+_WANTED = catalogue.FOLDERS | catalogue.PATHS.keys()
+_SKIPPED = frozenset({'tests', '__pycache__'})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,7 +64,7 @@ class Origins:
             )
         if package:
             return Source(
-                name=f'package {package}', content=packages.content(package)
+                name=f'package {package}', content=of_package(package)
             )
         if container and object:
             content = tarballs.from_object(self._store, container, object)
@@ -75,3 +80,30 @@ class Origins:
         return Source(
             name=f'plan {plan}', content=files.fetch(wanted), plan=found
         )
+
+
+def of_package(name: str) -> sources.Content:
+    """Return the playbooks, roles and plugins of a package.
+
+    :param name: of the distribution, such as ``validations-common``.
+    :raises errors.NotFound: it is not installed here.
+    """
+    try:
+        package = metadata.distribution(name)
+    except (metadata.PackageNotFoundError, ValueError) as exc:
+        raise errors.NotFound(
+            f'Python package {name} is not installed on the machine that '
+            'runs the playbooks; install it there'
+        ) from exc
+    found = sources.Gathering()
+    for file in package.files or ():
+        # What lies outside of site-packages is named by way of "..".
+        parts = [part for part in file.parts if part != '..']
+        if not _WANTED & set(parts[:-1]) or _SKIPPED & set(parts):
+            continue
+        place = pathlib.Path(str(file.locate()))
+        if place.is_file():
+            path = '/'.join(parts)
+            found.check_size(path, place.stat().st_size)
+            found.add(path, place.read_bytes())
+    return found.files

@@ -54,9 +54,6 @@ class Fleet(Protocol):
     def request_stop(self, names: abc.Sequence[str]) -> None:
         """Tell servers to stop what signals are of; what fails is logged."""
 
-    def leave(self, tickets: abc.Iterable[watcher.Ticket]) -> None:
-        """Stop polling for signals."""
-
     def settle(
         self, outcomes: abc.Mapping[watcher.Ticket, body.Outcome]
     ) -> abc.Collection[watcher.Ticket]:

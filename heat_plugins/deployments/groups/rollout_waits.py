@@ -107,7 +107,7 @@ class Waits:
     def leave(self, waits: abc.Iterable[Wait]) -> None:
         """Stop polling for some, and leave to the servers what they have."""
         for one in waits:
-            self._fleet.leave([one.ticket])
+            self._watcher.leave(one.ticket)
             self._waits.pop(one.delivery.deployment_id, None)
 
     def withdraw(self, reasons: abc.Mapping[watcher.Ticket, str]) -> None:
@@ -212,7 +212,7 @@ class Waits:
 
     def _ended(self, ticket: watcher.Ticket, outcome: body.Outcome) -> None:
         wait = self._waits.pop(ticket.deployment_id)
-        self._fleet.leave([ticket])
+        self._watcher.leave(ticket)
         self._tell_end(wait.task, outcome)
 
     def _note_starts(self) -> None:

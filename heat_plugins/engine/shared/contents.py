@@ -44,7 +44,7 @@ class Contents:
         self._shut_at = -math.inf
 
     def forget(self) -> None:
-        """List it again for whoever asks next."""
+        """List it again for the next caller."""
         self._listed = -math.inf, ()
 
     def below(self, container: str, *folders: str) -> abc.Collection[str]:

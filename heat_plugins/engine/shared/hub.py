@@ -192,10 +192,6 @@ class Hub(account.Account):
                 {'name': name, 'error': exc},
             )
 
-    def leave(self, ticket: watcher.Ticket) -> None:
-        """Stop polling for a signal; see `watcher.Watcher.leave`."""
-        self.watcher.leave(ticket)
-
     def tidy(self) -> None:
         """Delete the signals that were read, if no deployment still waits."""
         if not len(self.watcher):

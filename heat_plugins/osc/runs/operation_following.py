@@ -11,7 +11,7 @@ from heat_plugins import errors
 from heat_plugins import retrying
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
-from heat_plugins.osc import operation_progress
+from heat_plugins.osc.runs import operation_progress
 from heat_plugins.osc.runs import run_output
 from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service

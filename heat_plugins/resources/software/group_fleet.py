@@ -240,10 +240,6 @@ class Fleet:
     def request_stop(self, names: abc.Sequence[str]) -> None:
         pools.Pool(attempts=1).each(self.hub.request_stop, names)
 
-    def leave(self, tickets: abc.Iterable[watcher.Ticket]) -> None:
-        for ticket in tickets:
-            self.hub.leave(ticket)
-
     def key_holds(self, signer: keys.Signer) -> bool:
         return self.hub.key_holds(signer)
 

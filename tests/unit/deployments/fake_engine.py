@@ -216,9 +216,6 @@ class Signals:
     def discard(self, name):
         self.objects.pop(name, None)
 
-    def leave(self, ticket):
-        self.watcher.leave(ticket)
-
     def key_holds(self, signer):
         return signer.key not in self.changed_keys
 

@@ -243,9 +243,6 @@ class Fleet:
     def request_stop(self, names):
         self.stopped += names
 
-    def leave(self, tickets):
-        self.watcher.leave(*tickets)
-
     def key_holds(self, signer):
         return signer not in self.dead
 

@@ -9,7 +9,7 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins.validations import catalogue
-from heat_plugins.validations import packages
+from heat_plugins.validations import origins
 from heat_plugins.validations import playbooks
 from tests.unit.validations import fakes
 
@@ -202,7 +202,7 @@ class CatalogueTest(testtools.TestCase):
 class PackageTest(testtools.TestCase):
     def test_one_that_is_not_installed_is_told(self):
         for name in ('no-such-package', ''):
-            self.assertRaises(errors.NotFound, packages.content, name)
+            self.assertRaises(errors.NotFound, origins.of_package, name)
 
     def test_playbooks_roles_and_plugins_of_one_are_found(self):
         folder = tempfile.TemporaryDirectory()
@@ -226,7 +226,7 @@ class PackageTest(testtools.TestCase):
         (site / 'checks-1.0.dist-info/RECORD').write_text(record)
         self.patch(sys, 'path', [str(site), *sys.path])
 
-        content = packages.content('checks')
+        content = origins.of_package('checks')
         self.assertEqual(
             {
                 'checks/playbooks/ram.yaml',
@@ -240,4 +240,4 @@ class PackageTest(testtools.TestCase):
         self.assertEqual((), found.warnings)
 
     def test_what_is_no_playbook_role_or_plugin_stays_behind(self):
-        self.assertEqual({}, packages.content('PyYAML'))
+        self.assertEqual({}, origins.of_package('PyYAML'))
