@@ -10,6 +10,7 @@ from typing import Any, Final
 import zlib
 
 from heat_plugins import bounds
+from heat_plugins import stored
 from heat_plugins.mistral.executions import outcome
 from heat_plugins.mistral.triggers import schedule
 
@@ -236,24 +237,12 @@ def _loads(text: str) -> Any:
 
 def read_record(text: str) -> Record:
     """Read what :func:`dumps` has written."""
-    found = _loads(text)
-    return Record(
-        id=found['id'],
-        wanted=Order(**found['wanted']),
-        order=Order(**found['order']),
-        made=found['made'],
-    )
+    return stored.read(Record, _loads(text))
 
 
 def read_note(text: str) -> Note:
     """Read what :func:`dumps` has written."""
-    found = _loads(text)
-    old = found['old']
-    return Note(
-        order=Order(**found['order']),
-        wanted=Order(**found['wanted']),
-        old=Trigger(**old) if old else None,
-    )
+    return stored.read(Note, _loads(text))
 
 
 def time(text: str | None) -> datetime.datetime | None:

@@ -109,38 +109,40 @@ def log_folder(run_id: str) -> str:
 
 
 def control_name(key: Key) -> str:
-    return live.control_name(
-        signal_names.signal(key.deployment_id, key.run_id)
-    )
+    return live.control_name(_signal(key))
 
 
 def progress_name(key: Key) -> str:
-    return beginning.object_name(
-        signal_names.signal(key.deployment_id, key.run_id)
-    )
+    return beginning.object_name(_signal(key))
+
+
+def _signal(key: Key) -> str:
+    return signal_names.signal(key.deployment_id, key.run_id)
 
 
 def parse_open(name: str) -> Key | None:
     """Return what an object below `OPEN` stands for."""
-    parts = name.removeprefix(OPEN).split('/')
-    if len(parts) != 3 or not is_run_id(parts[2]):
-        return None
-    return Key(
-        run_id=parts[2],
-        deployment_id=parts[0],
-        action=parse.unquote(parts[1]),
-    )
+    deployment_id, action, run_id = _three(name.removeprefix(OPEN))
+    return _key(run_id, deployment_id, action)
 
 
 def parse_record(name: str) -> Key | None:
     """Return what an object below `RECORDS` stands for."""
-    parts = name.removeprefix(RECORDS).split('/')
-    if len(parts) != 3 or not is_run_id(parts[0]):
+    return _key(*_three(name.removeprefix(RECORDS)))
+
+
+def _three(name: str) -> list[str]:
+    parts = name.split('/')
+    return parts if len(parts) == 3 else [''] * 3
+
+
+def _key(run_id: str, deployment_id: str, action: str) -> Key | None:
+    if not is_run_id(run_id):
         return None
     return Key(
-        run_id=parts[0],
-        deployment_id=parts[1],
-        action=parse.unquote(parts[2]),
+        run_id=run_id,
+        deployment_id=deployment_id,
+        action=parse.unquote(action),
     )
 
 

@@ -9,30 +9,12 @@ from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins.configs import declared_names
 from heat_plugins.signals import beginning
 from heat_plugins.signals import live
 
 #: What Heat, its classes and we add to the inputs of a derived config.
-RESERVED = (
-    beginning.INPUTS
-    | live.INPUTS
-    | {
-        'deploy_server_id',
-        'deploy_action',
-        'deploy_signal_id',
-        'deploy_stack_id',
-        'deploy_resource_name',
-        'deploy_auth_url',
-        'deploy_username',
-        'deploy_password',
-        'deploy_project_id',
-        'deploy_user_id',
-        'deploy_signal_verb',
-        'deploy_signal_transport',
-        'deploy_queue_id',
-        'deploy_region_name',
-    }
-)
+RESERVED = beginning.INPUTS | live.INPUTS | declared_names.RESERVED_INPUTS
 
 _TRUE = ('true', 't', 'yes', 'y', 'on', '1')
 _FALSE = ('false', 'f', 'no', 'n', 'off', '0')
