@@ -82,7 +82,7 @@ test-heats: ## the unit tests under each Heat that is supported
 test-heats-classes: ## do Heat's own classes still have their defects? weekly
 coverage: ## the unit tests, and which branches they do not reach
 soak: ## deployments and groups in production, with a fault every few seconds
-bench: ## measure what waiting costs: an hour; ARGS=--short, ten minutes
+bench: ## measure what waiting costs: an hour; ARGS=--short, 20 minutes
 agent-packages: ## contrib/agent as a wheel and for Debian, in build/agent
 venv: ## the environment for all of these
 

@@ -7,6 +7,7 @@ import datetime
 import pathlib
 import tempfile
 import time
+from typing import Any
 
 from tests.bench import completing
 from tests.bench import cycling
@@ -27,18 +28,62 @@ from tests.functional import base
 
 _JSON = 'figures.json'
 
-#: Measurements of our side alone.
-_OTHERS = (
-    *scenarios.OTHERS,
-    'completing',
-    'pacing',
-    'triggering',
-    'cycling',
-    'live',
-    'quick',
-    'operating',
-    'profile',
-)
+_Say = Callable[[str], None]
+_Measure = Callable[[labs.Lab, argparse.Namespace, _Say], Any]
+
+#: By the name that the command line has for it: a title, and what measures
+#: each field of the record.
+_MEASUREMENTS: dict[str, tuple[str, dict[str, _Measure]]] = {
+    'completing': (
+        'Completions in a sync point',
+        {'completing': lambda lab, options, say: completing.measure(say)},
+    ),
+    'pacing': (
+        'Intervals',
+        {'paces': lambda lab, options, say: pacing.measure(lab, say)},
+    ),
+    'triggering': (
+        'Runs by the command line',
+        {'triggered': lambda lab, options, say: triggering.measure(lab, say)},
+    ),
+    'cycling': (
+        'Stacks that come and go',
+        {
+            'cycled': lambda lab, options, say: [
+                cycling.measure(lab, labs.SIDES[name], say)
+                for name in options.sides
+            ]
+        },
+    ),
+    'live': (
+        'Live runs',
+        {'live': lambda lab, options, say: live.measure(lab, say)},
+    ),
+    'quick': (
+        'Quick servers',
+        {'quick': lambda lab, options, say: quick.measure(lab, say)},
+    ),
+    'operating': (
+        'Operations',
+        {
+            'operated': lambda lab, options, say: operating.measure(say),
+            'fleet': lambda lab, options, say: operating.on_cloud(lab, say),
+        },
+    ),
+    'profile': (
+        'Profile',
+        {
+            'profile': lambda lab, options, say: tables.profile(
+                [
+                    _profile(lab, n, say)
+                    for n in (options.goals_at, 2 * options.goals_at)
+                ]
+            )
+        },
+    ),
+}
+
+_OTHERS = (*scenarios.OTHERS, *_MEASUREMENTS)
 
 
 def main() -> None:
@@ -48,7 +93,7 @@ def main() -> None:
         record = records.read(options.render)
     else:
         record = _measure(options)
-    report.write(record, options.out, print)
+    report.write(record, options.out, print, options.second)
 
 
 def _options() -> argparse.Namespace:
@@ -90,7 +135,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         '--short',
         action='store_true',
-        help='only what the goals need, once: about ten minutes; the options '
+        help='only what the goals need, once: about 20 minutes; the options '
         'above and --repeat are set by it',
     )
     parser.add_argument(
@@ -120,6 +165,13 @@ def _options() -> argparse.Namespace:
         metavar='FILE',
         type=pathlib.Path,
         help=f'only make tables and plots again, of such a {_JSON}',
+    )
+    parser.add_argument(
+        '--second',
+        metavar='FILE',
+        type=pathlib.Path,
+        help='the goals.csv of another run, whose figures the table of the '
+        'goals shows as well',
     )
     parser.add_argument(
         '--name',
@@ -202,7 +254,7 @@ def _fill(
     record: records.Record,
     options: argparse.Namespace,
     lab: labs.Lab,
-    say: Callable[[str], None],
+    say: _Say,
 ) -> None:
     def detail(text: str) -> None:
         say(f'      {text}')
@@ -212,39 +264,14 @@ def _fill(
     for number, (scenario, side) in enumerate(plan, 1):
         say(f'{number}/{len(plan)} {scenario.name}: {side.title}')
         record.measured.append(runner.run(scenario, side))
-    if 'completing' in options.others:
-        say('Completions in a sync point')
-        record.completing = completing.measure(detail)
-    if 'pacing' in options.others:
-        say('Intervals')
-        record.paces = pacing.measure(lab, detail)
-    if 'triggering' in options.others:
-        say('Runs by the command line')
-        record.triggered = triggering.measure(lab, detail)
-    if 'cycling' in options.others:
-        say('Stacks that come and go')
-        record.cycled = cycling.measure(lab, detail)
-    if 'live' in options.others:
-        say('Live runs')
-        record.live = live.measure(lab, detail)
-    if 'quick' in options.others:
-        say('Quick servers')
-        record.quick = quick.measure(lab, detail)
-    if 'operating' in options.others:
-        say('Operations')
-        record.operated = operating.measure(detail)
-        record.fleet = operating.on_cloud(lab, detail)
-    if 'profile' in options.others:
-        say('Profile')
-        sizes = (options.goals_at, 2 * options.goals_at)
-        record.profile = tables.profile(
-            [_profile(lab, n, detail) for n in sizes]
-        )
+    for name, (title, fields) in _MEASUREMENTS.items():
+        if name in options.others:
+            say(title)
+            for field, measure in fields.items():
+                setattr(record, field, measure(lab, options, detail))
 
 
-def _profile(
-    lab: labs.Lab, n: int, say: Callable[[str], None]
-) -> profiling.Profiled:
+def _profile(lab: labs.Lab, n: int, say: _Say) -> profiling.Profiled:
     """Profile heat-engine in one more round of ours.
 
     It is slower for that, so the figures of the round mean nothing.

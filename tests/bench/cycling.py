@@ -20,10 +20,12 @@ class Cycled:
     """Stacks that were created, answered and deleted, one after another.
 
     :ivar n: deployments in each.
+    :ivar side: whose classes served them.
     :ivar resident_bytes: of heat-engine after each.
     """
 
     n: int
+    side: str
     resident_bytes: list[int]
 
     @property
@@ -33,19 +35,20 @@ class Cycled:
         return max(later, default=full) / full
 
 
-def measure(lab: labs.Lab, say: Callable[[str], None]) -> Cycled:
-    """Let stacks of single deployments and of a group take turns."""
-    lab.start(labs.SIDES['ours'])
-    kinds = (scenarios.flat(COUNT), scenarios.single(COUNT))
+def measure(
+    lab: labs.Lab, side: labs.Side, say: Callable[[str], None]
+) -> Cycled:
+    """Let stacks of single deployments come and go."""
+    lab.start(side, waiting=COUNT)
+    templates = scenarios.flat(COUNT).templates(lab.servers)
     found = []
     with lab.state() as state:
         rounds.warm_up(lab, state)
-        for number in range(CYCLES):
-            templates = kinds[number % 2].templates(lab.servers())
+        for number in range(1, CYCLES + 1):
             group = stacks.Stacks(lab, state, templates, COUNT)
             group.create()
             group.signal('CREATE')
             group.delete()
             found.append(lab.cloud.usage('heat')['rss_bytes'])
-            say(f'{found[-1] / 1e6:.0f} MB after {number + 1} stacks')
-    return Cycled(n=COUNT, resident_bytes=found)
+            say(f'{found[-1] / 1e6:.0f} MB after {number} stacks')
+    return Cycled(n=COUNT, side=side.name, resident_bytes=found)

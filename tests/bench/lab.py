@@ -49,6 +49,7 @@ class Lab:
     """A mini cloud for measurements.
 
     :param servers: as many as the largest scenario needs.
+    :ivar servers: their ids, from the first start on.
     :param store: ``swift`` or ``rgw``.
     """
 
@@ -56,7 +57,7 @@ class Lab:
         self.cloud = base.minicloud_client.Cloud(name)
         self._count = servers
         self._profile = base.catalog.STORES[store]
-        self._servers: list[str] = []
+        self.servers: list[str] = []
         self._folder = tempfile.TemporaryDirectory(prefix='bench-')
 
     def __enter__(self) -> 'Lab':
@@ -70,13 +71,29 @@ class Lab:
     def reset(self) -> None:
         """Forget all that is stored, after something has gone wrong."""
         self.cloud.down(purge=True)
-        self._servers = []
+        self.servers = []
 
-    def start(self, side: Side, conf: str = '') -> None:
+    def start(
+        self, side: Side, conf: str = '', waiting: int | None = None
+    ) -> None:
         """Start Heat with the classes of a side, and a new Swift.
 
+        The servers are there, and Heat has not made them since its start: it
+        would keep memory of that.
+
         :param conf: what to add to heat.conf.
+        :param waiting: how many resources wait at a time; None for as many
+            as there are servers.
         """
+        if not self.servers:
+            self._up(side, '', _TOGETHER)
+            for first in range(0, self._count, _TOGETHER):
+                self.servers += self._make(
+                    first, min(_TOGETHER, self._count - first)
+                )
+        self._up(side, conf, self._count if waiting is None else waiting)
+
+    def _up(self, side: Side, conf: str, waiting: int) -> None:
         # One more file than needed, but then the two sides are alike.
         extra = pathlib.Path(self._folder.name, 'extra.conf')
         extra.write_text(conf)
@@ -91,7 +108,8 @@ class Lab:
             plugin=side.plugin,
             conf=[extra],
             # Each waiting resource holds a thread; some more for the rest.
-            executor_threads=self._count + 64,
+            # Heat starts a thread for each message until it has all of them.
+            executor_threads=waiting + 64,
         )
         # Nothing here needs it, and it is never quite idle.
         self._kill('mistral')
@@ -102,15 +120,6 @@ class Lab:
     def _kill(self, service: str) -> None:
         if self.cloud.usage(service)['running']:
             self.cloud.kill(service)
-
-    def servers(self) -> list[str]:
-        """Return the ids of the servers; makes them at need."""
-        if not self._servers:
-            for first in range(0, self._count, _TOGETHER):
-                self._servers += self._make(
-                    first, min(_TOGETHER, self._count - first)
-                )
-        return self._servers
 
     def _make(self, first: int, count: int) -> list[str]:
         stack = base.Stack(

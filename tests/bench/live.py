@@ -157,7 +157,7 @@ class _Bench:
         sent = [one for one in sent if one['time'] < ended]
         per_server = load.servers * seconds
         return {
-            'output, MB': f'{load.servers * _size(load) / 1e6:.2g}',
+            'output, MB': f'{load.servers * _size(load) / 1e6:.3g}',
             **_lags(reader.lags),
             'PUTs of output a second and server': _rate(
                 sent, per_server, 'PUT', '/logs/'
@@ -218,7 +218,7 @@ def measure(lab: labs.Lab, say: Callable[[str], None]) -> tables.Table:
     """Measure all loads; return a table of them."""
     lab.start(labs.SIDES['ours'])
     most = max(load.servers for load in LOADS)
-    template = scenarios.components(lab.servers()[:most], _ACTION)
+    template = scenarios.components(lab.servers[:most], _ACTION)
     columns = []
     with lab.state() as state:
         rounds.warm_up(lab, state)

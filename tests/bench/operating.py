@@ -150,7 +150,7 @@ def on_cloud(lab: labs.Lab, say: Callable[[str], None]) -> list[list[str]]:
     Returns a table.
     """
     lab.start(labs.SIDES['ours'])
-    servers = lab.servers()
+    servers = lab.servers
     each = _TARGETS // _STACKS
     templates = [
         scenarios.components(

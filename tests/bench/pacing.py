@@ -76,7 +76,7 @@ def measure(lab: labs.Lab, say: Callable[[str], None]) -> list[Measured]:
         )
         with lab.state() as state:
             rounds.warm_up(lab, state)
-            templates = scenarios.flat(_COUNT).templates(lab.servers())
+            templates = scenarios.flat(_COUNT).templates(lab.servers)
             group = stacks.Stacks(lab, state, templates, _COUNT)
             group.create()
             begin = meter.mark()

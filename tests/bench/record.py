@@ -37,7 +37,7 @@ class Record:
     )
     paces: list[pacing.Measured] = dataclasses.field(default_factory=list)
     triggered: triggering.Triggered | None = None
-    cycled: cycling.Cycled | None = None
+    cycled: list[cycling.Cycled] = dataclasses.field(default_factory=list)
     live: tables.Table | None = None
     quick: tables.Table | None = None
     operated: list[operating.Measured] = dataclasses.field(
@@ -63,8 +63,9 @@ def read(file: pathlib.Path) -> Record:
     ]
     if content['triggered'] is not None:
         content['triggered'] = _triggered(content['triggered'])
-    if content.get('cycled') is not None:
-        content['cycled'] = cycling.Cycled(**content['cycled'])
+    content['cycled'] = [
+        cycling.Cycled(**one) for one in content.get('cycled') or ()
+    ]
     return Record(**content)
 
 

@@ -20,16 +20,23 @@ _TABLES = {
 
 
 def write(
-    record: records.Record, folder: pathlib.Path, say: Callable[[str], None]
+    record: records.Record,
+    folder: pathlib.Path,
+    say: Callable[[str], None],
+    second: pathlib.Path | None = None,
 ) -> None:
     """Write the files that the documentation includes, and show the tables.
 
     What was not measured keeps its files.
+
+    :param second: the table of the goals of another run.
     """
     if record.options.get('store') == 'rgw':
         _write_rgw(record, folder, say)
         return
     made = _rounds(record, folder) if record.measured else {}
+    if second is not None:
+        made['goals'] = tables.of_two(made['goals'], tables.read(second))
     if record.completing:
         made['completing'] = tables.completing(record.completing)
     if record.paces:

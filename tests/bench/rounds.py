@@ -25,6 +25,10 @@ QUIET = 30
 #: Seconds for what follows the last hand-over.
 SETTLE = 2
 
+# What Swift may use while it counts as idle, and seconds for that to come.
+_IDLE_CORES = 0.1
+_PATIENCE = 120
+
 
 @dataclasses.dataclass(kw_only=True)
 class Round:
@@ -84,17 +88,19 @@ class Runner:
             n=scenario.count,
             side=side.name,
         )
-        self._lab.start(side)
+        self._lab.start(side, waiting=scenario.waiting)
         try:
             with self._lab.state() as state:
                 warm_up(self._lab, state)
-                templates = scenario.templates(self._lab.servers())
+                templates = scenario.templates(self._lab.servers)
                 group = stacks.Stacks(
                     self._lab, state, templates, scenario.count
                 )
                 mark = self._create(found, group)
                 if not scenario.brief:
+                    self._settle()
                     mark = self._update(found, group, mark)
+                self._settle()
                 _, found.delete = self._count(
                     found, 'delete', group.delete, mark
                 )
@@ -106,6 +112,20 @@ class Runner:
             # What is left in this cloud would be in the next round.
             self._lab.reset()
         return found
+
+    def _settle(self) -> None:
+        """Wait until Swift has deleted the results that were read.
+
+        Else that takes the time of the phase that follows.
+        """
+
+        def is_idle() -> bool:
+            before = self._lab.cloud.usage('swift')['cpu_seconds']
+            time.sleep(1)
+            after = self._lab.cloud.usage('swift')['cpu_seconds']
+            return after - before < _IDLE_CORES
+
+        engine_state.until(is_idle, _PATIENCE, 'an idle Swift')
 
     def _create(self, found: Round, group: stacks.Stacks) -> counting.Mark:
         self._count(found, 'idle', lambda: time.sleep(IDLE))
@@ -199,7 +219,7 @@ class Runner:
 
 def warm_up(lab: labs.Lab, state: engine_state.EngineState) -> None:
     """Let Heat make what it makes once: keys, tokens, caches."""
-    template = scenarios.flat(1).templates(lab.servers())
+    template = scenarios.flat(1).templates(lab.servers)
     group = stacks.Stacks(lab, state, template, 1)
     group.create()
     group.signal('CREATE')

@@ -46,6 +46,11 @@ class Scenario:
     def name(self) -> str:
         return f'{self.kind} {self.count}'
 
+    @property
+    def waiting(self) -> int:
+        """How many resources wait at the same time."""
+        return 1 if self.single else self.count
+
     def templates(self, servers: Sequence[str]) -> list[Template]:
         """Return the templates of the stacks, for servers of these ids."""
         chosen = list(servers[: self.count])

@@ -28,6 +28,9 @@ _FEWEST_SAMPLES = 50
 # The smallest part of a phase that is worth a line.
 _LEAST = 0.05
 
+# What memory may become, as a part of what it was.
+_GROWTH = 1.05
+
 _SIDES = tuple(lab.SIDES.values())
 
 _REACHED = {True: 'reached', False: 'missed', None: ''}
@@ -37,7 +40,7 @@ def goals(
     found: Sequence[rounds.Round],
     n: int,
     triggered: triggering.Triggered | None = None,
-    cycled: cycling.Cycled | None = None,
+    cycled: Sequence[cycling.Cycled] = (),
 ) -> Table:
     """Return our figures and Heat's, with the goals.
 
@@ -69,13 +72,22 @@ def goals(
             ]
         )
     table.append(_growth(found, n))
-    return [*table, *_ours(found, triggered, cycled)]
+    return [*table, *_ours(found, triggered), _kept(cycled)]
+
+
+def of_two(table: Table, other: Table) -> Table:
+    """Return a table of goals with the figures of another run, too."""
+    figures_of = {tuple(row[:2]): row[2:4] for row in other}
+    head, *rows = table
+    return [
+        [*head, *(f'{one.title}, second run' for one in _SIDES)],
+        *([*row, *figures_of.get(tuple(row[:2]), ('', ''))] for row in rows),
+    ]
 
 
 def _ours(
     found: Sequence[rounds.Round],
     triggered: triggering.Triggered | None,
-    cycled: cycling.Cycled | None,
 ) -> Table:
     """Return the goals that Heat has nothing to compare with."""
 
@@ -115,13 +127,6 @@ def _ours(
             lambda: sum(triggered.started.swift.values()),
             200,
         ),
-        (
-            f'most memory up to stack {cycling.CYCLES}, over that after '
-            f'{cycling.FULL}',
-            f'{cycling.COUNT}',
-            lambda: cycled.growth,
-            1.05,
-        ),
     )
     table = []
     for title, n, measure, most in rows:
@@ -132,6 +137,22 @@ def _ours(
             shown, reached = _number(ours), _REACHED[ours <= most]
         table.append([title, n, shown, '', '', f'{most:g}', reached])
     return table
+
+
+def _kept(cycled: Sequence[cycling.Cycled]) -> list[str]:
+    """Return what heat-engine keeps of stacks that are gone."""
+    growth = {one.side: one.growth for one in cycled}
+    ours, heats = (growth.get(side.name) for side in _SIDES)
+    reached = None if ours is None else ours <= _GROWTH
+    return [
+        f'most memory up to stack {cycling.CYCLES}, over that after '
+        f'{cycling.FULL}',
+        f'{cycling.COUNT}',
+        *('' if one is None else _number(one) for one in (ours, heats)),
+        '' if ours is None or heats is None else _ratio(ours / heats),
+        f'{_GROWTH:g}',
+        _REACHED[reached],
+    ]
 
 
 def ours(found: Sequence[rounds.Round], n: int) -> Table:
@@ -301,6 +322,11 @@ def troubles(found: Sequence[rounds.Round]) -> list[str]:
 def write(table: Table, file: pathlib.Path) -> None:
     with file.open('w', encoding='utf-8', newline='') as stream:
         csv.writer(stream, lineterminator='\n').writerows(table)
+
+
+def read(file: pathlib.Path) -> Table:
+    with file.open(encoding='utf-8', newline='') as stream:
+        return list(csv.reader(stream))
 
 
 def operations(found: Sequence[operating.Measured]) -> Table:

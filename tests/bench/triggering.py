@@ -46,7 +46,7 @@ def measure(lab: labs.Lab, say: Callable[[str], None]) -> Triggered:
     """Trigger an action with ``--all --wait``; answer after a while."""
     lab.start(labs.SIDES['ours'])
     meter = counting.Meter(lab.cloud)
-    template = scenarios.components(lab.servers()[:COUNT], _ACTION)
+    template = scenarios.components(lab.servers[:COUNT], _ACTION)
     with lab.state() as state:
         rounds.warm_up(lab, state)
         group = stacks.Stacks(lab, state, [template], COUNT)

@@ -49,6 +49,13 @@ def a_round(side='ours', n=100, create=8.0, seconds=6.0, **waiting):
     )
 
 
+def cycled(side, most):
+    """Return stacks that come and go, at first with 100 bytes."""
+    return cycling.Cycled(
+        n=50, side=side, resident_bytes=[60] * 9 + [100] + [most] * 20
+    )
+
+
 def cell(table, title, column):
     return next(row for row in table if row[0] == title)[column]
 
@@ -173,12 +180,27 @@ class GoalsTest(testtools.TestCase):
     def test_memory_must_stay_level(self):
         title = 'most memory up to stack 30, over that after 10'
         for most, said in ((105, 'reached'), (106, 'missed')):
-            cycled = cycling.Cycled(
-                n=50, resident_bytes=[60] * 9 + [100] + [most] * 20
-            )
-            table = tables.goals([], 100, cycled=cycled)
+            table = tables.goals([], 100, cycled=[cycled('ours', most)])
             self.assertEqual(said, cell(table, title, 6))
         self.assertEqual('', cell(tables.goals([], 100), title, 6))
+
+    def test_memory_is_compared_with_heats(self):
+        found = [cycled('ours', 110), cycled('heats', 220)]
+        self.assertEqual(
+            ['1.10', '2.20', '0.50', '1.05', 'missed'],
+            tables.goals([], 100, cycled=found)[-1][2:],
+        )
+
+    def test_a_second_run_has_columns(self):
+        one, other = (
+            tables.goals([a_round(rpc=rpc), a_round('heats', rpc=600)], 100)
+            for rpc in (10, 20)
+        )
+        table = tables.of_two(one, other[:-1])
+        row = next(row for row in table if row[0] == figures.RPC.title)
+        self.assertEqual(['1.00', '60.0'], row[2:4])
+        self.assertEqual(['2.00', '60.0'], row[7:])
+        self.assertEqual(['', ''], table[-1][7:])
 
 
 class TroublesTest(testtools.TestCase):
@@ -204,7 +226,7 @@ class RecordTest(testtools.TestCase):
             options={'goals_at': 100},
             made_at='today',
             measured=[a_round(swift=3), a_round('heats')],
-            cycled=cycling.Cycled(n=50, resident_bytes=[100, 110]),
+            cycled=[cycled('ours', 110)],
         )
         written.write(file)
         self.assertEqual(written, record.read(file))
