@@ -34,7 +34,8 @@ _HEAT_CONF = '/etc/heat/heat.conf'
 
 _CONSTRAINTS = f'{debian.SOURCE}/contrib/minicloud/constraints.txt'
 
-#: The paths of the add-on.
+#: The add-on for diskimage-builder; the paths of what it installs.
+_ELEMENT = f'{debian.SOURCE}/contrib/agent/heat-config-supervisor'
 _ADD_ON = '*heat?config?supervisor*'
 
 
@@ -157,13 +158,24 @@ def test_each_way_to_the_add_on_installs_the_same(
         . /opt/agents/bin/activate
         {pip}
         """,
+        # No whole image: the element's phase of the build, and then what the
+        # element os-refresh-config does.
+        f"""
+        /opt/agents/bin/pip install dib-utils
+        /opt/agents/bin/dib-run-parts {_ELEMENT}/install.d
+        cp -r {_ELEMENT}/os-refresh-config /usr/libexec
+        """,
         'ansible-playbook -i servers -c local play.yaml',
-        # Last: dpkg does not forget what it has installed.
         apt,
     ):
         host.run(typed)
         assert add_on(host.path) == expected, typed
-        host.run(f'find /etc /usr -depth -path "{_ADD_ON}" -delete')
+        host.run(
+            f"""
+            dpkg --purge heat-config-supervisor
+            find /etc /usr -depth -path "{_ADD_ON}" -delete
+            """
+        )
 
 
 def add_on(root: pathlib.Path) -> dict[str, tuple[int, bytes]]:
