@@ -7,6 +7,7 @@ from heat_plugins.resources.software import deployment
 from heat_plugins.resources.software import deployment_schema
 
 
+@deployment_schema.of_deployment
 class SoftwareDeployment(deployment.DeploymentMixin, base.SoftwareDeployment):
     """Runs a software config on a server, and waits for its result.
 
@@ -20,11 +21,3 @@ class SoftwareDeployment(deployment.DeploymentMixin, base.SoftwareDeployment):
     declares, ``deploy_stdout``, ``deploy_stderr`` and ``deploy_status_code``.
     After a cancelled or timed-out action there are none until the next action.
     """
-
-    properties_schema = deployment_schema.properties_schema(
-        base.SoftwareDeployment.properties_schema
-    )
-
-    attributes_schema = deployment_schema.attributes_schema(
-        base.SoftwareDeployment.attributes_schema
-    )

@@ -7,6 +7,7 @@ from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import group_as_one
 
 
+@deployment_schema.of_group
 class SoftwareDeploymentGroup(
     group_as_one.OneMixin, base.SoftwareDeploymentGroup
 ):
@@ -16,18 +17,7 @@ class SoftwareDeploymentGroup(
     group.
     """
 
-    properties_schema = deployment_schema.group_properties_schema(
-        base.SoftwareDeploymentGroup.properties_schema
-    )
 
-    attributes_schema = deployment_schema.group_attributes_schema(
-        base.SoftwareDeploymentGroup.attributes_schema
-    )
-
-
+@deployment_schema.of_group
 class SoftwareDeployments(group_as_one.OneMixin, base.SoftwareDeployments):
     """The former name of OS::Heat::SoftwareDeploymentGroup."""
-
-    properties_schema = SoftwareDeploymentGroup.properties_schema
-
-    attributes_schema = SoftwareDeploymentGroup.attributes_schema

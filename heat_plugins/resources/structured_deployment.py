@@ -8,6 +8,7 @@ from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import group_as_one
 
 
+@deployment_schema.of_deployment
 class StructuredDeployment(
     deployment.DeploymentMixin, base.StructuredDeployment
 ):
@@ -17,15 +18,8 @@ class StructuredDeployment(
     replaces each ``{get_input: NAME}`` in the config by the input's value.
     """
 
-    properties_schema = deployment_schema.properties_schema(
-        base.StructuredDeployment.properties_schema
-    )
 
-    attributes_schema = deployment_schema.attributes_schema(
-        base.StructuredDeployment.attributes_schema
-    )
-
-
+@deployment_schema.of_group
 class StructuredDeploymentGroup(
     group_as_one.OneMixin, base.StructuredDeploymentGroup
 ):
@@ -35,18 +29,7 @@ class StructuredDeploymentGroup(
     the group.
     """
 
-    properties_schema = deployment_schema.group_properties_schema(
-        base.StructuredDeploymentGroup.properties_schema
-    )
 
-    attributes_schema = deployment_schema.group_attributes_schema(
-        base.StructuredDeploymentGroup.attributes_schema
-    )
-
-
+@deployment_schema.of_group
 class StructuredDeployments(group_as_one.OneMixin, base.StructuredDeployments):
     """The former name of OS::Heat::StructuredDeploymentGroup."""
-
-    properties_schema = StructuredDeploymentGroup.properties_schema
-
-    attributes_schema = StructuredDeploymentGroup.attributes_schema

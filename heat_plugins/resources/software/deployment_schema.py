@@ -3,7 +3,7 @@
 
 from collections import abc
 import copy
-from typing import Any
+from typing import Any, TypeVar
 
 from heat.common.i18n import _
 from heat.engine import attributes
@@ -19,6 +19,8 @@ from heat_plugins.resources import schemas
 from heat_plugins.signals import transport_names
 
 config.register_opts(cfg.CONF)
+
+_Kind = TypeVar('_Kind')
 
 TIMEOUT, SIGNAL_URL_LIFETIME = 'timeout', 'signal_url_lifetime'
 DELIVERY_TIMEOUT = 'delivery_timeout'
@@ -199,3 +201,19 @@ def group_attributes_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
             for name, schema in ours.items()
         },
     }
+
+
+def of_deployment(ours: type[_Kind]) -> type[_Kind]:
+    """Add our properties and attributes to those of a deployment of Heat."""
+    kind: Any = ours
+    kind.properties_schema = properties_schema(kind.properties_schema)
+    kind.attributes_schema = attributes_schema(kind.attributes_schema)
+    return ours
+
+
+def of_group(ours: type[_Kind]) -> type[_Kind]:
+    """Add our properties and attributes to those of a group of Heat."""
+    kind: Any = ours
+    kind.properties_schema = group_properties_schema(kind.properties_schema)
+    kind.attributes_schema = group_attributes_schema(kind.attributes_schema)
+    return ours

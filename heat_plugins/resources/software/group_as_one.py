@@ -32,9 +32,7 @@ from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import group_attributes
 from heat_plugins.resources.software import group_change
 from heat_plugins.resources.software import group_fleet
-from heat_plugins.resources.software import group_kinds
 from heat_plugins.resources.software import group_members
-from heat_plugins.resources.software import group_triggers
 from heat_plugins.resources.software import server_bound
 from heat_plugins.signals import group_ids
 from heat_plugins.signals import transport_names
@@ -57,8 +55,6 @@ def _for_one(name: str, do: abc.Callable[..., Any]) -> Any:
 
 
 class OneMixin(
-    group_kinds.Kinds,
-    group_triggers.Triggers,
     group_attributes.Attributes,
     deployment_group.GroupMixin,
     server_bound.ServerBound,

@@ -2,7 +2,7 @@
 """What a group without nested stack shows of its members."""
 
 import contextlib
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 from heat.common import exception
 from heat.common import timeutils
@@ -11,12 +11,19 @@ from heat.engine import attributes
 from heat.objects import software_config as config_objects
 
 from heat_plugins import bounds
+from heat_plugins import errors
+from heat_plugins import foreign
 from heat_plugins.configs import declared_names
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import drafts
+from heat_plugins.engine import transports
 from heat_plugins.engine.database import member_rows
 from heat_plugins.engine.database import servers
+from heat_plugins.engine.runs import run_ledgers
+from heat_plugins.engine.runs import triggering
 from heat_plugins.resources.software import deployment_schema
+from heat_plugins.resources.software import group_kinds
+from heat_plugins.runs import summary
 
 # What an attribute of the group is for a member.
 _SHOWN = {
@@ -25,13 +32,10 @@ _SHOWN = {
     'deploy_status_codes': 'deploy_status_code',
 }
 
-if TYPE_CHECKING:
-    _Base: TypeAlias = Any
-else:
-    _Base = object
+LOG = foreign.logger(__name__)
 
 
-class Attributes(_Base):
+class Attributes(group_kinds.Kinds):
     """The part of a group that resolves its attributes."""
 
     def get_attribute(self, key: Any, *path: Any) -> Any:
@@ -96,6 +100,34 @@ class Attributes(_Base):
                 for name, state in found.items()
             }
         return None
+
+    def _runs_of(self, states: Any) -> Any:
+        """Return what has become of the last runs of each member."""
+        ids = {key: state.row.id for key, state in states.items() if state}
+        if not ids:
+            return {key: [] for key in states}
+        hub = transports.hub_for(self)
+        ledger = run_ledgers.ledger_for(self, hub, None)
+        try:
+            found = hub.call(
+                self.stack,
+                lambda: ledger.latest_of(
+                    hub.root_stack_id, ids.values(), triggering.SHOWN
+                ),
+            )
+        except errors.Error as exc:
+            # No stack is to fail of this.
+            LOG.info(
+                '%(group)s: cannot show the runs of its members: %(error)s',
+                {'group': self.label, 'error': exc},
+            )
+            return dict.fromkeys(states)
+        return {
+            key: [summary.of(run) for run in found[ids[key]]]
+            if key in ids
+            else []
+            for key in states
+        }
 
     def _is_output(self, name: Any, found: Any) -> Any:
         return (

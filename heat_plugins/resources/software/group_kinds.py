@@ -65,6 +65,20 @@ class Kinds(_Base):
         """Return the identifier of its nested stack, or None."""
         return None if self._is_one() else super().nested_identifier()
 
+    def deployments(self) -> Any:
+        """Return its members, on which a signal starts runs."""
+        if not self._is_one():
+            return super().deployments()
+        with self.frozen_properties():
+            # Outside of an action Heat resolves nothing for a template.
+            properties = self.get_resource_def()
+        return [
+            group_members.make(self, state.member, properties)
+            for state in self.states().values()
+            # A server that was given nothing has no action to run.
+            if state and state.row.server_id == state.member.server_id
+        ]
+
     def preview(self) -> Any:
         """Return what a preview of the stack shows: itself, or members."""
         if self._may_be_one(cfg.CONF.heat_plugins.group_members):
