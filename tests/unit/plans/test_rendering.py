@@ -3,7 +3,6 @@
 
 import os
 import subprocess
-import time
 from unittest import mock
 
 import testtools
@@ -167,9 +166,7 @@ class RenderTest(testtools.TestCase):
             '{% for a in range(99999) %}{% for b in range(99999) %}'
             '{% endfor %}{% endfor %}'
         )
-        began = time.monotonic()
         self.assertIn('1 seconds', self.stopped(loops, seconds=1))
-        self.assertTrue(time.monotonic() - began < 20)
 
     def test_what_needs_too_much_memory_is_stopped(self):
         for text in (
