@@ -118,10 +118,10 @@ def test_what_ignores_that_is_killed_with_all_that_it_has_started(
     # The hook returns within it what the script had printed.
     monkeypatch.setattr(hook, '_GRACE', 5.0)
     file = server.path / 'pid'
-    script = f"trap '' TERM; echo half; sleep 60 & echo $! >{file}; wait"
+    script = f"trap '' TERM; echo half; sleep 600 & echo $! >{file}; wait"
     began = time.monotonic()
     end = run(server, f'{script}; wait', ENOUGH)
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 200
     assert json.loads(end.result())['deploy_stdout'] == 'half\n'
     assert not alive(file)
 
@@ -141,8 +141,8 @@ def test_what_is_left_running_in_time_stays_and_is_not_waited_for(server):
         'echo done\n'
     )
     began = time.monotonic()
-    end = run(server, '', 60, text)
-    assert time.monotonic() - began < 30
+    end = run(server, '', 600, text)
+    assert time.monotonic() - began < 200
     assert b'done\n' in end.stdout
     is_alive = alive(file)
     os.kill(int(file.read_text()), 9)
