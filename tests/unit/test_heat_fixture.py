@@ -104,6 +104,7 @@ class HeatFixtureTest(heat_fixture.HeatTestCase):
         self.assertNotEqual(first, stack['config'].resource_id)
 
     def test_waiting_for_nothing_ends(self):
+        self.heat.PATIENCE = 50
         stack = self.heat.stack(DEPLOYMENT)
         stack.validate()
         self.assertRaises(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever a template gives our resource types for properties."""
 
+import functools
 from importlib import metadata
 import traceback
 from unittest import mock
@@ -124,6 +125,12 @@ TYPES = {
 }
 
 
+@functools.cache
+def properties_for(kind):
+    """Return the properties of a type; to prepare these takes a while."""
+    return properties_of(properties.schemata(TYPES[kind].properties_schema))
+
+
 @pytest.fixture(scope='module')
 def heat():
     found = heat_fixture.Heat(TYPES)
@@ -141,8 +148,7 @@ def heat():
 @pytest.mark.parametrize('kind', sorted(TYPES))
 @hypothesis.given(data=st.data())
 def test_properties_are_taken_or_refused_as_heat_does(heat, kind, data):
-    schemas = properties.schemata(TYPES[kind].properties_schema)
-    given = data.draw(properties_of(schemas))
+    given = data.draw(properties_for(kind))
     if data.draw(st.booleans()):
         given = sensible(kind, given)
     template = {
