@@ -42,7 +42,8 @@ class Pool:
     ) -> list[_Result]:
         """Return what `function` returns, in the order of `things`.
 
-        The first error ends it: what has not begun will not begin.
+        Calls that cannot overlap are made in the caller's thread. The first
+        error ends it: what has not begun will not begin.
         """
         done = 0
         lock = threading.Lock()
@@ -63,7 +64,10 @@ class Pool:
                     progress(done, len(things))
             return result
 
-        with futures.ThreadPoolExecutor(self._workers) as executor:
+        workers = min(self._workers, len(things))
+        if workers <= 1:
+            return [call(thing) for thing in things]
+        with futures.ThreadPoolExecutor(workers) as executor:
             begun = [executor.submit(call, thing) for thing in things]
             try:
                 return [one.result() for one in begun]

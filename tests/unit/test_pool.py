@@ -60,16 +60,33 @@ class PoolTest(testtools.TestCase):
         self.assertEqual(3, max(most))
 
     def test_what_has_not_begun_does_not_begin_after_an_error(self):
-        begun = []
+        for workers in (1, 3):
+            begun = []
 
-        def call(number):
-            begun.append(number)
-            raise ZeroDivisionError
+            def call(number, begun=begun):
+                begun.append(number)
+                raise ZeroDivisionError
 
-        self.assertRaises(
-            ZeroDivisionError, pool.Pool(workers=1).each, call, range(99)
-        )
-        self.assertEqual([0], begun)
+            self.assertRaises(
+                ZeroDivisionError, pool.Pool(workers).each, call, range(99)
+            )
+            self.assertIn(len(begun), range(1, workers + 1))
+
+    def test_no_thread_is_started_for_calls_that_cannot_overlap(self):
+        here = threading.get_ident()
+        for workers, things in ((1, [1, 2]), (3, [1])):
+            seen = pool.Pool(workers).each(
+                lambda thing: threading.get_ident(), things
+            )
+            self.assertEqual({here}, set(seen))
+
+    def test_progress_is_told_of_each_call(self):
+        for workers in (1, 3):
+            told = []
+            pool.Pool(workers).each(
+                str, 'abc', lambda *of, told=told: told.append(of)
+            )
+            self.assertEqual([(1, 3), (2, 3), (3, 3)], told)
 
     def test_an_outage_is_ridden_out_for_a_while(self):
         calls = []
