@@ -11,6 +11,7 @@ time. Those with a Zaqar queue go Heat's own way.
 from collections import abc
 import dataclasses
 import functools
+from http import cookiejar
 import time
 from typing import Any
 
@@ -294,6 +295,10 @@ def _session() -> requests.Session:
     its own each would keep one open, and with TLS some memory as well.
     """
     session = requests.Session()
+    # What a store sets for one project is not for the requests of another.
+    session.cookies.set_policy(
+        cookiejar.DefaultCookiePolicy(allowed_domains=())
+    )
     adapter = adapters.HTTPAdapter(pool_maxsize=_CONNECTIONS)
     session.mount('https://', adapter)
     session.mount('http://', adapter)

@@ -7,6 +7,8 @@ import types
 
 import fixtures
 import requests
+from requests import cookies
+import testtools
 
 from heat_plugins import retrying
 from heat_plugins.engine.database import server_metadata
@@ -177,3 +179,16 @@ class SharingTest(deployments.DeploymentTestCase):
         self.tell('a')
         self.tell('a', 'zaqar')
         self.assertEqual([(None, {'a'}), ('zaqar', {'a'})], self.told)
+
+
+class SessionTest(testtools.TestCase):
+    def test_a_store_sets_no_cookie_that_another_project_sends(self):
+        url = 'https://store.example/'
+        request = cookies.MockRequest(requests.Request('PUT', url).prepare())
+        cookie = cookies.create_cookie('tenant', 'a', domain='store.example')
+        for session, is_kept in (
+            (requests.Session(), True),
+            (server_metadata._session(), False),
+        ):
+            policy = session.cookies.get_policy()
+            self.assertEqual(is_kept, policy.set_ok(cookie, request))
