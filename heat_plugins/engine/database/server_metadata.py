@@ -52,6 +52,9 @@ _written_at: dict[str, float] = {}
 # Connections to keep for the next requests.
 _CONNECTIONS = 64
 
+# Each request insists by itself.
+_requests = pools.Pool(attempts=1)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Server:
@@ -117,20 +120,11 @@ def _tell(
         if not pending:
             break
     # Heat's own way insists longer.
-    _each(
+    _requests.each(
         functools.partial(_request, context, reading_project),
         others | pending,
     )
     return ()
-
-
-def _each(
-    do: abc.Callable[[Any], object], things: abc.Collection[Any]
-) -> None:
-    if len(things) == 1:
-        do(*things)
-    elif things:
-        pools.Pool(attempts=1).each(do, things)
 
 
 def _find(
@@ -206,7 +200,7 @@ def _write(
     ]
     changed = _update(context, written)
     to_put = [one for one in written if one.put_url and one.id not in changed]
-    _each(_put, to_put)
+    _requests.each(_put, to_put)
     # Who has written meanwhile may have put before that.
     return changed | _outdated(context, to_put)
 

@@ -221,8 +221,6 @@ class Fleet:
     def fetch(
         self, names: abc.Sequence[str]
     ) -> list[bytes | errors.ServiceError]:
-        if len(names) == 1:
-            return [self._fetch(names[0])]
         return pools.Pool(attempts=1).each(self._fetch, names)
 
     def _fetch(self, name: str) -> bytes | errors.ServiceError:
