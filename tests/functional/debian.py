@@ -43,7 +43,7 @@ exec chroot --userspec="$1" . /bin/bash -euo pipefail -c "cd $2; $3"
 
 
 class Host:
-    """A tree of Debian's files, whose commands need nobody's consent."""
+    """A tree of Debian's files; commands run in it, and ask nothing."""
 
     def __init__(self, path: pathlib.Path) -> None:
         self.path = path

@@ -74,8 +74,10 @@ def line(host: debian.Host, said: str) -> Iterator[None]:
     conf.write_text(
         before.replace('[DEFAULT]\n', f'[DEFAULT]\n{plugin_dirs}\n', 1)
     )
-    yield
-    conf.write_text(before)
+    try:
+        yield
+    finally:
+        conf.write_text(before)
 
 
 def test_debians_heat_stays_as_it_is(host: debian.Host) -> None:

@@ -22,6 +22,7 @@ import time
 import pytest
 import yaml
 
+from tests import pages
 from tests.functional import base
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(1800)]
@@ -32,8 +33,6 @@ Template = base.Template
 SOON = 300
 
 _SILENT = base.minicloud_client.sockets.Silent
-
-_PAGES = base.ROOT / 'doc/source'
 
 #: Goes on when the server is no longer held; see `Machine.hold`.
 SCRIPT = """\
@@ -310,7 +309,7 @@ def test_a_disk_that_was_full_delays_an_action(pair: Pair) -> None:
 
 def _advice() -> str:
     """Return the command of the page that lets an agent run configs again."""
-    page = (_PAGES / 'stuck.rst').read_text()
+    page = pages.read('stuck')
     (found,) = set(re.findall('``(rm -f .*?)``', page))
     return str(found)
 
@@ -369,7 +368,7 @@ def _answer(stack: str, deployment: str) -> str:
     """Return the command of the page that answers in a server's place."""
     (found,) = re.findall(
         r'^    openstack (stack resource signal web .*)$',
-        (_PAGES / 'stuck.rst').read_text(),
+        pages.read('stuck'),
         re.MULTILINE,
     )
     command = str(found).replace('signal web', f'signal {stack}')
@@ -383,7 +382,7 @@ def test_its_page_installs_the_add_on(
     subprocess.run([agent / 'packages', tmp_path, sys.executable], check=True)
     with tarfile.open(tmp_path / 'heat-plugins.tar.gz', 'w:gz') as archive:
         archive.add(agent, 'heat-plugins/contrib/agent')
-    page = (_PAGES / 'supervisor.rst').read_text()
+    page = pages.read('supervisor')
     (package,) = re.findall(r'^    apt install \./(.*\.deb)$', page, re.M)
     cloud_config = page.partition('#cloud-config\n')[2].partition('\n\n')[0]
     demo = cloud.session()
