@@ -126,12 +126,10 @@ def failure(
 ) -> str:
     """Say which members failed, and why the first did.
 
-    :param failures: reasons by key.
+    :param failures: reasons by key; at least one.
     :param members_: how many there are.
     :param waiting: how many have not answered.
     """
-    if not failures:
-        return f'{waiting} of {members_} members have not answered'
     first, reason = next(iter(failures.items()))
     text = f'{len(failures)} of {members_} members failed. {first}: {reason}'
     others = [key for key in failures if key != first]

@@ -41,7 +41,9 @@ class Source:
     def rows(self, ids):
         return {
             row.id: watcher.Row(
-                config_id=row.config.id, in_progress=row.in_progress
+                config_id=row.config.id,
+                in_progress=row.in_progress,
+                begun=row.server_id in self._fleet.begun,
             )
             for row in self._fleet.rows.values()
             if row.id in ids
@@ -55,6 +57,8 @@ class Fleet:
     :ivar broken: what each step raises; None for none.
     :ivar answer: returns what a server sends, by the key of its member; None
         leaves it waiting.
+    :ivar begun: the servers that have reported that they have started.
+    :ivar noted: the tickets of members that were noted to have started.
     :ivar ran: the actions that servers have run, with the config's id.
     """
 
@@ -63,6 +67,7 @@ class Fleet:
         self.rows, self.configs = {}, {}
         self.told, self.signals = {}, {}
         self.ran = []
+        self.begun, self.noted = set(), []
         self.refusals, self.stopped = {}, []
         self.events, self.dead = [], set()
         self.signer = keys.Signer(
@@ -122,7 +127,11 @@ class Fleet:
     def _derive(self, task):
         member = task.member
         if member.key in self.refusals:
-            return members.Refusal(task=task, reason=self.refusals[member.key])
+            return members.Refusal(
+                task=task,
+                reason=self.refusals[member.key],
+                fails=task.action != 'DELETE',
+            )
         config_id = members.new_config_id(GROUP)
         if not task.delivers:
             config_id = task.before.config.id
@@ -210,6 +219,7 @@ class Fleet:
 
     def begin(self, tickets):
         self._step()
+        self.noted += tickets
 
     def detach(self, reasons):
         self._step()

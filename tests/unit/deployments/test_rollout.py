@@ -2,6 +2,7 @@
 """An action goes through all members of a group, whatever dies meanwhile."""
 
 import dataclasses
+from unittest import mock
 
 import pytest
 
@@ -67,6 +68,25 @@ class Group:
             self.wanted(), {}, self.runs, self.fleet.draft
         )
         return self.rollout('CREATE', tasks)
+
+    def waiting(self):
+        """Return such a rollout, whose servers do not answer yet."""
+        self.fleet.answer = lambda key: None
+        change = self.begun()
+        assert not change.step()
+        self.fleet.work()
+        return change
+
+    def change_rows(self, **values):
+        """Be another process."""
+        for row in list(self.fleet.rows.values()):
+            self.fleet._change(row, **values)
+
+    def send(self, found):
+        """Let the object store have something for the signal of each."""
+        for row in self.fleet.rows.values():
+            name = signal_names.signal(row.id, row.config.id)
+            self.fleet.signals[name] = found
 
     def drive(self, change, seconds=300):
         for _ in range(seconds):
@@ -236,6 +256,13 @@ def test_those_that_wait_may_answer_a_while_longer():
     assert group.states() == dict.fromkeys('ab', ('CREATE', 'COMPLETE'))
 
 
+def test_of_many_failures_some_are_named():
+    said = rollout_values.failure(dict.fromkeys('abcdefgh', 'boom'), 9)
+    assert said == (
+        '8 of 9 members failed. a: boom. Also: b, c, d, e, f and 2 more'
+    )
+
+
 def test_some_may_fail():
     group = Group('a', 'b', allowed=1)
     group.fleet.answer = lambda key: (
@@ -266,10 +293,17 @@ def test_batches_pause_after_all_of_one_have_answered():
     assert times['b'] - times['a'] >= 20
 
 
-def test_a_member_that_is_late_is_withdrawn():
-    group = Group('a', timeout=30)
+@pytest.mark.parametrize(
+    ('limit', 'said'),
+    [
+        ('timeout', 'not signalled CREATE within 30'),
+        ('delivery_timeout', 'not reported within 30'),
+    ],
+)
+def test_a_member_that_is_late_is_withdrawn(limit, said):
+    group = Group('a', **{limit: 30})
     group.fleet.answer = lambda key: None
-    with pytest.raises(failures.Error, match='not signalled CREATE within 30'):
+    with pytest.raises(failures.Error, match=said):
         group.update('CREATE')
     assert group.states() == {'a': ('CREATE', 'FAILED')}
     assert not group.fleet.told['server-a']
@@ -280,10 +314,110 @@ def test_a_member_that_is_late_is_withdrawn():
     group.assert_nothing_left()
 
 
+def test_one_that_has_started_has_its_time():
+    group = Group('a', delivery_timeout=30)
+    change = group.waiting()
+    group.fleet.begun.add('server-a')
+    for _ in range(100):
+        group.clock.now += 1
+        assert not change.step()
+    assert change.progress().started == len(group.fleet.noted) == 1
+
+
+def test_a_result_counts_that_is_found_when_it_is_late():
+    group = Group('a', timeout=30)
+    change = group.waiting()
+    fetch = group.fleet.fetch
+    group.fleet.fetch = lambda names: [errors.Unavailable('503')]
+    group.clock.now += 30
+    assert not change.step()
+    assert change.trouble is not None
+    group.fleet.fetch = fetch
+    group.send(b'{}')
+    assert group.drive(change).complete
+
+
+@pytest.mark.parametrize('is_listed', [True, False])
+def test_so_does_what_another_engine_settles_meanwhile(is_listed):
+    group = Group('a', timeout=30, allowed=1)
+    change = group.waiting()
+    group.send(b'{}')
+    fetched = group.fleet.fetch(list(group.fleet.signals))
+    if not is_listed:
+        group.fleet.signals.clear()
+
+    def settle(outcomes):
+        group.change_rows(status='FAILED', reason='boom')
+        return ()
+
+    group.fleet.fetch, group.fleet.settle = lambda names: fetched, settle
+    group.clock.now += 30
+    assert change.step()
+    assert change.failures == {'a': 'boom'}
+
+
+@pytest.mark.parametrize(
+    ('change', 'said'),
+    [
+        (lambda group: group.change_rows(status='COMPLETE'), None),
+        (
+            lambda group: group.change_rows(status='FAILED', reason='boom'),
+            'a: boom',
+        ),
+        (lambda group: group.fleet.rows.clear(), 'was withdrawn'),
+    ],
+)
+def test_what_another_process_ends_has_ended(change, said):
+    group = Group('a')
+    waiting = group.waiting()
+    change(group)
+    if said is None:
+        assert group.drive(waiting).complete
+    else:
+        with pytest.raises(failures.Error, match=said):
+            group.drive(waiting)
+
+
+def test_what_the_poll_has_forgotten_is_polled_for_again():
+    group = Group('a')
+    change = group.waiting()
+    group.fleet.watcher.forget(*group.fleet.rows)
+    assert not change.step()
+    group.send(b'{}')
+    assert group.drive(change).complete
+
+
+@pytest.mark.parametrize(
+    ('found', 'fetches'),
+    # A listing may go on showing what has expired.
+    [(errors.NotFound('no object'), 1), (errors.Unavailable('503'), 5)],
+)
+def test_a_result_that_cannot_be_fetched_now_is_fetched_later(found, fetches):
+    group = Group('a')
+    change = group.waiting()
+    group.send(found)
+    with mock.patch.object(
+        group.fleet, 'fetch', side_effect=group.fleet.fetch
+    ) as fetch:
+        for _ in range(5):
+            group.clock.now += 1
+            assert not change.step()
+    assert fetch.call_count == fetches
+    group.send(b'{}')
+    assert group.drive(change).complete
+
+
+def test_one_that_is_no_result_is_a_failure():
+    group = Group('a')
+    change = group.waiting()
+    group.send(errors.BadSignal('it is too large'))
+    with pytest.raises(failures.Error, match='it is too large'):
+        group.drive(change)
+
+
 def test_what_is_cancelled_is_withdrawn():
     group = Group('a', 'b')
-    change = group.begun()
-    assert not change.step()
+    change = group.waiting()
     change.withdraw('CREATE was cancelled')
     assert group.states() == dict.fromkeys('ab', ('CREATE', 'FAILED'))
     assert not any(group.fleet.told.values())
@@ -305,11 +439,17 @@ def test_an_object_store_that_is_away_is_ridden_out():
     assert group.fleet.actions() == {'a': ['CREATE']}
 
 
-def test_and_given_up_after_the_budget():
+@pytest.mark.parametrize(
+    ('broken', 'seconds'),
+    [(errors.Unavailable('it says no'), 60), (errors.Denied('it says no'), 0)],
+)
+def test_and_given_up_after_the_budget(broken, seconds):
     group = Group('a', budget=60)
-    group.fleet.broken = errors.Unavailable('503')
-    with pytest.raises(failures.Error, match='503'):
-        group.drive(group.begun())
+    group.fleet.broken = broken
+    change, began = group.begun(), group.clock.now
+    with pytest.raises(failures.Error, match='it says no'):
+        group.drive(change)
+    assert seconds < group.clock.now - began < seconds + 5
 
 
 def test_a_server_that_takes_nothing_is_a_failure():
@@ -318,6 +458,21 @@ def test_a_server_that_takes_nothing_is_a_failure():
     with pytest.raises(failures.Error, match='a: its policy forbids it'):
         group.update('CREATE')
     assert group.states() == {'b': ('CREATE', 'COMPLETE')}
+
+
+def test_but_none_of_a_delete():
+    group = Group('a', 'b')
+    group.update('CREATE')
+    group.fleet.refusals['a'] = 'its server is gone'
+    tasks = members.to_undo(fake_fleet.GROUP, dict(group.fleet.rows))
+    change = group.drive(group.rollout('DELETE', tasks))
+    assert change.skipped == {'a': 'its server is gone'}
+    group.delete()
+    assert group.fleet.actions() == {
+        'a': ['CREATE'],
+        'b': ['CREATE', 'DELETE'],
+    }
+    group.assert_nothing_left()
 
 
 def test_suspend_runs_on_each_and_is_repeated_where_it_failed():
@@ -334,6 +489,18 @@ def test_suspend_runs_on_each_and_is_repeated_where_it_failed():
         'a': ['CREATE', 'SUSPEND', 'SUSPEND'],
         'b': ['CREATE', 'SUSPEND'],
     }
+
+
+def test_a_suspend_that_servers_have_is_waited_for_after_a_crash():
+    group = Group('a')
+    group.update('CREATE')
+    group.fleet.answer = lambda key: None
+    with pytest.raises(AssertionError):
+        group.act('SUSPEND')
+    group.fleet.restart()
+    group.send(b'{}')
+    group.act('SUSPEND', repeats=True)
+    assert group.fleet.actions() == {'a': ['CREATE', 'SUSPEND']}
 
 
 def test_without_signals_all_is_complete_at_once():
@@ -353,8 +520,7 @@ def test_a_hook_that_servers_may_lack_is_told_of_once():
 
 def test_what_a_dead_engine_has_delivered_is_stopped_before_another_action():
     group = Group('a', 'b')
-    group.fleet.answer = lambda key: None
-    group.begun().step()
+    group.waiting()
     group.fleet.restart()
     waiting = {
         signal_names.signal(row.id, row.config.id)
@@ -368,8 +534,7 @@ def test_what_a_dead_engine_has_delivered_is_stopped_before_another_action():
 
 def test_so_it_is_before_its_rows_go():
     group = Group('a', actions=('CREATE',))
-    group.fleet.answer = lambda key: None
-    group.begun().step()
+    group.waiting()
     group.fleet.restart()
     group.delete()
     assert len(group.fleet.stopped) == 1
@@ -382,10 +547,7 @@ def test_urls_of_a_changed_key_are_made_again_where_a_repetition_is_safe(
 ):
     group = Group('a', 'b')
     group.tool = tool
-    group.fleet.answer = lambda key: None
-    change = group.begun()
-    change.step()
-    group.fleet.work()
+    change = group.waiting()
     group.fleet.dead.add(group.fleet.signer)
     group.fleet.signer = dataclasses.replace(group.fleet.signer, key='second')
     group.fleet.answer = lambda key: fake_fleet.OK
