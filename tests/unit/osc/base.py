@@ -3,10 +3,12 @@
 
 import configparser
 import contextlib
+import functools
 import importlib
 import io
 import json
 import pathlib
+import shlex
 import tempfile
 import time
 import types
@@ -27,6 +29,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 PATIENCE = 60
 
 
+@functools.cache
 def commands():
     """Return the targets of the commands of setup.cfg, by name."""
     found = configparser.ConfigParser()
@@ -41,6 +44,20 @@ def command(name):
     """Return the class of a command of setup.cfg."""
     module, _, attribute = commands()[name].partition(':')
     return getattr(importlib.import_module(module), attribute)
+
+
+def typed(line):
+    """Return the class of a command, and its arguments.
+
+    :param line: what somebody types, without what all commands begin with.
+    """
+    words = shlex.split(line)
+    for begin in ('software_deployment', 'deployment_plan'):
+        for length in (3, 2, 1):
+            name = '_'.join([begin, *words[:length]])
+            if name in commands():
+                return command(name), words[length:]
+    raise AssertionError(f'There is no command "{line}"')
 
 
 def until(text, what):
@@ -72,7 +89,13 @@ class CommandCase(testtools.TestCase):
         self.stderr = io.StringIO()
 
     def run_command(self, command, *arguments, encoding='utf-8', name=None):
-        """Run a command; return its exit code and what it printed."""
+        """Run a command; return its exit code and what it printed.
+
+        :param command: a class, or a line for `typed`.
+        """
+        words = []
+        if isinstance(command, str):
+            command, words = typed(command)
         stdout = io.TextIOWrapper(
             io.BytesIO(), encoding=encoding, write_through=True
         )
@@ -80,7 +103,9 @@ class CommandCase(testtools.TestCase):
         made = command(app, None)
         made.cmd_name = name
         with contextlib.redirect_stderr(self.stderr):
-            parsed = made.get_parser('openstack').parse_args(list(arguments))
+            parsed = made.get_parser('openstack').parse_args(
+                [*words, *arguments]
+            )
             code = made.run(parsed)
         return code, stdout.buffer.getvalue().decode(encoding)
 
@@ -94,6 +119,12 @@ class CommandCase(testtools.TestCase):
             exceptions.CommandError, self.run_command, command, *arguments
         )
         return str(exc)
+
+    def assert_refused(self, line, *said):
+        """Assert that a command fails, with a message that has all of this."""
+        message = self.refused(line)
+        for one in said:
+            self.assertIn(one, message)
 
 
 class Executions:

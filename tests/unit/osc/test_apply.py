@@ -2,10 +2,7 @@
 """``openstack software deployment apply``."""
 
 import fixtures
-from osc_lib import exceptions
 
-from heat_plugins.osc.runs import apply
-from heat_plugins.osc.runs import run_commands
 from tests.unit.osc import base
 
 
@@ -19,22 +16,21 @@ class ApplyTest(base.CommandTestCase):
         with open(self.path, 'w', encoding='utf-8') as file:
             file.write('#!/bin/sh\n')
 
-    def apply(self, *arguments):
-        return self.json(apply.Apply, 'shop', 'server', *arguments)
+    def apply(self, line):
+        return self.json(f'apply shop server {line}')
 
     def test_a_script_runs_on_a_server_of_the_stack(self):
         self.soon(lambda: self.answer(size='3') and None)
         before = dict(self.heat.configs)
         code, shown = self.apply(
-            *('--config-file', self.path, '--output', 'size'),
-            *('--input', 'who=me', '--wait'),
+            f'--config-file {self.path} --output size --input who=me --wait'
         )
         self.assertEqual((0, 'complete'), (code, shown['state']))
         self.assertEqual('3', shown['outputs']['size'])
         self.assertEqual(before, self.heat.configs)
 
     def test_the_server_is_given_what_it_needs_to_signal(self):
-        self.apply('--config-file', self.path, '--input', 'who=me')
+        self.apply(f'--config-file {self.path} --input who=me')
         (config,) = self.heat.given()
         self.assertEqual(
             ('server-APPLY', 'script', '#!/bin/sh\n'),
@@ -44,41 +40,31 @@ class ApplyTest(base.CommandTestCase):
         self.assertEqual('PUT', self.inputs()['deploy_signal_verb'])
 
     def test_it_is_a_run_like_others(self):
-        _, shown = self.apply('--config-file', self.path)
-        _, (found,) = self.json(run_commands.ListRuns, 'shop')
+        _, shown = self.apply(f'--config-file {self.path}')
+        _, (found,) = self.json('run list shop')
         self.assertEqual(
             (shown['id'], 'waiting'), (found['id'], found['state'])
         )
-        self.json(run_commands.CancelRun, 'shop', shown['id'])
+        self.json(f'run cancel shop {shown["id"]}')
         self.assertEqual([], self.heat.given())
-        self.assertRaises(
-            exceptions.CommandError,
-            *(self.run_command, run_commands.RepeatRun, 'shop', shown['id']),
-        )
+        self.refused(f'run rerun shop {shown["id"]}')
 
     def test_a_config_of_heats_with_its_inputs(self):
         config = self.heat.add_config(name='own')
-        self.apply(
-            *('--config', config.id, '--action', 'BACKUP'),
-            *('--input', 'password=x'),
-        )
+        self.apply(f'--config {config.id} --action BACKUP --input password=x')
         self.assertEqual('x', self.inputs()['password'])
         self.assertEqual('shop', self.inputs()['database'])
 
     def test_what_cannot_be_applied_is_refused(self):
         config = self.heat.add_config(name='own')
-        for arguments in (
-            ('--config', config.id, '--action', 'NOPE'),
-            ('--config', config.id, '--action', 'BACKUP'),
-            ('--config', 'none'),
-            ('--config-file', '/nowhere'),
+        for line in (
+            f'server --config {config.id} --action NOPE',
+            f'server --config {config.id} --action BACKUP',
+            'server --config none',
+            'server --config-file /nowhere',
+            f'nothing --config {config.id}',
         ):
-            self.assertRaises(exceptions.CommandError, self.apply, *arguments)
-        self.assertRaises(
-            exceptions.CommandError,
-            *(self.json, apply.Apply, 'shop', 'nothing'),
-            *('--config', config.id),
-        )
+            self.refused(f'apply shop {line}')
         self.assertEqual([], self.heat.given())
 
     def test_what_is_no_server_is_refused_before_anything_is_made(self):
@@ -95,24 +81,17 @@ class ApplyTest(base.CommandTestCase):
             ('tier', 'tier.yaml'),
             ('db', 'OS::Heat::SoftwareDeployment'),
         ):
-            error = self.assertRaises(
-                exceptions.CommandError,
-                *(self.json, apply.Apply, 'shop', name),
-                *('--config-file', self.path),
-            )
             self.assertEqual(
                 f'Resource {name} of stack shop is not a server: its type '
                 f'is {kind}. Its servers: server, tier.box',
-                str(error),
+                self.refused(f'apply shop {name} --config-file {self.path}'),
             )
         self.assertEqual([], self.heat.given())
 
     def test_a_server_of_a_type_of_the_stacks_environment_is_one(self):
         self.heat.add_resource(self.stack, 'own', 'My::Server', 'server-3')
         self.heat.attributes['own', 'os_collect_config'] = {}
-        _, shown = self.json(
-            *(apply.Apply, 'shop', 'own', '--config-file', self.path)
-        )
+        _, shown = self.json(f'apply shop own --config-file {self.path}')
         self.assertEqual(
             ('own', 'waiting'), (shown['resource'], shown['state'])
         )

@@ -6,9 +6,6 @@ import threading
 from urllib import parse
 
 from heat_plugins import errors
-from heat_plugins.osc.runs import action_commands
-from heat_plugins.osc.runs import apply
-from heat_plugins.osc.runs import run_commands
 from heat_plugins.osc.runs import run_output
 from heat_plugins.runs.start import starting
 from heat_plugins.signals import live
@@ -41,10 +38,8 @@ class LogsCase(base.CommandTestCase):
         self.send(b'%d' % size, name=live.END)
         self.answer(**outputs)
 
-    def logs(self, run, *arguments):
-        return self.run_command(
-            run_commands.ShowLogs, 'shop', run.id, *arguments
-        )
+    def logs(self, run, line=''):
+        return self.run_command(f'run logs shop {run.id} {line}')
 
 
 class RunLogsTest(LogsCase):
@@ -83,7 +78,7 @@ class RunLogsTest(LogsCase):
     def test_binary_is_written_as_it_is(self):
         self.send(b'\0\x80\xff\x1b[31m')
         _, output = self.run_command(
-            run_commands.ShowLogs, 'shop', self.run_.id, encoding='latin-1'
+            f'run logs shop {self.run_.id}', encoding='latin-1'
         )
         self.assertEqual('\0\x80\xff\x1b[31m', output)
 
@@ -168,8 +163,8 @@ class RunLogsTest(LogsCase):
 
 
 class FollowTest(LogsCase):
-    def follow(self, command=action_commands.Trigger, *arguments):
-        return self.run_command(command, 'shop', *arguments, '--follow')
+    def follow(self, line):
+        return self.run_command(f'trigger shop {line} --follow')
 
     def test_trigger_shows_it_on_standard_error(self):
         self.sends(
@@ -177,9 +172,7 @@ class FollowTest(LogsCase):
             lambda: self.send(b'half a line\n\x1b[2Jrest'),
             lambda: self.end(20),
         )
-        code, output = self.follow(
-            action_commands.Trigger, 'db', 'BACKUP', '-f', 'json'
-        )
+        code, output = self.follow('db BACKUP -f json')
         self.assertEqual(0, code)
         self.assertNotIn('half a line', output)
         lines = self.stderr.getvalue().splitlines()
@@ -191,51 +184,29 @@ class FollowTest(LogsCase):
         self.assertIn('complete after', lines[-1])
 
     def test_apply_and_rerun_follow_too(self):
-        for command in (
-            action_commands.Trigger,
-            apply.Apply,
-            run_commands.RepeatRun,
-        ):
+        for line in ('trigger', 'apply', 'run rerun'):
+            command, _ = base.typed(line)
             parser = command(None, None).get_parser('openstack')
             self.assertIn('--follow', parser.format_help())
 
     def test_a_limit_that_cannot_be_is_refused(self):
         for given in ('1', '1000000000000', 'x'):
-            self.assertRaises(
-                SystemExit,
-                self.follow,
-                action_commands.Trigger,
-                'db',
-                'BACKUP',
-                '--log-limit',
-                given,
-            )
+            line = f'db BACKUP --log-limit {given}'
+            self.assertRaises(SystemExit, self.follow, line)
         self.assertEqual([], self.heat.given('server-1'))
-
-    def test_the_server_is_told_the_limit(self):
-        self.run_command(
-            action_commands.Trigger,
-            'shop',
-            'db',
-            'BACKUP',
-            '--log-limit',
-            '200000',
-        )
-        self.assertEqual('200000', self.inputs()['deploy_log_limit'])
 
     def test_each_of_several_servers_is_told_the_limit(self):
         self.heat.add_deployment(self.stack, 'db2', server='server-2')
-        for more, limit in (
-            (('--log-limit', '200000'), '200000'),
-            ((), '10000000'),
+        for line, limit, servers in (
+            ('db BACKUP --log-limit 200000', '200000', '1'),
+            ('db db2 BACKUP --log-limit 200001', '200001', '12'),
+            ('db db2 BACKUP', '10000000', '12'),
         ):
-            self.run_command(
-                action_commands.Trigger, 'shop', 'db', 'db2', 'BACKUP', *more
-            )
-            for server in ('server-1', 'server-2'):
+            self.run_command(f'trigger shop {line}')
+            for server in servers:
                 inputs = {
                     one['name']: one['value']
-                    for one in self.heat.given(server)[-1].inputs
+                    for one in self.heat.given(f'server-{server}')[-1].inputs
                 }
                 self.assertEqual(limit, inputs['deploy_log_limit'])
 
@@ -272,10 +243,8 @@ class CancelTest(base.CommandTestCase):
         self.run_ = self.start()
         self.url = self.inputs()['deploy_signal_id']
 
-    def cancel(self, *arguments):
-        return self.run_command(
-            run_commands.CancelRun, 'shop', self.run_.id, *arguments
-        )
+    def cancel(self, line=''):
+        return self.run_command(f'run cancel shop {self.run_.id} {line}')
 
     def test_wait_says_how_it_stopped(self):
         self.soon(lambda: self.put(self.url, {'deploy_stopped': 'by force'}))
@@ -309,9 +278,7 @@ class CancelTest(base.CommandTestCase):
                 meeting.wait(base.PATIENCE)
 
         self.cluster.before = meet
-        code, _ = self.run_command(
-            run_commands.CancelRun, 'shop', *names, '--wait'
-        )
+        code, _ = self.run_command('run cancel shop', *names, '--wait')
         self.assertEqual(6, code)
         self.assertEqual(
             names, [name for name in names if f'Run {name}' in self.said()]

@@ -56,18 +56,9 @@ class PageTestCase(base.CommandCase):
                 sleep=self.world.sleep,
             ),
         )
-        self.commands = base.commands()
 
     def door(self):
         return fleets.Fleets(self.world.heat, self.world.tools())
-
-    def type(self, words):
-        """Type a command; return its exit code and what it printed."""
-        for length in (3, 2):
-            name = '_'.join(['software_deployment', *words[:length]])
-            if name in self.commands:
-                break
-        return self.run_command(base.command(name), *words[length:], name=name)
 
     def go_on(self, operation_id):
         """Let an engine advance an operation as far as it can."""
@@ -96,7 +87,7 @@ class PageTestCase(base.CommandCase):
             wanted = [
                 ids[-1] if word.endswith(_EXAMPLE) else word for word in wanted
             ]
-            code, _ = self.type(wanted)
+            code, _ = self.run_command(shlex.join(wanted))
             self.assertEqual(0, code, words)
             if words[:2] == ['operation', 'run']:
                 self.world.sleep(1)

@@ -3,14 +3,11 @@
 
 import json
 
-from osc_lib import exceptions
-
 from heat_plugins import errors
 from heat_plugins.nodes import node_operations
 from heat_plugins.objectstore import parcels
 from heat_plugins.osc import common
 from heat_plugins.osc import remote_way
-from heat_plugins.osc.nodes import node_commands
 from tests.unit import fake_swift
 from tests.unit.nodes import fake_ironic
 from tests.unit.nodes import test_operations
@@ -45,13 +42,13 @@ class NodeCase(base.WayCase):
                 self.ironic.finish(one.uuid, self.wrong.get(one.name))
                 self.ironic.inventories[one.uuid] = test_operations.INVENTORY
 
-    def run_command(self, command, *arguments):
-        code, output = super().run_command(command, *arguments)
+    def run_command(self, line, *arguments):
+        code, output = super().run_command(line, *arguments)
         self.assertNotIn('hunter22', output)
         return code, output
 
-    def register(self, *options):
-        return self.json(node_commands.RegisterNodes, str(self.file), *options)
+    def register(self, line=''):
+        return self.json(f'node register {self.file} {line}')
 
     def states(self):
         return {one.name: one.state for one in self.ironic.states()}
@@ -85,10 +82,9 @@ class RegisterTest(NodeCase):
         self.ironic.add('id-x', name='x')
         for text in ('[]', '{"nodes": []}'):
             self.file.write_text(text)
-            error = self.assertRaises(
-                exceptions.CommandError, self.register, '--remove'
+            self.assert_refused(
+                f'node register {self.file} --remove', 'The file has no nodes'
             )
-            self.assertIn('The file has no nodes', str(error))
         self.assertEqual({'x': 'enroll'}, self.states())
 
     def test_one_that_fails_is_told_with_the_others(self):
@@ -117,15 +113,10 @@ class RegisterTest(NodeCase):
         )
 
     def test_a_file_that_is_none_is_an_error(self):
-        self.assertRaises(
-            exceptions.CommandError,
-            self.run_command,
-            node_commands.RegisterNodes,
-            str(self.folder / 'nope'),
-        )
+        self.refused('node register', str(self.folder / 'nope'))
         self.file.write_text('pm_password: [hunter22')
-        error = self.assertRaises(exceptions.CommandError, self.register)
-        self.assertNotIn('hunter22', str(error))
+        said = self.refused(f'node register {self.file}')
+        self.assertNotIn('hunter22', said)
 
 
 class IntrospectTest(NodeCase):
@@ -136,8 +127,8 @@ class IntrospectTest(NodeCase):
                 f'id-{name}', name=name, provision_state='manageable'
             )
 
-    def introspect(self, *arguments):
-        return self.json(node_commands.IntrospectNodes, *arguments)
+    def introspect(self, line):
+        return self.json(f'node introspect {line}')
 
     def test_what_was_found_is_shown(self):
         code, found = self.introspect('--all')
@@ -160,7 +151,7 @@ class IntrospectTest(NodeCase):
 
     def test_all_that_was_found_can_be_saved(self):
         folder = self.folder / 'found'
-        self.introspect('a', '--save', str(folder))
+        self.introspect(f'a --save {folder}')
         (file,) = folder.iterdir()
         self.assertEqual('a.json', file.name)
         self.assertEqual(
@@ -170,7 +161,7 @@ class IntrospectTest(NodeCase):
     def test_what_was_inspected_may_become_available(self):
         self.wrong['b'] = 'disk on fire'
         with self.assertLogs('', 'ERROR'):
-            code, found = self.introspect('--all', '--provide', '--attempts=2')
+            code, found = self.introspect('--all --provide --attempts=2')
         self.assertEqual(common.FAILED, code)
         self.assertEqual(
             [('done', 1, ''), ('failed', 2, 'disk on fire')],
@@ -213,25 +204,20 @@ class IntrospectTest(NodeCase):
 
     def test_inspections_of_others_can_be_stopped(self):
         self.ironic.row('a')['provision_state'] = 'inspect wait'
-        code, found = self.introspect('--all', '--abort')
+        code, found = self.introspect('--all --abort')
         self.assertEqual((0, [{'UUID': 'id-a'}]), (code, found))
 
     def test_either_names_or_all_are_to_be_given(self):
         for arguments in ((), ('a', '--all')):
-            self.assertRaises(
-                exceptions.CommandError,
-                self.run_command,
-                node_commands.IntrospectNodes,
-                *arguments,
-            )
+            self.refused('node introspect', *arguments)
 
 
 class ProvideAndListTest(NodeCase):
     def test_nodes_become_available_and_are_listed(self):
         self.ironic.add('id-a', name='a', provision_state='manageable')
-        code, found = self.json(node_commands.ProvideNodes, 'a')
+        code, found = self.json('node provide a')
         self.assertEqual((0, 'done'), (code, found[0]['State']))
-        code, found = self.json(node_commands.ListNodes)
+        code, found = self.json('node list')
         self.assertEqual(0, code)
         self.assertEqual(
             ('a', 'id-a', 'available'),
@@ -241,7 +227,7 @@ class ProvideAndListTest(NodeCase):
     def test_from_elsewhere_they_do_not(self):
         self.ironic.add('id-a', name='a', provision_state='active')
         with self.assertLogs('', 'ERROR'):
-            code, found = self.json(node_commands.ProvideNodes, 'a')
+            code, found = self.json('node provide a')
         self.assertEqual((common.FAILED, 'failed'), (code, found[0]['State']))
 
 
@@ -317,14 +303,13 @@ class ThroughMistralTest(NodeCase):
             ({}, 'because'),
         ):
             self.through(('ERROR', output))
-            found = self.assertRaises(exceptions.CommandError, self.register)
-            self.assertIn(said, str(found))
+            self.assert_refused(f'node register {self.file}', said)
 
     def test_an_interruption_cancels_the_execution_and_the_inspections(self):
         self.ironic.add('id-a', name='a', provision_state='manageable')
         self.through(KeyboardInterrupt())
         with self.assertLogs('', 'ERROR'):
-            code, _ = self.json(node_commands.IntrospectNodes, '--all')
+            code, _ = self.json('node introspect --all')
         self.assertEqual(common.INTERRUPTED, code)
         self.assertEqual(['e-1'], self.executions.cancelled)
         self.assertEqual(
@@ -333,9 +318,7 @@ class ThroughMistralTest(NodeCase):
 
     def test_to_provide_is_a_workflow_as_well(self):
         self.through(('SUCCESS', self.output()))
-        code, found = self.json(
-            node_commands.ProvideNodes, 'a', '--timeout', '60'
-        )
+        code, found = self.json('node provide a --timeout 60')
         self.assertEqual((0, 'done'), (code, found[0]['State']))
         self.assertEqual(
             [

@@ -11,7 +11,6 @@ import fixtures
 
 from heat_plugins import errors
 from heat_plugins.osc import common
-from heat_plugins.osc.runs import operation_commands as commands
 from heat_plugins.osc.runs import operation_following
 from heat_plugins.osc.runs import operation_run
 from heat_plugins.runs.fleet import advancing
@@ -49,11 +48,11 @@ class OperationTestCase(base.CommandCase):
             ),
         )
 
-    def run_it(self, *arguments):
-        return self.json(Run, 'BACKUP', *arguments)
+    def run_it(self, line):
+        return self.json(f'operation run BACKUP {line}')
 
     def test_it_runs_over_stacks(self):
-        code, shown = self.run_it('--stack', 's0', '--stack', 's1', '--wait')
+        code, shown = self.run_it('--stack s0 --stack s1 --wait')
         self.assertEqual(0, code)
         self.assertEqual('complete', shown['state'])
         self.assertEqual({'complete': 4}, shown['counts'])
@@ -64,66 +63,55 @@ class OperationTestCase(base.CommandCase):
         self.assertIn('4 of 4 done: 4 complete', said)
 
     def test_it_goes_on_without_the_command(self):
-        code, shown = self.run_it(
-            '--stack', 's0', '--stack', 's1', '--max-concurrent', '1'
-        )
+        code, shown = self.run_it('--stack s0 --stack s1 --max-concurrent 1')
         self.assertEqual(0, code)
         self.assertEqual({'pending': 3, 'waiting': 1}, shown['counts'])
         self.assertIn('operation wait', self.stderr.getvalue())
-        code, shown = self.json(commands.WaitOperation, shown['id'][-8:])
+        code, shown = self.json(f'operation wait {shown["id"][-8:]}')
         self.assertEqual((0, 'complete'), (code, shown['state']))
 
     def test_it_stops_at_failures_and_says_which(self):
         self.use(simulation.World(4, fail=[2]))
-        code, shown = self.run_it(
-            '--resource', 'db*', '--max-concurrent', '1', '--wait'
-        )
+        code, shown = self.run_it('--resource db* --max-concurrent 1 --wait')
         self.assertEqual(common.FAILED, code)
         (failure,) = shown['failures']
         self.assertEqual('server2', failure['server_name'])
         self.assertIn('s0 server2: failed', self.stderr.getvalue())
         self.world.fail.clear()
-        code, shown = self.json(commands.RetryOperation, shown['id'], '--wait')
+        code, shown = self.json(f'operation retry {shown["id"]} --wait')
         self.assertEqual((0, 'complete'), (code, shown['state']))
         self.assertEqual(5, len(self.world.executed))
 
     def test_targets_are_chosen_by_tag_and_metadata(self):
         self.world.heat.tags[self.world.stacks[0].id] = ['production']
-        code, shown = self.json(
-            Run,
-            'BACKUP',
-            '--stack-tag',
-            'production',
-            '--server-metadata',
-            'role=web',
-            '--dry-run',
+        code, shown = self.run_it(
+            '--stack-tag production --server-metadata role=web --dry-run'
         )
         self.assertEqual(0, code)
         self.assertEqual(
             ['db0', 'db2'],
             [one['resource'] for one in shown if one['is_target']],
         )
-        refusal = self.refused(
-            Run, 'BACKUP', '--stack', 's0', '--server-metadata', 'role=none'
+        self.assert_refused(
+            'operation run BACKUP --stack s0 --server-metadata role=none',
+            'its server has other metadata',
         )
-        self.assertIn('its server has other metadata', refusal)
 
     def test_a_command_runs_on_servers(self):
-        words = ('--stack', 's0', '--wait', '-f', 'json', '--', 'uptime', '-p')
-        code, output = self.run_command(Run, *words)
+        code, output = self.run_command(
+            'operation run --stack s0 --wait -f json -- uptime -p'
+        )
         shown = json.loads(output)
         self.assertEqual((0, 'APPLY'), (code, shown['action']))
         self.assertEqual(2, shown['targets'])
         self.assertEqual(2, len(self.world.executed))
 
     def test_a_script_is_started_by_whoever_comes_after(self):
-        words = (
-            *('--stack', 's0', '--max-concurrent', '1', '-f', 'json'),
-            *('--', 'uptime'),
+        _, output = self.run_command(
+            'operation run --stack s0 --max-concurrent 1 -f json -- uptime'
         )
-        _, output = self.run_command(Run, *words)
         operation = json.loads(output)['id']
-        code, shown = self.json(commands.WaitOperation, operation)
+        code, shown = self.json(f'operation wait {operation}')
         self.assertEqual((0, {'complete': 2}), (code, shown['counts']))
 
     def test_it_is_named_though_a_service_is_out_of_order(self):
@@ -131,73 +119,65 @@ class OperationTestCase(base.CommandCase):
             raise errors.Unavailable('Heat is out of order')
 
         self.patch(advancing.Advancer, 'step', step)
-        code, shown = self.run_it('--stack', 's0')
+        code, shown = self.run_it('--stack s0')
         self.assertEqual((0, {'pending': 2}), (code, shown['counts']))
         said = self.stderr.getvalue()
         self.assertIn('Heat is out of order', said)
         self.assertIn(f'operation wait {shown["id"]}', said)
 
     def test_an_unknown_action_is_refused_with_the_known_ones(self):
-        refusal = self.refused(Run, 'BAKCUP', '--stack', 's0')
-        self.assertIn('did you mean "BACKUP"?', refusal)
-        self.assertIn('FAIL/OVER', refusal)
+        self.assert_refused(
+            'operation run BAKCUP --stack s0',
+            'did you mean "BACKUP"?',
+            'FAIL/OVER',
+        )
 
     def test_nothing_named_is_refused(self):
-        self.assertIn('name stacks', self.refused(Run, 'BACKUP'))
-        self.assertIn('Name an action', self.refused(Run, '--stack', 's0'))
+        self.assert_refused('operation run BACKUP', 'name stacks')
+        self.assert_refused('operation run --stack s0', 'Name an action')
 
     def test_many_targets_are_confirmed(self):
         self.use(simulation.World(12))
-        self.assertIn(
-            'give --yes',
-            self.refused(Run, 'BACKUP', '--stack', 's0', '--stack', 's1'),
+        self.assert_refused(
+            'operation run BACKUP --stack s0 --stack s1', 'give --yes'
         )
         terminal = base.Terminal('n\n')
         self.patch(operation_run.sys, 'stdin', terminal)
-        refusal = self.refused(Run, 'BACKUP', '--stack', 's0', '--stack', 's1')
+        refusal = self.refused('operation run BACKUP --stack s0 --stack s1')
         self.assertEqual('Nothing was started', refusal)
         self.assertIn('Run BACKUP on these 12', self.stderr.getvalue())
         self.assertEqual([], self.world.given)
-        code, _ = self.run_it('--stack', 's0', '--stack', 's1', '--yes')
+        code, _ = self.run_it('--stack s0 --stack s1 --yes')
         self.assertEqual(0, code)
 
     def test_it_is_paused_resumed_and_cancelled(self):
-        _, shown = self.run_it(
-            '--stack', 's0', '--stack', 's1', '--max-concurrent', '1'
-        )
+        _, shown = self.run_it('--stack s0 --stack s1 --max-concurrent 1')
         operation = shown['id']
-        _, shown = self.json(commands.PauseOperation, operation)
+        _, shown = self.json(f'operation pause {operation}')
         self.assertEqual('paused', shown['state'])
-        _, shown = self.json(commands.ResumeOperation, operation)
+        _, shown = self.json(f'operation resume {operation}')
         self.assertEqual('running', shown['state'])
-        self.assertIn(
-            'not paused',
-            self.refused(commands.ResumeOperation, operation),
-        )
-        _, shown = self.json(commands.CancelOperation, operation)
+        self.assert_refused(f'operation resume {operation}', 'not paused')
+        _, shown = self.json(f'operation cancel {operation}')
         self.assertEqual('cancelled', shown['state'])
         self.assertEqual([], self.world.given)
-        self.assertIn(
-            'has ended', self.refused(commands.PauseOperation, operation)
-        )
+        self.assert_refused(f'operation pause {operation}', 'has ended')
 
     def test_operations_are_listed_and_deleted(self):
-        _, shown = self.run_it('--stack', 's0', '--wait')
-        _, listed = self.json(commands.ListOperations, '--stack', 's0')
+        _, shown = self.run_it('--stack s0 --wait')
+        _, listed = self.json('operation list --stack s0')
         self.assertEqual([shown['id']], [one['id'] for one in listed])
-        _, listed = self.json(commands.ListOperations, '--stack', 's1')
+        _, listed = self.json('operation list --stack s1')
         self.assertEqual([], listed)
-        self.json(commands.DeleteOperation, shown['id'])
+        self.json(f'operation delete {shown["id"]}')
         self.assertIsNone(self.world.cluster.container(simulation.CONTAINER))
-        self.assertIn(
-            'no operation', self.refused(commands.ShowOperation, shown['id'])
-        )
+        self.assert_refused(f'operation show {shown["id"]}', 'no operation')
 
     def test_outputs_are_shown_and_written(self):
-        _, shown = self.run_it('--stack', 's0', '--wait')
+        _, shown = self.run_it('--stack s0 --wait')
         folder = self.useFixture(fixtures.TempDir()).path
         _, found = self.json(
-            commands.ShowOperationOutput, shown['id'], '--output-dir', folder
+            f'operation output {shown["id"]} --output-dir {folder}'
         )
         self.assertEqual(
             ['n0', 'n2'], [one['outputs']['deploy_stdout'] for one in found]
@@ -206,12 +186,10 @@ class OperationTestCase(base.CommandCase):
             self.assertEqual('n2', file.read())
 
     def test_output_is_followed_with_the_names_of_servers(self):
-        _, shown = self.run_it('--stack', 's0')
+        _, shown = self.run_it('--stack s0')
         operation = shown['id']
         self.world.cluster.seen.clear()
-        code, _ = self.json(
-            commands.ShowOperationOutput, operation, '--follow'
-        )
+        code, _ = self.json(f'operation output {operation} --follow')
         self.assertEqual(0, code)
         said = self.stderr.getvalue()
         self.assertIn('s0 server0: n0\n', said)
@@ -230,7 +208,7 @@ class OperationTestCase(base.CommandCase):
 
     def test_output_is_shown_before_the_results_of_others_are_read(self):
         self.world.silent = {2}
-        _, shown = self.run_it('--stack', 's0', '--timeout', '60')
+        _, shown = self.run_it('--stack s0 --timeout 60')
         url = self.log_url('server-2')
         put = self.world.cluster.put_signed
 
@@ -246,12 +224,12 @@ class OperationTestCase(base.CommandCase):
             return delete(row_id)
 
         self.world.heat.delete_deployment = withdraw
-        self.json(commands.ShowOperationOutput, shown['id'], '--follow')
+        self.json(f'operation output {shown["id"]} --follow')
         self.assertEqual([True, True], told)
 
     def test_output_is_shown_while_results_are_read(self):
         self.world.silent = {2}
-        _, shown = self.run_it('--stack', 's0', '--timeout', '60')
+        _, shown = self.run_it('--stack s0 --timeout 60')
         put, url = self.world.cluster.put_signed, self.log_url('server-2')
         put(url, PART)
         delete, told = self.world.heat.delete_deployment, []
@@ -270,18 +248,17 @@ class OperationTestCase(base.CommandCase):
             return delete(row_id)
 
         self.world.heat.delete_deployment = withdraw
-        self.json(commands.ShowOperationOutput, shown['id'], '--follow')
+        self.json(f'operation output {shown["id"]} --follow')
         self.assertEqual(1, len(told))
 
     def test_output_comes_while_the_servers_work(self):
         self.world.silent = {0, 2}
-        _, shown = self.run_it('--stack', 's0', '--timeout', '60')
+        _, shown = self.run_it('--stack s0 --timeout 60')
         put = self.world.cluster.put_signed
         self.assertEqual(201, put(self.log_url('server-2'), PART))
         self.world.cluster.seen.clear()
         code, _ = self.json(
-            commands.ShowOperationOutput,
-            *(shown['id'], '--follow', '--server', 'server2'),
+            f'operation output {shown["id"]} --follow --server server2'
         )
         self.assertEqual(common.TIMED_OUT, code)
         self.assertIn('s0 server2: beginning\n', self.stderr.getvalue())
@@ -296,15 +273,8 @@ class OperationTestCase(base.CommandCase):
     def test_the_page_holds_no_secret_and_no_script_of_a_server(self):
         folder = self.useFixture(fixtures.TempDir()).path
         self.world.stdout = '<script>alert(1)</script>'
-        self.run_it(
-            '--stack',
-            's0',
-            '--wait',
-            '--input',
-            'password=sesame',
-            '--output',
-            f'{folder}/run.html',
-        )
+        given = f'--input password=sesame --output {folder}/run.html'
+        self.run_it(f'--stack s0 --wait {given}')
         with open(f'{folder}/run.html') as file:
             page = file.read()
         self.assertNotIn('sesame', page)
@@ -324,9 +294,7 @@ class OperationTestCase(base.CommandCase):
         with open(f'{folder}/mine', 'w') as file:
             file.write('kept')
         os.symlink('mine', f'{folder}/.run.html.new')
-        self.run_it(
-            *('--stack', 's0', '--wait', '--output', f'{folder}/run.html')
-        )
+        self.run_it(f'--stack s0 --wait --output {folder}/run.html')
         with open(f'{folder}/mine') as file:
             self.assertEqual('kept', file.read())
         with open(f'{folder}/run.html') as file:
@@ -335,7 +303,7 @@ class OperationTestCase(base.CommandCase):
     def test_failures_come_first_on_the_page(self):
         folder = self.useFixture(fixtures.TempDir()).path
         self.use(simulation.World(6, stacks=1, fail=[4]))
-        self.run_it('--stack', 's0', '--wait', '--output', f'{folder}/r.html')
+        self.run_it(f'--stack s0 --wait --output {folder}/r.html')
         with open(f'{folder}/r.html') as file:
             rows = file.read().partition('<tbody>')[2]
         self.assertLess(rows.index('server4'), rows.index('server0'))
@@ -345,12 +313,12 @@ class OperationTestCase(base.CommandCase):
             raise KeyboardInterrupt
 
         self.patch(operation_following.time, 'sleep', sleep)
-        code, shown = self.run_it('--stack', 's0', '--wait')
+        code, shown = self.run_it('--stack s0 --wait')
         self.assertEqual(common.INTERRUPTED, code)
         self.assertIn(f'operation wait {shown["id"]}', self.stderr.getvalue())
 
     def test_a_table_is_for_people(self):
         self.use(simulation.World(4, fail=[0]))
-        _, shown = self.run_command(Run, 'BACKUP', '--stack', 's0', '--wait')
+        _, shown = self.run_command('operation run BACKUP --stack s0 --wait')
         self.assertIn('server0: failed: the exit status', shown)
         self.assertNotIn('server-0', shown)

@@ -9,8 +9,6 @@ from heat_plugins.content import tarballs
 from heat_plugins.content import texts
 from heat_plugins.osc import common
 from heat_plugins.osc.plans import plan_choose
-from heat_plugins.osc.plans import plan_commands
-from heat_plugins.osc.plans import plan_deploy
 from heat_plugins.plans import plan_operations
 from heat_plugins.plans.deploy import steps
 from tests.unit.osc import base
@@ -69,20 +67,17 @@ class FilesTest(PlanCase):
 
     def test_a_plan_of_a_directory(self):
         code, found = self.json(
-            plan_commands.CreatePlan,
-            *('new', '--from', str(self.folder), '--description', 'For me'),
+            f'create new --from {self.folder} --description "For me"'
         )
         self.assertEqual((0, 'For me'), (code, found['description']))
         self.assertEqual(['secret'], found['secrets'])
-        _, listed = self.json(plan_commands.ListPlans)
+        _, listed = self.json('list')
         self.assertEqual(['new', 'plan'], [one['Name'] for one in listed])
 
     def test_a_plan_of_what_was_exported_is_the_same(self):
         tarball = str(self.folder / 'plan.tar.gz')
-        self.run_command(
-            plan_commands.ExportPlan, 'plan', tarball, '--secrets'
-        )
-        self.json(plan_commands.CreatePlan, 'new', '--from', tarball)
+        self.run_command(f'export plan {tarball} --secrets')
+        self.json(f'create new --from {tarball}')
         plans = self.cloud.plans
         self.assertEqual(
             set(plans.load('plan').entries), set(plans.load('new').entries)
@@ -91,22 +86,20 @@ class FilesTest(PlanCase):
     def test_an_export_that_fails_leaves_what_was_there(self):
         tarball = self.folder / 'plan.tar.gz'
         tarball.write_text('the former one')
-        self.refused(plan_commands.ExportPlan, 'nope', str(tarball))
+        self.refused(f'export nope {tarball}')
         self.assertEqual('the former one', tarball.read_text())
         self.assertEqual([], list(self.folder.glob('.plan-*')))
 
     def test_an_export_is_for_nobody_else(self):
         tarball = self.folder / 'plan.tar.gz'
-        self.run_command(plan_commands.ExportPlan, 'plan', str(tarball))
+        self.run_command(f'export plan {tarball}')
         self.assertEqual(0o600, tarball.stat().st_mode & 0o777)
 
     def test_files_are_changed_and_taken_out(self):
         (self.folder / 'new.yaml').write_text('{}')
         (self.folder / 'environments/large.yaml').unlink()
         code, found = self.json(
-            plan_commands.SetPlan,
-            *('plan', '--from', str(self.folder)),
-            *('--remove', 'environments/large.yaml'),
+            f'set plan --from {self.folder} --remove environments/large.yaml'
         )
         self.assertEqual((0, len(fakes.content())), (code, found['files']))
 
@@ -118,95 +111,78 @@ class FilesTest(PlanCase):
         return str(path)
 
     def test_a_folder_around_all_files_is_left_out_as_it_was_first(self):
-        for command, name in (
-            (plan_commands.CreatePlan, 'new'),
-            (plan_commands.SetPlan, 'new'),
-        ):
-            files = {f'x-1.0/{k}': v for k, v in fakes.content().items()}
-            self.json(command, name, '--from', self.packed(**files))
+        files = {f'x-1.0/{k}': v for k, v in fakes.content().items()}
+        for command in ('create', 'set'):
+            self.json(f'{command} new --from {self.packed(**files)}')
             self.assertEqual(
                 set(fakes.content()), set(self.cloud.objects('new'))
             )
 
     def test_a_folder_that_the_plan_has_is_part_of_the_paths(self):
         tarball = self.packed(**{'environments/more.yaml': b'{}'})
-        self.json(plan_commands.SetPlan, 'plan', '--from', tarball)
+        self.json(f'set plan --from {tarball}')
         self.assertIn('environments/more.yaml', self.cloud.objects())
         self.assertNotIn('more.yaml', self.cloud.objects())
 
     def test_nothing_to_change_is_an_error(self):
-        self.assertIn('Nothing', self.refused(plan_commands.SetPlan, 'plan'))
-        self.refused(plan_commands.SetPlan, 'plan', '--prune')
+        self.assert_refused('set plan', 'Nothing')
+        self.refused('set plan --prune')
 
     def test_a_plan_without_a_stack_is_deleted_in_silence(self):
-        self.assertEqual(
-            (0, ''), self.run_command(plan_commands.DeletePlan, 'plan')
-        )
+        self.assertEqual((0, ''), self.run_command('delete plan'))
         self.assertIsNone(self.cloud.objects())
 
     def test_a_plan_that_is_not_there_is_an_error(self):
         for command in (
-            plan_commands.ShowPlan,
-            plan_commands.DeletePlan,
-            plan_choose.ListCapabilities,
-            plan_choose.ListParameters,
-            plan_choose.ListRoles,
-            plan_deploy.DeployPlan,
-            plan_deploy.ShowStatus,
-            plan_deploy.ShowDiff,
+            'show',
+            'delete',
+            'capability list',
+            'parameter list',
+            'role list',
+            'deploy',
+            'status',
+            'diff',
         ):
-            self.assertIn('no plan nope', self.refused(command, 'nope'))
+            self.assert_refused(f'{command} nope', 'no plan nope')
 
 
 class ChooseTest(PlanCase):
     def test_what_can_be_chosen_is_listed_in_every_format(self):
-        _, found = self.json(plan_choose.ListCapabilities, 'plan')
+        _, found = self.json('capability list plan')
         base = next(one for one in found if one['Environment'] == 'base.yaml')
         self.assertTrue(base['Enabled'])
-        _, output = self.run_command(
-            plan_choose.ListCapabilities, 'plan', '-f', 'csv'
-        )
+        _, output = self.run_command('capability list plan -f csv')
         rows = list(csv.DictReader(io.StringIO(output)))
         self.assertEqual(len(found), len(rows))
 
     def test_only_what_is_enabled(self):
-        _, found = self.json(plan_choose.ListCapabilities, 'plan', '--enabled')
+        _, found = self.json('capability list plan --enabled')
         self.assertEqual(['base.yaml'], [one['Environment'] for one in found])
 
     def test_environments_are_enabled_with_what_they_require(self):
+        backup, large = (f'environments/{n}.yaml' for n in ('backup', 'large'))
         _, found = self.json(
-            plan_choose.SetCapabilities,
-            *('plan', '--enable', 'environments/backup.yaml'),
-            '--with-requirements',
+            f'capability set plan --enable {backup} --with-requirements'
         )
         self.assertEqual(
-            [
-                'base.yaml',
-                'environments/large.yaml',
-                'environments/backup.yaml',
-            ],
-            [one['Environment'] for one in found],
+            ['base.yaml', large, backup], [one['Environment'] for one in found]
         )
 
     def test_both_of_one_environment_is_an_error(self):
-        self.assertIn(
-            'both',
-            self.refused(
-                plan_choose.SetCapabilities,
-                *('plan', '--enable', 'a', '--disable', 'a'),
-            ),
+        self.assert_refused(
+            'capability set plan --enable a --disable a', 'both'
         )
-        self.refused(plan_choose.SetCapabilities, 'plan')
+        self.refused('capability set plan')
 
     def test_parameters_are_set_listed_and_taken_back(self):
-        _, found = self.json(plan_choose.SetParameters, 'plan', 'who=a=b')
+        _, found = self.json('parameter set plan who=a=b')
         self.assertEqual([{'Parameter': 'who'}], found)
-        _, listed = self.json(plan_choose.ListParameters, 'plan', '--long')
+        _, listed = self.json('parameter list plan --long')
         who, secret = listed
         self.assertEqual(('a=b', 'plan'), (who['Value'], who['Origin']))
         self.assertEqual('world', who['Default'])
         self.assertEqual(('******', True), (secret['Value'], secret['Hidden']))
-        _, found = self.json(plan_choose.UnsetParameters, 'plan', 'who')
+        _, found = self.json('parameter unset plan who')
         self.assertEqual([], found)
 
     def test_a_value_is_not_in_what_debugging_logs(self):
@@ -215,16 +191,15 @@ class ChooseTest(PlanCase):
         self.assertNotIn('geheim', repr(parsed))
 
     def test_nothing_to_set_is_an_error(self):
-        self.refused(plan_choose.SetParameters, 'plan')
+        self.refused('parameter set plan')
 
     def test_a_role_that_does_not_exist_is_an_error(self):
-        said = self.refused(
-            plan_choose.ListParameters, 'plan', '--role', 'Compute'
+        self.assert_refused(
+            'parameter list plan --role Compute', 'has no role Compute'
         )
-        self.assertIn('has no role Compute', said)
 
     def test_roles(self):
-        code, found = self.json(plan_choose.ListRoles, 'plan')
+        code, found = self.json('role list plan')
         self.assertEqual((0, []), (code, found))
 
 
@@ -239,7 +214,7 @@ class DeployTest(PlanCase):
         )
 
     def test_it_waits_and_shows_how_it_stands(self):
-        code, found = self.json(plan_deploy.DeployPlan, 'plan')
+        code, found = self.json('deploy plan')
         self.assertEqual((0, 'CREATE_COMPLETE'), (code, found['status']))
         self.assertTrue(found['current'])
         said = self.stderr.getvalue()
@@ -247,21 +222,18 @@ class DeployTest(PlanCase):
 
     def test_a_failure_is_one(self):
         self.ends_with = 'FAILED'
-        code, found = self.json(plan_deploy.DeployPlan, 'plan')
+        code, found = self.json('deploy plan')
         self.assertEqual(
             (common.FAILED, 'CREATE_FAILED'), (code, found['status'])
         )
 
     def test_what_was_not_begun_is_an_error(self):
         self.cloud.heat.become('plan', 'CREATE_COMPLETE')
-        self.assertIn(
-            'No plan created stack',
-            self.refused(plan_deploy.DeployPlan, 'plan'),
-        )
+        self.assert_refused('deploy plan', 'No plan created stack')
 
     def test_steps_run_one_after_the_other(self):
         self.plan_with_steps()
-        code, _ = self.json(plan_deploy.DeployPlan, 'plan')
+        code, _ = self.json('deploy plan')
         self.assertEqual(0, code)
         self.assertEqual(
             [('a', 'plan plan'), ('b', 'plan plan')],
@@ -271,7 +243,7 @@ class DeployTest(PlanCase):
     def test_a_step_that_fails_is_the_last_and_fails_it(self):
         self.plan_with_steps()
         self.way.executions.failing = ('a',)
-        code, found = self.json(plan_deploy.DeployPlan, 'plan')
+        code, found = self.json('deploy plan')
         self.assertEqual(common.FAILED, code)
         self.assertEqual('CREATE_COMPLETE', found['status'])
         self.assertEqual(1, len(self.way.executions.begun))
@@ -279,11 +251,11 @@ class DeployTest(PlanCase):
     def test_no_step_runs_after_a_stack_that_failed(self):
         self.plan_with_steps()
         self.ends_with = 'FAILED'
-        self.json(plan_deploy.DeployPlan, 'plan')
+        self.json('deploy plan')
         self.assertEqual([], self.way.executions.begun)
 
     def test_it_need_not_wait(self):
-        code, found = self.json(plan_deploy.DeployPlan, 'plan', '--no-wait')
+        code, found = self.json('deploy plan --no-wait')
         self.assertEqual((0, 'CREATE_IN_PROGRESS'), (code, found['status']))
 
     def test_an_interrupt_ends_the_waiting_alone(self):
@@ -291,34 +263,32 @@ class DeployTest(PlanCase):
             raise KeyboardInterrupt
 
         self.way.sleep = interrupt
-        code, found = self.json(plan_deploy.DeployPlan, 'plan')
+        code, found = self.json('deploy plan')
         self.assertEqual(
             (common.INTERRUPTED, 'CREATE_IN_PROGRESS'), (code, found['status'])
         )
         self.assertIn('--cancel', self.stderr.getvalue())
 
     def test_a_preview_changes_nothing(self):
-        code, found = self.json(
-            plan_deploy.DeployPlan, 'plan', '--validate-only'
-        )
+        code, found = self.json('deploy plan --validate-only')
         self.assertEqual((0, ['node']), (code, found['added']))
         self.assertEqual({}, self.cloud.heat.stacks)
 
     def test_it_can_be_cancelled(self):
-        self.json(plan_deploy.DeployPlan, 'plan', '--no-wait')
-        _, found = self.json(plan_deploy.DeployPlan, 'plan', '--cancel')
+        self.json('deploy plan --no-wait')
+        _, found = self.json('deploy plan --cancel')
         self.assertEqual('CREATE_FAILED', found['status'])
 
     def test_waiting_for_what_failed_is_a_failure(self):
         self.ends_with = 'FAILED'
-        self.json(plan_deploy.DeployPlan, 'plan', '--no-wait')
-        code, _ = self.json(plan_deploy.ShowStatus, 'plan', '--wait')
+        self.json('deploy plan --no-wait')
+        code, _ = self.json('status plan --wait')
         self.assertEqual(common.FAILED, code)
-        code, _ = self.json(plan_deploy.ShowStatus, 'plan')
+        code, _ = self.json('status plan')
         self.assertEqual(0, code)
 
     def test_a_difference_may_be_an_exit_code(self):
-        self.json(plan_deploy.DeployPlan, 'plan')
+        self.json('deploy plan')
         content = self.cloud.plans.resolve(self.cloud.plans.load('plan'))
         template = {'resources': {}}
         self.cloud.heat.contents['plan'] = (
@@ -326,12 +296,12 @@ class DeployTest(PlanCase):
             fake_heat.answer(content)['Environment'],
             dict(content.files),
         )
-        code, found = self.json(plan_deploy.ShowDiff, 'plan', '--exit-code')
+        code, found = self.json('diff plan --exit-code')
         self.assertEqual(
             (common.FAILED, ['template']),
             (code, [one['Kind'] for one in found]),
         )
-        _, found = self.json(plan_deploy.ShowDiff, 'plan', '--names-only')
+        _, found = self.json('diff plan --names-only')
         self.assertEqual({'Kind', 'Change', 'Name'}, set(found[0]))
         self.cloud.heat.contents['plan'] = (
             texts.load(content.template, 'root.yaml'),
@@ -339,8 +309,6 @@ class DeployTest(PlanCase):
             dict(content.files),
         )
         with self.assertLogs(level='WARNING') as said:
-            code, found = self.json(
-                plan_deploy.ShowDiff, 'plan', '--exit-code'
-            )
+            code, found = self.json('diff plan --exit-code')
         self.assertEqual((0, []), (code, found))
         self.assertIn('No difference', said.output[0])

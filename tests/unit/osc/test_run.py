@@ -5,12 +5,10 @@ import dataclasses
 import subprocess
 import sys
 
-from osc_lib import exceptions
 import testtools
 
 from heat_plugins.osc import command_line
 from heat_plugins.osc import common
-from heat_plugins.osc.runs import action_commands
 from heat_plugins.osc.runs import run_commands
 from heat_plugins.runs import run_service as services
 from tests.unit.osc import base
@@ -69,25 +67,23 @@ class ServerTest(base.CommandTestCase):
         self.run_ = self.start()
 
     def test_a_table_has_its_name_and_programs_its_id_too(self):
-        _, output = self.run_command(run_commands.ListRuns, 'shop')
+        _, output = self.run_command('run list shop')
         self.assertIn('| group.0 |', output)
         self.assertNotIn('server-1', output)
-        _, (found,) = self.json(run_commands.ListRuns, 'shop')
+        _, (found,) = self.json('run list shop')
         self.assertEqual(
             ('server-1', 'group.0'), (found['server'], found['server_name'])
         )
 
     def test_show_has_both(self):
-        _, output = self.run_command(
-            run_commands.ShowRun, 'shop', self.run_.id
-        )
+        _, output = self.run_command(f'run show shop {self.run_.id}')
         self.assertRegex(output, r'server +\| server-1 ')
         self.assertRegex(output, r'server_name +\| group\.0 ')
 
     def test_actions_are_listed_with_it(self):
-        _, output = self.run_command(action_commands.ListActions, 'shop')
+        _, output = self.run_command('action list shop')
         self.assertIn('| group.0 |', output)
-        _, found = self.json(action_commands.ListActions, 'shop')
+        _, found = self.json('action list shop')
         self.assertEqual(
             ('server-1', 'group.0'),
             (found[0]['Server'], found[0]['Server name']),
@@ -95,9 +91,7 @@ class ServerTest(base.CommandTestCase):
 
     def test_one_that_is_no_resource_has_its_id(self):
         self.heat.add_deployment(self.stack, 'web', 'server-2')
-        _, output = self.run_command(
-            action_commands.ListActions, 'shop', 'web'
-        )
+        _, output = self.run_command('action list shop web')
         self.assertIn('| server-2 |', output)
 
 
@@ -119,20 +113,16 @@ class FilterTest(base.CommandTestCase):
         self.show(self.failed)
         self.other = self.start('FAIL/OVER')
 
-    def listed(self, *filters):
-        _, found = self.json(run_commands.ListRuns, 'shop', *filters)
+    def listed(self, filters):
+        _, found = self.json(f'run list shop {filters}')
         return [one['id'] for one in found]
-
-    def refused(self, *filters):
-        exc = self.assertRaises(exceptions.CommandError, self.listed, *filters)
-        return str(exc)
 
     def test_by_server(self):
         (target,) = self.runs.find('shop', 'group.web')
         order = base.base.starting.Order(action='BACKUP')
         there = self.runs.start(target, order)
         for server in ('server-2', 'group.box'):
-            self.assertEqual([there.id], self.listed('--server', server))
+            self.assertEqual([there.id], self.listed(f'--server {server}'))
 
     def test_by_failure(self):
         self.assertEqual([self.failed.id], self.listed('--failed'))
@@ -143,61 +133,50 @@ class FilterTest(base.CommandTestCase):
 
     def test_by_time_what_ended_before_is_left_out(self):
         self.patch(command_line.time, 'time', lambda: self.now)
-        self.assertEqual([self.other.id], self.listed('--since', '30min'))
-        self.assertEqual(2, len(self.listed('--since', '2h')))
+        self.assertEqual([self.other.id], self.listed('--since 30min'))
+        self.assertEqual(2, len(self.listed('--since 2h')))
 
     def test_what_exists_and_has_no_runs_is_an_empty_list(self):
         for filters in (
-            ('--resource', 'group'),
-            ('--resource', 'group.web'),
-            ('--server', 'group.box'),
-            ('--action', 'CREATE'),
+            '--resource group',
+            '--resource group.web',
+            '--server group.box',
+            '--action CREATE',
         ):
-            self.assertEqual([], self.listed(*filters))
+            self.assertEqual([], self.listed(filters))
 
     def test_what_does_not_exist_is_an_error_that_names_what_does(self):
         for filters, said in (
             (
-                ('--resource', 'group.wbe'),
+                'shop --resource group.wbe',
                 'no resource group.wbe, and no run of one; did you mean '
                 '"group.web"?',
             ),
-            (('--server', 'db_sever'), 'did you mean "db_server"?'),
-            (('--action', 'BAKCUP'), 'did you mean "BACKUP"?'),
+            ('shop --server db_sever', 'did you mean "db_server"?'),
+            ('shop --action BAKCUP', 'did you mean "BACKUP"?'),
+            ('shpo', 'did you mean "shop"?'),
         ):
-            self.assertIn(said, self.refused(*filters))
-        self.assertNotIn('did you', self.refused('--resource', 'nosuch'))
+            self.assert_refused(f'run list {filters}', said)
+        said = self.refused('run list shop --resource nosuch')
+        self.assertNotIn('did you', said)
 
     def test_what_only_runs_know_by_now_exists(self):
         self.answer()
         self.heat.members[self.stack.id] = []
-        self.assertEqual(2, len(self.listed('--resource', 'db')))
-        self.assertEqual(
-            [], self.listed('--resource', 'db', '--state', 'running')
-        )
-        self.assertEqual(
-            [], self.listed('--server', 'db_server', '--state', 'running')
-        )
-
-    def test_a_stack_that_does_not_exist(self):
-        exc = self.assertRaises(
-            exceptions.CommandError, self.json, run_commands.ListRuns, 'shpo'
-        )
-        self.assertIn('did you mean "shop"?', str(exc))
+        self.assertEqual(2, len(self.listed('--resource db')))
+        self.assertEqual([], self.listed('--resource db --state running'))
+        self.assertEqual([], self.listed('--server db_server --state running'))
 
     def test_an_id_of_a_stack_is_not_compared_with_names(self):
-        self.assertRaises(
-            exceptions.CommandError,
-            *(self.json, run_commands.ListRuns, fake_heat.new_id()),
-        )
+        self.refused('run list', fake_heat.new_id())
         self.assertNotIn('stack_names ', self.heat.asked)
 
     def test_a_run_without_the_name_has_that_of_today(self):
         self.records.write(
             dataclasses.replace(self.show(self.other), server_name=None)
         )
-        self.assertEqual(2, len(self.listed('--server', 'db_server')))
-        _, shown = self.json(run_commands.ShowRun, 'shop', self.other.id)
+        self.assertEqual(2, len(self.listed('--server db_server')))
+        _, shown = self.json(f'run show shop {self.other.id}')
         self.assertEqual('db_server', shown['server_name'])
 
 
@@ -207,52 +186,44 @@ class RunTest(base.CommandTestCase):
         self.run_ = self.start(inputs={'password': 's3cret'})
 
     def test_list(self):
-        code, (found,) = self.json(run_commands.ListRuns, 'shop')
+        code, (found,) = self.json('run list shop')
         self.assertEqual(0, code)
         self.assertEqual(self.run_.id, found['id'])
         self.assertEqual('waiting', found['state'])
-        _, found = self.json(
-            run_commands.ListRuns, 'shop', '--state', 'failed'
-        )
+        _, found = self.json('run list shop --state failed')
         self.assertEqual([], found)
 
     def test_every_format(self):
         for form in ('json', 'yaml', 'csv', 'value', 'table'):
-            for arguments in (
-                (run_commands.ListRuns, 'shop'),
-                (run_commands.ShowRun, 'shop', self.run_.id),
-            ):
-                code, output = self.run_command(*arguments, '-f', form)
+            for line in ('run list shop', f'run show shop {self.run_.id}'):
+                code, output = self.run_command(line, '-f', form)
                 self.assertEqual(0, code)
                 self.assertIn(self.run_.id, output)
                 self.assertNotIn('s3cret', output)
 
     def test_show_a_column(self):
         _, output = self.run_command(
-            *(run_commands.ShowRun, 'shop', self.run_.id, '-f', 'value'),
-            *('-c', 'state'),
+            f'run show shop {self.run_.id} -f value -c state'
         )
         self.assertEqual('waiting\n', output)
 
     def test_a_table_leaves_out_what_there_is_nothing_to_say_about(self):
-        _, output = self.run_command(
-            run_commands.ShowRun, 'shop', self.run_.id
-        )
+        _, output = self.run_command(f'run show shop {self.run_.id}')
         self.assertNotIn('late_result', output)
         self.assertNotIn('None', output)
 
     def test_also_in_a_list(self):
-        _, output = self.run_command(run_commands.ListRuns, 'shop')
+        _, output = self.run_command('run list shop')
         self.assertNotIn('None', output)
-        _, (found,) = self.json(run_commands.ListRuns, 'shop')
+        _, (found,) = self.json('run list shop')
         self.assertIsNone(found['duration'])
 
     def test_durations_have_units_in_tables_and_are_numbers_in_json(self):
         self.now += 90
         self.answer()
-        _, output = self.run_command(run_commands.ListRuns, 'shop')
+        _, output = self.run_command('run list shop')
         self.assertIn('| 1 min 30 s |', output)
-        _, (found,) = self.json(run_commands.ListRuns, 'shop')
+        _, (found,) = self.json('run list shop')
         self.assertEqual((90, 3600), (found['duration'], found['timeout']))
 
     def test_they_are_sorted_as_numbers(self):
@@ -262,30 +233,21 @@ class RunTest(base.CommandTestCase):
         self.start()
         self.now += 7
         self.answer()
-        _, output = self.run_command(
-            run_commands.ListRuns, 'shop', '--sort-column', 'Duration'
-        )
+        _, output = self.run_command('run list shop --sort-column Duration')
         self.assertLess(output.index(' 7 s '), output.index(' 1 min 30 s '))
 
     def test_columns_are_named_as_in_the_table_or_in_json(self):
         for column in ('Started', 'started_at', 'STARTED'):
-            _, output = self.run_command(
-                *(run_commands.ListRuns, 'shop', '-c', column, '-f', 'csv')
-            )
+            _, output = self.run_command(f'run list shop -c {column} -f csv')
             self.assertTrue(output.startswith('"started_at"\n"2027-'), output)
-        _, output = self.run_command(
-            run_commands.ListRuns, 'shop', '-c', 'ended_at'
-        )
+        _, output = self.run_command('run list shop -c ended_at')
         self.assertIn('| Ended |', output)
 
     def test_what_the_encoding_lacks_is_escaped(self):
         self.answer(deploy_status_code=1, deploy_stderr='größer')
-        self.run_command(
-            run_commands.ShowRun, 'shop', self.run_.id, encoding='ascii'
-        )
+        self.run_command(f'run show shop {self.run_.id}', encoding='ascii')
         _, output = self.run_command(
-            *(run_commands.ShowOutput, 'shop', self.run_.id, 'deploy_stderr'),
-            encoding='ascii',
+            f'run output shop {self.run_.id} deploy_stderr', encoding='ascii'
         )
         self.assertIn('gr\\xf6\\xdfer', output)
 
@@ -295,11 +257,11 @@ class RunTest(base.CommandTestCase):
         order = base.base.starting.Order(action='BACKUP')
         other = self.runs.start(target, order)
         code, found = self.json(
-            run_commands.CancelRun, 'shop', 'nonsense', self.run_.id, other.id
+            f'run cancel shop nonsense {self.run_.id} {other.id}'
         )
         self.assertEqual(1, code)
         self.assertEqual(['cancelled'] * 2, [one['state'] for one in found])
-        code, found = self.json(run_commands.DeleteRun, 'shop', '--all')
+        code, found = self.json('run delete shop --all')
         self.assertEqual((0, 2), (code, len(found)))
 
     def test_one_that_the_object_store_fails_does_not_stop_the_others(self):
@@ -309,22 +271,20 @@ class RunTest(base.CommandTestCase):
         other = self.runs.start(target, order)
         self.cluster.fail(1, 503, 'GET')
         code, (found,) = self.json(
-            run_commands.CancelRun, 'shop', self.run_.id, other.id
+            f'run cancel shop {self.run_.id} {other.id}'
         )
         self.assertEqual((1, other.id), (code, found['id']))
 
     def test_show_and_watch(self):
         self.soon(lambda: self.answer(deploy_status_code=1) and None)
-        code, shown = self.json(
-            run_commands.ShowRun, 'shop', self.run_.id, '--watch'
-        )
+        code, shown = self.json(f'run show shop {self.run_.id} --watch')
         self.assertEqual((0, 'failed'), (code, shown['state']))
 
     def test_wait_for_all_that_go_on(self):
         self.soon(lambda: self.answer() and None)
-        code, (shown,) = self.json(run_commands.WaitRun, 'shop')
+        code, (shown,) = self.json('run wait shop')
         self.assertEqual((0, self.run_.id), (code, shown['id']))
-        code, shown = self.json(run_commands.WaitRun, 'shop')
+        code, shown = self.json('run wait shop')
         self.assertEqual((0, []), (code, shown))
 
     def test_wait_for_so_long_and_no_longer(self):
@@ -332,7 +292,7 @@ class RunTest(base.CommandTestCase):
             run_commands.run_following.time, 'monotonic', lambda: self.now
         )
         code, (shown,) = self.json(
-            run_commands.WaitRun, 'shop', self.run_.id, '--timeout', '30'
+            f'run wait shop {self.run_.id} --timeout 30'
         )
         self.assertEqual(common.STILL_RUNNING, code)
         self.assertEqual('waiting', shown['state'])
@@ -341,42 +301,27 @@ class RunTest(base.CommandTestCase):
     def test_output(self):
         long = 'x' * 9000
         self.answer(size='1 GB', deploy_stdout=long)
-        _, shown = self.json(run_commands.ShowOutput, 'shop', self.run_.id)
+        _, shown = self.json(f'run output shop {self.run_.id}')
         self.assertEqual(4096, len(shown['deploy_stdout']))
-        _, shown = self.json(
-            *(run_commands.ShowOutput, 'shop', self.run_.id, '--whole'),
-        )
+        _, shown = self.json(f'run output shop {self.run_.id} --whole')
         self.assertEqual(long, shown['deploy_stdout'])
         _, output = self.run_command(
-            *(
-                run_commands.ShowOutput,
-                'shop',
-                self.run_.id,
-                'size',
-                '-f',
-                'value',
-            ),
+            f'run output shop {self.run_.id} size -f value'
         )
         self.assertEqual('1 GB\n', output)
-        self.assertRaises(
-            exceptions.CommandError,
-            self.run_command,
-            *(run_commands.ShowOutput, 'shop', self.run_.id, 'weight'),
-        )
+        self.refused(f'run output shop {self.run_.id} weight')
 
     def test_cancel(self):
-        code, (shown,) = self.json(
-            run_commands.CancelRun, 'shop', self.run_.id
-        )
+        code, (shown,) = self.json(f'run cancel shop {self.run_.id}')
         self.assertEqual((0, 'cancelled'), (code, shown['state']))
         self.assertEqual([], self.heat.given())
-        _, shown = self.json(run_commands.ShowRun, 'shop', self.run_.id)
+        _, shown = self.json(f'run show shop {self.run_.id}')
         self.assertEqual('ann', shown['cancelled_by'])
 
     def test_rerun(self):
         self.answer()
         code, shown = self.json(
-            run_commands.RepeatRun, 'shop', self.run_.id, '--input', 'level=5'
+            f'run rerun shop {self.run_.id} --input level=5'
         )
         self.assertEqual((0, self.run_.id), (code, shown['repeats']))
         self.assertEqual(['level', 'password'], shown['inputs'])
@@ -384,29 +329,21 @@ class RunTest(base.CommandTestCase):
 
     def test_one_that_cannot_be_read_is_deleted_by_its_id_alone(self):
         self.answer()
-        self.json(run_commands.ShowRun, 'shop', self.run_.id)
+        self.json(f'run show shop {self.run_.id}')
         garbled = self.start()
         self.garble(garbled)
-        code, (found,) = self.json(run_commands.ListRuns, 'shop')
+        code, (found,) = self.json('run list shop')
         self.assertEqual((0, self.run_.id), (code, found['id']))
-        exc = self.assertRaises(
-            exceptions.CommandError,
-            *(self.run_command, run_commands.ShowRun, 'shop', garbled.id),
-        )
+        exc = self.refused(f'run show shop {garbled.id}')
         self.assertIn('run delete', str(exc))
-        self.json(run_commands.DeleteRun, 'shop', '--all')
+        self.json('run delete shop --all')
         self.assertEqual([garbled.key], self.records.keys())
-        self.assertEqual(
-            (0, []), self.json(run_commands.DeleteRun, 'shop', garbled.id)
-        )
+        self.assertEqual((0, []), self.json(f'run delete shop {garbled.id}'))
         self.assertEqual([], self.records.keys())
 
     def test_delete(self):
-        self.assertRaises(
-            exceptions.CommandError,
-            *(self.run_command, run_commands.DeleteRun, 'shop', self.run_.id),
-        )
+        self.refused(f'run delete shop {self.run_.id}')
         self.answer()
-        self.json(run_commands.DeleteRun, 'shop', '--all')
-        _, found = self.json(run_commands.ListRuns, 'shop')
+        self.json('run delete shop --all')
+        _, found = self.json('run list shop')
         self.assertEqual([], found)

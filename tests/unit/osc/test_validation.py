@@ -10,9 +10,7 @@ from heat_plugins.osc import common
 from heat_plugins.osc import local_way
 from heat_plugins.osc import remote_way
 from heat_plugins.osc import ways
-from heat_plugins.osc.plans import plan_deploy
 from heat_plugins.osc.validations import validation_commands
-from heat_plugins.osc.validations import validation_result
 from heat_plugins.plans import plan_operations
 from heat_plugins.validations import validation_runs
 from tests.unit.osc import base
@@ -71,10 +69,8 @@ class ValidationCase(base.WayCase):
             ways, 'way', lambda manager, local: here if local else self.mistral
         )
 
-    def run_here(self, *arguments):
-        return self.json(
-            validation_commands.RunValidations, 'plan', '--local', *arguments
-        )
+    def run_here(self, line=''):
+        return self.json(f'validation run plan --local {line}')
 
     def report(self, name, *news):
         self.machine.reports[f'validations/{name}.yaml'] = list(news)
@@ -87,7 +83,7 @@ class ValidationCase(base.WayCase):
 
 class ListTest(ValidationCase):
     def test_those_of_a_plan(self):
-        code, found = self.json(validation_commands.ListValidations, 'plan')
+        code, found = self.json('validation list plan')
         self.assertEqual(0, code)
         self.assertEqual(
             ['cpu', 'dns', 'ram'], [one['Validation'] for one in found]
@@ -97,10 +93,7 @@ class ListTest(ValidationCase):
     def test_those_of_a_folder_and_of_a_group(self):
         self.write('a.yaml', fakes.playbook('A', 'x').decode())
         self.write('b.yaml', fakes.playbook('B').decode())
-        _, found = self.json(
-            validation_commands.ListValidations,
-            *('--from', str(self.folder), '--group', 'x'),
-        )
+        _, found = self.json(f'validation list --from {self.folder} --group x')
         self.assertEqual(['a'], [one['Validation'] for one in found])
 
     def test_many_files_that_are_left_out_are_one_warning(self):
@@ -108,11 +101,7 @@ class ListTest(ValidationCase):
             for number in range(count):
                 self.write(f'x{number}.yaml', '[')
             with self.assertLogs('', 'INFO') as logs:
-                self.json(
-                    validation_commands.ListValidations,
-                    '--from',
-                    str(self.folder),
-                )
+                self.json(f'validation list --from {self.folder}')
             return [one.levelname for one in logs.records], logs.output
 
         self.assertEqual(['WARNING'] * 3, listed(3)[0])
@@ -122,28 +111,20 @@ class ListTest(ValidationCase):
         self.assertIn('x0.yaml', said[-1])
 
     def test_those_of_a_package_where_it_would_run(self):
-        _, found = self.json(
-            validation_commands.ListValidations, '--package', 'p'
-        )
+        _, found = self.json('validation list --package p')
         self.assertEqual([], found)
         [(name, arguments)] = self.mistral.executions.started
         self.assertEqual('validations.list', name)
         self.assertEqual('p', arguments['package'])
-        self.assertIn(
-            'package p is not installed',
-            self.refused(
-                validation_commands.ListValidations,
-                '--package',
-                'p',
-                '--local',
-            ),
+        self.assert_refused(
+            'validation list --package p --local', 'package p is not installed'
         )
 
     def test_one_place_has_to_be_named(self):
         for arguments in ((), ('plan', '--from', str(self.folder))):
             self.assertIn(
                 'Give exactly one of',
-                self.refused(validation_commands.ListValidations, *arguments),
+                self.refused('validation list', *arguments),
             )
 
 
@@ -158,7 +139,7 @@ class RunTest(ValidationCase):
         self.report(
             'ram', fakes.result('failed', message='bad'), fakes.end('failed')
         )
-        code, found = self.run_here('--group', 'prep')
+        code, found = self.run_here('--group prep')
         self.assertEqual(common.FAILED, code)
         self.assertEqual(['PASSED', 'FAILED'], [one['State'] for one in found])
         self.assertIn('bad', found[1]['Reason'])
@@ -170,23 +151,20 @@ class RunTest(ValidationCase):
             fakes.end('failed'),
         )
         _, output = self.run_command(
-            validation_commands.RunValidations,
-            *('plan', '--local', '--validation', 'ram'),
+            'validation run plan --local --validation ram'
         )
         self.assertNotIn('\x1b', output + self.stderr.getvalue())
 
     def test_hosts_are_put_into_groups(self):
         self.run_here(
-            *('--localhost', '--host-group', 'undercloud'),
-            *('--host-group', 'web=localhost'),
+            '--localhost --host-group undercloud --host-group web=localhost'
         )
         [host] = self.machine.begun[-1].setting.hosts
         self.assertEqual(('undercloud', 'web'), host.groups)
-        said = self.refused(
-            validation_commands.RunValidations,
-            *('plan', '--local', '--localhost', '--host-group', 'web=a,b'),
+        self.assert_refused(
+            'validation run plan --local --localhost --host-group web=a,b',
+            "host 'a' into group web",
         )
-        self.assertIn("host 'a' into group web", said)
 
     def test_an_interrupt_ends_them(self):
         self.report('ram', {'kind': 'task', 'task': 'wait'})
@@ -202,23 +180,16 @@ class RunTest(ValidationCase):
         self.assertIn('were stopped', self.stderr.getvalue())
 
     def test_what_runs_here_is_waited_for(self):
-        self.assertIn(
+        self.assert_refused(
+            'validation run plan --local --no-wait',
             'cannot be used with --local',
-            self.refused(
-                validation_commands.RunValidations,
-                'plan',
-                '--local',
-                '--no-wait',
-            ),
         )
 
     def test_secrets_come_from_files(self):
         secrets = self.write('secrets.yaml', 'password: hunter2')
         key = self.write('key', 'a key')
-        self.run_here(
-            *('--secrets', secrets, '--ssh-key', key, '--variable', 'a=b'),
-            *('--validation', 'dns'),
-        )
+        given = f'--secrets {secrets} --ssh-key {key} --variable a=b'
+        self.run_here(f'{given} --validation dns')
         [process] = self.machine.begun
         self.assertEqual(
             {'a': 'b', 'password': 'hunter2'}, process.setting.variables
@@ -226,22 +197,19 @@ class RunTest(ValidationCase):
         self.assertEqual('a key', process.setting.key)
 
     def test_a_key_that_cannot_be_read_is_an_error(self):
-        self.assertIn(
+        self.assert_refused(
+            f'validation run plan --local --ssh-key {self.folder}',
             'Cannot read ',
-            self.refused(
-                validation_commands.RunValidations,
-                *('plan', '--local', '--ssh-key', str(self.folder)),
-            ),
         )
 
 
 class MistralTest(ValidationCase):
-    def run_there(self, *arguments):
-        return self.json(validation_commands.RunValidations, *arguments)
+    def run_there(self, line=''):
+        return self.json(f'validation run {line}')
 
     def test_it_is_shown_as_one_from_here(self):
         self.report('ram', fakes.result('failed'), fakes.end('failed'))
-        code, found = self.run_there('plan', '--group', 'prep')
+        code, found = self.run_there('plan --group prep')
         self.assertEqual(common.FAILED, code)
         self.assertEqual(['PASSED', 'FAILED'], [one['State'] for one in found])
         self.assertIn('ram: FAILED', self.stderr.getvalue())
@@ -249,7 +217,7 @@ class MistralTest(ValidationCase):
     def test_what_is_secret_is_not_in_what_mistral_keeps(self):
         secrets = self.write('secrets.yaml', 'password: hunter2')
         key = self.write('key', 'a key')
-        self.run_there('plan', '--secrets', secrets, '--ssh-key', key)
+        self.run_there(f'plan --secrets {secrets} --ssh-key {key}')
         begun = json.dumps(self.mistral.executions.started)
         self.assertNotIn('hunter2', begun)
         self.assertNotIn('a key', begun)
@@ -259,16 +227,13 @@ class MistralTest(ValidationCase):
 
     def test_files_are_sent_there(self):
         self.write('a.yaml', fakes.playbook('A').decode())
-        code, found = self.run_there('--from', str(self.folder))
+        code, found = self.run_there(f'--from {self.folder}')
         self.assertEqual((0, 'a'), (code, found[0]['Validation']))
         self.assertEqual({}, self.cloud.objects(UPLOADS))
 
     def test_what_mistral_does_not_begin_is_an_error(self):
         self.machine.absent = 'install it'
-        self.assertIn(
-            'install it',
-            self.refused(validation_commands.RunValidations, 'plan'),
-        )
+        self.assert_refused('validation run plan', 'install it')
 
     def test_an_executor_that_has_died_is_told(self):
         def start(name, arguments, description):
@@ -286,13 +251,12 @@ class MistralTest(ValidationCase):
         executions.found['execution-1'] = mistral_executions.Execution(
             id='execution-1', state='ERROR', reason='Heartbeat was not heard'
         )
-        self.assertIn(
-            'execution-1 of Mistral: Heartbeat',
-            self.refused(validation_commands.RunValidations, 'plan'),
+        self.assert_refused(
+            'validation run plan', 'execution-1 of Mistral: Heartbeat'
         )
 
     def test_it_need_not_be_waited_for(self):
-        code, _ = self.run_there('plan', '--no-wait')
+        code, _ = self.run_there('plan --no-wait')
         # The fake was through with it before anybody could look.
         self.assertEqual(0, code)
 
@@ -319,7 +283,7 @@ class ResultTest(ValidationCase):
         [self.run_id] = [one['id'] for one in self.cloud.validations.results()]
 
     def test_runs_are_listed(self):
-        _, [found] = self.json(validation_result.ListResults)
+        _, [found] = self.json('validation result list')
         self.assertEqual(
             (self.run_id, 'plan plan', 'PASSED', {'PASSED': 3}),
             tuple(
@@ -330,39 +294,39 @@ class ResultTest(ValidationCase):
     def test_runs_of_a_plan_that_has_none_are_no_error(self):
         self.cloud.plans.create('other', plan_fakes.content())
         with self.assertLogs('', 'WARNING') as logs:
-            code, found = self.json(validation_result.ListResults, 'other')
+            code, found = self.json('validation result list other')
         self.assertEqual((0, []), (code, found))
         self.assertIn('There are no recorded runs', str(logs.output))
 
     def test_a_plan_that_is_not_there_is_an_error(self):
         self.assertEqual(
             'There is no plan plam; did you mean "plan"?',
-            self.refused(validation_result.ListResults, 'plam'),
+            self.refused('validation result list plam'),
         )
 
     def test_runs_of_a_plan_that_was_deleted_are_listed(self):
         self.cloud.plans.delete('plan')
-        _, found = self.json(validation_result.ListResults, 'plan')
+        _, found = self.json('validation result list plan')
         self.assertEqual(1, len(found))
 
     def test_durations_have_units_for_people_and_are_seconds_elsewhere(self):
         self.assertEqual('1 min 5 s', columns.Seconds(65.0).human_readable())
-        for command, arguments in (
-            (validation_result.ListResults, ()),
-            (validation_result.ShowResult, (self.run_id,)),
-            (validation_result.ShowResult, (self.run_id, 'dns')),
+        for command in (
+            'list',
+            f'show {self.run_id}',
+            f'show {self.run_id} dns',
         ):
-            _, found = self.json(command, *arguments)
+            _, found = self.json(f'validation result {command}')
             self.assertIsInstance(found[0]['Duration'], float)
-            _, table = self.run_command(command, *arguments)
+            _, table = self.run_command(f'validation result {command}')
             self.assertRegex(table, r'\d s +\|')
 
     def test_a_run_is_shown_with_its_exit_code(self):
-        code, found = self.json(validation_result.ShowResult, self.run_id)
+        code, found = self.json(f'validation result show {self.run_id}')
         self.assertEqual((0, 3), (code, len(found)))
 
     def test_a_validation_is_shown_task_by_task(self):
-        _, found = self.json(validation_result.ShowResult, self.run_id, 'dns')
+        _, found = self.json(f'validation result show {self.run_id} dns')
         self.assertEqual(
             [('a', 'ask', 'ok', 'fine')],
             [
@@ -373,14 +337,13 @@ class ResultTest(ValidationCase):
 
     def test_what_was_printed_is_shown(self):
         _, output = self.run_command(
-            validation_result.ShowResult,
-            *(self.run_id, 'dns', '--stdout', '-f', 'value'),
+            f'validation result show {self.run_id} dns --stdout -f value'
         )
         self.assertEqual('PLAY\n', output)
 
     def test_what_is_not_there_is_an_error(self):
-        for arguments in (('no-such-run',), (self.run_id, 'nope')):
-            self.refused(validation_result.ShowResult, *arguments)
+        for which in ('no-such-run', f'{self.run_id} nope'):
+            self.refused(f'validation result show {which}')
 
 
 class StopTest(ValidationCase):
@@ -401,7 +364,7 @@ class StopTest(ValidationCase):
         self.assertEqual(common.CANCELLED, code)
         self.assertIn(
             'has ended: STOPPED',
-            self.refused(validation_commands.StopValidations, *codes),
+            self.refused('validation stop', *codes),
         )
 
 
@@ -423,9 +386,7 @@ class DeployTest(ValidationCase):
         )
 
     def deploy(self):
-        return self.run_command(
-            plan_deploy.DeployPlan, 'plan', '--local', '--no-wait'
-        )
+        return self.run_command('deploy plan --local --no-wait')
 
     def test_they_run_before_it(self):
         self.deploy()
@@ -437,8 +398,7 @@ class DeployTest(ValidationCase):
         self.report(
             'ram', fakes.result('failed', message='bad'), fakes.end('failed')
         )
-        said = self.refused(
-            plan_deploy.DeployPlan, 'plan', '--local', '--no-wait'
+        self.assert_refused(
+            'deploy plan --local --no-wait', 'ram: localhost: look: bad'
         )
-        self.assertIn('ram: localhost: look: bad', said)
         self.assertEqual({}, self.cloud.heat.stacks)
