@@ -7,7 +7,9 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+from unittest import mock
 
+from oslo_upgradecheck import upgradecheck
 import testtools
 
 from heat_plugins import status
@@ -80,6 +82,17 @@ class CommandTest(testtools.TestCase):
             group='console_scripts', name='heat-plugins-status'
         )
         self.assertIs(status.main, script.load())
+
+    def test_a_cloud_that_cannot_be_asked_is_a_failure(self):
+        self.patch(status.cfg, 'CONF', mock.Mock(os_cloud='no such cloud'))
+        found = status.Checks().mistral()
+        self.assertEqual(upgradecheck.Code.FAILURE, found.code)
+        self.assertIn('Cannot get a token with --os-cloud', found.details)
+
+    def test_a_check_has_a_session_of_one_that_can(self):
+        checks = status.Checks()
+        checks._session = object()
+        self.assertIs(checks._session, checks._ask(lambda session: session))
 
     def test_options_of_the_command_may_stand_anywhere(self):
         for args in (

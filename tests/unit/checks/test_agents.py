@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What agents need of heat.conf."""
 
+from unittest import mock
+
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
+import requests
 import testtools
 
 from heat_plugins.checks import agents
+from tests.unit import web_service
 
 Code = upgradecheck.Code
+
+URL = 'http://swift.example.com/v1'
 
 
 class SignedURLTest(testtools.TestCase):
@@ -26,12 +32,41 @@ class SignedURLTest(testtools.TestCase):
         cfg.CONF.set_override(name, value, group)
         self.addCleanup(cfg.CONF.clear_override, name, group)
 
-    def by(self, out, back):
+    def by(self, out, back, session=None):
         self.configure('default_software_config_transport', out)
         self.configure(
             'default_deployment_signal_transport', back, 'heat_plugins'
         )
-        return agents.ways(None)
+        return agents.ways(session)
+
+    def test_without_a_domain_no_server_has_a_user(self):
+        self.configure('stack_user_domain_name', None)
+        for out, code in (
+            ('POLL_TEMP_URL', Code.WARNING),
+            ('POLL_SERVER_HEAT', Code.FAILURE),
+        ):
+            found = self.by(out, 'TEMP_URL_POLL')
+            self.assertEqual(code, found.code)
+            self.assertEqual(
+                code is Code.FAILURE,
+                'set stack_user_domain_name in' in found.details,
+            )
+
+    def test_the_services_that_they_stand_on_must_answer(self):
+        self.configure('multi_cloud', True, 'ec2authtoken')
+        away = requests.ConnectionError()
+        for answer, url, code, said in (
+            ((300,), URL, Code.SUCCESS, f'answers at {URL}'),
+            ((503,), URL, Code.FAILURE, f'answers 503 at {URL}'),
+            (away, URL, Code.FAILURE, 'not answer from here (ConnectFailure)'),
+            ((), None, Code.FAILURE, 'catalogue has no object-store (public'),
+        ):
+            service = web_service.Service()
+            service.answer = mock.Mock(side_effect=[answer])
+            session = web_service.session(service, url)
+            found = self.by('POLL_TEMP_URL', 'TEMP_URL_POLL', session)
+            self.assertEqual(code, found.code)
+            self.assertIn(said, found.details)
 
     def test_without_options_for_it_what_needs_it_fails(self):
         for out, back, code in (

@@ -103,6 +103,10 @@ class ResourceTypesTest(testtools.TestCase):
             cfg.CONF.clear_override, 'temp_url_secret', 'heat_plugins'
         )
         self.assertEqual(Code.SUCCESS, engine.secret().code)
+        cfg.CONF.set_override('temp_url_secret', 'x' * 15, 'heat_plugins')
+        found = engine.secret()
+        self.assertEqual(Code.WARNING, found.code)
+        self.assertIn('temp_url_secret has only 15 characters', found.details)
 
 
 class PythonTest(testtools.TestCase):

@@ -4,6 +4,8 @@
 from unittest import mock
 
 from keystoneauth1 import exceptions
+from oslo_config import cfg
+from oslo_config import fixture as config_fixture
 from oslo_upgradecheck import upgradecheck
 import testtools
 
@@ -81,6 +83,26 @@ class ServiceTest(testtools.TestCase):
         found = mistral.service(lacks)
         self.assertEqual(Code.WARNING, found.code)
         self.assertIn('OS::Mistral::*', found.details)
+
+
+class RedelegationTest(testtools.TestCase):
+    def test_mistral_has_trusts_where_heat_acts_by_trusts(self):
+        conf = self.useFixture(config_fixture.Config(cfg.CONF))
+        for method, allowed, roles, code, said in (
+            ('', False, [], Code.SUCCESS, 'may not create trusts'),
+            ('trusts', False, [], Code.WARNING, 'No stack can have'),
+            ('', True, [], Code.WARNING, 'has no effect'),
+            ('trusts', True, [], Code.SUCCESS, 'may create trusts'),
+            ('trusts', True, ['a', 'b'], Code.WARNING, 'only a, b'),
+        ):
+            conf.config(
+                reauthentication_auth_method=method,
+                allow_trusts_redelegation=allowed,
+                trusts_delegated_roles=roles,
+            )
+            found = mistral.redelegation()
+            self.assertEqual(code, found.code)
+            self.assertIn(said, found.details)
 
 
 class CronTriggerTest(testtools.TestCase):

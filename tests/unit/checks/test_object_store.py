@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is told of an object store, by its clock, keys and listings."""
 
+import dataclasses
 import email.utils
 import time
+from unittest import mock
 
 from oslo_config import cfg
 from oslo_config import fixture as config_fixture
@@ -116,6 +118,37 @@ class TempURLsTest(testtools.TestCase):
         self.assertIn('no TempURLs', said)
         self.assertIn('transports', said)
         self.assert_nothing_left()
+
+    def test_what_becomes_of_an_object_is_looked_at(self):
+        for broken, code, said in (
+            ('refused', Code.FAILURE, 'answered 401 to a PUT'),
+            ('changed', Code.FAILURE, 'reads back changed'),
+            ('unlisted', Code.WARNING, 'lags behind its objects'),
+        ):
+            way = self.cluster.transport()
+            with mock.patch.object(way, 'send', self.breaking(way, broken)):
+                found = object_store.temp_urls(way)
+            self.assertEqual(code, found.code)
+            self.assertIn(said, found.details)
+
+    def breaking(self, way, broken):
+        """Return what sends, and does so to a PUT to a TempURL."""
+        send = way.send
+
+        def sent(request):
+            if request.method == 'PUT' and not request.authenticated:
+                if broken == 'refused':
+                    return wire.Response(
+                        status=401, headers={}, body=b'', truncated=False
+                    )
+                if broken == 'changed':
+                    request = dataclasses.replace(request, body=b'')
+                else:
+                    path = request.url.partition('?')[0].split('/', 6)
+                    self.cluster.lagging.add(tuple(path[-2:]))
+            return send(request)
+
+        return sent
 
     def test_a_store_that_is_away_is_a_failure(self):
         self.cluster.fail(times=100)

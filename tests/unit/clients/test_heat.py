@@ -154,6 +154,8 @@ class HeatTest(HeatCase):
         self.assertEqual('d', made)
         self.assertEqual('mark', self.heat.deployment('d').reason)
         self.assertEqual(1, len(self.heat.deployments('s')))
+        # Without an ID, Heat would list all.
+        self.assertRaises(errors.NotFound, self.heat.deployment, '')
 
     def test_what_is_gone_is_deleted(self):
         self.answer('DELETE /software_deployments/d', status=404)

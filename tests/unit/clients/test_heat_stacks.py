@@ -179,6 +179,12 @@ class HeatStacksTest(test_heat.HeatCase):
         (found,) = self.heat.events(STACK, 'e1', 9)
         self.assertEqual('shop-tier/id-2/server', found.place)
         self.assertFalse(found.of_stack)
+        self.answer(
+            'GET /stacks/shop/id-1/events?sort_dir=asc&limit=9'
+            '&nested_depth=50',
+            {'events': [event, event]},
+        )
+        self.assertEqual(2, len(self.heat.events(STACK, None, 9)))
 
     def test_the_last_event_is_asked_for_alone(self):
         asked = (

@@ -7,6 +7,7 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins.clients import mistral_executions
+from heat_plugins.plans.deploy import steps
 from tests.unit import web_service
 
 URL = 'http://mistral.example.com/v2'
@@ -80,6 +81,46 @@ class ActionTest(testtools.TestCase):
             ('POST /action_executions', 201, action('ERROR', result=result)),
         )
         self.assertEqual('Heat is away', str(error))
+
+    def test_one_that_is_no_error_of_ours_is_told(self):
+        for said in ('boom', {'x': 1}):
+            error = self.assertRaises(
+                errors.ServiceError,
+                self.run_action,
+                ('POST /action_executions', 201, action('ERROR', result=said)),
+            )
+            self.assertEqual(f'Action plan.x has failed: {said}', str(error))
+
+    def test_a_step_of_a_plan_is_begun_and_polled_by_its_kind(self):
+        said = {'state_info': 'boom'}
+        for kind, path in (
+            (steps.Kind.WORKFLOW, '/executions'),
+            (steps.Kind.ACTION, '/action_executions'),
+        ):
+            step = steps.Step(kind=kind, name='x', input={'a': 1})
+            executions = self.executions(
+                (f'POST {path}', 201, action('RUNNING')),
+                *(
+                    (f'GET {path}/a-1', 200, action(*given, **more) | said)
+                    for given, more in (
+                        (['RUNNING'], {}),
+                        (['SUCCESS'], {'result': 7}),
+                        (['ERROR'], {'result': 'boom'}),
+                    )
+                ),
+            )
+            begun = executions.start(step, 'plan p')
+            (sent,) = self.mistral.bodies
+            self.assertEqual(sent.get('id', 'a-1'), begun)
+            self.assertEqual({'a': 1}, json.loads(sent['input']))
+            self.assertEqual(
+                [
+                    steps.Outcome(success=None),
+                    steps.Outcome(success=True),
+                    steps.Outcome(success=False, reason='ERROR: boom'),
+                ],
+                [executions.look(step, 'a-1') for _ in range(3)],
+            )
 
     def test_an_execution_is_cancelled_by_its_state(self):
         found = self.executions(('PUT /executions/e-1', 200, {'id': 'e-1'}))

@@ -140,6 +140,9 @@ def test_executions_come_newest_first_from_one_namespace(mistral, http):
     query = http.asked[0][2]
     assert query['nulls'] == 'task_execution_id'
     assert query['include_output'] == 'True'
+    other = one(5, '12', state='RUNNING', workflow_namespace='other')
+    http.answers = [(200, {'executions': [other]})]
+    assert not mistral.running(['a'])
 
 
 def test_all_pages_of_executions_are_read(mistral, http, monkeypatch):
