@@ -11,6 +11,7 @@ import json
 import types
 import uuid
 
+from heat.common import exception
 from heat.objects import event
 from keystoneauth1 import exceptions
 from mistralclient.api import base
@@ -425,6 +426,10 @@ class Actions(Manager):
 class MistralTestCase(heat_fixture.HeatTestCase):
     """A test with such a Mistral in ``self.mistral``."""
 
+    #: The type of the resource ``it`` in a template, and its properties.
+    TYPE = ''
+    PROPERTIES = {}
+
     def setUp(self):
         super().setUp()
         self.mistral = Mistral()
@@ -435,6 +440,72 @@ class MistralTestCase(heat_fixture.HeatTestCase):
         )
         self.patch(schedule, 'now', lambda: self.mistral.now)
         self.heat.auth.endpoints['workflowv2'] = 'http://mistral.invalid/v2'
+
+    def template(self, **properties):
+        """Return a template; properties that are None are left out."""
+        given = {**self.PROPERTIES, **properties}
+        return {
+            'heat_template_version': '2021-04-16',
+            'resources': {
+                'it': {
+                    'type': self.TYPE,
+                    'properties': {
+                        name: value
+                        for name, value in given.items()
+                        if value is not None
+                    },
+                }
+            },
+        }
+
+    @property
+    def it(self):
+        return self.stack['it']
+
+    def make(self, **properties):
+        """Create a stack; forget the calls that this took."""
+        self.stack = self.heat.create(self.template(**properties))
+        self.mistral.calls.clear()
+        return self.it
+
+    def update(self, **properties):
+        self.heat.update(self.stack, self.template(**properties))
+
+    def _another(self, **properties):
+        return self.heat.stack(
+            self.template(**properties), name=self.getUniqueString()
+        )
+
+    def invalid(self, **properties):
+        """Return why a template is refused."""
+        error = self.assertRaises(
+            (
+                exception.StackValidationFailed,
+                exception.ResourcePropertyConflict,
+                exception.PropertyUnspecifiedError,
+            ),
+            self._another(**properties).validate,
+        )
+        return str(error)
+
+    def refused(self, **properties):
+        """Let a stack fail to be created; return the reason."""
+        self.stack = self._another(**properties)
+        self.stack.validate()
+        self.assertRaises(
+            AssertionError, self.heat.run, self.stack, self.stack.CREATE
+        )
+        return self.it.status_reason
+
+    def refused_update(self, **properties):
+        """Let an update fail; return the reason."""
+        self.assertRaises(AssertionError, self.update, **properties)
+        self.assertEqual('FAILED', self.it.status)
+        return self.it.status_reason
+
+    def attribute(self, name):
+        stack = self.heat.load(self.stack)
+        return stack['it'].FnGetAtt(name)
 
 
 def events(stack):

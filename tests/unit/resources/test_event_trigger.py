@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """OS::Mistral::EventTrigger."""
 
-import itertools
 import json
-
-from heat.common import exception
 
 from heat_plugins.resources import event_trigger
 from tests.unit.resources import fake_mistral
@@ -16,65 +13,19 @@ PLACE = {
 }
 
 
-def template(**properties):
-    given = {
+class EventTriggerTest(fake_mistral.MistralTestCase):
+    TYPE = 'OS::Mistral::EventTrigger'
+    TYPES = {TYPE: event_trigger.EventTrigger}
+    PROPERTIES = {
         'workflow': {'name': 'tidy', 'input': {'what': 'all'}},
         **PLACE,
-        **properties,
     }
-    return {
-        'heat_template_version': '2021-04-16',
-        'resources': {
-            'trigger': {
-                'type': 'OS::Mistral::EventTrigger',
-                'properties': {
-                    name: value
-                    for name, value in given.items()
-                    if value is not None
-                },
-            }
-        },
-    }
-
-
-class EventTriggerTest(fake_mistral.MistralTestCase):
-    TYPES = {'OS::Mistral::EventTrigger': event_trigger.EventTrigger}
 
     def setUp(self):
         super().setUp()
         self.tidy = self.mistral.workflows.add('tidy', 'what', {'where': 1})
         self.other = self.mistral.workflows.add('other')
         self.triggers = self.mistral.event_triggers
-        self.numbers = itertools.count()
-
-    def another(self):
-        """Return a name that no stack has."""
-        return f'stack{next(self.numbers)}'
-
-    def made(self, **properties):
-        self.stack = self.heat.create(template(**properties))
-        self.mistral.calls.clear()
-        return self.stack['trigger']
-
-    def update(self, **properties):
-        self.stack = self.heat.load(self.stack)
-        self.heat.update(self.stack, template(**properties))
-
-    def refused(self, **properties):
-        """Let a stack fail to be made; return the reason."""
-        self.stack = self.heat.stack(template(**properties), self.another())
-        self.assertRaises(AssertionError, self.heat.run, self.stack, 'CREATE')
-        return self.stack['trigger'].status_reason
-
-    def invalid(self, **properties):
-        """Return why a template is refused."""
-        error = self.assertRaises(
-            exception.StackValidationFailed,
-            self.heat.create,
-            template(**properties),
-            self.another(),
-        )
-        return str(error)
 
     def other_trigger(self, **values):
         """Make a trigger that is somebody else's."""
@@ -90,7 +41,7 @@ class EventTriggerTest(fake_mistral.MistralTestCase):
         )
 
     def test_it_is_made_as_the_template_says(self):
-        resource = self.made(
+        resource = self.make(
             name='mine',
             workflow={
                 'name': 'tidy',
@@ -108,13 +59,13 @@ class EventTriggerTest(fake_mistral.MistralTestCase):
         self.assertEqual({'env': {'a': 1}}, json.loads(row['workflow_params']))
 
     def test_a_text_names_the_workflow_and_its_name_is_of_its_own(self):
-        resource = self.made(workflow='other')
+        resource = self.make(workflow='other')
         row = self.triggers.only()
         self.assertEqual(self.other, row['workflow_id'])
         self.assertEqual(resource.physical_resource_name(), row['name'])
 
     def test_what_mistral_can_change_changes_in_place(self):
-        resource = self.made(name='mine')
+        resource = self.make(name='mine')
         before = resource.resource_id
         self.update(name='yours', workflow='other')
         self.assertEqual(['event_triggers.update'], self.mistral.changes())
@@ -126,7 +77,7 @@ class EventTriggerTest(fake_mistral.MistralTestCase):
         self.assertEqual({}, json.loads(row['workflow_input']))
 
     def test_another_event_is_another_trigger(self):
-        before = self.made().resource_id
+        before = self.make().resource_id
         self.update(event='compute.instance.delete.end')
         row = self.triggers.only()
         self.assertNotEqual(before, row['id'])
@@ -165,7 +116,7 @@ class EventTriggerTest(fake_mistral.MistralTestCase):
 
     def test_a_public_trigger_of_another_project_is_no_hindrance(self):
         self.other_trigger(project_id='f' * 32, scope='public')
-        self.made()
+        self.make()
         self.assertEqual(2, len(self.triggers.rows))
 
     def test_passing_errors_are_ridden_out_and_make_nothing_twice(self):
@@ -176,13 +127,13 @@ class EventTriggerTest(fake_mistral.MistralTestCase):
                 fake_mistral.DOWN,
                 effect=effect,
             )
-            self.made()
+            self.make()
             self.triggers.only()
             self.heat.delete(self.heat.load(self.stack))
             self.assertEqual({}, self.triggers.rows)
             self.mistral.faults.clear()
         self.mistral.fail('event_triggers.delete', fake_mistral.DOWN)
-        self.made()
+        self.make()
         self.heat.delete(self.heat.load(self.stack))
         self.assertEqual(({}, 0), (self.triggers.rows, self.mistral.trusts))
 
@@ -194,14 +145,14 @@ class EventTriggerTest(fake_mistral.MistralTestCase):
             'event_triggers.list', *[fake_mistral.refused(400, 'no')]
         )
         self.mistral.faults.reverse()
-        stack = self.heat.stack(template())
+        stack = self.heat.stack(self.template())
         task = self.heat.begin(stack, 'CREATE')
         while not task.step():
             if self.triggers.rows:
                 self.mistral.fail(
                     'event_triggers.list', fake_mistral.refused(400, 'no')
                 )
-        self.assertEqual('FAILED', stack['trigger'].status)
+        self.assertEqual('FAILED', stack['it'].status)
         self.mistral.faults.clear()
         self.heat.delete(self.heat.load(stack))
         self.assertEqual({}, self.triggers.rows)
@@ -222,11 +173,10 @@ class EventTriggerTest(fake_mistral.MistralTestCase):
         self.assertEqual({}, self.triggers.rows)
 
     def test_one_that_is_gone_fails_a_check_and_is_made_by_an_update(self):
-        self.made()
+        self.make()
         self.triggers.rows.clear()
-        stack = self.heat.load(self.stack)
-        self.assertRaises(AssertionError, self.heat.run, stack, 'CHECK')
-        self.assertIn('no longer in Mistral', stack['trigger'].status_reason)
+        self.assertRaises(AssertionError, self.heat.run, self.stack, 'CHECK')
+        self.assertIn('no longer in Mistral', self.it.status_reason)
         self.update()
         self.assertEqual(
             'tidy',
@@ -236,6 +186,6 @@ class EventTriggerTest(fake_mistral.MistralTestCase):
         )
 
     def test_one_that_is_gone_is_deleted_without_an_error(self):
-        self.made()
+        self.make()
         self.triggers.rows.clear()
         self.heat.delete(self.heat.load(self.stack))

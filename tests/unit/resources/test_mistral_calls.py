@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long a resource goes on while Mistral fails."""
 
+import testtools
+
 from heat_plugins import errors
 from heat_plugins.clients import heat_mistral
 from heat_plugins.mistral import calling
-from tests.unit.resources import fake_mistral
+from tests.unit import heat_fixture
 
 PASSING = errors.Unavailable('busy')
 DOUBTFUL = errors.Doubtful('a defect')
 
 
-class PatienceTest(fake_mistral.MistralTestCase):
+class PatienceTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.now = 0
@@ -42,7 +44,7 @@ class PatienceTest(fake_mistral.MistralTestCase):
         self.assertIsNone(self.after(0, errors.ServiceError('no')))
 
 
-class ClientTest(fake_mistral.heat_fixture.HeatTestCase):
+class ClientTest(heat_fixture.HeatTestCase):
     def test_a_lost_request_is_not_sent_again_unseen(self):
         self.heat.auth.endpoints['workflowv2'] = 'http://mistral.invalid/v2'
         stack = self.heat.stack({'heat_template_version': '2021-04-16'})

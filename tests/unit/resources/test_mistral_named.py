@@ -3,7 +3,6 @@
 
 import json
 
-from heat.common import exception
 import yaml
 
 from heat_plugins.resources import action
@@ -17,33 +16,6 @@ class NamedTest(fake_mistral.MistralTestCase):
         'OS::Mistral::Action': action.Action,
     }
 
-    def template(self, **properties):
-        return {
-            'heat_template_version': '2021-04-16',
-            'resources': {
-                'it': {
-                    'type': self.TYPE,
-                    'properties': {**self.PROPERTIES, **properties},
-                }
-            },
-        }
-
-    def make(self, **properties):
-        self.stack = self.heat.create(self.template(**properties))
-        self.mistral.calls.clear()
-        return self.stack['it']
-
-    def update(self, **properties):
-        self.heat.update(self.stack, self.template(**properties))
-
-    def refused(self, **properties):
-        self.stack = self.heat.stack(self.template(**properties))
-        self.stack.validate()
-        self.assertRaises(
-            AssertionError, self.heat.run, self.stack, self.stack.CREATE
-        )
-        return self.stack['it'].status_reason
-
     def made(self):
         """Return what is there, by name."""
         return {
@@ -51,10 +23,6 @@ class NamedTest(fake_mistral.MistralTestCase):
             for row in self.manager.rows.values()
             if row['name'] != 'std.echo'
         }
-
-    def attribute(self, name):
-        stack = self.heat.load(self.stack)
-        return stack['it'].FnGetAtt(name)
 
 
 class _Common:
@@ -174,21 +142,9 @@ class ActionTest(_Common, NamedTest):
         self.manager.add(f"version: '2.0'\n{name}: {{base: std.echo}}\n")
 
     def invalid(self, **properties):
-        error = self.assertRaises(
-            (
-                exception.StackValidationFailed,
-                exception.ResourcePropertyConflict,
-                exception.PropertyUnspecifiedError,
-            ),
-            self.heat.create,
-            {
-                'heat_template_version': '2021-04-16',
-                'resources': {
-                    'it': {'type': self.TYPE, 'properties': properties}
-                },
-            },
+        return super().invalid(
+            **{**dict.fromkeys(self.PROPERTIES), **properties}
         )
-        return str(error)
 
     def test_the_properties_make_a_definition(self):
         self.make()
@@ -207,11 +163,7 @@ class ActionTest(_Common, NamedTest):
         self.assertIn('who', self.attribute('input'))
 
     def test_a_definition_gets_the_name(self):
-        template = self.template()
-        template['resources']['it']['properties'] = {
-            'definition': self.DEFINITION
-        }
-        self.heat.create(template)
+        self.make(**dict.fromkeys(self.PROPERTIES), definition=self.DEFINITION)
         ((name, row),) = self.made().items()
         self.assertRegex(name, '^stack-it-')
         self.assertEqual(
@@ -228,32 +180,13 @@ class ActionTest(_Common, NamedTest):
             'action "std.no", is not in Mistral', self.refused(base='std.no')
         )
 
-    def test_either_a_definition_or_a_base(self):
-        self.assertIn(
-            'definition',
-            self.invalid(definition=self.DEFINITION, base='std.echo'),
-        )
-
-    def test_neither(self):
-        self.assertIn('definition', self.invalid(input=['a']))
-
-    def test_two_actions(self):
-        self.assertIn(
-            'has 2 actions',
-            self.invalid(definition='a: {base: b}\nc: {base: d}\n'),
-        )
-
-    def test_no_yaml(self):
-        self.assertIn('not YAML', self.invalid(definition='a: ['))
-
-    def test_an_unknown_key(self):
-        self.assertIn(
-            'has no key "inputs"',
-            self.invalid(definition='a: {base: b, inputs: [c]}'),
-        )
-
-    def test_what_mistral_finds_wrong(self):
-        self.assertIn(
-            'Parse error',
-            self.invalid(base='std.echo', base_input={'output': '<% $. '}),
-        )
+    def test_what_is_no_action_is_refused(self):
+        for properties, said in (
+            ({'input': ['a']}, 'definition'),
+            ({'definition': 'a: {base: b}', 'base': 'c'}, 'definition'),
+            ({'definition': 'a: {base: b}\nc: {base: d}'}, 'has 2 actions'),
+            ({'definition': 'a: ['}, 'not YAML'),
+            ({'definition': 'a: {base: b, inputs: [c]}'}, 'no key "inputs"'),
+            ({'base': 'b', 'base_input': {'c': '<% $. '}}, 'Parse error'),
+        ):
+            self.assertIn(said, self.invalid(**properties))
