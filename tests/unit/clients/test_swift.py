@@ -94,7 +94,7 @@ class Handler(server.BaseHTTPRequestHandler):
 
     def serve_bomb(self):
         self.answer(
-            body=gzip.compress(b'0' * 50_000_000), Content_Encoding='gzip'
+            body=gzip.compress(b'0' * 5_000_000), Content_Encoding='gzip'
         )
 
     def serve_half(self):

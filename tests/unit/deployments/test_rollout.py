@@ -2,6 +2,7 @@
 """An action goes through all members of a group, whatever dies meanwhile."""
 
 import dataclasses
+import types
 from unittest import mock
 
 import pytest
@@ -14,7 +15,6 @@ from heat_plugins.deployments.groups import rollout
 from heat_plugins.deployments.groups import rollout_values
 from heat_plugins.signals import group_ids
 from heat_plugins.signals import signal_names
-from tests.unit.deployments import fake_engine
 from tests.unit.deployments import fake_fleet
 
 ALL = ('CREATE', 'UPDATE', 'DELETE', 'SUSPEND', 'RESUME')
@@ -52,7 +52,7 @@ class Group:
                 source=deliveries.Source(
                     group=self.tool, config='', outputs=[], heats=None
                 ),
-                terms=fake_engine.Terms(),
+                terms=types.SimpleNamespace(transport='TEMP_URL_POLL'),
             ),
             tasks,
             self.fleet,

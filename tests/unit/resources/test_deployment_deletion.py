@@ -39,12 +39,6 @@ class DeleteActionTest(deployments.DeploymentTestCase):
             for config in self.handed
         ]
 
-    def test_it_runs_on_a_deployed_server_without_a_compute_service(self):
-        stack = self.created(self.WHOLE)
-        self.delete(stack)
-        self.assertEqual(['CREATE', 'DELETE'], self.actions())
-        self.assert_nothing_left()
-
     def test_after_the_last_one_the_engine_keeps_no_connection(self):
         for more in ({}, {'signal_transport': 'NO_SIGNAL'}):
             stack = self.created(deployments.template(**more))

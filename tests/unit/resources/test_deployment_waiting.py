@@ -119,18 +119,7 @@ class OutcomeTest(deployments.DeploymentTestCase):
             'no such file', stack['deployment'].FnGetAtt('deploy_stderr')
         )
 
-    def test_no_output_of_the_former_action_remains(self):
-        self.answer = {'answer': '1', 'deploy_stdout': 'first'}
-        stack = self.created()
-        self.answer = {'deploy_stdout': 'second'}
-        self.update(stack, deployments.template(name='x'))
-        again = self.heat.load(stack)
-        self.assertIsNone(again['deployment'].FnGetAtt('answer'))
-        self.assertEqual(
-            'second', again['deployment'].FnGetAtt('deploy_stdout')
-        )
-
-    def test_nor_while_the_next_one_goes_on(self):
+    def test_no_output_of_the_former_action_remains_while_one_goes_on(self):
         self.answer = {'answer': '1'}
         stack = self.created()
         whole = deployments.template(name='x', signal_transport='NO_SIGNAL')
@@ -187,19 +176,6 @@ class OutcomeTest(deployments.DeploymentTestCase):
 
 class EarlierSignalTest(deployments.DeploymentTestCase):
     """The signal of one action never completes another."""
-
-    def test_one_that_comes_again_does_not_complete_an_update(self):
-        stack = self.created()
-        changed = deployments.template(name='x')
-        self.answer = None
-        task = self.heat.begin(stack, 'UPDATE', changed)
-        self.step(task, 5)
-        self.assertEqual(201, self.send(self.handed[0], {'answer': 'old'}))
-        self.assertFalse(self.step(task, 60))
-        self.send(self.handed[1], {'answer': 'new'})
-        self.finish(task)
-        self.assertEqual('COMPLETE', stack.status)
-        self.assertEqual('new', stack['deployment'].FnGetAtt('answer'))
 
     def test_an_update_right_after_a_create_is_never_lost(self):
         stack = self.created()
@@ -385,16 +361,6 @@ class DatabaseTest(deployments.DeploymentTestCase):
         self.finish(task, 30)
         self.assertEqual('COMPLETE', stack.status)
         self.assertEqual([], times)
-
-    def test_over_the_budget_it_fails_and_names_the_database(self):
-        self.configure(swift_error_budget=50)
-        stack, task = self.waiting()
-        self.fail('settle', 10**6)
-        self.send(self.handed[0])
-        self.assertIn(
-            "Heat's database does not answer: DBConnectionError",
-            self.failed(task, stack),
-        )
 
 
 class ForeignStatusTest(deployments.DeploymentTestCase):
@@ -716,6 +682,8 @@ class TroubleTest(deployments.DeploymentTestCase):
         task = self.heat.begin(stack, 'CREATE')
         self.assertFalse(self.step(task, 10))
         self.assertEqual([], self.handed)
+        # Seldom, as nobody has been given anything that could be answered.
+        self.assertLess(len(self.swift.seen), 6)
         self.finish(task)
         self.assertEqual('COMPLETE', stack.status)
         self.delete(stack)

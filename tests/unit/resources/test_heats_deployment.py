@@ -91,6 +91,9 @@ class Scenarios:
         # A server may well send its former result once more.
         self.send(self.handed[0], {'answer': 'old'})
         self.assertFalse(self.step(task, 60))
+        self.send(self.handed[1], {'answer': 'new'})
+        self.finish(task)
+        self.assertEqual('new', stack['deployment'].FnGetAtt('answer'))
 
     def test_no_signal_is_lost_to_a_clock_that_lags(self):
         stack = self.created()

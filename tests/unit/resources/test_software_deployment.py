@@ -116,58 +116,6 @@ class SchemaTest(deployments.DeploymentTestCase):
         )
 
 
-class GroupTest(deployments.DeploymentTestCase):
-    """A group's members are made in a nested stack, by RPC."""
-
-    def members(self, kind, **properties):
-        stack = self.heat.stack(
-            deployments.template(
-                resources={
-                    'deployment': {
-                        'type': kind,
-                        'properties': {
-                            'config': {'get_resource': 'config'},
-                            'servers': {
-                                'a': {'get_resource': 'server'},
-                                'b': 'x',
-                            },
-                            **properties,
-                        },
-                    }
-                }
-            ),
-            name=kind.rpartition(':')[2],
-        )
-        stack.validate()
-        group = stack['deployment']
-        return group.child_template().resource_definitions(stack)
-
-    def test_what_the_group_says_its_members_are_given(self):
-        for kind in ('Software', 'Structured'):
-            for suffix in ('DeploymentGroup', 'Deployments'):
-                members = self.members(
-                    f'OS::Heat::{kind}{suffix}',
-                    signal_transport='AUTO',
-                    timeout=77,
-                )
-                self.assertEqual(
-                    {'a', 'b', 'before_all_members', 'after_all_members'},
-                    set(members),
-                )
-                for member in (members['a'], members['b']):
-                    self.assertEqual(
-                        f'OS::Heat::{kind}Deployment', member.resource_type
-                    )
-                    given = member.properties(
-                        deployments.OURS[
-                            member.resource_type
-                        ].properties_schema
-                    )
-                    self.assertEqual('AUTO', given['signal_transport'])
-                    self.assertEqual(77, given['timeout'])
-                    self.assertIsNone(given['signal_url_lifetime'])
-
-
 class UpdateTest(deployments.DeploymentTestCase):
     def test_it_is_updated_in_place(self):
         stack = self.created()

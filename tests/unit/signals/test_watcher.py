@@ -417,13 +417,13 @@ class SharedLookTest(Case):
 
 class PaceTest(Case):
     def intervals(self, waiting, count):
-        """Return the seconds between the next looks."""
+        """Return the seconds between the next looks, to a sixteenth."""
         result = []
         for _ in range(count):
             before, begun = self.looks(), self.clock.now
             while self.looks() == before:
-                self.look(waiting, after=0.01)
-            result.append(round(self.clock.now - begun, 1))
+                self.look(waiting, after=1 / 16)
+            result.append(self.clock.now - begun)
         return result
 
     def begin(self, *args, **kwargs):
@@ -436,40 +436,40 @@ class PaceTest(Case):
         self.assertEqual(1, self.looks())
 
     def test_the_interval_grows_while_nothing_arrives(self):
-        grown = self.intervals(self.begin(), 120)
+        grown = self.intervals(self.begin(), 80)
         self.assertEqual(sorted(grown), grown)
-        self.assertAlmostEqual(5.0, grown[-1], delta=0.05)
+        self.assertAlmostEqual(5.0, grown[-1], delta=1 / 16)
 
     def test_it_does_not_grow_for_half_a_minute(self):
         grown = self.intervals(self.begin(), 28)
-        self.assertAlmostEqual(1.0, grown[-1], delta=0.05)
+        self.assertAlmostEqual(1.0, grown[-1], delta=1 / 16)
 
     def test_an_arrival_resets_it(self):
         waiting, other = self.begin(1), self.join(2)
-        self.intervals(waiting, 120)
+        self.intervals(waiting, 80)
         self.arrive(other)
         after = self.intervals(waiting, 2)
-        self.assertAlmostEqual(5.0, after[0], delta=0.05)
-        self.assertAlmostEqual(1.0, after[1], delta=0.05)
+        self.assertAlmostEqual(5.0, after[0], delta=1 / 16)
+        self.assertAlmostEqual(1.0, after[1], delta=1 / 16)
 
     def test_an_arrival_by_another_transport_resets_it(self):
         waiting = self.begin(1)
         other = self.join(2, transport='heat')
-        self.intervals(waiting, 120)
+        self.intervals(waiting, 80)
         self.row(other, in_progress=False)
         after = self.intervals(waiting, 2)
-        self.assertAlmostEqual(1.0, after[1], delta=0.05)
+        self.assertAlmostEqual(1.0, after[1], delta=1 / 16)
 
     def test_a_signal_that_nobody_waits_for_does_not_reset_it(self):
         waiting = self.begin()
         self.arrive(ticket(2))
         self.assertAlmostEqual(
-            5.0, self.intervals(waiting, 120)[-1], delta=0.05
+            5.0, self.intervals(waiting, 80)[-1], delta=1 / 16
         )
 
     def test_who_joins_resets_it_and_is_seen_after_one_interval(self):
         waiting = self.begin(1)
-        self.intervals(waiting, 120)
+        self.intervals(waiting, 80)
         late = self.join(2)
         self.arrive(late)
         self.assertIs(WAITING, self.look(late, after=0.9))
@@ -491,7 +491,7 @@ class PaceTest(Case):
             self.clock,
         )
         for interval in self.intervals(self.begin(), 3):
-            self.assertAlmostEqual(3.0, interval, delta=0.05)
+            self.assertAlmostEqual(3.0, interval, delta=1 / 16)
 
     def test_an_outage_slows_the_looks_down(self):
         waiting = self.begin()
@@ -499,7 +499,7 @@ class PaceTest(Case):
         self.look(waiting, after=10)
         self.source.error = errors.Unavailable('out of order')
         self.assertAlmostEqual(
-            5.0, self.intervals(waiting, 120)[-1], delta=0.05
+            5.0, self.intervals(waiting, 80)[-1], delta=1 / 16
         )
 
 
