@@ -7,7 +7,6 @@ from urllib import parse
 
 from heat_plugins import errors
 from heat_plugins.osc.runs import run_output
-from heat_plugins.runs.start import starting
 from heat_plugins.signals import live
 from tests.unit.osc import base
 
@@ -204,11 +203,9 @@ class FollowTest(LogsCase):
         ):
             self.run_command(f'trigger shop {line}')
             for server in servers:
-                inputs = {
-                    one['name']: one['value']
-                    for one in self.heat.given(f'server-{server}')[-1].inputs
-                }
-                self.assertEqual(limit, inputs['deploy_log_limit'])
+                config = self.heat.given(f'server-{server}')[-1]
+                given = base.base.values(config)
+                self.assertEqual(limit, given['deploy_log_limit'])
 
 
 class ManyOutputsTest(LogsCase):
@@ -265,9 +262,7 @@ class CancelTest(base.CommandTestCase):
             self.heat.add_deployment(
                 self.stack, f'db{number}', server=f'server-{number + 2}'
             )
-            (target,) = self.runs.find('shop', f'db{number}')
-            order = starting.Order(action='BACKUP')
-            names.append(self.runs.start(target, order).id)
+            names.append(self.start(resource=f'db{number}').id)
         meeting = threading.Barrier(4)
         met = set()
 

@@ -118,9 +118,7 @@ class FilterTest(base.CommandTestCase):
         return [one['id'] for one in found]
 
     def test_by_server(self):
-        (target,) = self.runs.find('shop', 'group.web')
-        order = base.base.starting.Order(action='BACKUP')
-        there = self.runs.start(target, order)
+        there = self.start(resource='group.web')
         for server in ('server-2', 'group.box'):
             self.assertEqual([there.id], self.listed(f'--server {server}'))
 
@@ -253,9 +251,7 @@ class RunTest(base.CommandTestCase):
 
     def test_of_several_those_that_can_are_cancelled(self):
         self.heat.add_deployment(self.stack, 'web', 'server-2')
-        (target,) = self.runs.find('shop', 'web')
-        order = base.base.starting.Order(action='BACKUP')
-        other = self.runs.start(target, order)
+        other = self.start(resource='web')
         code, found = self.json(
             f'run cancel shop nonsense {self.run_.id} {other.id}'
         )
@@ -266,9 +262,7 @@ class RunTest(base.CommandTestCase):
 
     def test_one_that_the_object_store_fails_does_not_stop_the_others(self):
         self.heat.add_deployment(self.stack, 'web', 'server-2')
-        (target,) = self.runs.find('shop', 'web')
-        order = base.base.starting.Order(action='BACKUP')
-        other = self.runs.start(target, order)
+        other = self.start(resource='web')
         self.cluster.fail(1, 503, 'GET')
         code, (found,) = self.json(
             f'run cancel shop {self.run_.id} {other.id}'

@@ -235,8 +235,8 @@ class SeveralTest(TriggerCase):
         def sleep(seconds):
             self.now += seconds
             for config in self.heat.given('server-2'):
-                values = {i['name']: i['value'] for i in config.inputs}
-                self.put(values['deploy_signal_id'], {'deploy_stdout': 'x'})
+                url = base.base.values(config)['deploy_signal_id']
+                self.put(url, {'deploy_stdout': 'x'})
 
         self.sleep = sleep
         code, shown = self.trigger('--all BACKUP --follow')
@@ -257,9 +257,8 @@ class SeveralTest(TriggerCase):
             given = self.heat.given() + self.heat.given('server-2')
             at_once.append(len(given))
             for config in given:
-                values = {i['name']: i['value'] for i in config.inputs}
                 if config.id not in answered:
-                    self.put(values['deploy_signal_id'], {})
+                    self.put(base.base.values(config)['deploy_signal_id'], {})
                 answered.add(config.id)
 
         self.sleep = sleep

@@ -18,6 +18,11 @@ from tests.unit import fake_swift
 from tests.unit.runs import fake_heat
 
 
+def values(config):
+    """Return the inputs of a config by their names."""
+    return {one['name']: one['value'] for one in config.inputs}
+
+
 class RunsTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
@@ -64,15 +69,15 @@ class RunsTestCase(testtools.TestCase):
     def sleep(self, seconds):
         self.now += seconds
 
-    def start(self, action='BACKUP', runs=None, **order):
-        (target,) = self.runs.find('shop', 'db')
+    def start(self, action='BACKUP', runs=None, resource='db', **order):
+        (target,) = self.runs.find('shop', resource)
         order = starting.Order(action=action, **order)
         return (runs or self.runs).start(target, order)
 
     def inputs(self, server='server-1'):
         """Return the inputs of the one config that a server is given."""
         (config,) = self.heat.given(server)
-        return {one['name']: one['value'] for one in config.inputs}
+        return values(config)
 
     def answer(self, **outputs):
         """Signal as the server would."""

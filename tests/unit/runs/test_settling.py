@@ -351,9 +351,7 @@ class HistoryTest(base.RunsTestCase):
         self.now += 10
         self.second = self.start(action='FAIL/OVER')
         self.now += 10
-        (target,) = self.runs.find('shop', 'web')
-        order = base.starting.Order(action='BACKUP')
-        self.third = self.runs.start(target, order)
+        self.third = self.start(resource='web')
 
     def ids(self, **wanted):
         found = self.runs.history('shop', run_service.Filter(**wanted))
@@ -401,11 +399,8 @@ class HistoryTest(base.RunsTestCase):
         self.assertEqual(3 + 2, len(listings))
 
     def test_a_run_is_repeated_with_the_same_inputs_or_others(self):
-        order = base.starting.Order(
-            action='BACKUP', inputs={'level': 4, 'password': 'other'}
-        )
-        run = self.runs.start(self.runs.find('shop', 'db')[0], order)
-        self.answer_of(run)
+        run = self.start(inputs={'level': 4, 'password': 'other'})
+        self.answer_as(run)
         again = self.runs.repeat(
             self.show(run),
             base.starting.Order(action='BACKUP', inputs={'level': 5}),
@@ -415,12 +410,7 @@ class HistoryTest(base.RunsTestCase):
 
     def answer_as(self, run):
         config = self.heat.configs[run.config_id]
-        values = {one['name']: one['value'] for one in config.inputs}
-        self.put(values['deploy_signal_id'], {})
-
-    def answer_of(self, run):
-        self.answer_as(run)
-        self.show(run)
+        self.put(base.values(config)['deploy_signal_id'], {})
 
 
 class RetentionTest(base.RunsTestCase):

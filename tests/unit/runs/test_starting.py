@@ -152,14 +152,10 @@ class TimeLimitTest(base.RunsTestCase):
             'timed',
             properties={'timeout': 300, 'delivery_timeout': 30},
         )
-        (target,) = self.runs.find('shop', 'timed')
-        run = self.runs.start(target, base.starting.Order(action='BACKUP'))
+        run = self.start(resource='timed')
         self.assertEqual((300, 30), (run.timeout, run.delivery_timeout))
         self.runs.cancel('shop', run.id)
-        order = base.starting.Order(
-            action='BACKUP', timeout=5, delivery_timeout=2
-        )
-        run = self.runs.start(target, order)
+        run = self.start(resource='timed', timeout=5, delivery_timeout=2)
         self.assertEqual((5, 2), (run.timeout, run.delivery_timeout))
 
     def test_without_either_it_is_an_hour(self):

@@ -30,8 +30,7 @@ class UnreadableTestCase(base.RunsTestCase):
         """Start a run on another server, some time later."""
         self.now += 10
         self.heat.add_deployment(self.stack, 'web', 'server-2')
-        (target,) = self.runs.find('shop', 'web')
-        return self.runs.start(target, starting.Order(action='BACKUP'))
+        return self.start(resource='web')
 
     def warned(self):
         return self.assertLogs(unreadable.__name__, 'WARNING')
