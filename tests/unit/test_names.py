@@ -18,9 +18,9 @@ MODULES = sorted(
 )
 
 
-def taken(tree):
+def taken(nodes):
     """Return (alias, module) of our modules that a module imports."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith(
             'heat_plugins'
         ):
@@ -32,9 +32,9 @@ def taken(tree):
     'path', MODULES, ids=lambda path: str(path.relative_to(ROOT))
 )
 def test_each_name_that_it_takes_exists(path):
-    tree = ast.parse(path.read_text())
+    nodes = list(ast.walk(ast.parse(path.read_text())))
     modules = {}
-    for alias, name in taken(tree):
+    for alias, name in taken(nodes):
         try:
             modules[alias] = importlib.import_module(name)
         except ModuleNotFoundError as exc:
@@ -43,12 +43,12 @@ def test_each_name_that_it_takes_exists(path):
                 raise
     bound = {
         node.id
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    } | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    } | {node.arg for node in nodes if isinstance(node, ast.arg)}
     lost = [
         f'{node.value.id}.{node.attr}, line {node.lineno}'
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
         and node.value.id in modules.keys() - bound

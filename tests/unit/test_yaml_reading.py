@@ -11,8 +11,6 @@ import yaml
 from heat_plugins import yaml_reading
 from tests.unit import growth
 
-HALF = yaml_reading.VALUES // 2
-
 
 def bomb(reference):
     """Return a few lines that stand for billions of values."""
@@ -115,9 +113,11 @@ def test_nodes_are_those_of_the_c_loader():
         yaml_reading.compose('a: {get_attr:[b, c]}')
 
 
-def test_what_is_at_the_limits_is_read():
-    text = '- 1\n' * (yaml_reading.VALUES - 1)
-    assert len(yaml_reading.load(text)) == yaml_reading.VALUES - 1
+def test_what_is_at_the_limits_is_read(monkeypatch):
+    monkeypatch.setattr(yaml_reading, 'VALUES', 100)
+    assert len(yaml_reading.load('- 1\n' * 99)) == 99
+    with pytest.raises(yaml_reading.Unreadable):
+        yaml_reading.load('- 1\n' * 100)
     deepest = '[' * yaml_reading.DEPTH + ']' * yaml_reading.DEPTH
     assert yaml_reading.load(deepest)
 

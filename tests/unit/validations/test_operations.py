@@ -481,7 +481,7 @@ class ResultsTest(OperationsTest):
         self.cloud.swift.now = lambda: self.machine.now
         self.machine.while_waiting = look
         self.run_all(
-            validations=['dns'], abandoned=lambda: self.machine.now > 1300
+            validations=['dns'], abandoned=lambda: self.machine.now > 1120
         )
         self.assertEqual({'RUNNING'}, seen)
 
