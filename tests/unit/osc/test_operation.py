@@ -233,7 +233,12 @@ class OperationTestCase(base.CommandCase):
         put, url = self.world.cluster.put_signed, self.log_url('server-2')
         put(url, PART)
         delete, told = self.world.heat.delete_deployment, []
-        self.patch(advancing, 'POLL', 0.01)
+        wait = operation_following.futures.wait
+        self.patch(
+            operation_following.futures,
+            'wait',
+            lambda steps, timeout: wait(steps, 0.01),
+        )
 
         def withdraw(row_id):
             if not told:

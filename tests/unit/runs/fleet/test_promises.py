@@ -110,7 +110,7 @@ def test_the_same_after_a_kill_at_any_request():
     limits = {
         'max_concurrent': limit_values.Share(2),
         'max_errors': limit_values.Share(1),
-        'timeout': 60,
+        'timeout': 30,
     }
     whole = world()
     order = whole.order(**limits)
