@@ -48,17 +48,6 @@ class ConvoyTest(testtools.TestCase):
         for name in names:
             self.ironic.finish(name, error)
 
-    def test_nodes_are_sent_and_arrive(self):
-        convoy = self.step(self.convoy())
-        self.assertEqual('moving moving moving', self.phases(convoy))
-        self.finish(*NAMES)
-        convoy = self.step(convoy)
-        self.assertEqual('done done done', self.phases(convoy))
-        self.assertTrue(convoy.ended)
-        self.assertEqual(
-            [(name, 'inspect') for name in NAMES], self.ironic.sent
-        )
-
     def test_only_so_many_are_on_their_way_at_a_time(self):
         convoy = self.step(self.convoy(concurrency=2))
         self.assertEqual('moving moving waiting', self.phases(convoy))
@@ -67,18 +56,6 @@ class ConvoyTest(testtools.TestCase):
         self.finish('b')
         convoy = self.step(convoy)
         self.assertEqual('moving done moving', self.phases(convoy))
-
-    def test_a_failure_is_tried_again_but_not_for_ever(self):
-        convoy = self.step(self.convoy('a', attempts=2))
-        self.finish('a', error='disk on fire')
-        convoy = self.step(convoy)
-        self.assertEqual('moving', self.phases(convoy))
-        self.finish('a', error='disk on fire')
-        convoy = self.step(convoy)
-        (member,) = convoy.members
-        self.assertEqual(convoys.Phase.FAILED, member.phase)
-        self.assertEqual(2, member.attempts)
-        self.assertEqual('disk on fire', member.reason)
 
     def test_what_fails_at_first_may_arrive_later(self):
         convoy = self.step(self.convoy('a'))
@@ -181,30 +158,10 @@ class ConvoyTest(testtools.TestCase):
         self.now += 1000
         self.assertEqual(30, self.escort.next_look(convoy))
 
-    def test_enrolled_nodes_become_manageable_and_those_available(self):
-        for verb, begin, end in (
-            ('manage', 'enroll', 'manageable'),
-            ('provide', 'manageable', 'available'),
-        ):
-            self.ironic.row('a')['provision_state'] = begin
-            convoy = self.step(self.convoy('a', verb=verb))
-            self.assertEqual('moving', self.phases(convoy))
-            self.finish('a')
-            self.assertEqual('done', self.phases(self.step(convoy)))
-            self.assertEqual(end, self.ironic.row('a')['provision_state'])
-
     def test_a_node_that_is_there_already_is_not_sent(self):
         convoy = self.step(self.convoy('a', verb='manage'))
         self.assertEqual('done', self.phases(convoy))
         self.assertEqual([], self.ironic.sent)
-
-    def test_a_bmc_that_does_not_answer_is_a_failure(self):
-        self.ironic.row('a')['provision_state'] = 'enroll'
-        convoy = self.step(self.convoy('a', verb='manage', attempts=1))
-        self.finish('a', error='no route to host')
-        convoy = self.step(convoy)
-        self.assertEqual('failed', self.phases(convoy))
-        self.assertEqual('no route to host', convoy.members[0].reason)
 
 
 class MoveTest(testtools.TestCase):

@@ -61,12 +61,6 @@ class RegisteringTest(RegisteringCase):
         self.assertEqual('gold', row['resource_class'])
         self.assertEqual({MAC}, self.ironic.macs('node1'))
 
-    def test_done_again_it_changes_nothing_that_shows(self):
-        self.register(entry())
-        found = self.one(entry())
-        self.assertEqual(registering.Action.UNCHANGED, found.action)
-        self.assertEqual((), found.changes)
-
     def test_a_password_is_written_again_as_nobody_knows_the_old_one(self):
         self.register(entry())
         found = self.one(entry(pm_password='correct horse'))
@@ -282,32 +276,11 @@ class BrokenOffTest(RegisteringCase):
         self.assertEqual(registering.Action.FAILED, found.action)
         self.assertEqual('503', found.reason)
 
-    def test_a_name_that_is_taken_spoils_only_its_entry(self):
-        self.ironic.add('id-9', name='node1')
-        found = self.register(entry(1), entry(2))
-        self.assertEqual(
-            ['failed', 'created'], [str(one.action) for one in found]
-        )
-        self.assertIn('Node id-9 already has the name node1', found[0].reason)
-
 
 class RemovingTest(RegisteringCase):
     def setUp(self):
         super().setUp()
         self.ironic.add('spare', '52:54:00:00:00:99', name='spare')
-
-    def test_nothing_is_removed_unless_asked_for(self):
-        self.assertEqual(['created'], self.actions(entry()))
-        self.assertEqual('spare', self.ironic.row('spare')['name'])
-
-    def test_what_the_file_does_not_name_goes_if_asked_for(self):
-        found = self.register(entry(), remove=True)
-        self.assertEqual(
-            [('node1', 'created'), ('spare', 'removed')],
-            [(one.name, str(one.action)) for one in found],
-        )
-        self.assertEqual([], [*self.ironic.macs('node1') - {MAC}])
-        self.assertRaises(ValueError, self.ironic.row, 'spare')
 
     def test_a_dry_run_removes_nothing(self):
         found = self.register(entry(), remove=True, dry_run=True)

@@ -178,6 +178,8 @@ class RunTest(ValidationCase):
         self.assertEqual(common.INTERRUPTED, code)
         self.assertEqual([], self.machine.running)
         self.assertIn('were stopped', self.stderr.getvalue())
+        [run] = self.cloud.validations.results()
+        self.assertEqual('STOPPED', run['state'])
 
     def test_what_runs_here_is_waited_for(self):
         self.assert_refused(
@@ -342,7 +344,8 @@ class ResultTest(ValidationCase):
         self.assertEqual('PLAY\n', output)
 
     def test_what_is_not_there_is_an_error(self):
-        for which in ('no-such-run', f'{self.run_id} nope'):
+        run = self.run_id
+        for which in ('no-such-run', f'{run} nope', f'{run} ../run'):
             self.refused(f'validation result show {which}')
 
 
