@@ -23,6 +23,7 @@ from heat_plugins.clients import swift
 from heat_plugins.objectstore import store
 from heat_plugins.objectstore import tempurl
 from heat_plugins.objectstore import wire
+from tests.unit import threads
 
 # As an attribute of its package it may be eventlet's by now, with green
 # threads, under those Heats that import eventlet.
@@ -314,11 +315,7 @@ class ConnectionTest(Case):
             for _ in range(10):
                 bodies.append(self.send('hello').body)
 
-        threads = [threading.Thread(target=ask) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(10)
+        threads.run(*[ask] * 8)
         self.assertEqual([b'hello'] * 80, bodies)
         self.assertLessEqual(self.server.connections, 8)
 

@@ -44,38 +44,27 @@ class Case(deployments.DeploymentTestCase):
 
 
 class MeaningTest(Case):
-    def test_a_stack_that_goes_on_is_not_cancelled(self):
-        self.assertFalse(self.is_cancelled())
-
-    def test_one_that_was_stopped_is(self):
-        self.becomes(self.stack, 'other', status='FAILED')
-        self.assertTrue(self.is_cancelled())
-
-    def test_one_that_is_rolled_back_is(self):
-        self.becomes(self.stack, 'other', action='ROLLBACK')
-        self.assertTrue(self.is_cancelled())
-
-    def test_one_that_is_updated_again_is_not(self):
-        self.becomes(self.stack, 'other')
-        self.assertFalse(self.is_cancelled())
-
-    def test_one_that_is_updated_as_its_root_stack_is_rolled_back_is(self):
-        self.becomes(self.stack, 'other')
-        self.becomes(self.root, 'other', action='ROLLBACK')
-        self.assertTrue(self.is_cancelled())
-
-    def test_one_that_begins_in_a_rollback_of_its_root_stack_is_not(self):
-        self.becomes(self.root, 'other', action='ROLLBACK')
-        self.assertFalse(self.is_cancelled())
-
-    def test_one_that_is_updated_after_a_rollback_is_not(self):
-        self.becomes(self.stack, 'other')
-        self.becomes(self.root, 'other', 'ROLLBACK', 'COMPLETE')
-        self.assertFalse(self.is_cancelled())
-
-    def test_one_in_which_something_else_has_failed_is_not(self):
-        self.becomes(self.stack, '', status='FAILED')
-        self.assertFalse(self.is_cancelled())
+    def test_it_depends_on_what_the_stack_and_its_root_stack_do(self):
+        rollback = ('ROLLBACK', 'IN_PROGRESS')
+        for becomes, root, is_cancelled in (
+            # It goes on, with or without its root stack.
+            (None, None, False),
+            (None, ('other', *rollback), False),
+            # It was stopped, rolled back, or updated again.
+            (('other', 'UPDATE', 'FAILED'), None, True),
+            (('other', *rollback), None, True),
+            (('other',), None, False),
+            # Its root stack is rolled back, or was so before.
+            (('other',), ('other', *rollback), True),
+            (('other',), ('other', 'ROLLBACK', 'COMPLETE'), False),
+            # Something else in it has failed.
+            (('', 'UPDATE', 'FAILED'), None, False),
+        ):
+            with self.subTest(becomes=becomes, root=root):
+                self.becomes(self.stack, *(becomes or ['stack-1']))
+                self.becomes(self.root, *(root or ['root-1']))
+                self.now += 3
+                self.assertIs(is_cancelled, self.is_cancelled())
 
     def test_one_that_is_gone_is_not(self):
         stack_objects.Stack.delete(self.heat.context, self.stack.id)

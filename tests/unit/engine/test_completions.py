@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Complete deployments of a stack go into Heat's core one after another."""
 
+import functools
 import inspect
 import threading
 import types
@@ -12,6 +13,7 @@ import tenacity
 import testtools
 
 from heat_plugins.engine.shared import completions
+from tests.unit import threads
 
 DEPLOYMENT = 'OS::Heat::SoftwareDeployment'
 
@@ -59,33 +61,33 @@ class TurnsTest(testtools.TestCase):
             self.go_on.wait(0.01)
         self.fail(f'{len(self.inside)} came in, and not {count}')
 
-    def end(self, *threads):
+    def end(self, *begun):
         self.go_on.set()
-        for thread in threads:
+        for thread in begun:
             thread.join(30)
             self.assertFalse(thread.is_alive())
 
     def test_those_of_one_stack_go_one_after_another(self):
         with mock.patch.object(completions, '_LEASE', 60):
-            threads = [self.begin(number) for number in range(5)]
+            begun = [self.begin(number) for number in range(5)]
             self.come_in(1)
-            self.end(*threads)
+            self.end(*begun)
         self.assertEqual(1, self.most)
 
     def test_those_of_other_stacks_do_not_wait_for_them(self):
         with mock.patch.object(completions, '_LEASE', 60):
-            threads = [self.begin(1, stack='s1'), self.begin(2, stack='s2')]
+            begun = [self.begin(1, stack='s1'), self.begin(2, stack='s2')]
             self.come_in(2)
-            self.end(*threads)
+            self.end(*begun)
 
     def test_heats_own_resources_take_no_turns(self):
         with mock.patch.object(completions, '_LEASE', 60):
-            threads = [
+            begun = [
                 self.begin(number, kind='OS::Heat::Value')
                 for number in range(3)
             ]
             self.come_in(3)
-            self.end(*threads)
+            self.end(*begun)
 
     def test_stacks_are_forgotten(self):
         self.end(self.begin(1, stack='forgotten'))
@@ -160,13 +162,7 @@ class ConflictsTest(testtools.TestCase):
             together.wait(30)
             wrapped(None, None, each, 'traversal', True, deployment, stack)
 
-        threads = [
-            threading.Thread(target=go, args=(each,)) for each in range(number)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
+        threads.run(*(functools.partial(go, each) for each in range(number)))
         return len(ready)
 
     def test_heats_resources_get_in_each_others_way(self):
@@ -215,13 +211,7 @@ class LiteralsTest(testtools.TestCase):
             for each in range(200):
                 remembered(f'{number}.{each}')
 
-        threads = [
-            threading.Thread(target=ask, args=(number,)) for number in range(5)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(30)
+        threads.run(*(functools.partial(ask, number) for number in range(5)))
         self.assertEqual(1000, len(most))
         self.assertEqual(1, max(most))
 

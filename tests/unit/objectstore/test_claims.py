@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Of those who create an object at the same time, one does."""
 
+import functools
 import threading
 
 import testtools
@@ -8,6 +9,7 @@ import testtools
 from heat_plugins import errors
 from heat_plugins.objectstore import claims
 from tests.unit import fake_swift
+from tests.unit import threads
 
 
 class CreateTest(testtools.TestCase):
@@ -156,13 +158,6 @@ class CreateTest(testtools.TestCase):
                 if claims.create(store.store(), 'box', 'a', body):
                     won.append(body)
 
-            racers = [
-                threading.Thread(target=race, args=(number,))
-                for number in range(12)
-            ]
-            for one in racers:
-                one.start()
-            for one in racers:
-                one.join()
+            threads.run(*(functools.partial(race, n) for n in range(12)))
             self.assertEqual([self.objects()['a']], won)
             self.assertEqual(['a'], list(self.objects()))

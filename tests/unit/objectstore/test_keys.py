@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose keys sign, where they are kept, and which of them the store takes."""
 
+import functools
 import threading
 import time
 
@@ -12,6 +13,7 @@ from heat_plugins.objectstore import sharing
 from heat_plugins.objectstore import tempurl
 from heat_plugins.signals import signal_names
 from tests.unit import fake_swift
+from tests.unit import threads
 
 BOX = 'heat-plugins-root'
 KEY = 'x-container-meta-temp-url-key'
@@ -51,6 +53,19 @@ class Case(testtools.TestCase):
 
     def url(self, signer, name='signals/d/c'):
         return signer.url(name, int(time.time()) + 600)
+
+    def overtake(self, method, do):
+        """Let somebody do something right after the next such request."""
+
+        def wait(request):
+            if request.method == method:
+                self.cluster.before = be_faster
+
+        def be_faster(request):
+            self.cluster.before = lambda request: None
+            do()
+
+        self.cluster.before = wait
 
     def assert_usable(self, *signers):
         for signer in signers:
@@ -121,11 +136,7 @@ class DerivedKeyTest(Case):
         def ensure():
             signers.append(self.keeper().ensure(BOX))
 
-        threads = [threading.Thread(target=ensure) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(10)
+        threads.run(*[ensure] * 8)
         self.cluster.before = lambda request: None
         self.assertEqual(8, len(signers))
         self.assertEqual(1, len(set(signers)))
@@ -249,18 +260,8 @@ class RandomKeyTest(Case):
         )
 
     def test_of_two_that_write_at_once_both_use_the_key_that_stands(self):
-        late = self.keeper(secret=None)
-
-        def be_faster(request):
-            if request.method == 'PUT':
-                self.cluster.before = overwrite
-
-        def overwrite(request):
-            self.cluster.before = lambda request: None
-            self.cluster.container(BOX).meta[KEY] = 'of-the-other'
-
-        self.cluster.before = be_faster
-        signer = late.ensure(BOX)
+        self.overtake('PUT', lambda: self.meta().update({KEY: 'of-the-other'}))
+        signer = self.keeper(secret=None).ensure(BOX)
         self.assertEqual('of-the-other', signer.key)
         self.assert_usable(signer)
 
@@ -317,10 +318,7 @@ class AccountKeyTest(Case):
 
     def test_containers_of_an_rgw_account_have_no_tempurls(self):
         self.use(fake_swift.ceph_by_its_sources(rgw_accounts=True))
-        exc = self.assertRaises(
-            errors.TempURLUnusable, self.keeper().ensure, BOX
-        )
-        self.assertIn('no RGW account may own the container', str(exc))
+        self.assertIn('no RGW account may own the container', self.refusal())
 
     def test_a_key_that_somebody_else_set_is_used_and_never_replaced(self):
         for secret in ('s3cret', 'rotated', None):
@@ -332,15 +330,10 @@ class AccountKeyTest(Case):
         self.assertNotIn('POST ', self.cluster.asked())
 
     def test_who_sets_one_at_the_same_time_wins(self):
-        def be_faster(request):
-            if request.method == 'POST':
-                self.cluster.before = overwrite
-
-        def overwrite(request):
-            self.cluster.before = lambda request: None
-            self.cluster.account()[ACCOUNT_KEY] = 'of-the-other'
-
-        self.cluster.before = be_faster
+        account = self.cluster.account()
+        self.overtake(
+            'POST', lambda: account.update({ACCOUNT_KEY: 'of-the-other'})
+        )
         signer = self.keeper().ensure(BOX)
         self.assertEqual('of-the-other', signer.key)
         self.assert_usable(signer)
@@ -401,13 +394,7 @@ class AbilityTest(Case):
         def ensure(number):
             signers.append(self.keeper().ensure(f'{BOX}-{number}'))
 
-        threads = [
-            threading.Thread(target=ensure, args=(n,)) for n in range(6)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(10)
+        threads.run(*(functools.partial(ensure, n) for n in range(6)))
         self.assertEqual(6, len(signers))
         self.assertEqual(1, self.probes())
 

@@ -492,6 +492,18 @@ class EndTest(TriggerTestCase):
         self.delete(stack)
         self.assert_nothing_left()
 
+    def test_so_do_those_that_heat_has_no_more(self):
+        stack = self.stack()
+        self.signal(stack, BACKUP)
+        self.assertEqual(2, len(self.deployment_rows()))
+        for row in self.deployment_rows():
+            if row.id != stack['deployment'].resource_id:
+                self.heat.rpc.delete_software_deployment(
+                    self.heat.context, row.id
+                )
+        self.delete(stack)
+        self.assert_nothing_left()
+
     def test_they_are_taken_back_when_their_deployment_goes(self):
         more = {'config': CONFIG, 'other': deployments.deployment(name='o')}
         stack = self.created(deployments.template(resources=more))

@@ -6,15 +6,13 @@ once Heat does better, its case here fails and can go.
 """
 
 import datetime
-import functools
 import json
-import unittest
 
 from heat.engine.clients.os import swift as heats_swift
 from oslo_utils import timeutils
-import pytest
 from swiftclient import exceptions as swift_exceptions
 
+from tests.unit import heat_fixture
 from tests.unit.resources import deployments
 
 
@@ -151,7 +149,7 @@ class DoneBetterTest(Scenarios, deployments.DeploymentTestCase):
         self.swift.fail(times, 503)
 
 
-@pytest.mark.heats_classes
+@heat_fixture.fails_with_heats(Scenarios)
 class HeatsOwnTest(Scenarios, deployments.DeploymentTestCase):
     TYPES = {}
 
@@ -193,17 +191,3 @@ class HeatsOwnTest(Scenarios, deployments.DeploymentTestCase):
         self.assertEqual('42', stack['deployment'].FnGetAtt('answer'))
         self.delete(stack)
         self.assertEqual({}, self.client.containers)
-
-
-def _must_fail(test):
-    @unittest.expectedFailure
-    @functools.wraps(test)
-    def failing(self):
-        test(self)
-
-    return failing
-
-
-for _name, _test in vars(Scenarios).items():
-    if _name.startswith('test_'):
-        setattr(HeatsOwnTest, _name, _must_fail(_test))

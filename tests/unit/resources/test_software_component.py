@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """OS::Heat::SoftwareComponent: its actions, and what is refused."""
 
-import functools
-import unittest
-
 from heat.common import exception
 from heat.engine.resources.openstack.heat import software_component as heats
-import pytest
 
 from heat_plugins.resources import software_component
 from heat_plugins.resources.software import checked_config
@@ -231,20 +227,6 @@ class SoftwareComponentTest(Cases, heat_fixture.HeatTestCase):
         self.assertEqual(*rows)
 
 
-@pytest.mark.heats_classes
+@heat_fixture.fails_with_heats(Cases)
 class HeatsOwnTest(Cases, heat_fixture.HeatTestCase):
     """The same against Heat's own class, which must fail."""
-
-
-def _must_fail(test):
-    @unittest.expectedFailure
-    @functools.wraps(test)
-    def failing(self):
-        test(self)
-
-    return failing
-
-
-for _name, _test in [*vars(Cases).items()]:
-    if _name.startswith('test_'):
-        setattr(HeatsOwnTest, _name, _must_fail(_test))

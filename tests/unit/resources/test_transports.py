@@ -358,14 +358,6 @@ class AutoTest(Case):
 
 
 class TempURLTest(Case):
-    def test_a_missing_role_is_named(self):
-        self.swift.denied.add(deployments.PROJECT)
-        _, reason = self.fails(
-            deployments.template(signal_transport='TEMP_URL_POLL'), {}
-        )
-        self.assertIn('operator role', reason)
-        self.assertIn('operator_roles', reason)
-
     def lifetime(self, **properties):
         url = self.given(**properties)['deploy_signal_id']
         query = parse.parse_qs(parse.urlsplit(url).query)

@@ -5,6 +5,7 @@ import threading
 
 from heat_plugins.signals import pace
 from heat_plugins.signals import watcher
+from tests.unit import threads
 from tests.unit.signals import test_watcher
 
 ARRIVED = watcher.Sight.ARRIVED
@@ -148,7 +149,7 @@ class ManyTest(Case):
         )
 
 
-class ThreadsTest(test_watcher.ThreadsTest):
+class ThreadsTest(test_watcher.Case):
     """With real threads, and no clock but theirs."""
 
     def test_one_polls_for_all_and_each_wakes_for_its_own_signal(self):
@@ -175,11 +176,8 @@ class ThreadsTest(test_watcher.ThreadsTest):
                 self.arrive(each)
                 listed.wait(0.002)
 
-        self.run_all(
+        threads.run(
             answer, *(lambda each=each: wait(each) for each in tickets)
         )
         self.assertEqual(0, len(self.watcher))
         self.assertLess(len(pollers), 25)
-
-    test_waiters_that_ask_at_the_same_time_make_one_look = None
-    test_no_signal_is_lost_or_taken_for_another_under_load = None

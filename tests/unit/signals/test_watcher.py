@@ -13,6 +13,7 @@ from heat_plugins import errors
 from heat_plugins import retrying
 from heat_plugins.signals import pace as paces
 from heat_plugins.signals import watcher
+from tests.unit import threads
 
 ARRIVED = watcher.Sight.ARRIVED
 PEEK = watcher.Sight.PEEK
@@ -666,26 +667,6 @@ class TroubleTest(Case):
 
 
 class ThreadsTest(Case):
-    def run_all(self, *tasks):
-        failures = []
-
-        def guard(task):
-            try:
-                task()
-            except Exception as exc:
-                failures.append(exc)
-
-        threads = [
-            threading.Thread(target=guard, args=(each,), daemon=True)
-            for each in tasks
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(30)
-        self.assertFalse(any(thread.is_alive() for thread in threads))
-        self.assertEqual([], failures)
-
     def test_waiters_that_ask_at_the_same_time_make_one_look(self):
         tickets = [self.join(number) for number in range(20)]
         barrier = threading.Barrier(20)
@@ -703,7 +684,7 @@ class ThreadsTest(Case):
             sights.append(self.watcher.look(waiting))
             asked.release()
 
-        self.run_all(*(lambda each=each: ask(each) for each in tickets))
+        threads.run(*(lambda each=each: ask(each) for each in tickets))
         self.assertEqual([WAITING] * 20, sights)
         self.assertEqual(1, self.source.listings)
 
@@ -743,7 +724,7 @@ class ThreadsTest(Case):
                 if run % 3:
                     self.watcher.leave(waiting)
 
-        self.run_all(*(lambda n=n: act(n) for n in range(20)))
+        threads.run(*(lambda n=n: act(n) for n in range(20)))
         for number in range(20):
             self.watcher.forget(f'd{number}')
         self.assertEqual(0, len(self.watcher))
