@@ -236,8 +236,6 @@ class ShowOperationOutput(_Command):
     def _outputs(
         self, found: operations.Operation, member: int
     ) -> abc.Mapping[str, Any]:
-        if found.attempts[member].state is None:
-            return {}
         service = common.service(self.app.client_manager)
         return service.outputs(operation_runs.run_of(found, member))
 

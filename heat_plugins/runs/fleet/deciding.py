@@ -68,18 +68,13 @@ def advance(found: _Operation, now: float) -> Step:
 def retry(found: _Operation, now: float, who: str) -> _Operation:
     """Return an operation that runs again where it did not succeed.
 
-    :param found: one that has ended.
-    :raises ValueError: it has not ended, or there is nothing to run again.
+    :param found: one that may be retried; see `fleet_requests.refusal`.
     """
-    if not found.ended:
-        raise ValueError(f'it is {found.control.phase.value}')
     again = [
         n
         for n, one in enumerate(found.attempts)
         if one.state is not _State.COMPLETE and not one.gone
     ]
-    if not again:
-        raise ValueError('it has succeeded on all targets')
     number = found.control.round + 1
     return found.attempted(
         {

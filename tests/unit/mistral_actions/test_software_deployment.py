@@ -198,9 +198,15 @@ class FleetActionsTest(testtools.TestCase):
         return json.loads(json.dumps(found))
 
     def test_an_operation_is_started_and_advanced_to_its_end(self):
+        self.world.heat.tags = {one.id: ['all'] for one in self.world.stacks}
         found = self.run_action(
             software_deployment.Operate(
-                'BACKUP', ['s0', 's1'], max_concurrent='25%', pause='1'
+                'BACKUP',
+                stack_tags='all',
+                resources=['db*'],
+                server_metadata={'role': 'web'},
+                max_concurrent='25%',
+                pause='1',
             )
         )
         self.assertEqual('running', found['state'])
@@ -209,7 +215,7 @@ class FleetActionsTest(testtools.TestCase):
             self.world.sleep(found['next_look'])
             found = self.run_action(software_deployment.Advance(found['id']))
         self.assertTrue(found['success'])
-        self.assertEqual({'complete': 4}, found['counts'])
+        self.assertEqual({'complete': 2}, found['counts'])
 
     def test_what_is_no_limit_or_map_is_refused(self):
         for given in (

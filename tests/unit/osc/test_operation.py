@@ -6,15 +6,18 @@ import os
 import re
 import time
 import types
+from unittest import mock
 
 import fixtures
 
 from heat_plugins import errors
 from heat_plugins.osc import common
 from heat_plugins.osc.runs import operation_following
+from heat_plugins.osc.runs import operation_progress
 from heat_plugins.osc.runs import operation_run
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleets
+from heat_plugins.runs.fleet import giving
 from tests.unit.osc import base
 from tests.unit.runs.fleet import simulation
 
@@ -70,6 +73,40 @@ class OperationTestCase(base.CommandCase):
         code, shown = self.json(f'operation wait {shown["id"][-8:]}')
         self.assertEqual((0, 'complete'), (code, shown['state']))
 
+    def test_what_is_started_at_once_is_started_without_a_pause(self):
+        self.patch(giving, '_CHUNK', 1)
+        _, shown = self.run_it('--stack s0 --stack s1')
+        self.assertEqual({'waiting': 4}, shown['counts'])
+        _, shown = self.run_it('--stack s0 --stack s1 --wait')
+        _, found = self.json(f'operation output {shown["id"]}')
+        self.assertEqual(1, len({one['started_at'] for one in found}))
+
+    def test_a_wait_has_its_time(self):
+        self.world.silent = {0, 2}
+        _, shown = self.run_it('--stack s0')
+        began = self.world.now
+        line = f'operation wait {shown["id"]} --timeout 12'
+        self.assertEqual(common.STILL_RUNNING, self.json(line)[0])
+        self.assertIn('Stopped waiting', self.stderr.getvalue())
+        self.assertTrue(12 <= self.world.now - began <= 13)
+
+    def test_a_wait_rides_out_an_outage(self):
+        _, shown = self.run_it('--stack s0')
+        step, left = advancing.Advancer.step, [errors.Unavailable('503')] * 2
+        self.patch(
+            advancing.Advancer,
+            'step',
+            lambda advancer: (
+                mock.Mock(side_effect=left.pop())() if left else step(advancer)
+            ),
+        )
+        line = f'operation wait {shown["id"]}'
+        code, shown = self.json(line)
+        self.assertEqual((0, 'complete'), (code, shown['state']))
+        left.append(errors.Unavailable('503'))
+        self.patch(operation_following, '_BUDGET', -1)
+        self.assert_refused(line, '503')
+
     def test_it_stops_at_failures_and_says_which(self):
         self.use(simulation.World(4, fail=[2]))
         code, shown = self.run_it('--resource db* --max-concurrent 1 --wait')
@@ -77,10 +114,14 @@ class OperationTestCase(base.CommandCase):
         (failure,) = shown['failures']
         self.assertEqual('server2', failure['server_name'])
         self.assertIn('s0 server2: failed', self.stderr.getvalue())
-        self.world.fail.clear()
         code, shown = self.json(f'operation retry {shown["id"]} --wait')
+        self.assertEqual(common.FAILED, code)
+        self.world.fail.clear()
+        _, shown = self.json(f'operation retry {shown["id"]}')
+        self.assertEqual('running', shown['state'])
+        code, shown = self.json(f'operation wait {shown["id"]}')
         self.assertEqual((0, 'complete'), (code, shown['state']))
-        self.assertEqual(5, len(self.world.executed))
+        self.assertEqual(6, len(self.world.executed))
 
     def test_targets_are_chosen_by_tag_and_metadata(self):
         self.world.heat.tags[self.world.stacks[0].id] = ['production']
@@ -133,6 +174,10 @@ class OperationTestCase(base.CommandCase):
         )
 
     def test_nothing_named_is_refused(self):
+        self.assert_refused(
+            'operation run BACKUP --stack s0 --approve-after-canary',
+            '--approve-after-canary needs --canary',
+        )
         self.assert_refused('operation run BACKUP', 'name stacks')
         self.assert_refused('operation run --stack s0', 'Name an action')
 
@@ -141,14 +186,27 @@ class OperationTestCase(base.CommandCase):
         self.assert_refused(
             'operation run BACKUP --stack s0 --stack s1', 'give --yes'
         )
-        terminal = base.Terminal('n\n')
+        terminal = base.Terminal('n\nyes\n')
         self.patch(operation_run.sys, 'stdin', terminal)
         refusal = self.refused('operation run BACKUP --stack s0 --stack s1')
         self.assertEqual('Nothing was started', refusal)
         self.assertIn('Run BACKUP on these 12', self.stderr.getvalue())
         self.assertEqual([], self.world.given)
-        code, _ = self.run_it('--stack s0 --stack s1 --yes')
-        self.assertEqual(0, code)
+        self.assertEqual(0, self.run_it('--stack s0 --stack s1 --yes')[0])
+        self.assertEqual(0, self.run_it('--stack s0 --stack s1')[0])
+
+    def test_a_question_says_what_differs(self):
+        self.use(simulation.World(12, names=['s0']))
+        self.patch(operation_run, '_SHOWN', 2)
+        self.patch(operation_run.sys, 'stdin', base.Terminal())
+        stack, heat = self.world.stacks[0], self.world.heat
+        heat.add_deployment(stack, 'other', 'server-99')
+        heat.add_deployment(stack, 'lacks', 'server-98', config={})
+        self.refused('operation run BACKUP --stack s0')
+        said = self.stderr.getvalue()
+        self.assertIn('  s0 server1\n  and 11 more; --dry-run', said)
+        self.assertIn('They run 2 different configs for BACKUP', said)
+        self.assertIn('left out: s0 lacks: it has no action BACKUP', said)
 
     def test_it_is_paused_resumed_and_cancelled(self):
         _, shown = self.run_it('--stack s0 --stack s1 --max-concurrent 1')
@@ -169,9 +227,13 @@ class OperationTestCase(base.CommandCase):
         self.assertEqual([shown['id']], [one['id'] for one in listed])
         _, listed = self.json('operation list --stack s1')
         self.assertEqual([], listed)
-        self.json(f'operation delete {shown["id"]}')
+        code, deleted = self.json(f'operation delete {shown["id"]} nope')
+        self.assertEqual((1, [{'id': shown['id']}]), (code, deleted))
         self.assertIsNone(self.world.cluster.container(simulation.CONTAINER))
-        self.assert_refused(f'operation show {shown["id"]}', 'no operation')
+        for command in ('show', 'delete'):
+            self.assert_refused(
+                f'operation {command} {shown["id"]}', 'no operation'
+            )
 
     def test_outputs_are_shown_and_written(self):
         _, shown = self.run_it('--stack s0 --wait')
@@ -184,6 +246,12 @@ class OperationTestCase(base.CommandCase):
         )
         with open(f'{folder}/s0/db2/deploy_stdout') as file:
             self.assertEqual('n2', file.read())
+
+    def test_one_that_has_not_started_has_no_outputs(self):
+        _, shown = self.run_it('--stack s0 --max-concurrent 1')
+        folder = self.useFixture(fixtures.TempDir()).path
+        self.json(f'operation output {shown["id"]} --output-dir {folder}')
+        self.assertEqual([], os.listdir(f'{folder}/s0/db2'))
 
     def test_output_is_followed_with_the_names_of_servers(self):
         _, shown = self.run_it('--stack s0')
@@ -321,6 +389,12 @@ class OperationTestCase(base.CommandCase):
         code, shown = self.run_it('--stack s0 --wait')
         self.assertEqual(common.INTERRUPTED, code)
         self.assertIn(f'operation wait {shown["id"]}', self.stderr.getvalue())
+
+    def test_of_many_failures_some_are_named(self):
+        self.use(simulation.World(2, fail=[0, 1]))
+        self.patch(operation_progress, '_NAMED', 1)
+        self.run_it('--stack s0 --stack s1 --wait')
+        self.assertEqual(1, self.stderr.getvalue().count(': failed after '))
 
     def test_a_table_is_for_people(self):
         self.use(simulation.World(4, fail=[0]))

@@ -90,6 +90,22 @@ def test_an_unknown_option_is_an_error_with_the_usage(parser):
     assert stderr.getvalue().startswith('usage: openstack [-h]')
 
 
+@pytest.mark.parametrize(
+    ('given', 'said'),
+    [
+        ('--canary two', 'must be a number, 0 or more'),
+        ('--max-errors few', 'such as 10, or a percentage'),
+        ('--server-metadata role', 'expected <key>=<value>'),
+    ],
+)
+def test_a_value_that_cannot_be_is_an_error_that_says_why(given, said):
+    command, words = base.typed(f'operation run BACKUP {given}')
+    stderr = io.StringIO()
+    with contextlib.redirect_stderr(stderr), pytest.raises(SystemExit):
+        command(None, None).get_parser('openstack').parse_args(words)
+    assert said in stderr.getvalue()
+
+
 def test_what_follows_two_dashes_is_no_option(parser):
     words = positionals(parser)
     if words[-1:] != ['7']:

@@ -149,6 +149,7 @@ class DecidingTestCase(testtools.TestCase):
         found = self.advance(ended(found, 1, 2))
         self.assertIs(_Phase.COMPLETE, found.control.phase)
         self.assertEqual('All 3 succeeded', found.control.reason)
+        self.assertEqual(found, self.follow(found, 'retry'))
 
     def test_what_is_gone_does_not_count(self):
         found = self.advance(operation(2), (0, 1))
