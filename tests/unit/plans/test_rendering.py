@@ -8,6 +8,8 @@ from unittest import mock
 import testtools
 
 from heat_plugins import errors
+from heat_plugins.plans.rendering import confinement
+from heat_plugins.plans.rendering import jinja
 from heat_plugins.plans.rendering import rendering
 
 ROLES = b"""\
@@ -23,7 +25,7 @@ NETWORKS = b"""\
 """
 
 
-class RenderTest(testtools.TestCase):
+class RenderCase(testtools.TestCase):
     def render(self, **files):
         content = {
             'roles_data.yaml': ROLES,
@@ -44,6 +46,16 @@ class RenderTest(testtools.TestCase):
         )
         for word in ('x.j2.yaml', *words):
             self.assertIn(word, str(error))
+
+
+class RenderTest(RenderCase):
+    """What is rendered, without the process around it."""
+
+    def setUp(self):
+        super().setUp()
+        self.patch(
+            rendering, '_render', lambda content, limits: jinja.render(content)
+        )
 
     def test_a_template_has_all_roles_and_networks(self):
         found = self.render(
@@ -138,7 +150,6 @@ class RenderTest(testtools.TestCase):
 
     def test_nothing_grows_out_of_proportion(self):
         for text in (
-            "{{ 'a' * 10**10 }}",
             '{{ 10 ** 10 }}',
             "{{ 'a' * 2000000 }}",
             '{{ 2000000 * [1] }}',
@@ -150,52 +161,6 @@ class RenderTest(testtools.TestCase):
             {'x.yaml': 'aaa 6'},
             self.render(**{'x.j2.yaml': "{{ 'a' * 3 }} {{ 2 * 3 }}"}),
         )
-
-    def stopped(self, text, **limits):
-        """Render what takes too much; return what is said."""
-        error = self.assertRaises(
-            errors.Invalid,
-            rendering.render,
-            {'x.j2.yaml': text.encode()},
-            rendering.Limits(**limits),
-        )
-        return str(error)
-
-    def test_what_takes_too_long_is_stopped(self):
-        loops = (
-            '{% for a in range(99999) %}{% for b in range(99999) %}'
-            '{% endfor %}{% endfor %}'
-        )
-        self.assertIn('1 seconds', self.stopped(loops, seconds=1))
-
-    def test_what_needs_too_much_memory_is_stopped(self):
-        for text in (
-            "{{ 'a'|center(2000000000) }}",
-            "{{ '%2000000000d'|format(1) }}",
-            "{{ ('a' * 100000)|replace('a', 'b' * 100000) }}",
-            '{% set all = [] %}{% for a in range(99999) %}'
-            "{% if all.append('x' * 99999 ~ a) %}{% endif %}{% endfor %}",
-        ):
-            said = self.stopped(text, memory=256 * 1024 * 1024)
-            self.assertIn('256 MiB', said)
-
-    def test_what_is_too_large_in_all_is_refused(self):
-        text = "{{ 'x' * 9999 }}"
-        self.assertIn('9000 bytes', self.stopped(text, output=9000))
-
-    def test_it_knows_nothing_of_the_process_that_asked_for_it(self):
-        environ = {**os.environ, 'OS_PASSWORD': 'geheim'}
-        seen = []
-        popen = subprocess.Popen
-
-        def begun(*arguments, **options):
-            seen.append(options['env'])
-            return popen(*arguments, **options)
-
-        self.patch(subprocess, 'Popen', begun)
-        with mock.patch.dict(os.environ, environ):
-            self.render(**{'x.j2.yaml': 'x'})
-        self.assertEqual([{'PYTHONPATH'}], [set(env) for env in seen])
 
     def test_only_what_is_included_is_read(self):
         files = {
@@ -244,11 +209,73 @@ class RenderTest(testtools.TestCase):
         self.refused('{{ a.b.c }}', 'UndefinedError')
 
     def test_data_that_is_none_is_told(self):
-        for path in ('roles_data.yaml', 'network_data.yaml'):
-            for text in ('{a: b}', '[1]', '[{}]'):
+        for path, *texts in (
+            ('roles_data.yaml', '{a: b}', '[1]', '[{}]'),
+            ('network_data.yaml', '{a: b}', '[1]', '[{}]'),
+            ('j2_excludes.yaml', '[a]', 'name: a'),
+        ):
+            for text in texts:
                 error = self.assertRaises(
                     errors.Invalid,
                     rendering.render,
                     {path: text.encode(), 'x.j2.yaml': b''},
                 )
                 self.assertIn(path, str(error))
+
+
+class ProcessTest(RenderCase):
+    """Templates are rendered in a process of its own, which has limits."""
+
+    def test_it_gives_what_is_made_and_says_what_cannot_be(self):
+        self.assertEqual({'x.yaml': 'x'}, self.render(**{'x.j2.yaml': 'x'}))
+        self.refused("{{ 'a' * 10**10 }}", 'SecurityError')
+
+    def stopped(self, text, **limits):
+        """Render what takes too much; return what is said."""
+        error = self.assertRaises(
+            errors.Invalid,
+            rendering.render,
+            {'x.j2.yaml': text.encode()},
+            rendering.Limits(**limits),
+        )
+        return str(error)
+
+    def test_what_takes_too_long_is_stopped(self):
+        loops = (
+            '{% for a in range(99999) %}{% for b in range(99999) %}'
+            '{% endfor %}{% endfor %}'
+        )
+        self.assertIn('1 seconds', self.stopped(loops, seconds=1))
+
+    def test_what_needs_too_much_memory_is_stopped(self):
+        for text in (
+            "{{ 'a'|center(2000000000) }}",
+            "{{ '%2000000000d'|format(1) }}",
+            "{{ ('a' * 100000)|replace('a', 'b' * 100000) }}",
+            '{% set all = [] %}{% for a in range(99999) %}'
+            "{% if all.append('x' * 99999 ~ a) %}{% endif %}{% endfor %}",
+        ):
+            said = self.stopped(text, memory=256 * 1024 * 1024)
+            self.assertIn('256 MiB', said)
+
+    def test_how_it_died_is_told_where_that_is_all_that_is_known(self):
+        self.patch(confinement, 'run', lambda *args, **limits: (1, {}))
+        self.assertIn('ended with code 1', self.stopped('x'))
+
+    def test_what_is_too_large_in_all_is_refused(self):
+        text = "{{ 'x' * 9999 }}"
+        self.assertIn('9000 bytes', self.stopped(text, output=9000))
+
+    def test_it_knows_nothing_of_the_process_that_asked_for_it(self):
+        environ = {**os.environ, 'OS_PASSWORD': 'geheim'}
+        seen = []
+        popen = subprocess.Popen
+
+        def begun(*arguments, **options):
+            seen.append(options['env'])
+            return popen(*arguments, **options)
+
+        self.patch(subprocess, 'Popen', begun)
+        with mock.patch.dict(os.environ, environ):
+            self.render(**{'x.j2.yaml': 'x'})
+        self.assertEqual([{'PYTHONPATH'}], [set(env) for env in seen])
