@@ -2,14 +2,19 @@
 """Groups that are one resource: no nested stack, a row for each member."""
 
 from unittest import mock
+import uuid
 
 from heat.common import exception
 from heat.engine import resource
 
+from heat_plugins import errors
+from heat_plugins.deployments import failures
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
+from heat_plugins.engine import transports
 from heat_plugins.engine.runs import run_watching
 from heat_plugins.resources.software import deployment
+from heat_plugins.resources.software import deployment_group
 from tests.unit.resources import deployments
 
 OWNER = signallers.Signaller(user_id='owner', is_of_project=True)
@@ -73,6 +78,13 @@ class LifeTest(GroupTestCase):
             dict.fromkeys('abc', 'out'), found.FnGetAtt('deploy_stdouts')
         )
         self.assertEqual('a', found.FnGetAtt('answer', 'a'))
+        self.assertEqual(
+            dict.fromkeys('abc', 'TEMP_URL_POLL'),
+            found.FnGetAtt('signal_transport'),
+        )
+        self.assertEqual(dict.fromkeys('abc'), found.FnGetAtt('trigger_url'))
+        self.swift.fail(times=1000)
+        self.assertEqual(dict.fromkeys('abc'), found.FnGetAtt('runs'))
         states = found.FnGetAtt('members')
         self.assertEqual(
             {'COMPLETE'}, {one['status'] for one in states.values()}
@@ -92,6 +104,13 @@ class LifeTest(GroupTestCase):
         self.assertRaises(
             exception.InvalidTemplateAttribute, found.FnGetAtt, 'no such'
         )
+
+    def test_members_that_were_given_nothing_are_shown(self):
+        stack = self.created(group('a', actions=['DELETE']))
+        found = self.heat.load(stack)['deployment']
+        self.assertEqual({'a': []}, found.FnGetAtt('runs'))
+        (shown,) = found.FnGetAtt('members').values()
+        self.assertEqual({None}, set(shown.values()))
 
     def test_nothing_is_left_of_it(self):
         stack = self.created(group('a', 'b'))
@@ -133,7 +152,20 @@ class UpdateTest(GroupTestCase):
     def test_an_update_of_nothing_runs_nothing(self):
         stack = self.created(group('a'))
         self.update(stack, group('a', timeout=60))
+        self.act(stack, 'SUSPEND')
         self.assertEqual({'a': ['CREATE']}, self.given())
+
+    def test_an_input_may_ask_for_another_group(self):
+        config = {'inputs': [{'name': 'who', 'replace_on_change': True}]}
+        stack = self.created(group('a', config=config))
+        before = stack['deployment'].resource_id
+        self.update(
+            stack, group('a', config=config, input_values={'who': 'moon'})
+        )
+        found = self.heat.load(stack)['deployment']
+        self.assertNotEqual(before, found.resource_id)
+        self.assertEqual({'a': ['CREATE', 'CREATE']}, self.given())
+        self.assertEqual(1, len(self.deployment_rows()))
 
     def test_only_a_new_server_runs_create_and_one_that_goes_delete(self):
         actions = deployments.ALL_ACTIONS
@@ -166,17 +198,21 @@ class UpdateTest(GroupTestCase):
             return {}
 
         self.answer = answer
-        self.created(
-            group(
+        batches = {'max_batch_size': 2, 'pause_time': 7}
+        stack = None
+        for policy in ('batch_create', 'rolling_update'):
+            whole = group(
                 *'abcd',
-                policy={
-                    'batch_create': {'max_batch_size': 2, 'pause_time': 7}
-                },
+                policy={policy: batches},
+                input_values={'who': policy},
             )
-        )
-        self.assertEqual(times['a'], times['b'])
-        self.assertEqual(times['c'], times['d'])
-        self.assertGreaterEqual(times['c'], times['a'] + 7)
+            if stack is None:
+                stack = self.created(whole)
+            else:
+                self.update(stack, whole)
+            self.assertEqual(times['a'], times['b'])
+            self.assertEqual(times['c'], times['d'])
+            self.assertGreaterEqual(times['c'], times['a'] + 7)
 
 
 class FailureTest(GroupTestCase):
@@ -233,6 +269,25 @@ class FailureTest(GroupTestCase):
         self.swift.fail(times=10000)
         self.delete(stack)
         self.assertEqual([], self.deployment_rows())
+
+    def test_nor_do_servers_that_can_be_given_nothing(self):
+        self.configure(swift_error_budget=30)
+        for error, said in (
+            (failures.NoAnswer('no'), '1 members did not run DELETE. a: no'),
+            (errors.Unavailable('503'), 'DELETE was not run on all servers: '),
+        ):
+            stack = self.created(
+                group('a', actions=deployments.ALL_ACTIONS),
+                name=type(error).__name__,
+            )
+            with mock.patch.object(
+                transports, 'for_members', side_effect=error
+            ):
+                self.delete(stack)
+            self.assertEqual([], self.deployment_rows())
+            self.assertTrue(
+                any(said in one for one in deployments.events(stack))
+            )
 
     def test_so_many_may_fail(self):
         self.answers('b')
@@ -310,7 +365,67 @@ class SignalTest(GroupTestCase):
         self.assert_nothing_left()
 
 
+class RescueTest(GroupTestCase):
+    def test_what_a_dead_engine_has_delivered_is_waited_for(self):
+        whole = group('a', 'b')
+        stack, _ = self.waiting(whole)
+        self.answer = {}
+        for config in self.handed:
+            self.send(config)
+        stack.state_set('CREATE', 'FAILED', 'its engine has died')
+        stack['deployment'].state_set('CREATE', 'FAILED', 'and so')
+        stack.persist_state_and_release_lock(uuid.uuid4().hex)
+        self.update(stack, whole)
+        self.assertEqual({'a': ['CREATE'], 'b': ['CREATE']}, self.given())
+
+    def test_or_taken_from_the_servers(self):
+        stack, _ = self.waiting(group('a'))
+        for _ in range(2):
+            self.heat.load(stack)['deployment'].give_way()
+            (row,) = self.deployment_rows()
+            self.assertEqual('FAILED', row.status)
+            self.assertIn('has died', row.status_reason)
+            self.assertEqual(
+                [], self.heat.deployments_of(stack['server_a'].resource_id)
+            )
+
+
 class KindTest(GroupTestCase):
+    def test_one_with_a_nested_stack_is_as_heat_has_it(self):
+        stack = self.heat.stack(group('a', members='nested'))
+        nested = stack['deployment']
+        # A rescue leaves that to its members.
+        self.assertIsNone(nested.take_back())
+        for name, *args in (
+            ('handle_suspend',),
+            ('handle_update', None, None, {}),
+            ('handle_adopt', {}),
+            ('check_create_complete', None),
+            ('get_attribute', 'deploy_stdouts'),
+            ('_resolve_attribute', 'deploy_stdouts'),
+            ('prepare_abandon',),
+            ('_needs_update', None, None),
+            ('_handle_cancel',),
+        ):
+            with mock.patch.object(
+                deployment_group.GroupMixin, name, create=True
+            ) as heats:
+                getattr(nested, name)(*args)
+            heats.assert_called_once_with(*args)
+        self.assertRaises(
+            resource.UpdateReplace,
+            nested.handle_update,
+            None,
+            None,
+            {'members': 'single'},
+        )
+
+    def test_auto_takes_one_where_there_are_no_temp_urls(self):
+        self.swift.fail(times=1000)
+        stack = self.heat.stack(group('a', signal_transport='AUTO'))
+        reason = self.failed(self.heat.begin(stack, 'CREATE'), stack)
+        self.assertIn('create_stack', reason)
+
     def is_single(self, **properties):
         stack = self.heat.create(
             group('a', **properties), name=f'stack{len(self.handed)}'
