@@ -16,12 +16,6 @@ resources:
 DEPLOYMENT = """
 heat_template_version: 2021-04-16
 resources:
-  config:
-    type: OS::Heat::SoftwareConfig
-    properties:
-      group: script
-      config: "#!/bin/sh"
-      outputs: [{name: answer}]
   server:
     type: OS::Heat::DeployedServer
     properties:
@@ -29,19 +23,12 @@ resources:
   deployment:
     type: OS::Heat::SoftwareDeployment
     properties:
-      config: {get_resource: config}
       server: {get_resource: server}
       signal_transport: HEAT_SIGNAL
 """
 
 
 class HeatFixtureTest(heat_fixture.HeatTestCase):
-    def test_a_created_stack_is_complete_in_the_database_too(self):
-        stack = self.heat.create(CONFIG)
-        again = self.heat.load(stack)
-        self.assertEqual(('CREATE', 'COMPLETE'), again.state)
-        self.assertEqual('#!/bin/sh', again['config'].FnGetAtt('config'))
-
     def test_a_stack_that_fails_says_why(self):
         def refuse(context, **arguments):
             raise exception.Error('the row cannot be written')
@@ -67,42 +54,6 @@ class HeatFixtureTest(heat_fixture.HeatTestCase):
         with self.heat.rpc.ignore_error_by_name('NotFound'):
             show()
 
-    def test_a_waiting_deployment_is_stepped_by_hand(self):
-        stack = self.heat.stack(DEPLOYMENT)
-        task = self.heat.begin(stack, 'CREATE')
-        for _ in range(9):
-            self.assertFalse(task.step())
-        (handed,) = self.heat.deployments_of(stack['server'].resource_id)
-        self.assertEqual('#!/bin/sh', handed['config'])
-        self.heat.signal(
-            stack['deployment'], answer='42', deploy_status_code=0
-        )
-        self.assertTrue(task.step())
-        self.assertEqual('42', stack['deployment'].FnGetAtt('answer'))
-
-    def test_what_happens_meanwhile_can_be_said_first(self):
-        stack = self.heat.stack(DEPLOYMENT)
-        sleeps = []
-
-        def meanwhile():
-            sleeps.append(stack['deployment'].state)
-            if len(sleeps) == 5:
-                self.heat.signal(stack['deployment'], answer='42')
-
-        self.heat.meanwhile = meanwhile
-        self.heat.run(stack, 'CREATE')
-        self.assertEqual('42', stack['deployment'].FnGetAtt('answer'))
-        self.assertEqual(('CREATE', 'IN_PROGRESS'), sleeps[4])
-
-    def test_an_update_is_stepped_too(self):
-        stack = self.heat.create(CONFIG)
-        first = stack['config'].resource_id
-        task = self.heat.begin(stack, 'UPDATE', CONFIG.replace('/sh', '/bash'))
-        while not task.step():
-            pass
-        self.assertEqual(('UPDATE', 'COMPLETE'), stack.state)
-        self.assertNotEqual(first, stack['config'].resource_id)
-
     def test_waiting_for_nothing_ends(self):
         self.heat.PATIENCE = 50
         stack = self.heat.stack(DEPLOYMENT)
@@ -125,23 +76,9 @@ class TypesTest(heat_fixture.HeatTestCase):
     class Replacement(heat_fixture.resource.Resource):
         """A resource type of a test's own."""
 
-        properties_schema = {}
-
-        def handle_create(self):
-            self.resource_id_set('made')
-
     TYPES = {'OS::Heat::SoftwareConfig': Replacement}
 
-    def test_a_tests_own_class_takes_the_place_of_heats(self):
-        stack = self.heat.create("""
-heat_template_version: 2021-04-16
-resources:
-  config: {type: OS::Heat::SoftwareConfig}
-""")
-        self.assertIsInstance(stack['config'], self.Replacement)
-        self.assertEqual('made', stack['config'].resource_id)
-
-    def test_and_only_while_that_test_runs(self):
+    def test_types_are_replaced_only_while_their_test_runs(self):
         self.heat.cleanup()
         other = heat_fixture.Heat({})
         other.setup()

@@ -70,7 +70,7 @@ def test_a_reason_costs_no_more_than_its_size(before, text):
 @hypothesis.given(
     st.lists(
         st.one_of(st.sampled_from([*REASONS.values()]), anything.odd_text),
-        max_size=30,
+        max_size=12,
     ).map(''.join)
 )
 def test_a_reason_is_a_short_line(info):

@@ -155,21 +155,6 @@ class Group:
         assert not len(self.fleet.watcher)
 
 
-def test_each_server_runs_it_once():
-    group = Group('a', 'b', 'c')
-    group.update('CREATE')
-    assert group.states() == dict.fromkeys('abc', ('CREATE', 'COMPLETE'))
-    assert group.fleet.actions() == {key: ['CREATE'] for key in 'abc'}
-    assert not group.fleet.signals
-
-
-def test_an_update_of_nothing_delivers_nothing():
-    group = Group('a')
-    group.update('CREATE')
-    group.update()
-    assert group.fleet.actions() == {'a': ['CREATE']}
-
-
 def test_another_server_of_a_key_is_another_member():
     group = Group('a')
     group.update('CREATE')
@@ -178,6 +163,7 @@ def test_another_server_of_a_key_is_another_member():
     assert group.fleet.actions() == {'a': ['CREATE', 'CREATE', 'DELETE']}
     assert [row.server_id for row in group.fleet.rows.values()] == ['another']
     assert not group.fleet.told['server-a']
+    assert not group.fleet.signals
 
 
 def test_a_crash_at_no_step_of_a_creation_is_noticed():
@@ -222,25 +208,6 @@ def test_nor_one_of_an_update_or_a_deletion():
     assert step > 20
 
 
-def test_the_failed_ones_alone_are_repeated():
-    group = Group('a', 'b', 'c')
-    group.fleet.answer = lambda key: (
-        fake_fleet.BAD if key in 'bc' else fake_fleet.OK
-    )
-    with pytest.raises(failures.Error) as caught:
-        group.update('CREATE')
-    said = str(caught.value)
-    assert said.startswith('2 of 3 members failed. ')
-    assert 'boom' in said
-    group.fleet.answer = lambda key: fake_fleet.OK
-    group.update()
-    assert group.fleet.actions() == {
-        'a': ['CREATE'],
-        'b': ['CREATE', 'CREATE'],
-        'c': ['CREATE', 'CREATE'],
-    }
-
-
 def test_those_that_wait_may_answer_a_while_longer():
     group = Group('a', 'b')
     group.fleet.answer = lambda key: fake_fleet.BAD if key == 'a' else None
@@ -261,36 +228,6 @@ def test_of_many_failures_some_are_named():
     assert said == (
         '8 of 9 members failed. a: boom. Also: b, c, d, e, f and 2 more'
     )
-
-
-def test_some_may_fail():
-    group = Group('a', 'b', allowed=1)
-    group.fleet.answer = lambda key: (
-        fake_fleet.BAD if key == 'a' else fake_fleet.OK
-    )
-    change = group.update('CREATE')
-    assert change.failures.keys() == {'a'}
-
-
-def test_no_batch_begins_after_too_many_failures():
-    group = Group('a', 'b', 'c', batch=1)
-    group.fleet.answer = lambda key: fake_fleet.BAD
-    with pytest.raises(failures.Error):
-        group.update('CREATE')
-    assert group.fleet.actions().keys() == {'a'}
-
-
-def test_batches_pause_after_all_of_one_have_answered():
-    group = Group('a', 'b', batch=1, pause=20)
-    times = {}
-
-    def answer(key):
-        times[key] = group.clock.now
-        return fake_fleet.OK
-
-    group.fleet.answer = answer
-    group.update('CREATE')
-    assert times['b'] - times['a'] >= 20
 
 
 @pytest.mark.parametrize(
@@ -501,13 +438,6 @@ def test_a_suspend_that_servers_have_is_waited_for_after_a_crash():
     group.send(b'{}')
     group.act('SUSPEND', repeats=True)
     assert group.fleet.actions() == {'a': ['CREATE', 'SUSPEND']}
-
-
-def test_without_signals_all_is_complete_at_once():
-    group = Group('a', 'b')
-    group.fleet.transport = 'NO_SIGNAL'
-    assert group.begun().step()
-    assert group.states() == dict.fromkeys('ab', ('CREATE', 'COMPLETE'))
 
 
 def test_a_hook_that_servers_may_lack_is_told_of_once():

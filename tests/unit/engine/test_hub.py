@@ -91,19 +91,6 @@ class CredentialsTest(Case):
         self.hub().signing.signer()
         self.assertEqual(1, len(self.made))
 
-    def test_they_are_taken_anew_when_they_are_refused(self):
-        hub = self.hub()
-        hub.signing.signer()
-        old = hub.store._transport
-        self.patch(old, '_project_id', 'revoked')
-        self.swift.locked_out.add('revoked')
-        self.assertRaises(errors.Denied, hub.names, ())
-        self.assertRaises(errors.Denied, hub.names, ())
-        self.assertEqual(1, len(self.made))
-        hub.adopt(self.stack)
-        hub.names(())
-        self.assertEqual(2, len(self.made))
-
     def test_they_are_those_that_the_stack_has_by_now(self):
         seen = []
         self.patch(
@@ -118,26 +105,6 @@ class CredentialsTest(Case):
         hubs.hub_for(stale, stale.id).adopt(stale)
         self.assertEqual([4711], seen)
         self.assertNotEqual(4711, stale.user_creds_id)
-
-    def test_without_any_it_says_so(self):
-        self.patch(type(self.stack), 'stored_context', lambda stack: 1 / 0)
-        stack = self.heat.load(self.stack)
-        hub = hubs.hub_for(stack, stack.id)
-        error = self.assertRaises(
-            errors.Denied, hub.call, stack, hub.signing.signer
-        )
-        self.assertIn('stored credentials', str(error))
-
-    def test_what_worked_before_is_tried_with_new_ones_at_once(self):
-        hub = self.hub()
-        hub.call(self.stack, hub.signing.signer)
-        old = hub.store._transport
-        self.patch(old, '_project_id', 'revoked')
-        self.swift.locked_out.add('revoked')
-        self.assertEqual(
-            (), tuple(hub.call(self.stack, lambda: hub.names(())))
-        )
-        self.assertEqual(2, len(self.made))
 
     def test_what_never_worked_is_not(self):
         self.swift.denied.add(deployments.PROJECT)
@@ -302,22 +269,6 @@ class SignerTest(Case):
         hub.signing.signer(certain=True)
         self.assertEqual(seen, len(self.swift.seen))
 
-    def test_it_asks_the_object_store_once(self):
-        hub = self.hub()
-        hub.signing.signer()
-        seen = len(self.swift.seen)
-        hub.signing.signer()
-        self.assertEqual(seen, len(self.swift.seen))
-
-    def test_a_lost_container_comes_back_as_it_is_listed(self):
-        hub = self.hub()
-        signer = hub.signing.signer()
-        hub.store.delete_container(hub.container)
-        with self.assertLogs('heat_plugins.engine', 'WARNING'):
-            self.assertEqual((), tuple(hub.names(())))
-        self.assertEqual((), tuple(hub.names(())))
-        self.assertEqual(signer.key, hub.signing.signer().key)
-
     def test_the_published_secret_is_none(self):
         self.configure(temp_url_secret=None)
         self.assertIsNone(signing.temp_url_secret())
@@ -378,27 +329,6 @@ class OverfullTest(Case):
 
 
 class DropTest(Case):
-    def test_all_that_is_left_goes_with_the_container(self):
-        hub = self.hub()
-        hub.signing.signer()
-        there = self.swift.container(hub.container, deployments.PROJECT)
-        there.objects['anything'] = b''
-        hub.drop_container(hub.container)
-        self.assertEqual([], self.containers())
-        hub.drop_container(hub.container)
-
-    def test_what_keeps_arriving_is_a_conflict(self):
-        hub = self.hub()
-        hub.signing.signer()
-        there = self.swift.container(hub.container, deployments.PROJECT)
-
-        def arrive(request):
-            if request.method == 'DELETE':
-                there.objects['signals/late'] = b''
-
-        self.swift.before = arrive
-        self.assertRaises(errors.Conflict, hub.drop_container, hub.container)
-
     def test_after_it_a_url_is_for_a_container_that_is_there(self):
         hub = self.hub()
         hub.signing.signer()

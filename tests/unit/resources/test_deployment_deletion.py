@@ -237,24 +237,6 @@ class DeleteActionTest(deployments.DeploymentTestCase):
             self.finish(self.heat.start(task))
         self.assertEqual(['CREATE', 'CREATE', 'DELETE'], self.actions())
 
-    def test_it_is_replaced_once_for_a_template(self):
-        stack = self.refused()
-        other = self.other_template(stack)
-        _former, replacement = self.replace_by(stack, other)
-        self.assertRaises(
-            exception.UpdateInProgress, self.replace_by, stack, other
-        )
-        again = self.checked(stack, stack['deployment'].id)
-        self.assertEqual(replacement.id, again.replaced_by)
-
-    def test_a_replacement_that_has_failed_may_be_replaced(self):
-        stack = self.refused()
-        other = self.other_template(stack)
-        _former, replacement = self.replace_by(stack, other)
-        replacement.state_set('CREATE', 'FAILED')
-        _former, another = self.replace_by(stack, other)
-        self.assertGreater(another.id, replacement.id)
-
     def test_without_such_an_action_a_row_that_is_gone_is_no_matter(self):
         stack = self.created()
         self.heat.rpc.delete_software_deployment(

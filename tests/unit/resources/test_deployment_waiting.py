@@ -161,11 +161,6 @@ class OutcomeTest(deployments.DeploymentTestCase):
         self.answer = b''
         self.created()
 
-    def test_a_signal_is_deleted_when_it_was_taken(self):
-        stack = self.created()
-        self.assertEqual([], self.objects(stack))
-        self.assertEqual([], self.tickets())
-
     def test_one_that_cannot_be_deleted_counts_all_the_same(self):
         self.swift.fail(1, 503, 'DELETE')
         stack = self.created()

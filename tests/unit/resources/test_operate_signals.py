@@ -5,14 +5,18 @@ import types
 from unittest import mock
 
 from heat.common import exception
+from heat.engine import stack as parser
 
 from heat_plugins import pool as pools
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
 from heat_plugins.engine.database import own_heat
+from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.engine.runs import operating
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleets
+from heat_plugins.runs.fleet import operation as operations
+from tests.unit import heat_fixture
 from tests.unit.resources import deployments
 from tests.unit.resources import test_deployment_triggers as triggers
 from tests.unit.resources import test_group_as_one as groups
@@ -124,6 +128,47 @@ class OperateTest(groups.GroupTestCase):
         )
         self.operate(stack)
         self.assertEqual([stack.id], made[0].stack_ids)
+
+    def test_an_engine_advances_it_to_its_end(self):
+        # Heat's fake of Keystone makes trusts for no project.
+        self.patch(
+            parser.Stack,
+            'stored_context',
+            lambda stack: heat_fixture.new_context(),
+        )
+        threads = []
+        self.patch(
+            fleet_watching,
+            'threading',
+            types.SimpleNamespace(
+                Thread=lambda target, args, **more: types.SimpleNamespace(
+                    start=lambda: threads.append((target, args))
+                )
+            ),
+        )
+        step_on = fleet_watching._step_on
+        self.patch(
+            fleet_watching,
+            '_step_on',
+            lambda advancer: step_on(advancer, lambda seconds: self.work()),
+        )
+        self.addCleanup(fleet_watching._advanced.clear)
+        stack = self.fleet()
+        self.operate(stack, input_values={'level': 9})
+        (operation_id,) = fleet_watching.look()
+        self.answer = {'deploy_status_code': 0, 'size': '12 MB'}
+        ((target, args),) = threads
+        target(*args)
+        self.assertEqual('9', deployments.inputs(self.handed[-1])['level'])
+        found = self.door(stack).show(operation_id)
+        self.assertIs(operations.Phase.COMPLETE, found.control.phase)
+        self.assertEqual(
+            ['12 MB'] * 3, [one.outputs['size'] for one in found.attempts]
+        )
+        # Nothing is left of it in Heat.
+        self.assertEqual(3, len(self.deployment_rows()))
+        self.assertEqual([], fleet_watching.registered(stack.context))
+        self.assertEqual([], fleet_watching.look())
 
     def test_a_deployment_is_one_server(self):
         stack = self.created(

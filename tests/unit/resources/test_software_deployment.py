@@ -309,16 +309,6 @@ class UpdateTest(deployments.DeploymentTestCase):
         self.assertEqual('COMPLETE', row.status)
         self.assertNotIn(histories.GIVEN_WAY_KEY, resource.data())
 
-    def test_what_failed_to_be_created_is_replaced(self):
-        stack, _ = self.fails(
-            deployments.template(), {'deploy_status_code': 1}
-        )
-        before = stack['deployment'].resource_id
-        self.answer = {}
-        self.update(stack, deployments.template())
-        again = self.heat.load(stack)
-        self.assertNotEqual(before, again['deployment'].resource_id)
-
     def test_one_that_is_complete_is_not_touched_for_nothing(self):
         stack = self.created()
         self.update(stack, deployments.template())

@@ -10,16 +10,6 @@ class NamesTest(testtools.TestCase):
     def test_a_container_is_named_after_its_root_stack(self):
         self.assertEqual('heat-plugins-1234', signal_names.container('1234'))
 
-    def test_a_container_of_a_uuid_is_short_enough_for_every_store(self):
-        self.assertLess(len(signal_names.container('0' * 36)), 64)
-
-    def test_each_run_of_a_deployment_has_an_object_of_its_own(self):
-        first = signal_names.signal('deployment', 'config-1')
-        second = signal_names.signal('deployment', 'config-2')
-        self.assertNotEqual(first, second)
-        for name in (first, second):
-            self.assertTrue(name.startswith(signal_names.folder('deployment')))
-
     def test_signals_lie_under_one_prefix(self):
         self.assertEqual('signals/d/c', signal_names.signal('d', 'c'))
         self.assertTrue(

@@ -155,9 +155,6 @@ class BeginningTest(Case):
 
 
 class SightTest(Case):
-    def test_nothing_yet(self):
-        self.assertIs(WAITING, self.look(self.join()))
-
     def test_a_signal_arrives(self):
         waiting = self.join()
         self.look(waiting)
@@ -323,12 +320,6 @@ class SharedLookTest(Case):
             self.look(waiting, after=1)
         self.assertThat(self.looks() - looks, matchers.LessThan(25))
 
-    def test_leaving_twice_is_no_error(self):
-        waiting = self.join()
-        self.watcher.leave(waiting)
-        self.watcher.leave(waiting)
-        self.assertEqual(0, len(self.watcher))
-
     def test_who_has_left_is_superseded_and_makes_nobody_look(self):
         waiting = self.join()
         self.watcher.leave(waiting)
@@ -431,10 +422,6 @@ class PaceTest(Case):
         waiting = self.join(*args, **kwargs)
         self.look(waiting)
         return waiting
-
-    def test_a_first_look_is_made_at_once(self):
-        self.begin()
-        self.assertEqual(1, self.looks())
 
     def test_the_interval_grows_while_nothing_arrives(self):
         grown = self.intervals(self.begin(), 80)
@@ -555,10 +542,6 @@ class TroubleTest(Case):
     def setUp(self):
         super().setUp()
         self.error = errors.Unavailable('out of order')
-
-    def test_there_is_none_while_the_store_answers(self):
-        self.look(self.join())
-        self.assertIsNone(self.watcher.trouble)
 
     def test_it_lasts_from_the_first_failure_to_the_first_answer(self):
         waiting = self.join()
