@@ -8,6 +8,7 @@ from keystoneauth1 import session as ks_session
 from keystoneauth1 import token_endpoint
 import requests
 from requests import adapters
+import urllib3
 
 from heat_plugins.clients import keystone
 
@@ -38,7 +39,7 @@ def respond(request, status, body=None, headers=()):
     found.status_code = status
     found.headers.update(headers)
     found._content = body
-    found.raw = io.BytesIO(body)
+    found.raw = urllib3.HTTPResponse(io.BytesIO(body), preload_content=False)
     found.url, found.request = request.url, request
     return found
 

@@ -2,7 +2,6 @@
 """A command that needs a service which the cloud lacks names it, and a way."""
 
 import io
-import json
 import types
 from urllib import parse
 
@@ -13,8 +12,8 @@ from keystoneauth1.identity import access as access_plugin
 from osc_lib import exceptions
 import pytest
 import requests
-from requests import adapters
 
+from tests.unit import web_service
 from tests.unit.osc import base
 
 HEAT, SWIFT, MISTRAL, IRONIC = (
@@ -93,35 +92,24 @@ ARGUMENTS = {
 }
 
 
-class Wire(adapters.BaseAdapter):
+class Wire(web_service.Service):
     """Services that have one stack, empty containers, and nothing else."""
 
-    def send(self, request, **options):
+    def answer(self, request):
         where = parse.urlsplit(request.url)
         kind, path = where.hostname.split('.')[0], where.path
-        status, body = 403, None
         if kind == HEAT:
-            status = 404
             if path.startswith('/stacks/') and path.count('/') < 4:
-                status, body = 200, {'stack': STACK}
-            elif path.endswith(('/resources', '/events')):
-                status, body = 200, {path.rpartition('/')[2]: []}
-        elif kind == SWIFT:
+                return 200, {'stack': STACK}
+            if path.endswith(('/resources', '/events')):
+                return 200, {path.rpartition('/')[2]: []}
+            return (404,)
+        if kind == SWIFT:
+            if (request.method, path) == ('GET', '/'):
+                return 200, []
             written = {'PUT': 201, 'POST': 204, 'DELETE': 204}
-            status = written.get(request.method, 404)
-            if request.method == 'GET' and path == '/':
-                status, body = 200, []
-        answer = requests.Response()
-        answer.status_code = status
-        content = b'' if body is None else json.dumps(body).encode()
-        answer.raw = io.BytesIO(content)
-        answer.raw.read = lambda size=None, **more: content[:0]
-        answer._content = content
-        answer.url, answer.request = request.url, request
-        return answer
-
-    def close(self):
-        pass
+            return (written.get(request.method, 404),)
+        return (403,)
 
 
 def session(lacking):
