@@ -249,16 +249,6 @@ def test_what_it_has_started_goes_wherever_that_went(server, start):
     assert left == []
 
 
-def test_what_has_ended_by_itself_is_not_stopped(server):
-    stop = threading.Event()
-    program = server.hook('script', HOOK)
-    end = hook.run(
-        hook.Order([str(program)], b'{"config": "echo x"}', stop=stop)
-    )
-    stop.set()
-    assert end.stopped is None
-
-
 def test_what_ends_in_the_moment_of_the_order_is_not_stopped(server):
     stop = threading.Event()
     started = server.path / 'started'

@@ -33,10 +33,6 @@ class ComparingTest(fakes.PlanCase):
             for one in self.comparer.differences('plan')
         }
 
-    def test_a_plan_just_deployed_has_no_difference(self):
-        self.deployed()
-        self.assertEqual({}, self.found())
-
     def test_a_plan_without_a_stack_has_nothing_to_compare(self):
         self.assertRaises(errors.NotFound, self.comparer.differences, 'plan')
 

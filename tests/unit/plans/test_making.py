@@ -223,12 +223,6 @@ class CreateTest(testtools.TestCase):
             {'a.yaml', 'plan-environment.yaml'}, set(self.cloud.objects())
         )
 
-    def test_what_broke_off_can_be_deleted(self):
-        self.leave_half()
-        self.plans.delete('plan')
-        self.assertIsNone(self.cloud.objects())
-        self.assertEqual({}, self.cloud.registry.records)
-
     def test_who_was_taken_over_does_not_finish_nor_undo(self):
         store = self.cloud.swift.store()
 
@@ -339,23 +333,6 @@ class CreateTest(testtools.TestCase):
             if not path.startswith('.heat-plugins/')
         ]
         self.assertEqual(['plan-environment.yaml'], changed)
-
-    def test_a_container_that_did_not_become_a_plan_keeps_its_files(self):
-        self.adopted(**{'plan-environment.yaml': None})
-        self.cloud.swift.before = self._after(0)
-        self.assertRaises(
-            ZeroDivisionError,
-            self.plans.create_from_container,
-            'plan',
-            'plan',
-            template='root.yaml',
-        )
-        self.cloud.swift.before = lambda request: None
-        self.assertEqual(
-            set(fakes.content()) - {'plan-environment.yaml'},
-            set(self.cloud.objects()),
-        )
-        self.assertRaises(errors.NotFound, self.plans.load, 'plan')
 
     def adopted(self, **more):
         store = self.cloud.swift.store()

@@ -232,12 +232,6 @@ class ResolveTest(testtools.TestCase):
         error = self.assertRaises(errors.NotFound, self.resolve)
         self.assertIn('root.yaml', str(error))
 
-    def test_what_is_not_yaml_is_told_with_its_line(self):
-        self.files['env.yaml'] = 'a: b\nc: [secret'
-        error = self.assertRaises(errors.Invalid, self.resolve, 'env.yaml')
-        self.assertIn('env.yaml is not YAML at line', str(error))
-        self.assertNotIn('secret', str(error))
-
     def test_what_is_not_text_is_told(self):
         self.files = {'root.yaml': f'{ROOT}x: {{get_file: image}}'}
         content = {'root.yaml': self.files['root.yaml'].encode()}

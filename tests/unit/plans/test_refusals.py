@@ -142,7 +142,3 @@ class ForeseenTest(test_settings.SettingsCase):
         self.assertEqual(0, self.validations())
         said = self.refused({'secret': ['geheim']})
         self.assertIn('a hidden value cannot be the value of secret', said)
-
-    def test_what_is_right_is_asked_for(self):
-        self.update({'size': '7'})
-        self.assertEqual({'size': 7}, self.set)

@@ -55,13 +55,6 @@ class CapabilitiesTest(testtools.TestCase):
             large,
         )
 
-    def test_what_is_enabled_is_told(self):
-        found = read(enabled=('base.yaml', SMALL)).environments
-        self.assertEqual(
-            ['base.yaml', SMALL],
-            [path for path, one in found.items() if one.enabled],
-        )
-
     def test_what_the_map_names_and_the_plan_lacks_is_a_warning(self):
         found = read(**{'base.yaml': None})
         self.assertFalse(found.environments[LOST].present)
@@ -168,12 +161,6 @@ class SelectTest(testtools.TestCase):
         self.assertEqual(
             ('base.yaml', LARGE, BACKUP),
             self.select(['base.yaml'], {BACKUP: True, LARGE: True}),
-        )
-
-    def test_what_is_required_can_be_enabled_with_it(self):
-        self.assertEqual(
-            ('base.yaml', LARGE, BACKUP),
-            self.select([], {BACKUP: True}, requirements=True),
         )
 
     def test_what_is_required_cannot_be_disabled(self):

@@ -63,11 +63,6 @@ class ShowTest(SettingsCase):
         self.assertEqual('me', self.value('who'))
         self.assertEqual(2, self.validations())
 
-    def test_it_is_asked_again_on_request(self):
-        self.settings.show('plan')
-        self.settings.show('plan', refresh=True)
-        self.assertEqual(2, self.validations())
-
     def test_looking_changes_nothing_of_the_plan(self):
         before = self.plans.load('plan')
         self.settings.show('plan')
@@ -158,11 +153,6 @@ class UpdateTest(SettingsCase):
         self.plans.update('plan', {'root.yaml': less})
         self.update(unset=['who'])
         self.assertEqual({}, self.set)
-
-    def test_both_at_once(self):
-        self.update({'who': 'me'})
-        self.update({'size': 2}, ['who'])
-        self.assertEqual({'size': 2}, self.set)
 
     def test_one_entry_of_a_map_leaves_the_others(self):
         self.update({'ComputeParameters': '{a: 1, b: {c: 2}}'})

@@ -59,13 +59,6 @@ class LogsCase(base.RunsTestCase):
         self.assertTrue(self.reader.begun)
         self.assertFalse(self.reader.finished)
 
-    def test_what_grows_is_read_once(self):
-        self.sent(0, b'a\0\xff')
-        self.assertEqual(b'a\0\xff', self.content())
-        self.assertEqual([], self.read())
-        self.sent(0, b'a\0\xffmore')
-        self.assertEqual(b'more', self.content())
-
     def test_it_ends_when_the_server_says_how_long_it_is(self):
         self.sent(0, self.slot(0))
         self.sent(1, b'end')
@@ -180,13 +173,6 @@ class LogsCase(base.RunsTestCase):
         left_out = offset - 2 * live.SLOT
         self.assertEqual((left_out, b'far'), self.read()[-1])
 
-    def test_after_a_fault_of_the_store_it_goes_on(self):
-        self.sent(0, self.slot(0))
-        self.sent(1, b'x')
-        self.cluster.fail(method='GET')
-        self.assertRaises(errors.Unavailable, self.read)
-        self.assertEqual(self.slot(0) + b'x', self.content())
-
     def test_the_url_is_for_this_run_alone(self):
         parts = parse.urlsplit(self.url)
         folder = record_names.log_folder(self.run_.id)
@@ -195,11 +181,3 @@ class LogsCase(base.RunsTestCase):
         path = parse.unquote(parts.path).removesuffix(folder) + other
         url = parts._replace(path=path).geturl()
         self.assertEqual(401, self.cluster.put_signed(url))
-
-    def test_it_goes_with_the_run(self):
-        self.sent(0, b'x')
-        self.send('end', b'1')
-        self.answer()
-        self.show(self.run_)
-        self.runs.delete('shop', self.run_.id)
-        self.assertEqual([], self.objects('runs/logs/'))

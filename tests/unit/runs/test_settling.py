@@ -29,11 +29,6 @@ class SettleTest(base.RunsTestCase):
         self.assertEqual([], self.objects(record_names.OPEN))
         self.assertEqual([], self.objects(signal_names.SIGNALS))
 
-    def test_without_an_answer_it_waits_for_the_server(self):
-        run = self.show(self.run_)
-        self.assertEqual(State.WAITING, run.state)
-        self.assertEqual(self.run_, run)
-
     def test_success(self):
         self.now += 5
         self.answer(size='12 MB', deploy_stdout='done\n')
@@ -42,14 +37,6 @@ class SettleTest(base.RunsTestCase):
         self.assertEqual('12 MB', run.outputs['size'])
         self.assertEqual('done\n', run.outputs['deploy_stdout'])
         self.assertEqual(5, run.ended_at - run.started_at)
-        self.assert_clean()
-
-    def test_failure(self):
-        self.answer(deploy_status_code=3, deploy_stderr='disk full')
-        run = self.show(self.run_)
-        self.assertEqual(State.FAILED, run.state)
-        self.assertIn('is 3', run.reason)
-        self.assertEqual('disk full', run.outputs['deploy_stderr'])
         self.assert_clean()
 
     def test_the_reason_of_a_failure_shows_no_input_that_was_given(self):
@@ -133,12 +120,6 @@ class SettleTest(base.RunsTestCase):
         self.assertEqual(700, run.late.at - run.started_at)
         self.assertEqual('1', run.late.outputs['size'])
         self.assert_clean()
-
-    def test_without_an_answer_it_has_ended_when_its_time_was_over(self):
-        self.now += 5000
-        run = self.show(self.run_)
-        self.assertEqual(State.TIMED_OUT, run.state)
-        self.assertEqual(600, run.ended_at - run.started_at)
 
     def test_a_result_that_no_listing_shows_is_found_in_the_end(self):
         self.answer()
@@ -264,13 +245,6 @@ class CancelTest(base.RunsTestCase):
         super().setUp()
         self.run_ = self.start()
         self.url = self.inputs()['deploy_signal_id']
-
-    def test_the_config_leaves_the_server(self):
-        run = self.service(who='bob').cancel('shop', self.run_.id)
-        self.assertEqual(State.CANCELLED, run.state)
-        self.assertEqual('bob', run.cancelled_by)
-        self.assertEqual([], self.heat.given())
-        self.assertEqual(run, self.show(run))
 
     def test_a_late_result_is_noted_and_is_no_success(self):
         self.runs.cancel('shop', self.run_.id)
@@ -398,16 +372,6 @@ class HistoryTest(base.RunsTestCase):
         # And of the project's operations, which have no container here.
         self.assertEqual(3 + 2, len(listings))
 
-    def test_a_run_is_repeated_with_the_same_inputs_or_others(self):
-        run = self.start(inputs={'level': 4, 'password': 'other'})
-        self.answer_as(run)
-        again = self.runs.repeat(
-            self.show(run),
-            base.starting.Order(action='BACKUP', inputs={'level': 5}),
-        )
-        self.assertEqual(run.id, again.repeats)
-        self.assertEqual({'level': 5, 'password': 'other'}, again.inputs)
-
     def answer_as(self, run):
         config = self.heat.configs[run.config_id]
         self.put(base.values(config)['deploy_signal_id'], {})
@@ -434,12 +398,6 @@ class RetentionTest(base.RunsTestCase):
         run = self.start()
         self.assertEqual([run.id, ended[2], ended[1]], self.ids())
         self.assertEqual(2, len(self.objects(record_names.OUTPUTS)))
-
-    def test_for_so_long(self):
-        self.ended()
-        self.now += 31 * 86400
-        run = self.start()
-        self.assertEqual([run.id], self.ids())
 
     def test_a_run_is_started_although_others_cannot_be_forgotten(self):
         for _ in range(3):

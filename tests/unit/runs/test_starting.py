@@ -158,10 +158,6 @@ class TimeLimitTest(base.RunsTestCase):
         run = self.start(resource='timed', timeout=5, delivery_timeout=2)
         self.assertEqual((5, 2), (run.timeout, run.delivery_timeout))
 
-    def test_without_either_it_is_an_hour(self):
-        run = self.start()
-        self.assertEqual((3600, None), (run.timeout, run.delivery_timeout))
-
 
 class RefusalTest(base.RunsTestCase):
     def refused(self, **order):
@@ -196,18 +192,6 @@ class RefusalTest(base.RunsTestCase):
 
 
 class OneAtATimeTest(base.RunsTestCase):
-    def test_a_second_is_refused_and_the_first_is_named(self):
-        first = self.start()
-        exc = self.assertRaises(errors.AlreadyRunning, self.start)
-        self.assertEqual(first.id, exc.run_id)
-        self.assertIn(first.id, str(exc))
-        self.assertEqual(1, len(self.heat.given()))
-
-    def test_another_action_may_run_beside_it(self):
-        self.start()
-        self.start(action='FAIL/OVER')
-        self.assertEqual(2, len(self.heat.given()))
-
     def test_one_that_has_ended_unseen_is_not_in_the_way(self):
         first = self.start()
         self.answer()

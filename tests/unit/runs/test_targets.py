@@ -27,9 +27,6 @@ class FindTest(base.RunsTestCase):
     def paths(self, resource=None, stack='shop'):
         return [one.path for one in self.runs.find(stack, resource)]
 
-    def test_by_name(self):
-        self.assertEqual(['db'], self.paths('db'))
-
     def test_by_path_through_nested_stacks(self):
         (target,) = self.runs.find('shop', 'tier.one.1')
         self.assertEqual('server-3', target.deployment.server_id)
@@ -40,9 +37,6 @@ class FindTest(base.RunsTestCase):
 
     def test_what_holds_several_stands_for_all_of_them(self):
         self.assertEqual(['tier.one.0', 'tier.one.1'], self.paths('tier.one'))
-
-    def test_all_of_a_stack(self):
-        self.assertEqual(['db', 'tier.one.0', 'tier.one.1'], self.paths())
 
     def test_a_nested_stack_leads_to_the_root(self):
         (target,) = self.runs.find(self.nested.id, '0')

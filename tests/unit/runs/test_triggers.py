@@ -7,10 +7,6 @@ from heat_plugins.runs.start import trigger_signals
 
 
 class ReadTest(testtools.TestCase):
-    def test_an_action_alone_is_a_trigger(self):
-        found = trigger_signals.read({'trigger': 'BACKUP'})
-        self.assertEqual(('BACKUP', {}), (found.action, found.inputs))
-
     def test_inputs_go_with_it(self):
         details = {'trigger': 'BACKUP', 'input_values': {'level': 9}}
         self.assertEqual({'level': 9}, trigger_signals.read(details).inputs)

@@ -185,12 +185,6 @@ class DeleteTest(UnreadableTestCase):
         self.runs.delete(self.stack.id, self.run_.id)
         self.assertIsNone(self.cluster.container(self.records.container))
 
-    def test_it_cannot_be_cancelled_and_is_told_how_it_goes(self):
-        exc = self.assertRaises(
-            errors.Unreadable, self.runs.cancel, 'shop', self.run_.id
-        )
-        self.assertIn('run delete', str(exc))
-
 
 class WaitTest(UnreadableTestCase):
     def waiter(self, **more):
