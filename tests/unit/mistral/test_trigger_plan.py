@@ -98,19 +98,26 @@ class PlanTest(testtools.TestCase):
         )
         self.assertIn('13:00, 2030-01-01 14:00', str(error))
 
-    def test_a_single_run_that_mistral_forgets_to_begin(self):
+    def single(self, first_time, live=LIVE):
         single = dataclasses.replace(
-            WANTED, pattern=None, first_time='2030-01-01 11:00', count=None
+            WANTED, pattern=None, first_time=first_time, count=None
         )
+        changed = dataclasses.replace(single, workflow='other')
+        return trigger_plan.plan(changed, single, live, NOW)
+
+    def test_a_single_run_that_mistral_forgets_to_begin(self):
         error = self.assertRaises(
-            cron_triggers.Refused,
-            trigger_plan.plan,
-            dataclasses.replace(single, workflow='other'),
-            single,
-            LIVE,
-            NOW,
+            cron_triggers.Refused, self.single, '2030-01-01 11:00'
         )
         self.assertIn('periodic process of Mistral runs', str(error))
+
+    def test_one_that_is_due_is_waited_for_and_one_to_come_is_made(self):
+        soon = self.single('2030-01-01 12:01')
+        self.assertIsInstance(soon, trigger_plan.Wait)
+        gone = self.single('2030-01-01 12:00', live=None)
+        self.assertEqual(trigger_plan.Done(), gone)
+        later = self.single('2030-01-01 13:00', live=None)
+        self.assertEqual('2030-01-01 13:00', later.first_time)
 
 
 class InputTest(testtools.TestCase):

@@ -377,6 +377,29 @@ class FailingUpdateTest(CronTriggerTest):
         self.assertEqual('0 * * * *', row['pattern'])
         self.assertEqual(3, row['remaining_executions'])
 
+    def test_or_makes_another_where_it_cannot_come_back(self):
+        self.make(count=5)
+        self.triggers.fire('nightly', 2)
+        self.mistral.fail('cron_triggers.create', *[self.REFUSED] * 3)
+        self.refused_update(count=5, pattern='5 * * * *')
+        self.update(count=5, pattern='6 * * * *')
+        row = self.triggers.only()
+        self.assertEqual('6 * * * *', row['pattern'])
+        self.assertEqual(3, row['remaining_executions'])
+
+    def test_a_name_that_is_taken_meanwhile_is_left_alone(self):
+        self.make()
+        remove = self.triggers.remove
+
+        def taken(identifier):
+            remove(identifier)
+            self.triggers.add('nightly', 'tidy', {'pattern': '1 1 * * *'})
+
+        self.triggers.remove = taken
+        reason = self.refused_update(pattern='5 * * * *')
+        self.assertIn('another cron trigger "nightly"', reason)
+        self.assertEqual('1 1 * * *', self.triggers.only()['pattern'])
+
     def test_so_does_the_next_check(self):
         self.make()
         self.mistral.fail('cron_triggers.create', self.REFUSED, self.REFUSED)
@@ -388,6 +411,30 @@ class FailingUpdateTest(CronTriggerTest):
         self.make()
         self.mistral.fail('cron_triggers.create', self.REFUSED, self.REFUSED)
         self.refused_update(pattern='5 * * * *')
+        self.heat.delete(self.stack)
+        self.assertEqual({}, self.triggers.rows)
+
+
+class HeatsOwnTest(CronTriggerTest):
+    """One that Heat's own class has made left no record."""
+
+    def setUp(self):
+        super().setUp()
+        self.mistral.workflows.add('simple')
+        self.make(workflow='simple', count=2)
+        for key in ('trigger', 'trigger_note'):
+            self.it.data_delete(key)
+
+    def test_an_update_that_changes_nothing_leaves_it(self):
+        self.update(workflow={'name': 'simple'}, count=2)
+        self.assertEqual([], self.mistral.changes())
+        self.assertIn('trigger', self.it.data())
+
+    def test_it_is_known_to_have_run_out(self):
+        self.triggers.fire('nightly', 2)
+        self.heat.run(self.stack, self.stack.CHECK)
+
+    def test_it_is_deleted(self):
         self.heat.delete(self.stack)
         self.assertEqual({}, self.triggers.rows)
 

@@ -141,21 +141,26 @@ class EventTriggerTest(fake_mistral.MistralTestCase):
         self.mistral.fail(
             'event_triggers.create', fake_mistral.DOWN, effect=True
         )
-        self.mistral.fail(
-            'event_triggers.list', *[fake_mistral.refused(400, 'no')]
-        )
-        self.mistral.faults.reverse()
+        theirs = self.other_trigger(event='other')['id']
         stack = self.heat.stack(self.template())
         task = self.heat.begin(stack, 'CREATE')
         while not task.step():
-            if self.triggers.rows:
+            if len(self.triggers.rows) == 2:
                 self.mistral.fail(
                     'event_triggers.list', fake_mistral.refused(400, 'no')
                 )
-        self.assertEqual('FAILED', stack['it'].status)
+        self.assertIsNone(stack['it'].resource_id)
         self.mistral.faults.clear()
         self.heat.delete(self.heat.load(stack))
-        self.assertEqual({}, self.triggers.rows)
+        self.assertEqual([theirs], list(self.triggers.rows))
+
+    def test_a_workflow_that_goes_meanwhile_is_missed(self):
+        self.mistral.fail('workflows.get', fake_mistral.DOWN)
+        self.assertIn('no workflow "lost"', self.refused(workflow='lost'))
+        self.make()
+        self.mistral.fail('workflows.get', fake_mistral.DOWN)
+        reason = self.refused_update(workflow='lost')
+        self.assertIn('no workflow "lost"', reason)
 
     def test_a_refused_trust_is_explained(self):
         self.mistral.fail(
