@@ -185,6 +185,32 @@ class ChooseTest(PlanCase):
         _, found = self.json('parameter unset plan who')
         self.assertEqual([], found)
 
+    def test_parameters_are_listed_by_template_and_by_role(self):
+        template = fakes.content()['root.yaml'].replace(
+            b'parameters:', b'parameters:\n  WebCount: {type: number}', 1
+        )
+        roles = b'[{name: Web}, {name: Db}]'
+        self.cloud.plans.create(
+            'rolled',
+            fakes.content(**{'root.yaml': template, 'roles_data.yaml': roles}),
+        )
+        _, listed = self.json('parameter list rolled --role Web')
+        self.assertEqual(['WebCount'], [one['Name'] for one in listed])
+        self.assertNotIn('Places', listed[0])
+        _, listed = self.json('parameter list rolled --nested --role Web')
+        self.assertEqual(['.'], listed[0]['Places'])
+        self.assertNotIn('Default', listed[0])
+        self.assertEqual([], self.json('parameter list rolled --role Db')[1])
+
+    def test_parameters_are_set_from_a_file(self):
+        file = self.folder / 'values.yaml'
+        for text in ('who: moon', 'parameter_defaults: {who: moon}'):
+            file.write_text(text)
+            self.json(f'parameter set plan --file {file}')
+            who, _ = self.json('parameter list plan')[1]
+            self.assertEqual('moon', who['Value'])
+            self.json('parameter unset plan who')
+
     def test_a_value_is_not_in_what_debugging_logs(self):
         parser = plan_choose.SetParameters(None, None).get_parser('openstack')
         parsed = parser.parse_args(['plan', 'who=geheim'])

@@ -212,6 +212,14 @@ class TarballTest(testtools.TestCase):
 
     def test_a_sparse_file_is_refused(self):
         self.refused(tarball(special('x', tarfile.GNUTYPE_SPARSE)), 'ordinary')
+        self.refused(self.with_header(b'22 GNU.sparse.major=1\n'), '--sparse')
+
+    def with_header(self, records):
+        """Return a tarball of an extended header."""
+        header = special('x', tarfile.XHDTYPE)
+        header.size = len(records)
+        records = records.ljust(tarfile.BLOCKSIZE, b'\0')
+        return io.BytesIO(header.tobuf() + records)
 
     def test_extended_headers_have_a_limit(self):
         header = special('x', tarfile.XHDTYPE).tobuf()
@@ -228,7 +236,17 @@ class TarballTest(testtools.TestCase):
 
     def test_what_is_no_tarball_is_refused(self):
         whole = gzip.compress(tarball(**FILES).getvalue())
-        for data in (b'', b'hello', whole[:-20], b'\x1f\x8bxx', b'BZhxx'):
+        negative = special('x', tarfile.REGTYPE)
+        negative.size = -1
+        for data in (
+            b'',
+            b'hello',
+            whole[:-20],
+            b'\x1f\x8bxx',
+            b'BZhxx',
+            negative.tobuf(tarfile.GNU_FORMAT),
+            self.with_header(b'0 path=y\n').getvalue(),
+        ):
             self.refused(io.BytesIO(data), 'Cannot read the tarball')
 
 

@@ -4,6 +4,8 @@
 import json
 import time
 
+from oslo_config import cfg
+
 from heat_plugins.resources import execution
 from tests.unit.resources import fake_mistral
 
@@ -148,6 +150,29 @@ class FailingTest(ExecutionTest):
         self.heat.delete(self.stack)
         self.assertEqual({}, self.executions.rows)
 
+    def test_one_that_may_have_begun_behind_an_outage_goes_with_it(self):
+        cfg.CONF.set_override('mistral_error_budget', 0, 'heat_plugins')
+        self.addCleanup(
+            cfg.CONF.clear_override, 'mistral_error_budget', 'heat_plugins'
+        )
+        self.mistral.fail(
+            'executions.create', fake_mistral.UNAVAILABLE, effect=True
+        )
+        self.refused()
+        self.assertEqual(1, len(self.executions.rows))
+        self.heat.delete(self.stack)
+        self.assertEqual({}, self.executions.rows)
+
+    def test_the_workflow_may_be_an_id_or_in_a_namespace(self):
+        number = self.mistral.workflows.find('build')['id']
+        self.make(workflow=number)
+        begun = self.executions.latest()
+        self.assertEqual(number, begun['workflow_id'])
+        self.assertNotIn('workflow_name', begun)
+        self.update(namespace='space')
+        begun = self.executions.latest()
+        self.assertEqual('space', begun['workflow_namespace'])
+
     def test_a_run_over_time_is_cancelled(self):
         self.heat.meanwhile = lambda: None
         times = iter(range(0, 9000, 5))
@@ -222,6 +247,14 @@ class EndingTest(ExecutionTest):
             runner.step()
         self.assertEqual('RUNNING', self.executions.latest()['state'])
         return runner
+
+    def test_one_that_is_gone_has_failed(self):
+        runner = self.begun()
+        self.executions.rows.clear()
+        self.heat.waited += 60
+        while not runner.step():
+            pass
+        self.assertIn('no longer in Mistral', self.it.status_reason)
 
     def test_cancelling_the_stack_cancels_it(self):
         self.begun().cancel()
