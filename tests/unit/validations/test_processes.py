@@ -158,6 +158,7 @@ class PlaybookTest(testtools.TestCase):
     def end(self, playbook):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(playbook.pid, signal.SIGKILL)
+        playbook.close()
 
     def until(self, condition):
         until = time.monotonic() + 30
