@@ -21,10 +21,11 @@ CONSTRAINTS := $(wildcard contrib/minicloud/constraints.txt)
 JOBS ?= 3
 do-unit do-coverage: JOBS = $(shell expr 2 \* $$(nproc))
 
-# How often a test that fails runs once more, and how many of them. `make test`
-# retries nothing: what passes on the second try has a race, which may be ours.
+# How often a functional test that fails runs once more, and how many of them.
+# `make test` retries nothing: what passes on the second try has a race, which
+# may be ours.
 RERUNS ?= 0
-RERUNS_AT_MOST ?= 2
+RERUNS_AT_MOST ?= 1
 RERUN = --reruns $(RERUNS) --max-suite-reruns $(RERUNS_AT_MOST) \
     --rerun-show-tracebacks
 
@@ -118,8 +119,7 @@ do-lint: $(STAMP)
 # to Python's modules; so the others run apart. Those spend most of their time
 # waiting for agents. Whichever process is idle takes tests from another.
 do-unit: $(STAMP)
-	$(PYTEST) --dist loadfile $(RERUN) -m 'not heats_classes' tests/unit \
-	    $(ARGS)
+	$(PYTEST) --dist loadfile -m 'not heats_classes' tests/unit $(ARGS)
 
 do-functional: $(STAMP)
 	$(PYTEST) --dist worksteal $(RERUN) -m '$(FUNCTIONAL)' tests/functional \
@@ -170,7 +170,7 @@ do-soak: install-production
 
 do-test-heats: $(STAMP)
 	$(PYTHON) -m tox run $(DISCOVER:%=--discover %) $(TOX) -e $(HEATS) \
-	    -- $(RERUN) $(ARGS)
+	    -- $(ARGS)
 
 do-demo: $(STAMP)
 	$(DEMO)
