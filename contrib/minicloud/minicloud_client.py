@@ -239,7 +239,7 @@ class Cloud:
         stack: str | None = None,
         resource: str | None = None,
         *,
-        interval: float = 1.0,
+        interval: float = 2.0,
         user: str = 'demo',
         wait: float = 60.0,
         supervised: bool = False,

@@ -143,7 +143,7 @@ def _switched_on(
             stack=stack.name,
             resource=f'server{n}',
             # What polls for its work is most of what the cloud does.
-            interval=max(1.0, TARGETS / 10),
+            interval=max(2.0, TARGETS / 10),
         )
         for stack in stacks
         for n in range(SERVERS)
