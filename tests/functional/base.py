@@ -78,10 +78,14 @@ def cloud_name(name: str) -> str:
     return f'{prefix}{worker}-{name}' if worker else prefix + name
 
 
-def until(true: Callable[[], Any], seconds: float = 90) -> Any:
+def until(
+    true: Callable[[], Any], seconds: float = 90, pause: float = 1
+) -> Any:
     """Wait until a function returns something true; return that.
 
     What takes long is asked for less often: to ask is work for the cloud.
+
+    :param pause: the most seconds between two questions.
     """
     begun = time.monotonic()
     while True:
@@ -90,7 +94,7 @@ def until(true: Callable[[], Any], seconds: float = 90) -> Any:
             return found
         waited = time.monotonic() - begun
         assert waited < seconds, f'not within {seconds} s'
-        time.sleep(min(max(0.2, waited / 10), 1))
+        time.sleep(min(max(0.2, waited / 10), pause))
 
 
 def software(

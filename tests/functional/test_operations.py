@@ -258,7 +258,7 @@ def _end(cloud: base.minicloud_client.Cloud, begun: str) -> Any:
         _, found = Operations(cloud)('show', begun)
         return found if found['state'] != 'running' else None
 
-    return base.until(ended, PATIENCE)
+    return base.until(ended, PATIENCE, pause=5)
 
 
 def _wait_for(journal: pathlib.Path, part: float) -> None:
