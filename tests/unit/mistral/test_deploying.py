@@ -119,39 +119,10 @@ def test_dropped_workflow_may_come_back(house):
     assert set(house.service.workflows) == {'s.r.a', 's.r.b'}
 
 
-def test_name_of_somebody_else_is_refused_and_left_alone(house):
-    house.service.workflows['s.r.a'] = 'theirs'
-    with pytest.raises(
-        publishing.ConflictError, match='does not belong to this'
-    ):
-        house.bring(A + B)
-    house.remove()
-    assert house.service.workflows == {'s.r.a': 'theirs'}
-
-
 def test_name_of_a_public_workflow_is_refused(house):
     house.service.public.add('mine')
     with pytest.raises(publishing.ConflictError, match='a public workflow'):
         house.bring(A, 'mine')
-
-
-def test_missing_workflow_is_made_again(house):
-    house.bring(A + B)
-    del house.service.workflows['s.r.a']
-    house.bring(A + B)
-    assert set(house.service.workflows) == {'s.r.a', 's.r.b'}
-
-
-def test_create_that_fails_leaves_nothing(house):
-    house.fail(A + B, fault('create'))
-    assert house.service.workflows == {}
-    assert house.record.left == ()
-
-
-def test_create_whose_answer_is_lost_leaves_nothing(house):
-    house.fail(A + B, fault('create', done=True))
-    assert house.service.workflows == {}
-    assert house.record.left == ()
 
 
 def test_what_cannot_be_undone_is_written_down_and_goes_later(house):
@@ -160,14 +131,6 @@ def test_what_cannot_be_undone_is_written_down_and_goes_later(house):
     assert house.record.left == ('s.r.a',)
     house.remove()
     assert house.service.workflows == {}
-
-
-def test_update_that_fails_leaves_what_was(house):
-    house.bring(A)
-    before = house.record
-    house.fail(A + B, fault('update'))
-    assert set(house.service.workflows) == {'s.r.a'}
-    assert house.record == before
 
 
 def test_failed_update_leaves_what_waits_to_be_dropped(house):

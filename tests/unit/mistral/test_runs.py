@@ -92,11 +92,6 @@ def test_body_may_be_the_input():
     assert 'unknown input workflow' in refused({'workflow': 'x'}, offer)
 
 
-def test_signal_without_a_workflow_runs_the_default_one():
-    offer = dataclasses.replace(SEVERAL, default='main')
-    assert workflow_requests.asked({}, offer).workflow == 'main'
-
-
 @pytest.mark.parametrize(
     ('body', 'said'),
     [

@@ -95,8 +95,3 @@ def test_what_is_empty_is_not_said():
     assert task(on_success=[], publish={}, input=None) == {
         'action': 'std.noop'
     }
-
-
-def test_two_tasks_of_one_name_are_noticed():
-    tasks = [{'name': 'a'}, {'name': 'b'}, {'name': 'a'}]
-    assert structured.doubles({'tasks': tasks}) == ['a']
