@@ -50,6 +50,7 @@ from unittest import mock
 import uuid
 
 from heat.common import context
+from heat.common import exception
 from heat.common import messaging
 from heat.common import template_format
 from heat.db import api as db_api
@@ -62,6 +63,7 @@ from heat.engine import service
 from heat.engine import service_software_config
 from heat.engine import stack as heat_stack
 from heat.engine import template as heat_template
+from heat.objects import stack as stack_objects
 from heat.rpc import client as rpc_client
 from keystoneauth1 import access
 from keystoneauth1 import fixture as keystone_fixture
@@ -254,8 +256,8 @@ class Heat:
             # A test before this one may have used it otherwise.
             self.database.empty()
             cleanup.callback(self.database.empty)
+            # Once for all tests: to load its drivers takes long.
             messaging.setup('fake://', optional=True)
-            cleanup.callback(messaging.cleanup)
             resources.initialise()
             self._register(cleanup)
             self.rpc = Rpc()
@@ -380,6 +382,21 @@ class Heat:
         """
         return heat_stack.Stack.load(self.context, stack.id)
 
+    def change(self, resource_id, **values):
+        """Change a resource's row as another engine would; return its id."""
+        row = db_api.resource_get(self.context, resource_id)
+        db_api.resource_update(
+            self.context, row.id, values, row.atomic_key, row.engine_id
+        )
+        return row.id
+
+    def stop(self, stack):
+        """Stop what a stack does, as the engine's API does."""
+        row = stack_objects.Stack.get_by_id(self.context, stack.id)
+        row.update_and_save(
+            {'current_traversal': 'another', 'status': 'FAILED'}
+        )
+
     def outputs(self, stack):
         """Return the values of a stack's outputs, as stack-show has them."""
         stack._update_all_resource_data(for_resources=False, for_outputs=True)
@@ -501,3 +518,16 @@ class HeatTestCase(testtools.TestCase):
         self.heat = Heat(self.TYPES)
         self.heat.setup()
         self.addCleanup(self.heat.cleanup)
+
+    def why_invalid(self, template):
+        """Return why a template is refused."""
+        stack = self.heat.stack(template, name=self.getUniqueString())
+        error = self.assertRaises(
+            (
+                exception.StackValidationFailed,
+                exception.ResourcePropertyConflict,
+                exception.PropertyUnspecifiedError,
+            ),
+            stack.validate,
+        )
+        return str(error)

@@ -22,7 +22,6 @@ class TurnsTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.inside = []
-        self.most = 0
         self.go_on = threading.Event()
         self.addCleanup(self.go_on.set)
         self.propagate = completions._in_turn(self.core)
@@ -30,7 +29,6 @@ class TurnsTest(testtools.TestCase):
     def core(self, checker, context, resource_id, *args, **kwargs):
         """Stand for Heat's core, where each stays until told otherwise."""
         self.inside.append(resource_id)
-        self.most = max(self.most, len(self.inside))
         self.go_on.wait(30)
         self.inside.remove(resource_id)
         return args, kwargs
@@ -66,13 +64,6 @@ class TurnsTest(testtools.TestCase):
         for thread in begun:
             thread.join(30)
             self.assertFalse(thread.is_alive())
-
-    def test_those_of_one_stack_go_one_after_another(self):
-        with mock.patch.object(completions, '_LEASE', 60):
-            begun = [self.begin(number) for number in range(5)]
-            self.come_in(1)
-            self.end(*begun)
-        self.assertEqual(1, self.most)
 
     def test_those_of_other_stacks_do_not_wait_for_them(self):
         with mock.patch.object(completions, '_LEASE', 60):

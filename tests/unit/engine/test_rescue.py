@@ -62,19 +62,8 @@ class LookTest(heat_fixture.HeatTestCase):
     def held(self, stack=None, **values):
         """Let an engine work on the resource of a stack; its number."""
         resource = (stack or self.stack)['value']
-        row = db_api.resource_get(self.context, resource.id)
-        db_api.resource_update(
-            self.context,
-            row.id,
-            {
-                'status': 'IN_PROGRESS',
-                'engine_id': self.engine_id,
-                **values,
-            },
-            row.atomic_key,
-            row.engine_id,
-        )
-        return row.id
+        changed = {'status': 'IN_PROGRESS', 'engine_id': self.engine_id}
+        return self.heat.change(resource.id, **{**changed, **values})
 
     def look(self):
         went_on = []
@@ -312,13 +301,10 @@ class FailTest(deployments.DeploymentTestCase):
         )
         self.stack, task = self.waiting()
         self.addCleanup(task.cancel)
-        row = db_api.resource_get(self.context, self.stack['deployment'].id)
-        db_api.resource_update(
-            self.context,
-            row.id,
-            {'status': 'IN_PROGRESS', 'engine_id': str(uuid.uuid4())},
-            row.atomic_key,
-            row.engine_id,
+        self.heat.change(
+            self.stack['deployment'].id,
+            status='IN_PROGRESS',
+            engine_id=str(uuid.uuid4()),
         )
 
     def look(self, status, *nodes):
@@ -347,10 +333,7 @@ class FailTest(deployments.DeploymentTestCase):
         real = locks.load
 
         def load(held):
-            row = db_api.resource_get(self.context, held.id)
-            db_api.resource_update(
-                self.context, row.id, {}, row.atomic_key, row.engine_id
-            )
+            self.heat.change(held.id)
             return real(held)
 
         self.patch(locks, 'load', load)
@@ -408,14 +391,7 @@ class FailTest(deployments.DeploymentTestCase):
 
     def lets_another_be_replaced(self):
         checked = self.retriggered()
-        row = db_api.resource_get(self.context, self.stack['deployment'].id)
-        db_api.resource_update(
-            self.context,
-            row.id,
-            {'replaces': 7},
-            row.atomic_key,
-            row.engine_id,
-        )
+        self.heat.change(self.stack['deployment'].id, replaces=7)
         self.assertEqual(['deployment'], self.look('IN_PROGRESS', 7))
         self.assertEqual([7], checked)
         again = self.heat.load(self.stack)
@@ -514,8 +490,7 @@ class BeginTest(heat_fixture.HeatTestCase):
         real = locks.load
 
         def load(held):
-            row = db_api.resource_get(self.context, held.id)
-            db_api.resource_update(self.context, row.id, {}, row.atomic_key)
+            self.heat.change(held.id)
             return real(held)
 
         self.patch(locks, 'load', load)

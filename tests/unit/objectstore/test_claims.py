@@ -45,11 +45,6 @@ class CreateTest(testtools.TestCase):
         self.assertFalse(self.create(body=b'2'))
         self.assertEqual({'a': b'1'}, self.objects())
 
-    def test_what_is_there_is_never_written_over(self):
-        self.store.put_object('box', 'a', b'mine')
-        self.assertFalse(self.create())
-        self.assertEqual({'a': b'mine'}, self.objects())
-
     def test_without_a_container_nothing_is_made(self):
         self.store.delete_container('box')
         self.assertRaises(errors.NoObject, self.create)

@@ -20,6 +20,7 @@ from heat.engine import resource
 from heat.objects import software_config as config_objects
 from heat.objects import software_deployment as deployment_objects
 from oslo_config import cfg
+from oslo_db import exception as db_exception
 import sqlalchemy
 import yaml
 
@@ -240,6 +241,38 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         for name, value in options.items():
             cfg.CONF.set_override(name, value, 'heat_plugins')
             self.addCleanup(cfg.CONF.clear_override, name, 'heat_plugins')
+
+    def break_database(
+        self, owner, function, times, *, after=False, only=None
+    ):
+        """Let a function fail a few times, before or after its work.
+
+        :param only: which calls may fail, by their arguments.
+        :returns: a list of as many as it will still fail.
+        """
+        real = getattr(owner, function)
+        left = [None] * times
+
+        def failing(*args, **kwargs):
+            if not left or (only is not None and not only(*args)):
+                return real(*args, **kwargs)
+            left.pop()
+            if after:
+                real(*args, **kwargs)
+            raise db_exception.DBConnectionError(
+                f'[parameters: {args} {kwargs}]'
+            )
+
+        self.patch(owner, function, failing)
+        return left
+
+    def blind(self):
+        """Let nobody see what arrives before the last look."""
+        self.configure(
+            signal_poll_interval=3000.0,
+            signal_poll_interval_max=3000.0,
+            signal_direct_look_interval=3000.0,
+        )
 
     # Time
 

@@ -11,7 +11,6 @@ import json
 import types
 import uuid
 
-from heat.common import exception
 from heat.objects import event
 from keystoneauth1 import exceptions
 from mistralclient.api import base
@@ -29,6 +28,11 @@ def refused(status, message):
     return base.APIException(error_code=status, error_message=message)
 
 
+NO_TRUST = refused(
+    500,
+    'You are not authorized to perform the requested action: Delegated tokens '
+    'cannot manage trusts.. (HTTP 403) (Request-ID: req-1)',
+)
 UNAVAILABLE = refused(503, b'<html>Service Unavailable</html>')
 DOWN = exceptions.ConnectFailure('Unable to establish connection')
 
@@ -471,26 +475,15 @@ class MistralTestCase(heat_fixture.HeatTestCase):
     def update(self, **properties):
         self.heat.update(self.stack, self.template(**properties))
 
-    def _another(self, **properties):
-        return self.heat.stack(
-            self.template(**properties), name=self.getUniqueString()
-        )
-
     def invalid(self, **properties):
         """Return why a template is refused."""
-        error = self.assertRaises(
-            (
-                exception.StackValidationFailed,
-                exception.ResourcePropertyConflict,
-                exception.PropertyUnspecifiedError,
-            ),
-            self._another(**properties).validate,
-        )
-        return str(error)
+        return self.why_invalid(self.template(**properties))
 
     def refused(self, **properties):
         """Let a stack fail to be created; return the reason."""
-        self.stack = self._another(**properties)
+        self.stack = self.heat.stack(
+            self.template(**properties), name=self.getUniqueString()
+        )
         self.stack.validate()
         self.assertRaises(
             AssertionError, self.heat.run, self.stack, self.stack.CREATE

@@ -29,12 +29,7 @@ class RecheckTest(deployments.DeploymentTestCase):
 
     def becomes(self, **values):
         """Let somebody else have changed it meanwhile."""
-        row = db_api.resource_get(
-            self.stack.context, self.stack['deployment'].id
-        )
-        db_api.resource_update(
-            self.stack.context, row.id, values, row.atomic_key
-        )
+        self.heat.change(self.stack['deployment'].id, **values)
 
     def check(self):
         self.found.update_convergence(
@@ -75,10 +70,7 @@ class RecheckTest(deployments.DeploymentTestCase):
             set(),
         )
         self.assertIn('deployment', str(again))
-        row = db_api.resource_get(self.stack.context, former)
-        db_api.resource_update(
-            self.stack.context, former, {'status': 'FAILED'}, row.atomic_key
-        )
+        self.heat.change(former, status='FAILED')
         self.assertLess(
             former, self.found.make_replacement(self.other.t.id, set())
         )

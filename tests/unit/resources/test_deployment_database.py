@@ -9,7 +9,6 @@ from unittest import mock
 
 import fixtures
 from heat.common import exception
-from heat.objects import stack as stack_objects
 from oslo_db import exception as db_exception
 
 from heat_plugins.engine.database import deployment_rows
@@ -64,14 +63,6 @@ class QuoteTest(deployments.DeploymentTestCase):
             f"Heat's database does not answer: {kind.__name__}", reason
         )
         self.assert_quotes_nothing(stack, reason)
-
-    def blind(self):
-        """Let nobody see what arrives before the last look."""
-        self.configure(
-            signal_poll_interval=3000.0,
-            signal_poll_interval_max=3000.0,
-            signal_direct_look_interval=3000.0,
-        )
 
     def test_as_a_config_is_handed_over(self):
         stack = self.heat.stack(deployments.template())
@@ -146,10 +137,7 @@ class QuoteTest(deployments.DeploymentTestCase):
     def test_as_what_was_cancelled_is_taken_back(self):
         stack, task = self.waiting()
         failing = self.breaks(in_process.Service, 'delete_software_deployment')
-        row = stack_objects.Stack.get_by_id(stack.context, stack.id)
-        row.update_and_save(
-            {'current_traversal': 'another', 'status': 'FAILED'}
-        )
+        self.heat.stop(stack)
         self.fails_by(task, stack, failing)
 
     def test_as_what_is_stopped_is_taken_back(self):

@@ -396,27 +396,21 @@ class ServerOfNovaTest(deployments.DeploymentTestCase):
             server='of-nova', actions=deployments.ALL_ACTIONS
         )
 
-    def test_one_that_is_there_is_handed_its_delete(self):
-        stack = self.created(self.whole)
-        self.delete(stack)
-        self.assertEqual(2, len(self.handed))
+    def test_its_delete_is_delivered_unless_it_is_gone(self):
+        gone = exception.EntityNotFound(entity='Server', name='of-nova')
+        for error, number in (
+            (None, 2),
+            (gone, 1),
+            # If Nova cannot say, it is taken to be there.
+            (exception.Error('503'), 2),
+        ):
+            self.handed.clear()
+            self.get_server.side_effect = error
+            stack = self.created(self.whole)
+            self.delete(stack)
+            self.assertEqual(number, len(self.handed))
+            self.assert_nothing_left()
         self.get_server.assert_called_with('of-nova')
-
-    def test_one_that_is_gone_is_not(self):
-        stack = self.created(self.whole)
-        self.get_server.side_effect = exception.EntityNotFound(
-            entity='Server', name='of-nova'
-        )
-        self.delete(stack)
-        self.assertEqual(1, len(self.handed))
-        self.assert_nothing_left()
-
-    def test_if_nova_cannot_say_it_is_taken_to_be_there(self):
-        stack = self.created(self.whole)
-        self.get_server.side_effect = exception.Error('503')
-        self.delete(stack)
-        self.assertEqual(2, len(self.handed))
-        self.assert_nothing_left()
 
     def test_nova_is_not_asked_for_a_deployed_server(self):
         self.get_server.side_effect = exception.EntityNotFound(
@@ -443,6 +437,10 @@ class ServerOfNovaTest(deployments.DeploymentTestCase):
 
 
 class CleanUpTest(deployments.DeploymentTestCase):
+    def remains(self, stack):
+        """Return the events that say what may remain."""
+        return [e for e in deployments.events(stack) if 'remain' in e]
+
     def test_a_leftover_is_swept_up_with_the_container(self):
         stack = self.created()
         self.send(self.handed[0], {'answer': 'late'})
@@ -648,18 +646,14 @@ class CleanUpTest(deployments.DeploymentTestCase):
         self.delete(stack)
         self.assert_nothing_left()
         self.assertEqual([1], deleted)
-        self.assertFalse(
-            [e for e in deployments.events(stack) if 'remain' in e]
-        )
+        self.assertEqual([], self.remains(stack))
 
     def test_so_is_a_token_that_is_not_taken_for_now(self):
         stack = self.created()
         self.swift.fail(8, 401)
         self.delete(stack)
         self.assert_nothing_left()
-        self.assertFalse(
-            [e for e in deployments.events(stack) if 'remain' in e]
-        )
+        self.assertEqual([], self.remains(stack))
 
     def test_a_refusal_leaves_the_container_with_a_warning(self):
         stack = self.created()
@@ -668,7 +662,7 @@ class CleanUpTest(deployments.DeploymentTestCase):
             task = self.heat.start(stack['deployment'].delete)
             self.finish(task)
         self.assertIn('may remain', logs.output[-1])
-        (event,) = [e for e in deployments.events(stack) if 'remain' in e]
+        (event,) = self.remains(stack)
         self.assertIn('answered 403', event)
         self.delete(stack)
         self.assertEqual([], self.deployment_rows())
@@ -681,7 +675,7 @@ class CleanUpTest(deployments.DeploymentTestCase):
             task = self.heat.start(stack['deployment'].delete)
             self.assertFalse(self.step(task, 50))
             self.finish(task, 40)
-            (event,) = [e for e in deployments.events(stack) if 'remain' in e]
+            (event,) = self.remains(stack)
             self.assertIn(f'answered {status}', event)
             self.swift.heal()
 

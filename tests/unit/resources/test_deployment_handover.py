@@ -407,28 +407,6 @@ class FailuresTest(deployments.DeploymentTestCase):
 class DatabaseTest(deployments.DeploymentTestCase):
     """Heat's database is out of order while something is handed over."""
 
-    def fail(self, owner, function, times, *, after=False, only=None):
-        """Let a function fail a few times, before or after its work.
-
-        :param only: which calls may fail, by their arguments.
-        """
-        real = getattr(owner, function)
-
-        def failing(*args, **kwargs):
-            nonlocal times
-            if only is not None and not only(*args):
-                return real(*args, **kwargs)
-            times -= 1
-            if times >= 0:
-                if after:
-                    real(*args, **kwargs)
-                raise db_exception.DBConnectionError(
-                    f'[parameters: {args} {kwargs}]'
-                )
-            return real(*args, **kwargs)
-
-        self.patch(owner, function, failing)
-
     def completes(self):
         """Create a stack; its deployment is handed over once, in the end."""
         logged = self.useFixture(fixtures.FakeLogger())
@@ -444,20 +422,22 @@ class DatabaseTest(deployments.DeploymentTestCase):
         self.assertNotIn('parameters', logged.output)
 
     def test_what_cannot_be_written_now_is_written_later(self):
-        self.fail(deployment_rows, 'write', 2)
+        self.break_database(deployment_rows, 'write', 2)
         self.completes()
 
     def test_what_was_written_all_the_same_is_handed_over_once_more(self):
-        self.fail(deployment_rows, 'write', 2, after=True)
+        self.break_database(deployment_rows, 'write', 2, after=True)
         self.completes()
 
     def test_what_cannot_be_taken_back_now_is_later(self):
-        self.fail(deployment_rows, 'write', 1, after=True)
-        self.fail(in_process.Service, 'delete_software_deployment', 1)
+        self.break_database(deployment_rows, 'write', 1, after=True)
+        self.break_database(
+            in_process.Service, 'delete_software_deployment', 1
+        )
         self.completes()
 
     def test_whose_row_it_is_is_known_after_the_engine_has_died(self):
-        self.fail(
+        self.break_database(
             resource_objects.Resource,
             'update_by_id',
             1,
@@ -476,11 +456,11 @@ class DatabaseTest(deployments.DeploymentTestCase):
 
     def test_what_may_have_been_written_goes_if_it_is_cancelled(self):
         away = [True]
-        self.fail(deployment_rows, 'write', 10**6, after=True)
-        self.fail(
+        self.break_database(deployment_rows, 'write', 1000, after=True)
+        self.break_database(
             in_process.Service,
             'delete_software_deployment',
-            10**6,
+            1000,
             only=lambda *args: away,
         )
         stack, task = self.waiting()

@@ -163,15 +163,7 @@ class EventTriggerTest(fake_mistral.MistralTestCase):
         self.assertIn('no workflow "lost"', reason)
 
     def test_a_refused_trust_is_explained(self):
-        self.mistral.fail(
-            'event_triggers.create',
-            fake_mistral.refused(
-                500,
-                'You are not authorized to perform the requested action: '
-                'Delegated tokens cannot manage trusts.. (HTTP 403) '
-                '(Request-ID: req-1)',
-            ),
-        )
+        self.mistral.fail('event_triggers.create', fake_mistral.NO_TRUST)
         reason = self.refused()
         self.assertIn('cannot create the event trigger: ', reason)
         self.assertIn('application credential', reason)

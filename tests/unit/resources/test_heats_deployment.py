@@ -8,6 +8,7 @@ once Heat does better, its case here fails and can go.
 import datetime
 import json
 
+from heat.common import exception
 from heat.engine.clients.os import swift as heats_swift
 from oslo_utils import timeutils
 from swiftclient import exceptions as swift_exceptions
@@ -138,7 +139,12 @@ class Scenarios:
         whole = deployments.template(actions=['SUSPEND'])
         del whole['resources']['deployment']['properties']['config']
         stack = self.created(whole)
-        self.assertIsNone(stack['deployment'].FnGetAtt('deploy_stdout'))
+        resource = stack['deployment']
+        self.assertIsNone(resource.FnGetAtt('deploy_stdout'))
+        self.assertIsNone(resource.FnGetAtt('signal_transport'))
+        self.assertRaises(
+            exception.InvalidTemplateAttribute, resource.FnGetAtt, 'answer'
+        )
 
 
 class DoneBetterTest(Scenarios, deployments.DeploymentTestCase):

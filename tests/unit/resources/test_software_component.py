@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """OS::Heat::SoftwareComponent: its actions, and what is refused."""
 
-from heat.common import exception
 from heat.engine.resources.openstack.heat import software_component as heats
 
 from heat_plugins.resources import software_component
@@ -63,41 +62,24 @@ class Cases:
         stack.validate()
 
     def test_two_configs_for_an_action_are_refused_and_it_is_named(self):
-        stack = self.heat.stack(
+        said = self.why_invalid(
             template(entry('CREATE'), entry('DELETE', 'CREATE'))
         )
-        error = self.assertRaises(
-            exception.StackValidationFailed, stack.validate
-        )
-        self.assertIn('"CREATE" already has a config', str(error))
-        self.assertIn('resources.component.properties', str(error))
+        self.assertIn('"CREATE" already has a config', said)
+        self.assertIn('resources.component.properties', said)
 
     def test_an_empty_action_is_refused(self):
-        for number, action in enumerate(('', ' ', None)):
-            stack = self.heat.stack(
-                template(entry('CREATE', action)), name=f'stack{number}'
-            )
-            error = self.assertRaises(
-                exception.StackValidationFailed, stack.validate
-            )
-            self.assertIn('configs[0].actions[1]', str(error))
+        for action in ('', ' ', None):
+            said = self.why_invalid(template(entry('CREATE', action)))
+            self.assertIn('configs[0].actions[1]', said)
 
     def test_a_tool_that_names_no_hook_is_refused(self):
-        stack = self.heat.stack(template(entry('CREATE', tool='')))
-        error = self.assertRaises(
-            exception.StackValidationFailed, stack.validate
-        )
-        self.assertIn('configs[0].tool', str(error))
+        said = self.why_invalid(template(entry('CREATE', tool='')))
+        self.assertIn('configs[0].tool', said)
 
 
 class SoftwareComponentTest(Cases, heat_fixture.HeatTestCase):
     TYPES = OURS
-
-    def test_is_of_our_class(self):
-        stack = self.heat.create(template(entry('CREATE')))
-        self.assertIsInstance(
-            stack['component'], software_component.SoftwareComponent
-        )
 
     def test_has_heats_properties_and_all_its_attributes(self):
         ours = software_component.SoftwareComponent
@@ -177,22 +159,18 @@ class SoftwareComponentTest(Cases, heat_fixture.HeatTestCase):
         self.heat.stack(source).validate()
 
     def test_an_empty_list_of_actions_is_refused(self):
-        stack = self.heat.stack(template(entry()))
-        self.assertRaises(exception.StackValidationFailed, stack.validate)
+        self.assertIn('actions', self.why_invalid(template(entry())))
 
     def test_inputs_and_outputs_are_checked_too(self):
-        stack = self.heat.stack(
+        said = self.why_invalid(
             template(
                 entry('CREATE'),
                 inputs=[{'name': 'deploy_action'}],
                 outputs=[{'name': 'a'}, {'name': 'a'}],
             )
         )
-        error = self.assertRaises(
-            exception.StackValidationFailed, stack.validate
-        )
-        self.assertIn('inputs[0]', str(error))
-        self.assertIn('outputs[1]', str(error))
+        self.assertIn('inputs[0]', said)
+        self.assertIn('outputs[1]', said)
 
     def test_what_is_hardly_meant_is_logged(self):
         stack = self.heat.stack(template(entry('create')))

@@ -316,17 +316,6 @@ class UpdateTest(deployments.DeploymentTestCase):
 
 
 class AttributesTest(deployments.DeploymentTestCase):
-    def test_without_a_config_there_are_those_that_all_have(self):
-        whole = deployments.template(actions=['SUSPEND'])
-        del whole['resources']['deployment']['properties']['config']
-        stack = self.created(whole)
-        resource = stack['deployment']
-        self.assertIsNone(resource.FnGetAtt('deploy_stdout'))
-        self.assertIsNone(resource.FnGetAtt('signal_transport'))
-        self.assertRaises(
-            exception.InvalidTemplateAttribute, resource.FnGetAtt, 'answer'
-        )
-
     def test_a_declared_output_is_known_before_it_has_a_value(self):
         stack = self.created(deployments.template(actions=['SUSPEND']))
         resource = stack['deployment']

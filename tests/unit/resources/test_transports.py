@@ -7,7 +7,6 @@ from urllib import parse
 
 from heat.common import exception
 from heat.engine.clients.os.keystone import fake_keystoneclient
-from heat.objects import stack as stack_objects
 from keystoneauth1 import exceptions as ks_exceptions
 from oslo_config import cfg
 
@@ -136,6 +135,7 @@ class AutoTest(Case):
             self.stack['deployment'].FnGetAtt('signal_transport'),
         )
         self.done()
+        self.stack.persist_state_and_release_lock('x')
         return given['deploy_signal_transport']
 
     def test_a_temp_url_is_the_first_choice(self):
@@ -162,7 +162,6 @@ class AutoTest(Case):
         self.heat.auth.endpoints['cloudformation'] = CFN
         self.swift.denied.add(deployments.PROJECT)
         self.chosen()
-        self.stack.persist_state_and_release_lock('x')
         seen = len(self.swift.seen)
         for seconds, asks in ((0, False), (600, True)):
             self.now += seconds
@@ -184,7 +183,6 @@ class AutoTest(Case):
         self.heat.auth.endpoints['cloudformation'] = CFN
         self.swift.denied.add(deployments.PROJECT)
         self.chosen()
-        self.stack.persist_state_and_release_lock('x')
         self.swift.denied.clear()
         self.answer = {}
         self.update(self.stack, deployments.template())
@@ -271,7 +269,6 @@ class AutoTest(Case):
     def test_it_is_chosen_anew_for_each_action(self):
         self.swift.denied.add(deployments.PROJECT)
         self.assertEqual('HEAT_SIGNAL', self.chosen())
-        self.stack.persist_state_and_release_lock('x')
         self.swift.denied.clear()
         self.now += 600
         self.answer = {}
@@ -521,10 +518,7 @@ class ZaqarTest(Case):
 
     def test_a_stack_that_was_stopped_is_seen_to_be(self):
         self.given(signal_transport='ZAQAR_SIGNAL')
-        row = stack_objects.Stack.get_by_id(self.heat.context, self.stack.id)
-        row.update_and_save(
-            {'current_traversal': 'another', 'status': 'FAILED'}
-        )
+        self.heat.stop(self.stack)
         self.finish(self.task, 5)
         self.assertIn('CREATE was cancelled', self.stack.status_reason)
         self.assertEqual([], self.deployment_rows())

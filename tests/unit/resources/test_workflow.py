@@ -68,13 +68,6 @@ class WorkflowTest(heat_fixture.HeatTestCase):
     def create(self, **properties):
         return self.heat.create(template(**properties))
 
-    def refused(self, content):
-        error = self.assertRaises(
-            exception.StackValidationFailed,
-            self.heat.stack(content, name=self.getUniqueString()).validate,
-        )
-        return str(error)
-
     def fault(self, method, done=False):
         error = fake_service.unavailable()
         self.mistral.faults.append((method, error, done))
@@ -195,16 +188,18 @@ class ValidationTest(WorkflowTest):
             {'definition': ONE, 'tasks': HEATS['tasks'], 'type': 'direct'},
             {'definition': ONE, 'description': 'x'},
         ):
-            self.assertIn('"definition"', self.refused(template(**properties)))
+            self.assertIn(
+                '"definition"', self.why_invalid(template(**properties))
+            )
 
     def test_mistake_is_told_with_its_place(self):
-        said = self.refused(template(definition='a:\n  tasks: {b: 5}'))
+        said = self.why_invalid(template(definition='a:\n  tasks: {b: 5}'))
         self.assertIn('resources.flow.properties: ', said)
         self.assertIn('workflow "a", task "b", line 2: ', said)
 
     def test_mistral_is_asked_what_it_thinks(self):
         self.mistral.refuse = lambda text, _: 'no' if 'noop' in text else None
-        said = self.refused(template(definition=ONE))
+        said = self.why_invalid(template(definition=ONE))
         self.assertIn('workflow "main", task "t", line 3: Mistral says', said)
 
     def test_mistral_that_is_away_is_asked_later(self):
@@ -213,19 +208,21 @@ class ValidationTest(WorkflowTest):
 
     def test_lines_of_the_structured_form_are_not_told(self):
         tasks = [{'name': 'a', 'action': 'x', 'on_success': ['gone']}]
-        said = self.refused(template(type='direct', tasks=tasks))
+        said = self.why_invalid(template(type='direct', tasks=tasks))
         self.assertIn('task "a": on-success names the task "gone"', said)
         self.assertNotIn('line', said)
 
     def test_two_tasks_of_one_name_are_refused(self):
         tasks = [{'name': 'a', 'action': 'std.noop'}] * 2
-        said = self.refused(template(type='direct', tasks=tasks))
+        said = self.why_invalid(template(type='direct', tasks=tasks))
         self.assertIn('several tasks are named a', said)
 
     def test_called_workflow_must_be_there(self):
         tasks = [{'name': 'a', 'workflow': 'other x=1'}]
         content = template(type='direct', tasks=tasks)
-        self.assertIn('there is no workflow "other"', self.refused(content))
+        self.assertIn(
+            'there is no workflow "other"', self.why_invalid(content)
+        )
         self.mistral.workflows['other'] = ''
         self.heat.stack(content).validate()
 
@@ -236,7 +233,7 @@ class ValidationTest(WorkflowTest):
         content = template(outputs, definition=TWO)
         self.assertIn(
             '{get_attr: [flow, available_workflows, main]}',
-            self.refused(content),
+            self.why_invalid(content),
         )
 
     def test_use_must_fit_the_definition(self):
@@ -246,20 +243,20 @@ class ValidationTest(WorkflowTest):
             ({'input': {'z': 1}}, '"input" has z, which no workflow'),
         ):
             content = template(definition=TWO, **properties)
-            self.assertIn(said, self.refused(content))
+            self.assertIn(said, self.why_invalid(content))
 
     def test_definition_that_is_no_text_is_refused(self):
-        said = self.refused(template(definition={'main': {}}))
+        said = self.why_invalid(template(definition={'main': {}}))
         self.assertIn('Value must be a string', said)
 
     def test_name_that_mistral_could_not_take_is_refused(self):
-        said = self.refused(template(definition=ONE, name='x' * 256))
+        said = self.why_invalid(template(definition=ONE, name='x' * 256))
         self.assertIn(
             'would have 256 characters in Mistral, which allows 255', said
         )
 
     def test_empty_definition_is_refused(self):
-        self.assertIn('is empty', self.refused(template(definition=' ')))
+        self.assertIn('is empty', self.why_invalid(template(definition=' ')))
 
 
 class SignalTest(WorkflowTest):

@@ -423,15 +423,6 @@ class PaceTest(Case):
         self.look(waiting)
         return waiting
 
-    def test_the_interval_grows_while_nothing_arrives(self):
-        grown = self.intervals(self.begin(), 80)
-        self.assertEqual(sorted(grown), grown)
-        self.assertAlmostEqual(5.0, grown[-1], delta=1 / 16)
-
-    def test_it_does_not_grow_for_half_a_minute(self):
-        grown = self.intervals(self.begin(), 28)
-        self.assertAlmostEqual(1.0, grown[-1], delta=1 / 16)
-
     def test_an_arrival_resets_it(self):
         waiting, other = self.begin(1), self.join(2)
         self.intervals(waiting, 80)
@@ -471,15 +462,6 @@ class PaceTest(Case):
             self.join(number)
             self.look(waiting)
         self.assertGreaterEqual(self.looks() - looks, 2)
-
-    def test_a_maximum_below_the_interval_keeps_it_as_it_is(self):
-        self.watcher = watcher.Watcher(
-            self.source,
-            limits(3.0, 1.0),
-            self.clock,
-        )
-        for interval in self.intervals(self.begin(), 3):
-            self.assertAlmostEqual(3.0, interval, delta=1 / 16)
 
     def test_an_outage_slows_the_looks_down(self):
         waiting = self.begin()
@@ -531,11 +513,6 @@ class PeekTest(Case):
     def test_a_new_action_begins_anew(self):
         self.peeks(self.join(config='c1'), 300)
         self.assertEqual([60], self.peeks(self.join(config='c2'), 100))
-
-    def test_a_signal_that_is_listed_needs_none(self):
-        waiting = self.join()
-        self.arrive(waiting)
-        self.assertIs(ARRIVED, self.look(waiting, after=1000))
 
 
 class TroubleTest(Case):
