@@ -183,14 +183,6 @@ class RunTest(base.CommandTestCase):
         super().setUp()
         self.run_ = self.start(inputs={'password': 's3cret'})
 
-    def test_list(self):
-        code, (found,) = self.json('run list shop')
-        self.assertEqual(0, code)
-        self.assertEqual(self.run_.id, found['id'])
-        self.assertEqual('waiting', found['state'])
-        _, found = self.json('run list shop --state failed')
-        self.assertEqual([], found)
-
     def test_every_format(self):
         for form in ('json', 'yaml', 'csv', 'value', 'table'):
             for line in ('run list shop', f'run show shop {self.run_.id}'):

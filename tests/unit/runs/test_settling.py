@@ -331,11 +331,6 @@ class HistoryTest(base.RunsTestCase):
         found = self.runs.history('shop', run_service.Filter(**wanted))
         return [run.id for run in found]
 
-    def test_the_newest_comes_first(self):
-        self.assertEqual(
-            [self.third.id, self.second.id, self.first.id], self.ids()
-        )
-
     def test_it_can_be_narrowed(self):
         self.assertEqual([self.third.id], self.ids(resource='web'))
         self.assertEqual([self.second.id], self.ids(action='FAIL/OVER'))

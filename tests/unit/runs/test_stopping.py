@@ -59,13 +59,6 @@ class StopTest(base.RunsTestCase):
         self.stopped('x' * 1000)
         self.assertEqual('Cancelled by ann', self.show(run).reason)
 
-    def test_one_that_had_ended_just_before_says_nothing_of_it(self):
-        run = self.runs.cancel('shop', self.run_.id)
-        self.put(self.urls['deploy_signal_id'], {'deploy_status_code': 0})
-        run = self.show(run)
-        self.assertEqual('Cancelled by ann', run.reason)
-        self.assertEqual('complete', run.late.status)
-
     def test_a_server_that_does_not_react_is_not_waited_for_longer(self):
         run = self.runs.cancel('shop', self.run_.id)
         began = self.now
@@ -73,11 +66,6 @@ class StopTest(base.RunsTestCase):
         run = self.runs.await_stop(run, 20)
         self.assertIsNone(run.late)
         self.assertLessEqual(self.now - began, 22)
-
-    def test_the_order_goes_with_the_run(self):
-        self.runs.cancel('shop', self.run_.id)
-        self.runs.delete('shop', self.run_.id)
-        self.assertEqual([], self.objects())
 
     def test_the_store_deletes_it_by_itself_in_the_end(self):
         self.runs.cancel('shop', self.run_.id)

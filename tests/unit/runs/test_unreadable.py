@@ -126,10 +126,6 @@ class StartTest(UnreadableTestCase):
     def test_another_action_is_not(self):
         self.assertEqual(State.WAITING, self.start(action='FAIL/OVER').state)
 
-    def test_nor_is_its_own_when_it_was_forgotten(self):
-        self.runs.delete('shop', self.run_.id)
-        self.assertEqual(State.WAITING, self.start().state)
-
     def test_nor_when_its_end_was_cleaned_up_before(self):
         self.garble(self.run_, self.whole)
         self.answer()

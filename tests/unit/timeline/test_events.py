@@ -51,11 +51,6 @@ class BarsTest(testtools.TestCase):
         )
         self.assertEqual('no space left', bar.reason)
 
-    def test_what_has_not_ended_is_in_the_state_of_its_kind(self):
-        self.assertEqual(
-            [('CREATE', 'waiting', 1, None)], bars(('CREATE_IN_PROGRESS', 1))
-        )
-
     def test_a_second_beginning_changes_nothing(self):
         found = bars(('DELETE_IN_PROGRESS', 1), ('DELETE_IN_PROGRESS', 3))
         self.assertEqual([('DELETE', 'waiting', 1, None)], found)

@@ -84,13 +84,6 @@ class LookingTest(base.RunsTestCase):
         self.assertEqual(2, folded.folded)
         self.assertIn(('deployment', '  a', 1), self.rows(unfold=True))
 
-    def test_a_deployment_has_a_bar_for_each_action(self):
-        self.happens('db', 'UPDATE_IN_PROGRESS', 20)
-        self.assertEqual([('deployment', 'db', 2)], self.rows())
-        create, update = self.look().rows[0].bars
-        self.assertEqual(8, create.end - create.start)
-        self.assertEqual(chart.State.WAITING, update.state)
-
     def test_the_stack_itself_comes_first(self):
         self.happens('shop', 'CREATE_IN_PROGRESS', 0, None, self.stack.id)
         self.assertEqual(

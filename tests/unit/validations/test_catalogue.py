@@ -133,14 +133,6 @@ class CatalogueTest(testtools.TestCase):
         )
         self.assertEqual((), found.warnings)
 
-    def test_one_that_is_garbled_spoils_only_itself(self):
-        found = catalogue.read(
-            {'good.yaml': fakes.playbook('Good'), 'bad.yaml': b'['}
-        )
-        self.assertEqual(['good'], [one.id for one in found.validations])
-        [warning] = found.warnings
-        self.assertIn('bad.yaml is not YAML', warning)
-
     def test_of_two_of_one_name_the_first_counts(self):
         other = fakes.playbook('Other')
         found = catalogue.read(

@@ -134,12 +134,6 @@ class GroupedTest(testtools.TestCase):
             for host in inventory.grouped(hosts, host_groups)
         }
 
-    def test_this_machine_can_be_in_any_group(self):
-        self.assertEqual(
-            {'localhost': ('undercloud',)},
-            self.groups([inventory.LOCALHOST], undercloud=[]),
-        )
-
     def test_hosts_are_named_or_all_are_meant(self):
         self.assertEqual(
             {'a': ('web', 'first', 'every'), 'b': ('every',)},

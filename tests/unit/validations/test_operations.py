@@ -47,17 +47,6 @@ class OperationsTest(testtools.TestCase):
 
 
 class ListTest(OperationsTest):
-    def test_those_of_a_plan_by_name_and_group(self):
-        self.make(**{'validations/bad.yaml': b'['})
-        found = self.validations.list('plan')
-        self.assertEqual(
-            ['cpu', 'dns', 'ram'], [one['id'] for one in found['validations']]
-        )
-        self.assertEqual(1, len(found['warnings']))
-        found = self.validations.list('plan', groups=['size'])
-        self.assertEqual(['cpu'], [one['id'] for one in found['validations']])
-        json.dumps(found)
-
     def test_a_template_that_looks_like_one_is_none(self):
         self.make(**{'playbooks/x.yaml': fakes.playbook('X')})
         ids = [
