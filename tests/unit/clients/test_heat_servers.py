@@ -58,16 +58,6 @@ class HeatServersTest(test_heat.HeatCase):
         self.answer('/stacks/shop', {}, 404)
         self.assertRaises(errors.NotFound, self.heat.output, 'shop', 'hosts')
 
-    def test_a_heat_that_refuses_or_is_away(self):
-        for status, kind in (
-            (403, errors.Denied),
-            (503, errors.Unavailable),
-            (400, errors.ServiceError),
-        ):
-            self.answer('/stacks/shop', {}, status)
-            error = self.assertRaises(kind, self.heat.output, 'shop', 'hosts')
-            self.assertIs(kind, type(error))
-
     def test_servers_are_found_in_nested_stacks_too(self):
         self.stack('shop', 'root')
         self.stack('shop')

@@ -287,7 +287,7 @@ class EndingTest(ExecutionTest):
 class OutageTest(ExecutionTest):
     def test_passing_errors_are_ridden_out_and_nothing_runs_twice(self):
         for call in ('create', 'get', 'update', 'delete'):
-            for effect in (False, True):
+            for effect in (False,) if call == 'get' else (False, True):
                 for error in (fake_mistral.DOWN, fake_mistral.UNAVAILABLE):
                     self.mistral.fail(
                         f'executions.{call}', error, error, effect=effect

@@ -432,12 +432,10 @@ class KindTest(GroupTestCase):
         )
         return not self.heat.load(stack)['deployment'].has_nested()
 
-    def test_what_a_template_may_ask_for(self):
+    def test_it_is_the_default_and_what_a_template_may_ask_for(self):
+        self.assertTrue(self.is_single(members=None))
         self.assertTrue(self.is_single(signal_transport='NO_SIGNAL'))
         self.assertTrue(self.is_single(signal_transport='AUTO'))
-
-    def test_it_is_the_default(self):
-        self.assertTrue(self.is_single(members=None))
 
     def test_an_existing_group_keeps_its_kind(self):
         stack = self.created(group('a', members=None))
