@@ -439,15 +439,6 @@ class AdoptTest(testtools.TestCase):
 
         self.cloud.swift.before = before
 
-    def test_what_fails_is_undone_to_the_letter(self):
-        self.fail_at_the_end()
-        self.assertRaises(ZeroDivisionError, self.adopt)
-        self.is_as_it_was()
-
-    def test_it_becomes_a_plan_with_nothing_beside(self):
-        self.adopt()
-        self.is_a_plan()
-
     def test_what_broke_off_anywhere_can_be_deleted_and_nothing_is_lost(self):
         for _ in self.each_death():
             if self.state() != 'ready':

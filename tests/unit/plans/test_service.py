@@ -39,13 +39,6 @@ class UpdateTest(PlansCase):
         self.plans.update('plan', other)
         self.assertEqual(2, len(self.written()))
 
-    def test_files_go_that_are_named(self):
-        plan = self.plans.update(
-            'plan', {}, delete=['scripts/run.sh', './nodes/node.yaml']
-        )
-        gone = {'scripts/run.sh', 'nodes/node.yaml'}
-        self.assertEqual(set(fakes.content()) - gone, set(plan.entries))
-
     def test_all_else_goes_if_asked_for(self):
         kept = {'root.yaml': b'{}', 'base.yaml': b'{}'}
         plan = self.plans.update('plan', kept, prune=True)

@@ -138,12 +138,6 @@ class UpdateTest(SettingsCase):
         # It might have been a password.
         self.assertNotIn('me-and-you', said)
 
-    def test_taking_back_leaves_the_others(self):
-        self.update({'who': 'me', 'size': 7})
-        self.update(unset=['who'])
-        self.assertEqual({'size': 7}, self.set)
-        self.assertEqual('you', self.value('who'))
-
     def test_what_was_not_set_cannot_be_taken_back(self):
         self.assertIn('who is not set', self.refused({}, ['who']))
 

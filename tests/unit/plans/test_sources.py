@@ -42,9 +42,6 @@ class DirectoryTest(testtools.TestCase):
         for word in words:
             self.assertIn(word, str(error))
 
-    def test_files_are_read_with_paths_from_the_root(self):
-        self.assertEqual(FILES, sources.from_directory(self.plan))
-
     def test_what_version_control_keeps_is_left_out(self):
         for name in ('.git', '.svn'):
             (self.plan / name).mkdir()
