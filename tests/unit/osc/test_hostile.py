@@ -14,6 +14,7 @@ from heat_plugins import errors
 from heat_plugins.osc import columns
 from heat_plugins.osc import common
 from heat_plugins.osc import progress
+from heat_plugins.osc.runs import run_output
 from tests.unit.osc import base
 
 HOSTILE = (
@@ -112,6 +113,23 @@ def run(command, act, *arguments, terminal=True):
 def assert_harmless(text):
     bad = {c for c in text if not c.isprintable() and c not in _HARMLESS}
     assert not bad, (bad, text)
+
+
+def test_nor_does_output_that_is_shown_as_it_is():
+    for terminal in (True, False):
+        stream = Screen(terminal)
+        stream.buffer = io.BytesIO()
+        raw = run_output.Raw(stream)
+        sent = HOSTILE.encode(errors='surrogatepass') + 'é'.encode()
+        # A character may come in two parts, and the last one in half.
+        for part in (sent[:-1], sent[-1:], sent[-2:-1]):
+            raw.show(part)
+        raw.end()
+        assert_harmless(stream.getvalue())
+        if terminal:
+            assert stream.getvalue().endswith('é\ufffd')
+        else:
+            assert stream.buffer.getvalue() == sent + sent[-2:-1]
 
 
 def rows(_):

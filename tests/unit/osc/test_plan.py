@@ -4,6 +4,9 @@
 import csv
 import dataclasses
 import io
+import sys
+
+import fixtures
 
 from heat_plugins.content import tarballs
 from heat_plugins.content import texts
@@ -89,6 +92,12 @@ class FilesTest(PlanCase):
         self.refused(f'export nope {tarball}')
         self.assertEqual('the former one', tarball.read_text())
         self.assertEqual([], list(self.folder.glob('.plan-*')))
+
+    def test_an_export_says_which_values_it_leaves_out(self):
+        log = self.useFixture(fixtures.FakeLogger())
+        self.json('parameter set plan secret=geheim')
+        self.run_command(f'export plan {self.folder}/x.tar.gz')
+        self.assertIn('Left out the values of secret', log.output)
 
     def test_an_export_is_for_nobody_else(self):
         tarball = self.folder / 'plan.tar.gz'
@@ -210,6 +219,13 @@ class ChooseTest(PlanCase):
             who, _ = self.json('parameter list plan')[1]
             self.assertEqual('moon', who['Value'])
             self.json('parameter unset plan who')
+        self.patch(sys, 'stdin', io.StringIO('who: sun'))
+        self.json('parameter set plan --file -')
+        self.assertEqual(
+            'sun', self.json('parameter list plan')[1][0]['Value']
+        )
+        file.write_text('')
+        self.assert_refused(f'parameter set plan --file {file}', 'or --file')
 
     def test_a_value_is_not_in_what_debugging_logs(self):
         parser = plan_choose.SetParameters(None, None).get_parser('openstack')

@@ -176,9 +176,11 @@ class DeploymentTest(DisplayTestCase):
         )
         with progress.Display('deploy', self.log) as display:
             show = progress.Deployment(display, 'shop')
+            show.warn(['beware'])
             show.changed(found)
             show.changed(found)
         self.assertEqual(
+            'Warning: beware\n'
             'a FAILED: [b]no[/b]\nStack shop: CREATE_IN_PROGRESS\n',
             self.text(self.log),
         )

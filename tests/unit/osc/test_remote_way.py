@@ -77,6 +77,19 @@ class ThroughMistralTest(testtools.TestCase):
             self.assertIn('plan/a.yaml', self.cloud.objects())
             self.assertNotIn('a.yaml', self.cloud.objects())
 
+    def test_what_is_there_already_is_not_sent(self):
+        self.looks += [('SUCCESS', {'plan': 'it'})] * 2
+        self.way.create('plan', 'files', lambda done, every: None)
+        self.way.update('plan', {}, lambda done, every: None, prune=True)
+        created, updated = self.way.executions.started
+        self.assertEqual('files', created[1]['container'])
+        self.assertEqual({'plan': 'plan', 'prune': True}, updated[1])
+        self.assertIsNone(self.uploads())
+
+    def test_a_deployment_need_not_be_waited_for(self):
+        self.way.deploy('plan', Shown(), wait=False)
+        self.assertEqual(1, len(self.way.executions.started))
+
     def test_what_an_execution_found_out_of_order_ends_the_waiting(self):
         said = {'code': 'unavailable', 'message': 'Swift is away'}
         self.looks += [AWAY, ('ERROR', {'error': said})]
@@ -134,6 +147,13 @@ class ThroughMistralTest(testtools.TestCase):
         self.assertEqual(
             'Stack plan is in the way (execution e-1 of Mistral)', str(error)
         )
+
+    def test_so_does_one_whose_executor_has_died(self):
+        self.looks += ['ERROR']
+        error = self.assertRaises(
+            errors.ServiceError, self.way.deploy, 'plan', Shown(), wait=True
+        )
+        self.assertEqual(1, str(error).count('e-1'))
 
     def test_a_deployment_is_shown_to_its_end(self):
         self.cloud.plans.create('plan', fakes.content())

@@ -114,6 +114,29 @@ class LookingTest(base.RunsTestCase):
             self.rows(everything=True),
         )
 
+    def test_what_a_stack_holds_is_shown_by_its_kind(self):
+        empty = self.heat.add_stack('shop-empty', self.stack.id)
+        for name, kind, number, nested in (
+            ('empty', 'OS::Heat::Stack', empty.id, empty.id),
+            ('once', 'OS::Mistral::Execution', 'e9', None),
+            ('fresh', 'OS::Mistral::Workflow', '', None),
+        ):
+            self.heat.add_resource(self.stack, name, kind, number, nested)
+            self.happens(name, 'CREATE_COMPLETE', 9)
+        shown = {('deployment', 'db'), ('workflow execution', 'once')}
+        self.assertEqual(shown, {row[:2] for row in self.rows()})
+        shown |= {('nested stack', 'empty'), ('resource', 'fresh')}
+        found = {row[:2] for row in self.rows(everything=True)}
+        self.assertEqual(shown, found)
+        self.assertNotIn('attribute fresh executions', self.heat.asked)
+
+    def test_runs_that_ended_before_are_left_out(self):
+        run = self.start()
+        self.answer()
+        self.show(run)
+        self.now += 60
+        self.assertEqual([], self.rows(since=self.now - 9))
+
     def test_runs_of_an_action_share_a_row(self):
         first = self.start()
         self.answer()
