@@ -387,11 +387,18 @@ class TimeoutTest(deployments.DeploymentTestCase):
 
     def test_a_signal_in_the_last_moment_counts(self):
         self.blind()
-        stack, task = self.waiting(deployments.template(timeout=60))
-        self.send(self.handed[0], {'answer': 'just so'})
-        self.finish(task)
-        self.assertEqual('COMPLETE', stack.status)
-        self.assertEqual('just so', stack['deployment'].FnGetAtt('answer'))
+        whole = deployments.template(timeout=60)
+        for name in ('listed', 'lagging'):
+            stack, task = self.waiting(stack=self.heat.stack(whole, name))
+            self.send(self.handed[-1], {'answer': 'just so'})
+            if name == 'lagging':
+                container = f'heat-plugins-{stack.id}'
+                self.swift.lagging |= {
+                    (container, found) for found in self.objects(stack)
+                }
+            self.finish(task)
+            self.assertEqual('COMPLETE', stack.status)
+            self.assertEqual('just so', stack['deployment'].FnGetAtt('answer'))
 
     def test_one_through_heats_api_too(self):
         self.blind()
