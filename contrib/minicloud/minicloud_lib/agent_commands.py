@@ -146,9 +146,9 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
         '--interval',
         metavar='SECONDS',
         type=float,
-        default=1.0,
+        default=2.0,
         help='maximum seconds between two polls; the interval grows to it '
-        'from one second while nothing changes (default: 1)',
+        'from one second while nothing changes (default: 2)',
     )
 
 
