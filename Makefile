@@ -169,8 +169,8 @@ do-soak: install-production
 	$(PYTHON) -m tests.functional.production.soak $(ARGS)
 
 do-test-heats: $(STAMP)
-	$(PYTHON) -m tox run $(DISCOVER:%=--discover %) $(TOX) -e $(HEATS) \
-	    -- $(ARGS)
+	$(PYTHON) -m tox run $(if $(DISCOVER),--discover $(DISCOVER)) $(TOX) \
+	    -e $(HEATS) -- $(ARGS)
 
 do-demo: $(STAMP)
 	$(DEMO)

@@ -99,9 +99,12 @@ class RunTest(testtools.TestCase):
         self.assertIn(f'{self.root}/.tox/ci-3.13: ', output)
         self.assertIn('/python3 contrib/minicloud/minicloud\n', output)
 
-    def test_the_oldest_heat_has_the_oldest_python(self):
+    def test_each_older_python_has_an_older_heat(self):
         _, output = self.run_ci(0)
-        self.assertIn('test-heats HEATS=py311-heat24', output)
+        self.assertIn('test-heats HEATS=py312-heat26,py311-heat24', output)
+        (self.root / 'without-3.12').touch()
+        _, output = self.run_ci(0)
+        self.assertIn('test-heats HEATS=py311-heat24 ', output)
 
     def test_packages_that_cannot_be_had_are_no_failure(self):
         code, output = self.run_ci(4)
