@@ -156,7 +156,7 @@ class Tour:
         )
         asked = self._cloud.swift_requests(since)
         seconds = time.time() - since
-        # There may be another one by now.
+        # Another one may have come since.
         listings = evidence.listings(self._cloud, self._stack.id, since)
         others = [one for one in asked if one not in listings]
         errors.require(
