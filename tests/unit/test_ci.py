@@ -76,7 +76,9 @@ class RunTest(testtools.TestCase):
 
     def test_two_functional_tests_are_tried_once_more(self):
         _, output = self.run_ci(0)
-        calls = re.findall(r'make \S+ (\S+) .*RERUNS=(\d)', output)
+        calls = re.findall(
+            r'make \S+ (\S+) .*RERUNS=1 RERUNS_AT_MOST=(\d+)', output
+        )
         self.assertEqual(
             {'functional': '1', 'test-production': '1'}, dict(calls)
         )

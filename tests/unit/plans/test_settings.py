@@ -179,3 +179,14 @@ class UpdateTest(SettingsCase):
         self.assertEqual(
             before, self.cloud.uploads().count('plan-environment.yaml')
         )
+
+    def test_both_at_once(self):
+        self.update({'who': 'me'})
+        self.update({'size': 2}, ['who'])
+        self.assertEqual({'size': 2}, self.set)
+
+    def test_taking_back_leaves_the_others(self):
+        self.update({'who': 'me', 'size': 7})
+        self.update(unset=['who'])
+        self.assertEqual({'size': 7}, self.set)
+        self.assertEqual('you', self.value('who'))

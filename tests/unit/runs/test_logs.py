@@ -181,3 +181,11 @@ class LogsCase(base.RunsTestCase):
         path = parse.unquote(parts.path).removesuffix(folder) + other
         url = parts._replace(path=path).geturl()
         self.assertEqual(401, self.cluster.put_signed(url))
+
+    def test_it_goes_with_the_run(self):
+        self.sent(0, b'x')
+        self.send('end', b'1')
+        self.answer()
+        self.show(self.run_)
+        self.runs.delete('shop', self.run_.id)
+        self.assertEqual([], self.objects('runs/logs/'))

@@ -158,6 +158,10 @@ class TimeLimitTest(base.RunsTestCase):
         run = self.start(resource='timed', timeout=5, delivery_timeout=2)
         self.assertEqual((5, 2), (run.timeout, run.delivery_timeout))
 
+    def test_without_either_it_is_an_hour(self):
+        run = self.start()
+        self.assertEqual((3600, None), (run.timeout, run.delivery_timeout))
+
 
 class RefusalTest(base.RunsTestCase):
     def refused(self, **order):

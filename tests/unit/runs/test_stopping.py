@@ -91,6 +91,20 @@ class StopTest(base.RunsTestCase):
         if request.method == 'PUT' and request.url.endswith('.control'):
             raise errors.Unavailable('The connection was cut')
 
+    def test_whoever_waits_sees_it_stop(self):
+        run = self.runs.cancel('shop', self.run_.id)
+        began = self.now
+
+        def sleep(seconds):
+            self.now += seconds
+            if self.now - began > 4:
+                self.stopped()
+
+        self.sleep = sleep
+        run = self.service().await_stop(run, 20)
+        self.assertEqual('Cancelled by ann; stopped', run.reason)
+        self.assertLess(self.now - began, 10)
+
 
 class QueueTest(base.RunsTestCase):
     """A run that waits says what its server is busy with."""

@@ -33,6 +33,7 @@ class Pool(pool.QueuePool):
         super().__init__(creator, pool_size=5, max_overflow=-1, **options)
 
 
+# What oslo.db chooses for SQLite; it is SQLAlchemy's own, for all.
 engines.pool.NullPool = Pool
 
 
