@@ -148,7 +148,7 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=2.0,
         help='maximum seconds between two polls; the interval grows to it '
-        'from one second while nothing changes (default: 2)',
+        'from one second while nothing changes (default: %(default)g)',
     )
 
 

@@ -55,7 +55,7 @@ class Case(testtools.TestCase):
         return signer.url(name, int(time.time()) + 600)
 
     def overtake(self, method, do):
-        """Let somebody do something right after the next such request."""
+        """Let another client act right after the next such request."""
 
         def wait(request):
             if request.method == method:

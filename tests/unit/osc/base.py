@@ -49,7 +49,7 @@ def command(name):
 def typed(line):
     """Return the class of a command, and its arguments.
 
-    :param line: what somebody types, without what all commands begin with.
+    :param line: what a user types, without the words that all commands share.
     """
     words = shlex.split(line)
     for begin in ('software_deployment', 'deployment_plan'):

@@ -316,15 +316,17 @@ class RunTest(base.CommandTestCase):
     def test_one_that_cannot_be_read_is_deleted_by_its_id_alone(self):
         self.answer()
         self.json(f'run show shop {self.run_.id}')
-        garbled = self.start()
-        self.garble(garbled)
+        unreadable = self.start()
+        self.garble(unreadable)
         code, (found,) = self.json('run list shop')
         self.assertEqual((0, self.run_.id), (code, found['id']))
-        exc = self.refused(f'run show shop {garbled.id}')
+        exc = self.refused(f'run show shop {unreadable.id}')
         self.assertIn('run delete', str(exc))
         self.json('run delete shop --all')
-        self.assertEqual([garbled.key], self.records.keys())
-        self.assertEqual((0, []), self.json(f'run delete shop {garbled.id}'))
+        self.assertEqual([unreadable.key], self.records.keys())
+        self.assertEqual(
+            (0, []), self.json(f'run delete shop {unreadable.id}')
+        )
         self.assertEqual([], self.records.keys())
 
     def test_delete(self):

@@ -267,7 +267,7 @@ class DeploymentTestCase(heat_fixture.HeatTestCase):
         return left
 
     def blind(self):
-        """Let nobody see what arrives before the last look."""
+        """Hide what arrives from all looks but the last."""
         self.configure(
             signal_poll_interval=3000.0,
             signal_poll_interval_max=3000.0,

@@ -635,7 +635,7 @@ class TroubleTest(deployments.DeploymentTestCase):
         task = self.heat.begin(stack, 'CREATE')
         self.assertFalse(self.step(task, 10))
         self.assertEqual([], self.handed)
-        # Seldom, as nobody has been given anything that could be answered.
+        # Seldom, as no server has been given anything to answer.
         self.assertLess(len(self.swift.seen), 6)
         self.finish(task)
         self.assertEqual('COMPLETE', stack.status)

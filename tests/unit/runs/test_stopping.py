@@ -91,7 +91,7 @@ class StopTest(base.RunsTestCase):
         if request.method == 'PUT' and request.url.endswith('.control'):
             raise errors.Unavailable('The connection was cut')
 
-    def test_whoever_waits_sees_it_stop(self):
+    def test_a_caller_that_waits_sees_it_stop(self):
         run = self.runs.cancel('shop', self.run_.id)
         began = self.now
 
