@@ -433,6 +433,8 @@ class MistralTestCase(heat_fixture.HeatTestCase):
     #: The type of the resource ``it`` in a template, and its properties.
     TYPE = ''
     PROPERTIES = {}
+    #: By which errors Heat refuses properties of it, beside the usual one.
+    ERRORS = ()
 
     def setUp(self):
         super().setUp()
@@ -477,7 +479,7 @@ class MistralTestCase(heat_fixture.HeatTestCase):
 
     def invalid(self, **properties):
         """Return why a template is refused."""
-        return self.why_invalid(self.template(**properties))
+        return self.why_invalid(self.template(**properties), *self.ERRORS)
 
     def refused(self, **properties):
         """Let a stack fail to be created; return the reason."""

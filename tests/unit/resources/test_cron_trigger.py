@@ -6,6 +6,7 @@ import datetime
 import json
 from unittest import mock
 
+from heat.common import exception
 from heat.engine.resources.openstack.mistral import cron_trigger as heats_own
 from keystoneauth1 import exceptions
 from oslo_config import cfg
@@ -17,6 +18,7 @@ from tests.unit.resources import fake_mistral
 
 class CronTriggerTest(fake_mistral.MistralTestCase):
     TYPE = 'OS::Mistral::CronTrigger'
+    ERRORS = (exception.PropertyUnspecifiedError,)
     TYPES = {TYPE: cron_trigger.CronTrigger}
     PROPERTIES = {
         'name': 'nightly',

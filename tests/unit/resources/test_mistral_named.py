@@ -3,6 +3,7 @@
 
 import json
 
+from heat.common import exception
 import yaml
 
 from heat_plugins.resources import action
@@ -124,6 +125,10 @@ class EnvironmentTest(_Common, NamedTest):
 
 class ActionTest(_Common, NamedTest):
     TYPE = 'OS::Mistral::Action'
+    ERRORS = (
+        exception.ResourcePropertyConflict,
+        exception.PropertyUnspecifiedError,
+    )
     NAME = 'actions'
     PROPERTIES = {
         'name': 'mine',
