@@ -18,7 +18,7 @@ from heat_plugins.clients import rest
 from heat_plugins.plans.content import references
 from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.runs import orchestration
-from heat_plugins.timeline import events as timeline
+from heat_plugins.timeline import stack_events
 from heat_plugins.validations import inventory
 
 # It is no matter for parameters whether this cloud has all services (Heat's
@@ -51,7 +51,7 @@ _Stack = orchestration.Stack | plan_stacks.Stack
 class Heat:
     """Heat, as the protocols of the core have it.
 
-    They are `orchestration.Orchestration` for runs, `looking.Heat` for
+    They are `orchestration.Orchestration` for runs, `looking.StackHistory` for
     timelines, `plan_stacks.Stacks` and `inventory.Servers`.
     """
 
@@ -71,23 +71,23 @@ class Heat:
         return None if stack.status == 'DELETE_COMPLETE' else stack
 
     def stack_names(self) -> list[str]:
-        found = self._get(f'/stacks?limit={bounds.CANDIDATES}', 'stacks')
-        return _each(found['stacks'], 'stack_name')
+        answer = self._get(f'/stacks?limit={bounds.CANDIDATES}', 'stacks')
+        return _each(answer['stacks'], 'stack_name')
 
     def stack_ids(self, tag: str | None = None) -> list[str]:
         query = {} if tag is None else {'tags': tag}
         return _each(self._pages('/stacks', 'stacks', 'stacks', query), 'id')
 
     def output(self, stack: str, name: str) -> Any:
-        found = self._get(f'/stacks/{_quoted(stack)}', f'stack {stack}')
-        for one in found['stack'].get('outputs') or ():
-            if one['output_key'] == name:
-                if one.get('output_error'):
+        answer = self._get(f'/stacks/{_quoted(stack)}', f'stack {stack}')
+        for output in answer['stack'].get('outputs') or ():
+            if output['output_key'] == name:
+                if output.get('output_error'):
                     raise errors.Invalid(
                         f'Output {name} of stack {stack} has no value: '
-                        f'{one["output_error"]}'
+                        f'{output["output_error"]}'
                     )
-                return one.get('output_value')
+                return output.get('output_value')
         return None
 
     def template(self, stack: _Stack) -> abc.Mapping[str, Any]:
@@ -125,6 +125,13 @@ class Heat:
         body = _body(content, tags, timeout)
         self._send('PUT', _path(stack), f'stack {stack.name}', body)
 
+    def update_environment(
+        self, stack: orchestration.Stack, environment: abc.Mapping[str, Any]
+    ) -> None:
+        # PATCH keeps all that is not given.
+        body = {'environment': dict(environment)}
+        self._send('PATCH', _path(stack), f'stack {stack.name}', body)
+
     def cancel(self, stack: plan_stacks.Stack) -> None:
         self._send(
             'POST',
@@ -156,11 +163,11 @@ class Heat:
 
     def resources(self, stack: _Stack) -> list[orchestration.Resource]:
         path = f'{_path(stack)}/resources?nested_depth={_NESTED_DEPTH}'
-        found = self._get(path, f'resources of stack {stack.name}')
-        return [heat_reading.resource(one) for one in found['resources']]
+        answer = self._get(path, f'resources of stack {stack.name}')
+        return [heat_reading.resource(entry) for entry in answer['resources']]
 
     def statuses(self, stack: plan_stacks.Stack) -> list[str]:
-        return [one.status for one in self.resources(stack)]
+        return [resource.status for resource in self.resources(stack)]
 
     def attribute(self, resource: orchestration.Resource, name: str) -> Any:
         query = parse.urlencode({'with_attr': name})
@@ -169,28 +176,32 @@ class Heat:
     def servers(self, stack: str) -> list[inventory.Server]:
         root = self.stack(stack)
         resources = self.resources(root)
-        found = []
-        for one in resources:
-            if one.nested_id is None and one.type.endswith(_SERVER):
+        servers = []
+        for resource in resources:
+            if resource.nested_id is None and resource.type.endswith(_SERVER):
                 attributes: abc.Mapping[str, Any] = {}
                 # It may have just gone.
                 with contextlib.suppress(errors.NotFound):
-                    attributes = self._attributes(one)
+                    attributes = self._attributes(resource)
                 if 'addresses' in attributes:
-                    found.append(
+                    servers.append(
                         inventory.Server(
-                            path=heat_reading.lineage(one, resources, root.id),
+                            path=heat_reading.lineage(
+                                resource, resources, root.id
+                            ),
                             name=str(attributes.get('name') or ''),
                             address=inventory.address(attributes),
                         )
                     )
-        return found
+        return servers
 
-    def all_events(self, stack: orchestration.Stack) -> list[timeline.Event]:
+    def all_events(
+        self, stack: orchestration.Stack
+    ) -> list[stack_events.Event]:
         path, what = f'{_path(stack)}/events', f'events of stack {stack.name}'
         query = {'nested_depth': str(_NESTED_DEPTH), 'sort_dir': 'asc'}
-        found = self._pages(path, what, 'events', query)
-        return [heat_reading.timeline_event(one) for one in found]
+        entries = self._pages(path, what, 'events', query)
+        return [heat_reading.timeline_event(entry) for entry in entries]
 
     def events(
         self, stack: plan_stacks.Stack, after: str | None, limit: int
@@ -198,18 +209,20 @@ class Heat:
         query = {'sort_dir': 'asc', 'limit': str(limit)}
         if after is not None:
             query['marker'] = after
-        return [heat_reading.event(one) for one in self._events(stack, query)]
+        return [
+            heat_reading.event(entry) for entry in self._events(stack, query)
+        ]
 
     def last_event(self, stack: plan_stacks.Stack) -> str | None:
-        found = self._events(stack, {'sort_dir': 'desc', 'limit': '1'})
-        return str(found[0]['id']) if found else None
+        latest = self._events(stack, {'sort_dir': 'desc', 'limit': '1'})
+        return str(latest[0]['id']) if latest else None
 
     # Software configs and deployments
 
     def config(self, config_id: str) -> orchestration.Config:
         path = f'/software_configs/{_quoted(config_id)}'
-        found = self._get(path, f'software config {config_id}')
-        return heat_reading.config(found['software_config'])
+        answer = self._get(path, f'software config {config_id}')
+        return heat_reading.config(answer['software_config'])
 
     def create_config(self, draft: orchestration.Draft) -> str:
         body = {
@@ -229,16 +242,16 @@ class Heat:
         if not deployment_id:
             raise errors.NotFound('The ID of the deployment is missing')
         path = f'/software_deployments/{_quoted(deployment_id)}'
-        found = self._get(path, f'software deployment {deployment_id}')
-        return heat_reading.deployment(found['software_deployment'])
+        answer = self._get(path, f'software deployment {deployment_id}')
+        return heat_reading.deployment(answer['software_deployment'])
 
     def deployments(self, server_id: str) -> list[orchestration.Deployment]:
         query = parse.urlencode({'server_id': server_id})
         path = f'/software_deployments?{query}'
-        found = self._get(path, f'deployments of {server_id}')
+        answer = self._get(path, f'deployments of {server_id}')
         return [
-            heat_reading.deployment(one)
-            for one in found['software_deployments']
+            heat_reading.deployment(row)
+            for row in answer['software_deployments']
         ]
 
     def create_deployment(
@@ -254,6 +267,16 @@ class Heat:
         what = f'deployment for server {server_id}'
         return self._make('software_deployment', what, body)
 
+    def set_status(self, deployment_id: str, status: str) -> None:
+        path = f'/software_deployments/{_quoted(deployment_id)}'
+        what = f'software deployment {deployment_id}'
+        self._rest.call('PUT', path, what, json={'status': status})
+
+    def server_configs(self, server_id: str) -> list[orchestration.Config]:
+        path = f'/software_deployments/metadata/{_quoted(server_id)}'
+        answer = self._get(path, f'configs of {server_id}')
+        return [heat_reading.config(entry) for entry in answer['metadata']]
+
     def delete_deployment(self, deployment_id: str) -> None:
         path = f'/software_deployments/{_quoted(deployment_id)}'
         self._delete(path, deployment_id)
@@ -263,13 +286,13 @@ class Heat:
     def _show(self, name_or_id: str) -> abc.Mapping[str, Any]:
         # Heat may take long to work out the outputs, which no caller needs.
         path = f'/stacks/{_quoted(name_or_id)}?resolve_outputs=false'
-        found: abc.Mapping[str, Any] = self._get(path, f'stack {name_or_id}')
-        return dict(found['stack'])
+        answer: abc.Mapping[str, Any] = self._get(path, f'stack {name_or_id}')
+        return dict(answer['stack'])
 
     def _part(self, stack: _Stack, kind: str) -> dict[str, Any]:
         path = f'{_path(stack)}/{kind}'
-        found = self._get(path, f'{kind} of stack {stack.name}')
-        return found if isinstance(found, dict) else {}
+        answer = self._get(path, f'{kind} of stack {stack.name}')
+        return answer if isinstance(answer, dict) else {}
 
     def _attributes(
         self, resource: orchestration.Resource, query: str = ''
@@ -277,8 +300,8 @@ class Heat:
         # Heat wants the stack's name as well as its ID, and resolves it.
         stack = self.stack(resource.stack_id)
         path = f'{_path(stack)}/resources/{_quoted(resource.name)}{query}'
-        found = self._get(path, f'resource {resource.name}')
-        return found['resource'].get('attributes') or {}
+        answer = self._get(path, f'resource {resource.name}')
+        return answer['resource'].get('attributes') or {}
 
     def _events(
         self, stack: plan_stacks.Stack, query: dict[str, str]
@@ -286,8 +309,8 @@ class Heat:
         query['nested_depth'] = str(_NESTED_DEPTH)
         path = f'{_path(stack)}/events?{parse.urlencode(query)}'
         with contextlib.suppress(errors.NotFound):
-            found = self._get(path, f'events of stack {stack.name}')
-            return list(found['events'])
+            answer = self._get(path, f'events of stack {stack.name}')
+            return list(answer['events'])
         return []
 
     def _pages(
@@ -295,12 +318,12 @@ class Heat:
     ) -> list[Any]:
         """Return what is on all pages of a list."""
         query = {**query, 'limit': str(_PAGE)}
-        found: list[Any] = []
+        entries: list[Any] = []
         while True:
             page = self._get(f'{path}?{parse.urlencode(query)}', what)[key]
-            found += page
+            entries += page
             if len(page) < _PAGE:
-                return found
+                return entries
             query['marker'] = str(page[-1]['id'])
 
     def _get(self, path: str, what: str) -> Any:
@@ -363,8 +386,8 @@ def _body(
     return body
 
 
-def _each(found: abc.Iterable[Any], key: str) -> list[str]:
-    return [str(one[key]) for one in found]
+def _each(entries: abc.Iterable[Any], key: str) -> list[str]:
+    return [str(entry[key]) for entry in entries]
 
 
 def _path(stack: _Stack) -> str:

@@ -7,7 +7,7 @@ from heat.engine.clients import client_plugin
 from heat_plugins import errors
 from heat_plugins.clients import keystone
 from heat_plugins.clients import swift
-from heat_plugins.objectstore import store
+from heat_plugins.objectstore import stores
 
 CLIENT_NAME = 'heat_plugins_swift'
 
@@ -16,7 +16,7 @@ _OPTIONS = 'swift'
 
 
 class SwiftClientPlugin(client_plugin.ClientPlugin):
-    """Gives a `store.ObjectStore` for the context's project.
+    """Gives a `stores.ObjectStore` for the context's project.
 
     It reads ``[clients_swift]``: ``endpoint_type``, ``ca_file``,
     ``cert_file``, ``key_file`` and ``insecure``.
@@ -24,9 +24,9 @@ class SwiftClientPlugin(client_plugin.ClientPlugin):
 
     service_types = [swift.SERVICE_TYPE]
 
-    def _create(self, version: str | None = None) -> store.ObjectStore:
+    def _create(self, version: str | None = None) -> stores.ObjectStore:
         tls = config.get_ssl_options(_OPTIONS)
-        return store.ObjectStore(
+        return stores.ObjectStore(
             swift.KeystoneTransport(
                 keystone.Cloud(
                     self.context.keystone_session,
@@ -38,7 +38,7 @@ class SwiftClientPlugin(client_plugin.ClientPlugin):
         )
 
     def is_client_exception(self, ex: BaseException) -> bool:
-        """Say whether it is one of the errors of `ObjectStore`."""
+        """Say whether it is one of the errors of `stores.ObjectStore`."""
         return isinstance(ex, errors.ServiceError)
 
     def is_not_found(self, ex: BaseException) -> bool:

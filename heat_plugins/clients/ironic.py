@@ -20,7 +20,7 @@ _STATES = ('uuid', 'name', 'provision_state', 'last_error', 'instance_uuid')
 
 
 class Baremetal:
-    """Nodes, as `protocols.Baremetal` has them."""
+    """Nodes, as `node_protocols.Baremetal` has them."""
 
     def __init__(self, cloud: keystone.Cloud) -> None:
         self._rest = rest.Rest(
@@ -39,13 +39,13 @@ class Baremetal:
 
     def ports(self) -> list[node.Port]:
         return [
-            node.Port(node=one['node_uuid'], address=one['address'].lower())
-            for one in self._all('/ports?fields=node_uuid,address', 'ports')
+            node.Port(node=row['node_uuid'], address=row['address'].lower())
+            for row in self._all('/ports?fields=node_uuid,address', 'ports')
         ]
 
     def drivers(self) -> frozenset[str]:
         return frozenset(
-            one['name'] for one in self._all('/drivers', 'drivers')
+            driver['name'] for driver in self._all('/drivers', 'drivers')
         )
 
     def create_node(self, fields: abc.Mapping[str, Any]) -> None:
@@ -72,30 +72,30 @@ class Baremetal:
         self._call('PUT', path, {'target': verb})
 
     def inventory(self, uuid: str) -> abc.Mapping[str, Any]:
-        found: abc.Mapping[str, Any] = self._call(
+        answer: abc.Mapping[str, Any] = self._call(
             'GET', f'/nodes/{uuid}/inventory'
         )
-        return found
+        return answer
 
     def _nodes(self, path: str) -> list[node.Node]:
         return [
-            node.Node(uuid=one['uuid'], fields=one)
-            for one in self._all(path, 'nodes')
+            node.Node(uuid=row['uuid'], fields=row)
+            for row in self._all(path, 'nodes')
         ]
 
     def _all(self, path: str, kind: str) -> list[dict[str, Any]]:
         """Return what is on all pages of a list."""
-        found: list[dict[str, Any]] = []
+        rows: list[dict[str, Any]] = []
         following: str | None = path
         while following:
             page = self._call('GET', following)
-            found += page[kind]
+            rows += page[kind]
             # A proxy before Ironic may have another address than it thinks.
             query = parse.urlsplit(page.get('next') or '').query
             following = None
             if query:
                 following = f'{path.partition("?")[0]}?{query}'
-        return found
+        return rows
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         what = path.split('/')[1].partition('?')[0]
@@ -115,16 +115,16 @@ class Baremetal:
 
 def _judge(exc: errors.ServiceError) -> None:
     """Raise what Ironic means, where its status does not tell."""
-    said = str(exc)
-    if _WRONG_SCOPE in said:
+    message = str(exc)
+    if _WRONG_SCOPE in message:
         # Ironic 39 answers 500 then, not 403.
-        raise errors.Denied(said, exc.status) from exc
-    if exc.status == 409 and 'locked' in said:
+        raise errors.Denied(message, exc.status) from exc
+    if exc.status == 409 and 'locked' in message:
         # It says 409 of what is there already, too.
-        raise errors.Locked(said, exc.status) from exc
+        raise errors.Locked(message, exc.status) from exc
     if exc.status == 406:
         raise errors.ServiceError(
             f'This Ironic is older than its API {_VERSION}', exc.status
         ) from exc
     if type(exc) is errors.ServiceError and (exc.status or 0) >= 400:
-        raise errors.Refused(said) from exc
+        raise errors.Refused(message) from exc

@@ -4,14 +4,18 @@
 It forgets a CA that the session knows, reads answers of any depth, waits for
 them without end, and has no words for the id of an execution or for the
 description of an action's. The session would log what is sent, secrets and
-all, and send again what may have been carried out.
+all, and send again what may have been carried out. It raises an error of its
+own for every answer that is not a success, and lets keystoneauth's through
+where there was no answer; `judge` says what those mean.
 """
 
 from collections import abc
-from typing import Any, TypeVar
+import re
+from typing import Any, Final, TypeVar
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions
+from mistralclient.api import base
 from mistralclient.api import client as mistral_client
 from mistralclient.api.v2 import action_executions
 from mistralclient.api.v2 import executions
@@ -20,7 +24,6 @@ import requests
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins.clients import keystone
-from heat_plugins.clients import mistral_errors
 from heat_plugins.clients import rest
 
 SERVICE_TYPE = 'workflowv2'
@@ -40,7 +43,7 @@ class _Session(adapter.Adapter):
             answer = super().request(url, method, raise_exc=False, **more)
         except exceptions.ClientException as exc:
             # mistralclient would take what Keystone says for Mistral's word.
-            raise mistral_errors.unanswered(exc) from exc
+            raise unanswered(exc) from exc
         if answer.status_code < 300:
             # mistralclient reads it by that.
             vars(answer)['json'] = lambda: _read(answer)
@@ -102,8 +105,8 @@ def is_there(cloud: keystone.Cloud) -> bool:
 
     def asked() -> bool:
         try:
-            found = cloud.session.get_endpoint(**cloud.filter(SERVICE_TYPE))
-            return bool(found)
+            endpoint = cloud.session.get_endpoint(**cloud.filter(SERVICE_TYPE))
+            return bool(endpoint)
         except exceptions.EndpointNotFound:
             return False
 
@@ -116,7 +119,7 @@ def check(answer: requests.Response) -> None:
     :raises errors.ServiceError: so it is.
     """
     if answer.status_code >= 300:
-        raise mistral_errors.answered(answer.status_code, answer.content)
+        raise answered(answer.status_code, answer.content)
 
 
 def ask(
@@ -129,7 +132,7 @@ def ask(
     try:
         return function(*args, **kwargs)
     except Exception as error:
-        judged = mistral_errors.judge(error)
+        judged = judge(error)
         if judged is None or judged is error:
             raise
         raise judged from error
@@ -149,3 +152,132 @@ def each(
         if len(rows) < _ROWS:
             return
         marker = rows[-1].id
+
+
+# What another service has told Mistral arrives as a 500 with this in it.
+_INNER: Final = re.compile(r'\(HTTP (\d{3})\)')
+
+_NOISE: Final = re.compile(r' ?\(Request-ID: [^)]{0,100}\)')
+
+
+def judge(error: Exception) -> errors.ServiceError | None:
+    """Judge an error of a call; None for what is none of Mistral's.
+
+    Its text is one line.
+    """
+    if isinstance(error, base.APIException):
+        return answered(error.error_code, error.error_message)
+    if isinstance(error, errors.ServiceError):
+        return error
+    # Sockets raise their own where a connection is interrupted in the middle.
+    if isinstance(error, exceptions.ClientException | OSError):
+        return unanswered(error)
+    return None
+
+
+def unanswered(
+    error: exceptions.ClientException | OSError,
+) -> errors.ServiceError:
+    """Return what the failure of a session means."""
+    reason = _line(error)
+    if isinstance(error, exceptions.SSLError):
+        return errors.ServiceError(
+            'The certificate of Mistral is not trusted. Give its CA to the '
+            'command (--os-cacert), or by ca_file in [clients_mistral] of '
+            f'heat.conf: {reason}'
+        )
+    if isinstance(error, exceptions.ConnectionError | OSError):
+        return errors.Unavailable(f'Mistral does not answer: {reason}')
+    absent = errors.ServiceError(
+        'The catalogue has no Mistral (service type "workflowv2") in this '
+        'region. Add --local to work without Mistral, or name the region '
+        f'that has it (--os-region-name): {reason}'
+    )
+    return keystone.unanswered(error, 'Mistral', absent)
+
+
+def answered(status: Any, message: Any) -> errors.ServiceError:
+    """Judge an answer that is no success."""
+    if isinstance(message, bytes):
+        message = message[: 4 * bounds.TEXT].decode(errors='replace')
+    text = _line(message or '')
+    # A proxy in front of Mistral answers with a page.
+    if not text or text.startswith('<'):
+        text = 'no reason given'
+    status = int(status or 500)
+    inner = _INNER.search(text) if status == 500 else None
+    meant = int(inner[1]) if inner else status
+    kind = errors.Doubtful if meant == 500 else errors.of_status(meant)
+    if inner and kind is errors.NotFound:
+        # It is the other service that lacks something.
+        kind = errors.ServiceError
+    return kind(f'Mistral answers {status}: {text}', status)
+
+
+def _line(text: object) -> str:
+    return _NOISE.sub('', ' '.join(bounds.cut(str(text)).split()))
+
+
+def trust_refused(error: Exception, trust_id: str | None) -> str | None:
+    """Explain why Mistral got no trust from Keystone; None if it did.
+
+    For a trigger, Mistral asks Keystone for a trust in the name of the user
+    who creates the trigger. Keystone says little about why it refuses, so
+    this names the possible causes.
+
+    :param trust_id: of the trust that the request was made with, if so.
+    """
+    if not isinstance(error, base.APIException) or error.error_code != 500:
+        return None
+    text = _line(error.error_message)
+    inner = _INNER.search(text)
+    if not inner or inner[1] not in ('400', '401', '403', '404'):
+        return None
+    return explain_trust(inner[1], text, trust_id)
+
+
+def explain_trust(status: str, text: str, trust_id: str | None) -> str:
+    """Explain a trust that Keystone has refused.
+
+    :param trust_id: of the trust that the request was made with, if so.
+    """
+    advice = _trust_advice(text, status, trust_id)
+    return f'{advice} (Keystone: {_line(text)})'
+
+
+def _trust_advice(text: str, status: str, trust_id: str | None) -> str:
+    if 'elegated tokens' in text:
+        return (
+            'A cron trigger needs a trust, and Keystone refuses trusts to '
+            'users with an application credential. Log in with a password, '
+            'or ask the operator to set [security_compliance] '
+            'allow_insecure_application_credential_trust_escalation in '
+            'keystone.conf, which permits unrestricted application '
+            'credentials'
+        )
+    if status == '401':
+        return (
+            'Mistral could not log in to Keystone to get a trust for the '
+            'cron trigger. The token of this action has expired, or the '
+            'operator must correct [keystone_authtoken] in mistral.conf'
+        )
+    if trust_id:
+        return (
+            'Heat acts on this stack through a trust, and Keystone refused '
+            'Mistral another one from it for the cron trigger. In heat.conf, '
+            'the operator sets [DEFAULT] allow_trusts_redelegation, which '
+            'serves later trusts, and lets [DEFAULT] trusts_delegated_roles '
+            'name every role of the user or none. In keystone.conf, [trust] '
+            'allow_redelegation stays on, with a max_redelegation_count of '
+            'at least 1. Until then, the user must update the stack directly'
+        )
+    if status == '404':
+        return (
+            "Keystone lacks one of this user's roles, or has no trusts. The "
+            'operator must assign roles in this project to the user directly'
+        )
+    return (
+        'Keystone refused Mistral a trust from this user for the cron '
+        'trigger. The user needs a role of its own in this project, and '
+        "Keystone's policy must permit identity:create_trust"
+    )

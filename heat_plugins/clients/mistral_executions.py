@@ -10,11 +10,11 @@ from typing import Any, Protocol
 import uuid
 
 from heat_plugins import errors
+from heat_plugins import jobs
 from heat_plugins import retrying
 from heat_plugins.clients import keystone
 from heat_plugins.clients import mistral_api
 from heat_plugins.mistral.executions import outcome
-from heat_plugins.plans.deploy import steps
 
 # Seconds between two looks at an action, at first and at most.
 _SOON, _LATER = 0.1, 2.0
@@ -47,18 +47,20 @@ class Execution:
         return self.state == 'SUCCESS'
 
     @property
-    def said(self) -> abc.Mapping[str, Any]:
-        """The error that the workflow itself returned; see `codes`.
+    def own_error(self) -> abc.Mapping[str, Any]:
+        """The error that the workflow itself returned; see `errors.restore`.
 
         Empty where it returned none: an executor may have died.
         """
-        said = self.output.get('error')
-        return said if isinstance(said, dict) and said.get('message') else {}
+        error = self.output.get('error')
+        return (
+            error if isinstance(error, dict) and error.get('message') else {}
+        )
 
     def error(self) -> errors.Error:
         """Return the error that it has ended with."""
-        if self.said:
-            return errors.restore(self.said)
+        if self.own_error:
+            return errors.restore(self.own_error)
         return errors.ServiceError(
             f'Execution {self.id} of Mistral: {self.reason}'
         )
@@ -85,14 +87,14 @@ def follow(
     """
     return retrying.follow(
         lambda: executions.execution(execution_id),
-        lambda found: bool(tell()) or found.ended,
+        lambda execution: bool(tell()) or execution.ended,
         interval=_INTERVAL,
         sleep=sleep,
     )
 
 
 class Executions:
-    """Mistral's executions; also runs `steps` of plans.
+    """Mistral's executions; also runs the calls of jobs.
 
     Each method may raise `errors.Denied`, `errors.Unavailable` or another
     `errors.ServiceError`.
@@ -109,21 +111,21 @@ class Executions:
         Mistral would wait itself, but a minute at most, and with a
         transaction open; so it is asked how the action stands.
 
-        :raises errors.Error: what the action itself says; see `codes`.
+        :raises errors.Error: what the action says; see `errors.restore`.
         """
-        found = self._begin_action(name, arguments, description)
-        if str(found['state']) not in outcome.FINISHED:
+        action = self._begin_action(name, arguments, description)
+        if str(action['state']) not in outcome.FINISHED:
             time.sleep(_SOON)
-            found = retrying.follow(
-                functools.partial(self._action, found['id']),
-                lambda found: str(found['state']) in outcome.FINISHED,
+            action = retrying.follow(
+                functools.partial(self._action, action['id']),
+                lambda polled: str(polled['state']) in outcome.FINISHED,
                 interval=2 * _SOON,
                 growth=2,
                 most=_LATER,
                 sleep=time.sleep,
             )
-        result = outcome.mapping(found.get('output')).get('result')
-        if found['state'] == 'SUCCESS':
+        result = outcome.mapping(action.get('output')).get('result')
+        if action['state'] == 'SUCCESS':
             return result
         if isinstance(result, dict) and 'code' in result:
             raise errors.restore(result)
@@ -148,20 +150,20 @@ class Executions:
 
     def execution(self, execution_id: str) -> Execution:
         """Return an execution as it is now."""
-        found = mistral_api.ask(
+        row = mistral_api.ask(
             self._client.executions.get, execution_id
         ).to_dict()
-        state = str(found['state'])
+        state = str(row['state'])
         failed = state in outcome.FINISHED and state != 'SUCCESS'
         return Execution(
             id=execution_id,
             state=state,
             reason=(
-                outcome.reason(state, found.get('state_info'), limit=2000)
+                outcome.reason(state, row.get('state_info'), limit=2000)
                 if failed
                 else ''
             ),
-            output=outcome.mapping(found.get('output')),
+            output=outcome.mapping(row.get('output')),
         )
 
     def cancel(self, execution_id: str) -> None:
@@ -170,38 +172,38 @@ class Executions:
             self._client.executions.update, execution_id, 'CANCELLED'
         )
 
-    # What `steps.Runner` asks for
+    # Calls of jobs
 
-    def start(self, step: steps.Step, description: str) -> str:
-        """See `steps.Runner.start`."""
-        if step.kind is steps.Kind.WORKFLOW:
-            return self.start_workflow(step.name, step.input, description)
-        found = self._begin_action(step.name, step.input, description)
-        return str(found['id'])
+    def start(self, call: jobs.Call, description: str) -> str:
+        """Begin a call; return the id of its execution."""
+        if call.kind is jobs.Kind.WORKFLOW:
+            return self.start_workflow(call.name, call.input, description)
+        begun = self._begin_action(call.name, call.input, description)
+        return str(begun['id'])
 
-    def look(self, step: steps.Step, execution_id: str) -> steps.Outcome:
-        """See `steps.Runner.look`."""
-        if step.kind is steps.Kind.WORKFLOW:
-            found = self.execution(execution_id)
-            return steps.Outcome(
-                success=found.success if found.ended else None,
-                reason=found.reason,
+    def look(self, call: jobs.Call, execution_id: str) -> jobs.Outcome:
+        """Return how the execution of a call stands."""
+        if call.kind is jobs.Kind.WORKFLOW:
+            execution = self.execution(execution_id)
+            return jobs.Outcome(
+                success=execution.success if execution.ended else None,
+                reason=execution.reason,
             )
         answer = self._action(execution_id)
         state = str(answer['state'])
         if state not in outcome.FINISHED:
-            return steps.Outcome(success=None)
+            return jobs.Outcome(success=None)
         success = state == 'SUCCESS'
-        said = outcome.mapping(answer.get('output')).get('result')
-        return steps.Outcome(
+        result = outcome.mapping(answer.get('output')).get('result')
+        return jobs.Outcome(
             success=success,
-            reason='' if success else outcome.reason(state, str(said)),
+            reason='' if success else outcome.reason(state, str(result)),
         )
 
     def _begin_action(
         self, name: str, arguments: abc.Mapping[str, Any], description: str
     ) -> abc.Mapping[str, Any]:
-        found: abc.Mapping[str, Any] = mistral_api.ask(
+        row: abc.Mapping[str, Any] = mistral_api.ask(
             self._client.action_executions.begin,
             {
                 'name': name,
@@ -210,10 +212,10 @@ class Executions:
                 'params': json.dumps({'save_result': True}),
             },
         ).to_dict()
-        return found
+        return row
 
     def _action(self, execution_id: str) -> abc.Mapping[str, Any]:
-        found: abc.Mapping[str, Any] = mistral_api.ask(
+        row: abc.Mapping[str, Any] = mistral_api.ask(
             self._client.action_executions.get, execution_id
         ).to_dict()
-        return found
+        return row

@@ -16,14 +16,14 @@ _FIELDS: Final = ('id', 'name', 'description', 'project_id', 'variables')
 
 
 class Registry:
-    """A project's environments in Mistral; see `protocols.Registry`."""
+    """A project's environments in Mistral; see `plan_protocols.Registry`."""
 
     def __init__(self, cloud: keystone.Cloud) -> None:
         self._session = cloud.session
         self._environments = mistral_api.connect(cloud).environments
 
     def create(self, record: plan_protocols.Record) -> bool:
-        """See `protocols.Registry.create`."""
+        """See `plan_protocols.Registry.create`."""
         try:
             mistral_api.ask(
                 self._environments.create,
@@ -36,12 +36,12 @@ class Registry:
         return True
 
     def get(self, name: str) -> plan_protocols.Record | None:
-        """See `protocols.Registry.get`."""
+        """See `plan_protocols.Registry.get`."""
         own = [row for row in self._named(name) if self._is_own(row)]
         return _record(own[0]) if own else None
 
     def find(self) -> list[plan_protocols.Record]:
-        """See `protocols.Registry.find`."""
+        """See `plan_protocols.Registry.find`."""
         return [
             _record(row)
             for row in self._rows(sort_keys='name')
@@ -49,7 +49,7 @@ class Registry:
         ]
 
     def delete(self, name: str) -> bool:
-        """See `protocols.Registry.delete`.
+        """See `plan_protocols.Registry.delete`.
 
         :raises errors.ServiceError: another project has made an environment
             of that name public; Mistral would delete that one, too.

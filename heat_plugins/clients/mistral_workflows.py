@@ -15,7 +15,7 @@ _NAMES: Final = 20
 
 
 class Workflows:
-    """The protocol :class:`~heat_plugins.mistral.workflow_service.Service`.
+    """The protocol `workflow_service.WorkflowService`.
 
     :param client: what ``mistralclient.api.client.client()`` returns.
 
@@ -41,7 +41,7 @@ class Workflows:
     def find(
         self, names: Collection[str]
     ) -> dict[str, workflow_service.Found]:
-        found: dict[str, workflow_service.Found] = {}
+        workflows: dict[str, workflow_service.Found] = {}
         for value in _any_of(names):
             for row in mistral_api.ask(
                 self._client.workflows.list,
@@ -51,11 +51,11 @@ class Workflows:
             ):
                 # A system's workflows belong to no project.
                 own = getattr(row, 'project_id', None) == self._project
-                if own or row.name not in found:
-                    found[row.name] = workflow_service.Found(
+                if own or row.name not in workflows:
+                    workflows[row.name] = workflow_service.Found(
                         id=row.id, name=row.name, own=own
                     )
-        return found
+        return workflows
 
     def create(self, text: str) -> None:
         mistral_api.ask(self._client.workflows.create, text, self._namespace)
@@ -108,7 +108,11 @@ class Workflows:
         mistral_api.ask(self._client.executions.begin, body)
 
     def triggers(self, names: Collection[str]) -> dict[str, str]:
-        ids = {one.id for one in self.find(names).values() if one.own}
+        ids = {
+            workflow.id
+            for workflow in self.find(names).values()
+            if workflow.own
+        }
         return {
             row.name: row.workflow_name
             for value in _any_of(names)
@@ -124,7 +128,7 @@ class Workflows:
     def executions(
         self, names: Collection[str], limit: int
     ) -> list[dict[str, Any]]:
-        found = [
+        rows = [
             row.to_dict()
             for value in _any_of(names)
             for row in mistral_api.ask(
@@ -139,11 +143,11 @@ class Workflows:
             if (getattr(row, 'workflow_namespace', '') or '')
             == self._namespace
         ]
-        found.sort(
+        rows.sort(
             key=lambda row: (str(row.get('created_at')), str(row.get('id'))),
             reverse=True,
         )
-        return found[:limit]
+        return rows[:limit]
 
     def begun(
         self, names: Collection[str]

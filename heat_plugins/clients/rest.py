@@ -32,9 +32,9 @@ def _of_heat(answer: Any) -> Any:
 
 
 def _of_ironic(answer: Any) -> Any:
-    found = answer['error_message']
+    error = answer['error_message']
     # It may be JSON within JSON.
-    return (json.loads(found) if isinstance(found, str) else found)[
+    return (json.loads(error) if isinstance(error, str) else error)[
         'faultstring'
     ]
 
@@ -74,7 +74,7 @@ class Rest:
     """A service's API.
 
     :param service: `HEAT` or `IRONIC`.
-    :param more: as keystoneauth's `Adapter` takes them.
+    :param more: as keystoneauth's `adapter.Adapter` takes them.
     """
 
     def __init__(
@@ -124,9 +124,9 @@ class Rest:
             message = (
                 f'{name} answered {status} to {method} of {what}'.rstrip()
             )
-            said = self._said(answer) if quote else ''
+            reason = self._said(answer) if quote else ''
             raise errors.of_status(status)(
-                f'{message}: {said}' if said else message, status
+                f'{message}: {reason}' if reason else message, status
             )
         if not answer.content:
             return None

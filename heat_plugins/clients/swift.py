@@ -14,18 +14,15 @@ import urllib3
 
 from heat_plugins import errors
 from heat_plugins.clients import keystone
-from heat_plugins.objectstore import store
+from heat_plugins.objectstore import stores
 from heat_plugins.objectstore import wire
 
 SERVICE_TYPE = 'object-store'
 
-# Seconds to wait for the first byte of a response.
-_TIMEOUT = 60.0
 
-
-def connect(cloud: keystone.Cloud) -> store.ObjectStore:
+def connect(cloud: keystone.Cloud) -> stores.ObjectStore:
     """Return the object store of a user's project."""
-    return store.ObjectStore(KeystoneTransport(cloud))
+    return stores.ObjectStore(KeystoneTransport(cloud))
 
 
 class KeystoneTransport:
@@ -79,7 +76,7 @@ class KeystoneTransport:
                 # The session would log bodies, and URLs with signatures.
                 log=False,
                 stream=True,
-                timeout=_TIMEOUT,
+                timeout=request.timeout,
                 **more,
             )
         except exceptions.ClientException as exc:

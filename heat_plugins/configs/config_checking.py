@@ -43,16 +43,16 @@ def check(
     """
     component = group == actions.COMPONENT
     tools = _tools(group, config)
-    found = [
+    problems = [
         *declared_names.check_inputs(inputs, tools),
         *declared_names.check_outputs(outputs, tools),
     ]
     if component:
-        found += _component(config, known_hooks)
+        problems += _component(config, known_hooks)
     else:
-        found += _plain(group, config, known_hooks)
+        problems += _plain(group, config, known_hooks)
     order = list(config_problems.Severity)
-    return tuple(sorted(found, key=lambda p: order.index(p.severity)))
+    return tuple(sorted(problems, key=lambda p: order.index(p.severity)))
 
 
 def _tools(group: object, config: object) -> frozenset[str]:

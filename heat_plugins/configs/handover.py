@@ -33,14 +33,14 @@ def inputs(
     hook has a use for them; a hook that works through the environment gets
     the text that the agent itself would make of them.
     """
-    return [_input(dict(one), hook) for one in declared]
+    return [_input(dict(declaration), hook) for declaration in declared]
 
 
-def _input(one: dict[str, Any], hook: str | None) -> dict[str, Any]:
-    value = one.get('value')
+def _input(given: dict[str, Any], hook: str | None) -> dict[str, Any]:
+    value = given.get('value')
     if value is None:
-        one['value'] = ''
+        given['value'] = ''
     elif isinstance(value, (bool, int, float)) and (hook in ENVIRONMENT_HOOKS):
-        one.update(value=str(value), type='String')
-        one.pop('default', None)
-    return one
+        given.update(value=str(value), type='String')
+        given.pop('default', None)
+    return given

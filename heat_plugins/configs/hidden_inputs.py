@@ -38,17 +38,17 @@ def marked(
     All of the inputs is hidden where it would take too long to seek.
     """
     inputs = list(inputs)
-    values = [one.get('value') for one in inputs]
+    values = [declaration.get('value') for declaration in inputs]
     is_sought = masking.work(values, len(secrets)) <= masking.MOST_WORK
-    found = dict(options or {})
-    found.pop(OPTION, None)
+    kept = dict(options or {})
+    kept.pop(OPTION, None)
     marks = {}
-    for one in inputs:
-        value = one.get('value')
+    for declaration in inputs:
+        value = declaration.get('value')
         places = _places(value, secrets) if is_sought else _whole(value)
         if places:
-            marks[str(one['name'])] = places
-    return {**found, OPTION: marks} if marks else found
+            marks[str(declaration['name'])] = places
+    return {**kept, OPTION: marks} if marks else kept
 
 
 def changed(
@@ -63,12 +63,12 @@ def changed(
     :param before: the values that the marks are of, by name.
     """
     marks = dict(_marks(options))
-    for one in inputs:
-        name, value = str(one['name']), one.get('value')
+    for declaration in inputs:
+        name, value = str(declaration['name']), declaration.get('value')
         if name in marks and value != before.get(name):
             marks[name] = _whole(value)
-    found = {k: v for k, v in options.items() if k != OPTION}
-    return {**found, OPTION: marks} if marks else found
+    kept = {k: v for k, v in options.items() if k != OPTION}
+    return {**kept, OPTION: marks} if marks else kept
 
 
 def names(options: abc.Mapping[str, Any] | None) -> list[str]:
@@ -81,14 +81,16 @@ def mask(
 ) -> masking.Mask:
     """Return what masks the hidden parts of a config's inputs."""
     marks = _marks(options)
-    found: set[str] = set()
-    for one in inputs or ():
-        name, value = str(one['name']), one.get('value')
+    secrets: set[str] = set()
+    for declaration in inputs or ():
+        name, value = str(declaration['name']), declaration.get('value')
         if name in _ALWAYS:
-            found.update(masking.texts(value))
+            secrets.update(masking.texts(value))
         elif name in marks:
-            found.update(_parts(value, marks[name]))
-    return masking.Mask(one for one in found if len(one) >= masking.SHORTEST)
+            secrets.update(_parts(value, marks[name]))
+    return masking.Mask(
+        secret for secret in secrets if len(secret) >= masking.SHORTEST
+    )
 
 
 def _marks(options: abc.Mapping[str, Any] | None) -> abc.Mapping[str, Any]:
@@ -97,17 +99,17 @@ def _marks(options: abc.Mapping[str, Any] | None) -> abc.Mapping[str, Any]:
 
 
 def _places(value: Any, secrets: abc.Collection[str]) -> _Places:
-    found: _Places = []
+    places: _Places = []
     for number, leaf in enumerate(masking.leaves(value)):
         for secret in secrets:
             start = leaf.find(secret)
             while start >= 0:
                 end = start + len(secret)
-                found.append([number, start, end])
-                if len(found) > _MOST:
+                places.append([number, start, end])
+                if len(places) > _MOST:
                     return _whole(value)
                 start = leaf.find(secret, end)
-    return sorted(found)
+    return sorted(places)
 
 
 def _whole(value: Any) -> _Places:

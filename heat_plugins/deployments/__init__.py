@@ -7,7 +7,7 @@ deployment is N = 1 of them. The adapters of a heat-engine are in
 `heat_plugins.engine`, where ``deployment_parts`` puts all together.
 
 ``lifecycle`` decides what a server is given, ``choosing`` by which transport
-it answers, and ``drafts`` in which form it gets it. ``delivering`` delivers
+it answers, and ``derived`` in which form it gets it. ``delivering`` delivers
 that, ``waiters`` waits, ``receptions`` takes the result; ``answers`` does so
 where it comes through Heat's APIs, and ``signallers`` says who may send it.
 ``histories`` knows what was made, and withdraws it; ``removals`` lets a

@@ -6,7 +6,6 @@ from collections import abc
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import drafts
 from heat_plugins.deployments import failures
 from heat_plugins.deployments import histories
 from heat_plugins.deployments import outside
@@ -82,8 +81,12 @@ class Answers:
         """Refuse a result, or a report, of another than the row's server."""
         if self._signaller.is_of_project:
             # Users may answer for a server that cannot.
+            try:
+                signallers.check_may_update(self._signaller)
+            except errors.Refused as exc:
+                raise failures.Error(str(exc)) from exc
             return
-        transport = row.inputs.get(drafts.TRANSPORT)
+        transport = row.transport
         if self._signaller.is_of_server and (
             self._signaller.user_id != self._user_id
             or transport not in transport_names.BY_SIGNAL

@@ -35,7 +35,7 @@ def choose(
         try:
             chosen = prepare(candidate)
         except failures.Unusable as exc:
-            may_pass |= isinstance(exc.__cause__, errors.Unavailable)
+            may_pass |= exc.may_pass
             tried.append(f'{candidate}: {exc}')
             continue
         if tried:

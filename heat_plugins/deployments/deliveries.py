@@ -3,9 +3,10 @@
 
 from collections import abc
 import dataclasses
-from typing import Any, Protocol
+from typing import Any
 
 from heat_plugins import masking
+from heat_plugins import tokens
 from heat_plugins.configs import actions
 from heat_plugins.configs import handover
 from heat_plugins.configs import hidden_inputs
@@ -25,14 +26,16 @@ class Source:
     """The config that a template names, of which servers get derived ones.
 
     :ivar config: what its author wrote.
-    :ivar outputs: those that it declares.
-    :ivar heats: the same in the form that Heat's own class derives from.
+    :ivar inputs: those that it declares, as Heat completes them.
+    :ivar outputs: the same of outputs.
     """
 
+    name: str | None = None
     group: str | None
     config: Any
+    inputs: abc.Sequence[abc.Mapping[str, Any]] = ()
     outputs: abc.Sequence[abc.Mapping[str, Any]]
-    heats: Any = dataclasses.field(repr=False)
+    options: abc.Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def tool(self, action: str) -> str | None:
         """Return the name of the hook that runs it for an action."""
@@ -58,7 +61,10 @@ class Signalling:
     :ivar watched: whether the hub polls for the signal, rather than Heat's
         own class.
     :ivar object_name: where the signal will lie, for TEMP_URL_POLL.
-    :ivar url: the TempURL to PUT it to; it is a secret.
+    :ivar url: to PUT or POST it to, without credentials; it is a secret.
+    :ivar credentials: those of the deployment's user, for Heat's and Zaqar's
+        APIs.
+    :ivar queue_id: of the Zaqar queue.
     :ivar report_name: where a report that the server has started would lie,
         for TEMP_URL_POLL.
     :ivar report_url: the TempURL for that.
@@ -72,6 +78,10 @@ class Signalling:
     watched: bool = True
     object_name: str | None = None
     url: str | None = dataclasses.field(default=None, repr=False)
+    credentials: abc.Mapping[str, Any] | None = dataclasses.field(
+        default=None, repr=False
+    )
+    queue_id: str | None = None
     report_name: str | None = None
     report_url: str | None = dataclasses.field(default=None, repr=False)
     control_url: str | None = dataclasses.field(default=None, repr=False)
@@ -119,6 +129,11 @@ class Row:
         return self.status == IN_PROGRESS
 
     @property
+    def is_unhealthy(self) -> bool:
+        """Whether the next update must run it again."""
+        return tokens.UNHEALTHY.marks(self.reason)
+
+    @property
     def outcome(self) -> body.Outcome:
         """How its action has ended."""
         return body.Outcome(
@@ -129,6 +144,30 @@ class Row:
     def inputs(self) -> dict[str, Any]:
         """The inputs that the server was given, by name."""
         return {each['name']: each.get('value') for each in self.config.inputs}
+
+    @property
+    def transport(self) -> str | None:
+        """How the server was told to signal, as the config says it."""
+        return self.inputs.get(transport_names.INPUT)
+
+    @property
+    def is_heats(self) -> bool:
+        """Whether a result lies where only Heat's own class looks for it.
+
+        There the result of one action may be taken for that of another. What
+        our classes derive never says TEMP_URL_SIGNAL.
+        """
+        return self.transport == transport_names.TEMP_URL_SIGNAL
+
+    @property
+    def is_awaitable(self) -> bool:
+        """Whether a result of its action may still come to us."""
+        return self.in_progress and not self.is_heats
+
+    @property
+    def is_signalled(self) -> bool:
+        """Whether a signal ends the action."""
+        return self.transport != transport_names.NO_SIGNAL
 
     @property
     def mask(self) -> masking.Mask:
@@ -158,31 +197,42 @@ class Server:
         return self.find_name()
 
 
-class Terms(Protocol):
+class Terms:
     """What a template says of all actions of a deployment.
 
     Each is resolved as late as possible: what a deleted deployment does not
     need may no longer exist.
+
+    :param properties: of the deployment, by name.
     """
 
+    def __init__(self, properties: abc.Mapping[str, Any]) -> None:
+        self._properties = properties
+
     @property
-    def server_id(self) -> str: ...
+    def server_id(self) -> str:
+        """The id of its server."""
+        return str(self._properties['server'])
 
     @property
     def actions(self) -> abc.Collection[str]:
         """Those that it lists; a component has its own."""
+        return tuple(self._properties['actions'])
 
     @property
     def transport(self) -> str:
         """The canonical name; see `transport_names`."""
+        return transport_names.canonical(self._properties['signal_transport'])
 
     @property
     def timeout(self) -> int | None:
         """Seconds that one may take; None where the stack's time counts."""
+        return self._properties.get('timeout')
 
     @property
     def delivery_timeout(self) -> int | None:
         """Seconds until the server must have reported; None: never."""
+        return self._properties.get('delivery_timeout')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -54,6 +54,32 @@ class Deliverer:
             self._forget(former, config_id)
         return delivery
 
+    def resume(
+        self, order: deliveries.Order, row: deliveries.Row
+    ) -> deliveries.Delivery:
+        """Return what a server was given by an engine that has died.
+
+        That engine may have died before it told the server.
+
+        :raises failures.NoAnswer: see `deliver`.
+        :raises errors.Unavailable: see `deliver`.
+        """
+        config = row.config
+        delivery = deliveries.Delivery(
+            deployment_id=row.id,
+            server_id=row.server_id,
+            config_id=config.id,
+            action=order.action,
+            draft=config,
+            input_values=row.input_values,
+            signalling=self._template.choose_again(row),
+            reading_project=row.reading_project,
+            before=row,
+        )
+        self._rows.tell([delivery])
+        self._note_taken_over(order)
+        return delivery
+
     def _write(
         self,
         order: deliveries.Order,
@@ -81,9 +107,13 @@ class Deliverer:
             before=before,
         )
         self._rows.deliver([delivery])
+        self._note_taken_over(order)
+        return delivery
+
+    def _note_taken_over(self, order: deliveries.Order) -> None:
+        """Let what this one replaces leave the server alone."""
         if order.action == 'CREATE' and self._resource.replaces is not None:
             self._resource.data_set(histories.TAKEN_OVER_KEY, order.server.id)
-        return delivery
 
     def _undo(self, config_id: str, former: abc.Sequence[str]) -> None:
         """Withdraw a config that was made but perhaps not delivered."""

@@ -20,7 +20,18 @@ class NoAnswer(Error):
 
 
 class Unusable(errors.Failed):
-    """A transport cannot be used here; the message says why."""
+    """A transport cannot be used here; the message says why.
+
+    :param why: a message, or the error of a service.
+    """
+
+    def __init__(self, why: str | errors.ServiceError) -> None:
+        super().__init__(str(why))
+        self._is_outage = isinstance(why, errors.Unavailable)
+
+    @property
+    def may_pass(self) -> bool:
+        return self._is_outage
 
 
 def cancelled(order: deliveries.Order) -> Error:

@@ -9,6 +9,7 @@ from heat_plugins.deployments import delivering
 from heat_plugins.deployments import failures
 from heat_plugins.deployments import histories
 from heat_plugins.deployments import outside
+from heat_plugins.deployments import updates
 from heat_plugins.deployments import waiters
 
 LOG = foreign.logger(__name__)
@@ -39,10 +40,15 @@ class Lifecycle:
         )
 
     def waiter(
-        self, action: str, source: deliveries.Source
+        self,
+        action: str,
+        source: deliveries.Source,
+        *,
+        delivers: bool = True,
     ) -> waiters.Waiter | None:
         """Return what delivers an action and waits; None if nothing runs.
 
+        :param delivers: see `updates.Step`.
         :raises failures.Error: the server takes nothing from this stack; a
             DELETE is left out without that.
         """
@@ -72,6 +78,7 @@ class Lifecycle:
             history=self._history,
             deliverer=self._deliverer,
             engine=self._engine,
+            resumes=not delivers,
         )
 
     def undoing(
@@ -98,7 +105,10 @@ class Lifecycle:
         if not self._servers.is_there(server_id):
             self._tell_not_undone(f'server {server_id} no longer exists')
             return None
-        return self.waiter('DELETE', source)
+        step = updates.repeated('DELETE', self._history.row(), repeats=True)
+        if step is None:
+            return None
+        return self.waiter('DELETE', source, delivers=step.delivers)
 
     def _has_given_way(
         self, taken_over: abc.Callable[[], abc.Collection[str]]

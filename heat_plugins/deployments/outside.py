@@ -53,6 +53,9 @@ class Rows(Protocol):
         is written already, by an attempt before, is written over.
         """
 
+    def tell(self, made: abc.Sequence[deliveries.Delivery]) -> None:
+        """Tell servers what they must run, as the rows say."""
+
     def poll_queue(self, deployment_id: str) -> None:
         """Let Heat settle a deployment by what lies in its Zaqar queue."""
 
@@ -92,7 +95,7 @@ class Signals(Protocol):
     def fetch(self, name: str, limit: int) -> bytes:
         """Fetch a signal of at most `limit` bytes.
 
-        :raises errors.ServiceError: as `store.ObjectStore.get_object`.
+        :raises errors.ServiceError: as `stores.ObjectStore.get_object`.
         """
 
     def discard(self, name: str) -> None:
@@ -214,6 +217,9 @@ class Template(Protocol):
         :raises failures.NoAnswer: no transport can be used.
         :raises errors.Unavailable: the same, but one may be usable later.
         """
+
+    def choose_again(self, row: deliveries.Row) -> deliveries.Signalling:
+        """Return how the action of a row is signalled; see `choose`."""
 
     def derive(
         self,

@@ -47,7 +47,14 @@ class Waiter:
         history: histories.History,
         deliverer: delivering.Deliverer,
         engine: outside.Engine,
+        resumes: bool = False,
     ) -> None:
+        """Begin.
+
+        :param resumes: whether the server has it already, from an engine that
+            has died; its result may have arrived.
+        """
+        self._resumes = resumes
         self.trouble: retrying.Trouble | None = None
         self._order = order
         self._resource = resource
@@ -104,12 +111,17 @@ class Waiter:
 
     def _try_to_begin(self) -> bool:
         before = self._history.row()
-        if before is not None and before.in_progress:
-            # An engine that has died since delivered it.
-            self._lost_ids.add(before.config.id)
-        delivery = self._deliverer.deliver(
-            self._order, self._config_id, before
-        )
+        if self._resumes and before is not None:
+            self._config_id = before.config.id
+            delivery = self._deliverer.resume(self._order, before)
+            self._resumes = False
+        else:
+            if before is not None and before.in_progress:
+                # An engine that has died since delivered it.
+                self._lost_ids.add(before.config.id)
+            delivery = self._deliverer.deliver(
+                self._order, self._config_id, before
+            )
         if not delivery.is_signalled:
             return True
         self._await(delivery)

@@ -3,16 +3,21 @@
 
 It handles signals in the name of the stack's owner. Of the request it keeps
 the context that the stack was loaded with, which the stack's definition holds
-in each Heat from 24 on.
+in each Heat from 24 on. What that user may do, the policy says that
+heat-engine's own configuration names.
 """
 
 from typing import Any
 
 from heat.common import context as heat_context
+from heat.common import exception
 from oslo_config import cfg
 
+from heat_plugins import foreign
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import heat_types
+
+LOG = foreign.logger(__name__)
 
 for _name in ('heat_stack_user_role', 'stack_user_domain_id'):
     cfg.CONF.import_opt(_name, 'heat.common.config')
@@ -27,10 +32,38 @@ def of(stack: heat_types.Stack) -> signallers.Signaller:
     user_id = getattr(context, 'user_id', None)
     if user_id is None:
         return signallers.UNKNOWN
+    is_of_project = context.is_admin or _is_of_project(context, stack)
     return signallers.Signaller(
         user_id=user_id,
-        is_of_project=context.is_admin or _is_of_project(context, stack),
+        is_of_project=is_of_project,
+        may_update=is_of_project and _may_update(context, stack),
     )
+
+
+def _may_update(context: Any, stack: heat_types.Stack) -> bool:
+    """Ask Heat's policy, as heat-api does when a user updates the stack."""
+    scope, action = signallers.POLICY.split(':')
+    # An administrator may be of another project.
+    project = context.project_id if context.is_admin else stack.tenant_id
+    try:
+        return bool(
+            context.policy.enforce(
+                context,
+                action,
+                scope=scope,
+                target={'project_id': project},
+                is_registered_policy=True,
+            )
+        )
+    except exception.Forbidden:
+        return False
+    except Exception as exc:
+        LOG.warning(
+            'Cannot ask the policy %(policy)s about the sender of a signal; '
+            'refusing the signal: %(error)s',
+            {'policy': signallers.POLICY, 'error': exc},
+        )
+        return False
 
 
 def _is_of_project(

@@ -6,31 +6,29 @@ import contextlib
 from typing import Any
 
 from heat.objects import software_config as config_objects
-from heat.rpc import api as rpc_api
 from oslo_config import cfg
 
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins.deployments import answers
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import drafts
+from heat_plugins.deployments import derived
 from heat_plugins.deployments import histories
 from heat_plugins.deployments import lifecycle
 from heat_plugins.deployments import outside
 from heat_plugins.deployments import removals
 from heat_plugins.deployments import signallers
+from heat_plugins.engine import deriving
 from heat_plugins.engine import heat_types
-from heat_plugins.engine import hidden_parameters
 from heat_plugins.engine import sweeping
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import deployment_rows
 from heat_plugins.engine.database import own_heat
-from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import servers
 from heat_plugins.engine.runs import triggering
-from heat_plugins.engine.shared import hub as hubs
+from heat_plugins.engine.shared import hubs
 from heat_plugins.runs import orchestration
-from heat_plugins.signals import transport_names
 
 config.register_opts(cfg.CONF)
 
@@ -51,41 +49,6 @@ class Stack:
             self._hub.adopt(self._stack)
 
 
-class Terms:
-    """A deployment's properties, as `deliveries.Terms` has them."""
-
-    def __init__(self, deployment: heat_types.Deployment) -> None:
-        self._deployment = deployment
-
-    def _property(self, name: str) -> Any:
-        return self._deployment.properties[name]
-
-    @property
-    def server_id(self) -> str:
-        server_id: str = self._property(self._deployment.SERVER)
-        return server_id
-
-    @property
-    def actions(self) -> abc.Collection[str]:
-        return tuple(self._property(self._deployment.DEPLOY_ACTIONS))
-
-    @property
-    def transport(self) -> str:
-        return transport_names.canonical(
-            self._property(self._deployment.SIGNAL_TRANSPORT)
-        )
-
-    @property
-    def timeout(self) -> int | None:
-        limit: int | None = self._property(self._deployment.TIMEOUT)
-        return limit
-
-    @property
-    def delivery_timeout(self) -> int | None:
-        limit: int | None = self._property(self._deployment.DELIVERY_TIMEOUT)
-        return limit
-
-
 class Template:
     """A deployment's template, as `outside.Template` has it."""
 
@@ -100,8 +63,16 @@ class Template:
         ]
         return values
 
+    def inputs(
+        self, action: str, source: deliveries.Source
+    ) -> list[dict[str, Any]]:
+        return derived.inputs(source, action, self.input_values)
+
     def choose(self, config_id: str) -> deliveries.Signalling:
         return transports.choose(self._deployment, config_id)
+
+    def choose_again(self, row: deliveries.Row) -> deliveries.Signalling:
+        return transports.choose_again(self._deployment, row)
 
     def derive(
         self,
@@ -109,11 +80,14 @@ class Template:
         source: deliveries.Source,
         signalling: deliveries.Signalling,
     ) -> orchestration.Draft:
-        return drafts.for_agents(
-            self._deployment.derived(action, source, signalling),
+        return deriving.Derivation(
+            self._deployment, self._deployment.properties
+        ).draft(
+            source,
             action,
             signalling,
-            hidden_parameters.values(self._deployment.stack),
+            name=self._deployment.name,
+            server_id=self._deployment.properties[self._deployment.SERVER],
         )
 
 
@@ -137,9 +111,9 @@ class Parts:
         self.history = histories.History(deployment, self.rows)
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> deliveries.Terms:
         """What the template says of all actions."""
-        return Terms(self._deployment)
+        return deliveries.Terms(self._deployment.properties)
 
     @property
     def servers(self) -> servers.Servers:
@@ -161,19 +135,14 @@ class Parts:
             settings=settings(),
         )
 
-    def named_config(self) -> orchestration.Config | None:
-        """Return the template's config as it is stored; None if it has none.
+    @property
+    def template(self) -> Template:
+        """What Heat makes of the template."""
+        return Template(self._deployment)
 
-        :raises exception.NotFound: it is gone.
-        """
-        config_id = self._deployment.properties[self._deployment.CONFIG]
-        if not config_id:
-            return None
-        return own_heat.config(
-            config_objects.SoftwareConfig.get_by_id(
-                self._deployment.context, config_id
-            )
-        )
+    def named_config(self) -> orchestration.Config | None:
+        """Return the template's config; see `named_config`."""
+        return named_config(self._deployment)
 
     def lifecycle(self) -> lifecycle.Lifecycle:
         """Return what decides which actions its server is given."""
@@ -181,7 +150,7 @@ class Parts:
             self._deployment,
             terms=self.terms,
             servers=self.servers,
-            template=Template(self._deployment),
+            template=self.template,
             engine=self.engine,
         )
 
@@ -209,7 +178,7 @@ class Parts:
 
     def _taken_over(self) -> abc.Collection[str]:
         deployment = self._deployment
-        return rows.data_of_later(
+        return resources.data_of_later(
             deployment.context,
             deployment.stack.id,
             deployment.name,
@@ -227,13 +196,28 @@ class Parts:
             server_name=self.servers.name,
         )
 
-    def triggering(self) -> triggering.Triggering:
-        """Return what starts runs."""
+    def triggering(
+        self, row: deliveries.Row | None = None
+    ) -> triggering.Triggering:
+        """Return what starts runs.
+
+        :param row: what its server was given last, if anything.
+        """
+        deployment = self._deployment
         return triggering.Triggering(
-            self._deployment,
+            triggering.Subject(
+                resource=deployment,
+                name=deployment.name,
+                names=[deployment.name],
+                deployment_id=deployment.resource_id,
+                type=deployment.type(),
+            ),
+            row,
             terms=self.terms,
             servers=self.servers,
-            template=Template(self._deployment),
+            draft=lambda action: self.template.derive(
+                action, deployment.source(), deliveries.NOTHING
+            ),
             named_config=self.named_config,
         )
 
@@ -248,25 +232,16 @@ def settings() -> outside.Settings:
     )
 
 
-def source(heats: abc.Mapping[str, Any]) -> deliveries.Source:
-    """Return a config that Heat's own class has loaded."""
-    return deliveries.Source(
-        group=heats.get(rpc_api.SOFTWARE_CONFIG_GROUP),
-        config=heats.get(rpc_api.SOFTWARE_CONFIG_CONFIG),
-        outputs=[
-            each.as_dict() for each in heats[rpc_api.SOFTWARE_CONFIG_OUTPUTS]
-        ],
-        heats=heats,
-    )
+def named_config(
+    resource: heat_types.Resource,
+) -> orchestration.Config | None:
+    """Return the config that a template names, as stored; None: it has none.
 
-
-def draft(params: abc.Mapping[str, Any]) -> orchestration.Draft:
-    """Return a config that Heat's own class has derived."""
-    return orchestration.Draft(
-        name=params[rpc_api.SOFTWARE_CONFIG_NAME],
-        group=params[rpc_api.SOFTWARE_CONFIG_GROUP],
-        config=params[rpc_api.SOFTWARE_CONFIG_CONFIG],
-        inputs=params[rpc_api.SOFTWARE_CONFIG_INPUTS],
-        outputs=params[rpc_api.SOFTWARE_CONFIG_OUTPUTS],
-        options=params[rpc_api.SOFTWARE_CONFIG_OPTIONS] or {},
+    :raises exception.NotFound: it is gone.
+    """
+    config_id = resource.properties['config']
+    if not config_id:
+        return None
+    return own_heat.config(
+        config_objects.SoftwareConfig.get_by_id(resource.context, config_id)
     )

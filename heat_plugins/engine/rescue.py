@@ -25,34 +25,33 @@ In a failed stack no action is repeated before the next update. What an engine
 held there when it died fails, and is withdrawn from its server.
 """
 
+from collections import abc
 import dataclasses
 import functools
-import os
-import random
-import sys
-import threading
 import time
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from heat.common import context as heat_context
 from heat.common import exception
+from heat.common import service_utils
 from heat.engine import check_resource
 from heat.engine import environment
 from heat.engine import resource
 from heat.engine import stack as parser
 from heat.engine import sync_point
+from heat.objects import service as service_objects
 from heat.rpc import worker_client
 from oslo_config import cfg
 
-from heat_plugins import config
 from heat_plugins import foreign
 from heat_plugins import registry
-from heat_plugins.engine.database import locks
-from heat_plugins.engine.runs import fleet_watching
+from heat_plugins import tokens
+from heat_plugins.engine import heat_types
+from heat_plugins.engine import process
+from heat_plugins.engine.database import resources
+from heat_plugins.engine.database import scans
 
 LOG = foreign.logger(__name__)
-
-config.register_opts(cfg.CONF)
 
 # What can be replaced without harm to other resources: our deployments, and
 # the configs that they wait for.
@@ -65,90 +64,22 @@ _TYPES = registry.DEPLOYMENT_TYPES | {
 #: Seconds that Heat may take to check a resource on request.
 CHECKING = 60
 
-# What is on a wrapped method, so that it is wrapped once.
-_MARK = 'heat_plugins_rescue'
-
-_lock = threading.Lock()
-# The process that scans; after a fork the child must start its own scans.
-_process: int | None = None
+#: Seconds between two reports of an engine to the database. Heat and the scan
+#: suspect an engine that has not reported for twice as long. By Heat's own
+#: interval, 60 s, a deployment would wait for two minutes until it is resumed.
+REPORTING = 10
 
 
-@runtime_checkable
-class Deployment(Protocol):
+class Deployment:
     """A resource that has delivered something to a server."""
 
     def take_back(self) -> None:
         """Withdraw from the server what no engine waits for."""
+        raise NotImplementedError
 
     def give_way(self) -> None:
         """Leave the server to the resource that replaces this one."""
-
-
-def watch() -> None:
-    """Start the scans of this process, unless it scans already."""
-    global _process
-    if not cfg.CONF.heat_plugins.rescue_interval:
-        return
-    with _lock:
-        if _process == os.getpid():
-            return
-        _process = os.getpid()
-    threading.Thread(
-        target=_look_on, name='heat-plugins-rescue', daemon=True
-    ).start()
-
-
-def begin_with_engines() -> None:
-    """Let each process look from when its engine starts.
-
-    Heat tells plugins nothing of that, and those who never start an engine
-    load plugins, too: the parent of forked workers, and tools. So this wraps
-    what starts one.
-    """
-    service = sys.modules.get('heat.engine.service')
-    if service is None or hasattr(service.EngineService.start, _MARK):
-        return
-    start = service.EngineService.start
-
-    @functools.wraps(start)
-    def start_and_watch(engine: Any) -> None:
-        start(engine)
-        try:
-            watch()
-        except Exception as exc:
-            LOG.warning(
-                'heat-engine cannot scan for deployments of dead engines, '
-                'and will not resume them: %s',
-                _told(exc),
-            )
-
-    setattr(start_and_watch, _MARK, True)
-    service.EngineService.start = start_and_watch
-
-
-def _look_on() -> None:
-    interval = cfg.CONF.heat_plugins.rescue_interval
-    rescuer = Rescuer()
-    # Processes that start together scan at different times.
-    # Not a secret.
-    time.sleep(random.uniform(0, interval))  # noqa: S311 # nosec B311
-    while True:
-        try:
-            rescuer.look()
-        except Exception as exc:
-            LOG.warning(
-                'Cannot scan for deployments of dead engines; retrying: %s',
-                _told(exc),
-            )
-        try:
-            fleet_watching.look()
-        except Exception as exc:
-            LOG.warning(
-                'Cannot scan for operations that no process advances; '
-                'retrying: %s',
-                _told(exc),
-            )
-        time.sleep(interval)
+        raise NotImplementedError
 
 
 class Rescuer:
@@ -156,21 +87,21 @@ class Rescuer:
 
     def __init__(self) -> None:
         # When each was seen first, by `time.monotonic`.
-        self._since: dict[locks.Key, float] = {}
+        self._since: dict[scans.Key, float] = {}
         # What is Heat's own; to find that out costs several statements.
-        self._others: set[locks.Key] = set()
+        self._others: set[scans.Key] = set()
 
-    def look(self) -> list[locks.Held]:
+    def look(self) -> list[scans.Held]:
         """Scan once; return the resources that were resumed."""
         context = heat_context.get_admin_context()
-        held = locks.held(context)
+        held = scans.held(context)
         now = time.monotonic()
         self._since = {
             each.key: self._since.get(each.key, now) for each in held
         }
         self._others &= self._since.keys()
         held = [each for each in held if each.key not in self._others]
-        dead = locks.dead_engines(context, {each.engine_id for each in held})
+        dead = dead_engines(context, {each.engine_id for each in held})
         return [
             each
             for each in held
@@ -182,13 +113,13 @@ class Rescuer:
             and self._try(each)
         ]
 
-    def _try(self, held: locks.Held) -> bool:
+    def _try(self, held: scans.Held) -> bool:
         """Resume a resource, or leave it to the next scan.
 
         A failure in one stack does not affect the others.
         """
         try:
-            stack, found, _scope = locks.load(held)
+            stack, found, _scope = load(held)
             # Heat may replace what has failed, and we answer for our own.
             has_failed = stack.status == stack.FAILED
             if found.type() not in _TYPES or (
@@ -206,47 +137,92 @@ class Rescuer:
                 {
                     'resource': held.name,
                     'stack': held.stack_id,
-                    'error': _told(exc),
+                    'error': foreign.brief(exc),
                 },
             )
             return False
 
 
-def _told(exc: Exception) -> str:
-    """Return the first line of an error: the rest quotes the statement."""
-    cause = str(exc).partition('\n')[0]
-    return f'{type(exc).__name__}: {cause}'
+def dead_engines(
+    context: heat_types.Context, engine_ids: abc.Set[str | None]
+) -> abc.Set[str | None]:
+    """Return which of some engines neither report nor answer."""
+    suspects = engine_ids - {None}
+    if suspects:
+        suspects -= _reporting(context)
+    return {
+        engine_id
+        for engine_id in suspects
+        # It may have trouble with the database alone.
+        if not service_utils.engine_alive(context, engine_id)
+    }
+
+
+def _reporting(context: heat_types.Context) -> abc.Set[str]:
+    """Return the engines that have reported to the database recently."""
+    return {
+        row.engine_id
+        for row in service_objects.Service.get_all(context)
+        if service_utils.format_service(row)[service_utils.SERVICE_STATUS]
+        == 'up'
+    }
+
+
+def load(
+    held: scans.Held,
+) -> tuple[parser.Stack, resource.Resource, object]:
+    """Return the stack of a resource, the resource, and what it refers to.
+
+    Its references are weak, so the caller must keep the last as long as it.
+    """
+    stack = resources.load_stack(held.stack_id)
+    # By its own template: that of a stack in deletion is empty.
+    found, *scope = resource.Resource.load(
+        stack.context, held.id, stack.current_traversal, False, {}
+    )
+    return stack, found, scope
+
+
+def take_away(
+    context: heat_types.Context, held: scans.Held, reason: str
+) -> bool:
+    """Take a resource from a dead engine; of several that try, one does.
+
+    One that was taken before gets another version: the others wait again.
+    """
+    return scans.change(
+        context, held, engine_id=None, status='FAILED', status_reason=reason
+    )
 
 
 def _go_on(
-    held: locks.Held, stack: parser.Stack, found: resource.Resource
+    held: scans.Held, stack: parser.Stack, found: resource.Resource
 ) -> bool:
     """Have a resource checked again, or fail it; False: no longer ours."""
     context = heat_context.get_admin_context()
     # Read it only now: to check whether engines live takes seconds.
     has_failed = stack.status == stack.FAILED
     node = None if has_failed else _node(stack, found)
+    reason, status_reason = held.reason, tokens.ENGINE_DIED.after(held.reason)
     if has_failed:
         # The next scan must skip it: nothing more happens before its update.
-        held = dataclasses.replace(
-            held, reason=f'{held.reason}, and the stack has failed'
-        )
+        reason = status_reason = f'{reason}, and the stack has failed'
     if node != found.id and isinstance(found, Deployment):
         # Still the dead engine's: after a failure here the next scan retries.
-        if not locks.change(context, held):
+        if not scans.change(context, held):
             return False
         held = dataclasses.replace(held, version=(held.version or 0) + 1)
         if node is None:
             found.take_back()
         else:
             found.give_way()
-    if not locks.take_away(context, held):
+    if not take_away(context, held, status_reason):
         return False
     LOG.warning(
         '%(reason)s while it worked on %(resource)s of stack %(stack)s, '
         '%(stack_id)s; %(then)s',
         {
-            'reason': held.reason,
+            'reason': reason,
             'resource': held.name,
             'stack': stack.name,
             'stack_id': stack.id,
@@ -260,14 +236,13 @@ def _go_on(
         ).retrigger_check_resource(stack.context, node, stack)
     elif not has_failed:
         stack.mark_failed(
-            f'Resource {found.action} failed: resources.{found.name}: '
-            f'{held.reason}'
+            f'Resource {found.action} failed: resources.{found.name}: {reason}'
         )
     return True
 
 
 def _begin(
-    held: locks.Held, stack: parser.Stack, found: resource.Resource
+    held: scans.Held, stack: parser.Stack, found: resource.Resource
 ) -> bool:
     """Start a replacement; return whether this process did so."""
     if found.has_hook(environment.HOOK_PRE_CREATE):
@@ -281,7 +256,7 @@ def _begin(
     except exception.EntityNotFound:
         # The traversal that created it has ended meanwhile.
         return False
-    if not locks.change(heat_context.get_admin_context(), held):
+    if not scans.change(heat_context.get_admin_context(), held):
         return False
     LOG.warning(
         'No engine has started %(resource)s of stack %(stack)s, '
@@ -315,3 +290,41 @@ def _node(stack: parser.Stack, found: resource.Resource) -> int | None:
         if number in nodes:
             return int(number)
     return None
+
+
+def report_often(engine: Any) -> None:
+    """Let an engine report that it lives more often than Heat has it do.
+
+    It does so for as long as it does for Heat: in the same group of threads.
+    One that has none does not report at all.
+    """
+    threads = getattr(engine, 'manage_thread_grp', None)
+    if threads is None or not cfg.CONF.heat_plugins.rescue_interval:
+        return
+    if cfg.CONF.periodic_interval > REPORTING:
+        threads.add_timer(REPORTING, functools.partial(_report, engine))
+
+
+def _report(engine: Any) -> None:
+    if engine.service_id is None:
+        # Heat has not made its row yet.
+        return
+    try:
+        service_objects.Service.update_by_id(
+            heat_context.get_admin_context(),
+            engine.service_id,
+            {'report_interval': REPORTING, 'deleted_at': None},
+        )
+    except Exception as exc:
+        # Or the timer would end.
+        LOG.warning(
+            'heat-engine cannot report that it lives; retrying: %s',
+            foreign.brief(exc),
+        )
+
+
+SCAN = process.Scan(
+    name='heat-plugins-rescue',
+    wanted='deployments of dead engines',
+    begin=lambda: Rescuer().look,
+)

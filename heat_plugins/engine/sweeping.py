@@ -8,9 +8,10 @@ from heat_plugins import foreign
 from heat_plugins.deployments import removals
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import transports
+from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.runs import run_ledgers
-from heat_plugins.engine.shared import hub as hubs
+from heat_plugins.engine.shared import hubs
 from heat_plugins.objectstore import cleaning
 from heat_plugins.runs.records import record_names
 from heat_plugins.signals import signal_names
@@ -87,7 +88,7 @@ class Sweep:
             hubs.forget(hub)
 
     def _in_use(self, container: str) -> bool:
-        return rows.container_in_use(
+        return resources.container_in_use(
             self._deployment.context,
             # Not always ours: an adopted stack has that of its former life.
             container.removeprefix(signal_names.container('')),
@@ -124,7 +125,7 @@ class Sweep:
     def _end_runs_in(self, hub: hubs.Hub) -> None:
         deployment = self._deployment
         is_last = not (
-            rows.has_deployments(deployment.context, hub.root_stack_id)
+            resources.has_deployments(deployment.context, hub.root_stack_id)
             or self._in_use(hub.container)
         )
         mine = record_names.open_folder(deployment.resource_id)

@@ -9,7 +9,7 @@ next.
 from collections import abc
 import contextlib
 import dataclasses
-import time
+from typing import Any
 
 from heat.common import password_gen
 from heat.common.i18n import _
@@ -24,8 +24,9 @@ from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import refusing
+from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
-from heat_plugins.engine.shared import hub as hubs
+from heat_plugins.engine.shared import hubs
 from heat_plugins.objectstore import keys
 from heat_plugins.signals import beginning
 from heat_plugins.signals import live
@@ -48,8 +49,34 @@ def choose(
         none.
     :raises errors.Unavailable: the same, but one of them may be usable later.
     """
-    wanted = deployment.properties[deployment.SIGNAL_TRANSPORT]
+    return _choose(
+        deployment,
+        deployment.properties[deployment.SIGNAL_TRANSPORT],
+        config_id,
+    )
 
+
+def choose_again(
+    deployment: heat_types.Deployment, row: deliveries.Row
+) -> deliveries.Signalling:
+    """Return how an action is signalled that was delivered before.
+
+    :param row: of the deployment, with the config of the action.
+    :raises failures.NoAnswer: its signal cannot be polled for.
+    :raises errors.Unavailable: the same, but it may be later.
+    """
+    name = transport_names.canonical(str(row.transport))
+    if name == transport_names.TEMP_URL_POLL:
+        return _choose(deployment, name, row.config.id)
+    # Its server has what it takes.
+    return deliveries.Signalling(
+        transport=name, watched=name != transport_names.ZAQAR_SIGNAL
+    )
+
+
+def _choose(
+    deployment: heat_types.Deployment, wanted: str, config_id: str
+) -> deliveries.Signalling:
     def prepare(name: str) -> deliveries.Signalling:
         transport = _TRANSPORTS[name](
             deployment, wanted == transport_names.AUTO
@@ -79,7 +106,7 @@ def for_members(
     try:
         signer = transport.signer()
     except failures.Unusable as exc:
-        if isinstance(exc.__cause__, errors.Unavailable):
+        if exc.may_pass:
             raise errors.Unavailable(str(exc)) from exc
         raise failures.NoAnswer(
             _('The signal transport cannot be used. %(name)s: %(why)s')
@@ -124,7 +151,7 @@ def check(deployment: heat_types.Deployment) -> None:
 
 def root_stack_id(deployment: heat_types.Resource) -> str:
     """Return the id of the stack at the root of a deployment's."""
-    return deployment.root_stack_id or deployment.stack.root_stack_id()
+    return str(deployment.root_stack_id or deployment.stack.root_stack_id())
 
 
 def hub_for(deployment: heat_types.Resource) -> hubs.Hub:
@@ -167,15 +194,11 @@ class _Transport:
 
         :raises failures.Unusable: that is not possible here.
         """
-        self.make()
         return deliveries.Signalling(transport=self.name)
-
-    def make(self) -> None:
-        """Make what lasts as long as the deployment: users, keys, queues."""
 
     def time_limit(self) -> int | None:
         """Return the seconds that an action may take; None for no limit."""
-        limit = self.deployment.stack.timeout_secs()
+        limit: int = self.deployment.stack.timeout_secs()
         own: int | None = self.deployment.properties[self.deployment.TIMEOUT]
         return min(limit, own or limit)
 
@@ -199,24 +222,27 @@ class _CfnSignal(_Transport):
             return None
         return super().lacking(deployment)
 
-    def make(self) -> None:
+    def prepare(self, config_id: str) -> deliveries.Signalling:
         with _unusable_if_fails():
-            if not self.deployment._get_ec2_signed_url():
+            url = self.deployment._get_ec2_signed_url()
+            if not url:
                 raise failures.Unusable(
                     _(
                         "Heat cannot create a key pair; heat-engine's log "
                         'says why'
                     )
                 )
+            return deliveries.Signalling(transport=self.name, url=url)
 
 
 class _HeatSignal(_Transport):
     name = transport_names.HEAT_SIGNAL
 
-    def make(self) -> None:
+    def prepare(self, config_id: str) -> deliveries.Signalling:
         with _unusable_if_fails():
-            _give_password(self.deployment)
-            self.deployment._get_heat_signal_credentials()
+            return deliveries.Signalling(
+                transport=self.name, credentials=_credentials(self.deployment)
+            )
 
 
 class _ZaqarSignal(_Transport):
@@ -234,9 +260,12 @@ class _ZaqarSignal(_Transport):
         with _unusable_if_fails():
             if lacking := self.lacking(self.deployment):
                 raise failures.Unusable(lacking)
-            _give_password(self.deployment)
-            self.deployment._get_zaqar_signal_queue_id()
-        return deliveries.Signalling(transport=self.name, watched=False)
+            return deliveries.Signalling(
+                transport=self.name,
+                watched=False,
+                credentials=_credentials(self.deployment),
+                queue_id=self.deployment._get_zaqar_signal_queue_id(),
+            )
 
 
 class _TempURLPoll(_Transport):
@@ -255,7 +284,7 @@ class _TempURLPoll(_Transport):
         refusal = hub.signing.refusal if self.is_one_of_many else None
         if refusal is not None:
             # To ask again would cost a token and a request.
-            raise failures.Unusable(str(refusal)) from refusal
+            raise failures.Unusable(refusal) from refusal
         data = self.deployment.data()
         is_new = data.get(rows.CONTAINER_KEY) != hub.container
         if is_new:
@@ -269,7 +298,7 @@ class _TempURLPoll(_Transport):
         except errors.ServiceError as exc:
             if is_new:
                 self._give_up(hub, exc)
-            raise failures.Unusable(str(exc)) from exc
+            raise failures.Unusable(exc) from exc
 
     def sign(
         self, signer: keys.Signer, deployment_id: str, config_id: str
@@ -277,7 +306,7 @@ class _TempURLPoll(_Transport):
         """Return the URLs for one action of a deployment; send no request."""
         name = signal_names.signal(deployment_id, config_id)
         report_name = beginning.object_name(name)
-        expires = int(time.time()) + self._lifetime()
+        expires = int(signer.now()) + self._lifetime()
         return deliveries.Signalling(
             transport=self.name,
             object_name=name,
@@ -317,7 +346,7 @@ class _TempURLPoll(_Transport):
         deployment = self.deployment
         # Before asking for others; see `sweeping`.
         deployment.data_delete(rows.CONTAINER_KEY)
-        if not rows.container_in_use(
+        if not resources.container_in_use(
             deployment.context, hub.root_stack_id, hub.container
         ):
             hub.drop_empty_container()
@@ -334,11 +363,19 @@ class _TempURLPoll(_Transport):
         return max(needed, asked or 0)
 
 
+def _credentials(
+    deployment: heat_types.Deployment,
+) -> abc.Mapping[str, Any]:
+    """Return the credentials of the deployment's user."""
+    _give_password(deployment)
+    return deployment._get_heat_signal_credentials()
+
+
 def _give_password(deployment: heat_types.Deployment) -> None:
     """Let the deployment's user log in.
 
     Heat makes a password only together with the user. A user that was made
-    for a key pair, as `trigger_url` and CFN_SIGNAL need one, has none.
+    for a key pair, as ``trigger_url`` and CFN_SIGNAL need one, has none.
     """
     user_id = deployment._get_user_id()
     if user_id is None or deployment.password is not None:
@@ -371,9 +408,8 @@ def _unusable_if_fails() -> abc.Iterator[None]:
         if status := getattr(exc, 'http_status', None):
             reason = f'{reason} (HTTP {status})'
         LOG.debug('A signal transport cannot be used', exc_info=True)
-        if _may_pass(exc):
-            raise failures.Unusable(reason) from errors.Unavailable(reason)
-        raise failures.Unusable(reason) from exc
+        kind = errors.Unavailable if _may_pass(exc) else errors.ServiceError
+        raise failures.Unusable(kind(reason)) from exc
 
 
 def _may_pass(exc: Exception) -> bool:

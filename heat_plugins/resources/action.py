@@ -11,9 +11,9 @@ from heat.engine import constraints
 
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.clients import mistral_errors
+from heat_plugins.clients import mistral_api
 from heat_plugins.mistral import calling
-from heat_plugins.mistral.definitions import adhoc
+from heat_plugins.mistral.definitions import structured
 from heat_plugins.resources import schemas
 from heat_plugins.resources.workflows import mistral_named
 
@@ -111,16 +111,18 @@ class Action(mistral_named.MistralNamed):
         if waits:
             return
         try:
-            text = adhoc.write('action', self._spec(self.properties))
-        except adhoc.AdhocError as exc:
+            text = structured.write_action(
+                'action', self._spec(self.properties)
+            )
+        except structured.AdhocError as exc:
             raise self.invalid(self.DEFINITION, exc) from exc
         self._ask_mistral(text, self.DEFINITION if definition else self.BASE)
 
     def _ask_mistral(self, text: str, prop: str) -> None:
         try:
-            found = self.client().actions.validate(text)
+            answer = self.client().actions.validate(text)
         except Exception as exc:
-            judged = mistral_errors.judge(exc)
+            judged = mistral_api.judge(exc)
             if judged is None:
                 raise
             LOG.warning(
@@ -129,34 +131,34 @@ class Action(mistral_named.MistralNamed):
                 {'resource': self, 'error': judged},
             )
             return
-        if not found.get('valid', True):
-            raise self.invalid(prop, ' '.join(str(found['error']).split()))
+        if not answer.get('valid', True):
+            raise self.invalid(prop, ' '.join(str(answer['error']).split()))
 
-    def _spec(self, found: abc.Mapping[str, Any]) -> Any:
-        if found[self.DEFINITION]:
-            return adhoc.read(found[self.DEFINITION])
-        return {name.replace('_', '-'): found[name] for name in self._PARTS}
+    def _spec(self, props: abc.Mapping[str, Any]) -> Any:
+        if props[self.DEFINITION]:
+            return structured.read_action(props[self.DEFINITION])
+        return {name.replace('_', '-'): props[name] for name in self._PARTS}
 
     # What is done ---------------------------------------------------------
 
     def precheck(
-        self, patience: calling.Patience, found: abc.Mapping[str, Any]
+        self, patience: calling.Patience, props: abc.Mapping[str, Any]
     ) -> None:
         """See whether the base is there: Mistral tells only as it runs."""
-        base = adhoc.base_name(self._spec(found))
+        base = structured.base_name(self._spec(props))
         if self.see(patience, base) is None:
             raise errors.ServiceError(
                 f'its base, the action "{base}", is not in Mistral.'
             )
 
-    def body(self, name: str, found: abc.Mapping[str, Any]) -> dict[str, Any]:
+    def body(self, name: str, props: abc.Mapping[str, Any]) -> dict[str, Any]:
         return {
-            'definition': adhoc.write(name, self._spec(found)),
-            'scope': found[self.SCOPE],
+            'definition': structured.write_action(name, self._spec(props)),
+            'scope': props[self.SCOPE],
         }
 
-    def matches(self, row: Any, found: abc.Mapping[str, Any]) -> bool:
-        written = adhoc.write(row.name, self._spec(found))
+    def matches(self, row: Any, props: abc.Mapping[str, Any]) -> bool:
+        written = structured.write_action(row.name, self._spec(props))
         return bool(row.definition == written)
 
     def _resolve_attribute(self, name: str) -> Any:

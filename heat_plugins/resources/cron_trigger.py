@@ -2,7 +2,7 @@
 """OS::Mistral::CronTrigger."""
 
 from collections import abc
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from heat.common.i18n import _
 from heat.engine import attributes
@@ -70,7 +70,7 @@ class CronTrigger(mistral_calls.TrustingCalls, mistral_calls.Mended, _Base):
     }
 
     # What changes by itself must not be remembered.
-    attributes_schema = {
+    _ATTRIBUTES: ClassVar = {
         _Base.NEXT_EXECUTION_TIME: schemas.live(
             attributes.Schema.STRING,
             _(
@@ -94,6 +94,10 @@ class CronTrigger(mistral_calls.TrustingCalls, mistral_calls.Mended, _Base):
         ),
     }
 
+    attributes_schema = schemas.AttributesSchema(
+        _Base.attributes_schema, _ATTRIBUTES
+    )
+
     # What the template says -----------------------------------------------
 
     def validate(self) -> None:
@@ -103,16 +107,16 @@ class CronTrigger(mistral_calls.TrustingCalls, mistral_calls.Mended, _Base):
         """
         super().validate()
         try:
-            found = cron_triggers.called(self.properties[self.WORKFLOW])
+            called = cron_triggers.called(self.properties[self.WORKFLOW])
         except cron_triggers.Refused as exc:
             if not self.pending(self.WORKFLOW):
                 raise self.invalid(self.WORKFLOW, exc) from exc
-            found = None
+            called = None
         self._validate_schedule()
-        if found:
+        if called:
             # Its input is checked when the trigger is made: this very
             # update may be about to change what the workflow takes.
-            self.validate_workflow(self.WORKFLOW, found[0])
+            self.validate_workflow(self.WORKFLOW, called[0])
 
     def _validate_schedule(self) -> None:
         pattern = self.properties[self.PATTERN]
@@ -136,31 +140,37 @@ class CronTrigger(mistral_calls.TrustingCalls, mistral_calls.Mended, _Base):
                 'pattern gives one run.',
             )
 
-    def _wanted(self, found: abc.Mapping[str, Any]) -> cron_triggers.Order:
+    def _wanted(
+        self, props: abc.Mapping[str, Any]
+    ) -> cron_triggers.TriggerOrder:
         """Return what properties ask for."""
-        name, given, params = cron_triggers.called(found[self.WORKFLOW])
-        return cron_triggers.Order(
-            name=found[self.NAME] or self.physical_resource_name(),
+        name, given, params = cron_triggers.called(props[self.WORKFLOW])
+        return cron_triggers.TriggerOrder(
+            name=props[self.NAME] or self.physical_resource_name(),
             workflow=name,
             input=given,
             params=params,
-            pattern=found[self.PATTERN] or None,
-            first_time=found[self.FIRST_TIME] or None,
-            count=found[self.COUNT],
+            pattern=props[self.PATTERN] or None,
+            first_time=props[self.FIRST_TIME] or None,
+            count=props[self.COUNT],
         )
 
     # What is done ---------------------------------------------------------
 
-    def handle_create(self) -> trigger_change.Change:
-        return trigger_change.Change(
+    def handle_create(self) -> trigger_change.TriggerChange:
+        return trigger_change.TriggerChange(
             self,
             self._wanted(self.properties),
         )
 
-    def check_create_complete(self, change: trigger_change.Change) -> bool:
+    def check_create_complete(
+        self, change: trigger_change.TriggerChange
+    ) -> bool:
         return change.step()
 
-    def handle_create_cancel(self, change: trigger_change.Change) -> None:
+    def handle_create_cancel(
+        self, change: trigger_change.TriggerChange
+    ) -> None:
         change.give_up()
 
     def handle_update(
@@ -168,19 +178,23 @@ class CronTrigger(mistral_calls.TrustingCalls, mistral_calls.Mended, _Base):
         json_snippet: Any,
         tmpl_diff: Any,
         prop_diff: abc.Mapping[str, Any],
-    ) -> trigger_change.Change:
+    ) -> trigger_change.TriggerChange:
         after = json_snippet.properties(self.properties_schema, self.context)
-        return trigger_change.Change(
+        return trigger_change.TriggerChange(
             self,
             self._wanted(after),
             before=self._before(),
             recreate=self._state_before == (self.CHECK, self.FAILED),
         )
 
-    def check_update_complete(self, change: trigger_change.Change) -> bool:
+    def check_update_complete(
+        self, change: trigger_change.TriggerChange
+    ) -> bool:
         return change.step()
 
-    def handle_update_cancel(self, change: trigger_change.Change) -> None:
+    def handle_update_cancel(
+        self, change: trigger_change.TriggerChange
+    ) -> None:
         change.give_up()
 
     def handle_check(self) -> trigger_steps.Check:
@@ -189,15 +203,15 @@ class CronTrigger(mistral_calls.TrustingCalls, mistral_calls.Mended, _Base):
     def check_check_complete(self, check: trigger_steps.Check) -> bool:
         return check.step()
 
-    def handle_delete(self) -> trigger_steps.Removal:
-        return trigger_steps.Removal(self, before=self._before())
+    def handle_delete(self) -> trigger_steps.TriggerRemoval:
+        return trigger_steps.TriggerRemoval(self, before=self._before())
 
     def check_delete_complete(
-        self, removal: trigger_steps.Removal | None
+        self, removal: trigger_steps.TriggerRemoval | None
     ) -> bool:
         return removal is None or removal.step()
 
-    def _before(self) -> cron_triggers.Order | None:
+    def _before(self) -> cron_triggers.TriggerOrder | None:
         """Return what the trigger was made from, by Heat's own class too."""
         if self.resource_id is None:
             return None

@@ -40,17 +40,17 @@ class Environment(mistral_named.MistralNamed):
         ),
     }
 
-    def body(self, name: str, found: abc.Mapping[str, Any]) -> dict[str, Any]:
+    def body(self, name: str, props: abc.Mapping[str, Any]) -> dict[str, Any]:
         return {
             'name': name,
             # mistralclient sends an empty map as none.
-            'variables': json.dumps(found[self.VARIABLES] or {}),
-            'description': found[self.DESCRIPTION] or '',
-            'scope': found[self.SCOPE],
+            'variables': json.dumps(props[self.VARIABLES] or {}),
+            'description': props[self.DESCRIPTION] or '',
+            'scope': props[self.SCOPE],
         }
 
-    def matches(self, row: Any, found: abc.Mapping[str, Any]) -> bool:
-        return outcome.mapping(row.variables) == (found[self.VARIABLES] or {})
+    def matches(self, row: Any, props: abc.Mapping[str, Any]) -> bool:
+        return outcome.mapping(row.variables) == (props[self.VARIABLES] or {})
 
     def _resolve_attribute(self, name: str) -> Any:
         row = self.glance()

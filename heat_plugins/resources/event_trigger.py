@@ -157,16 +157,16 @@ class EventTrigger(
             values = self._values(patience, self.properties)
         except cron_triggers.Refused:
             return None
-        found = self._same(patience, self.properties, values)
-        if found is None or not _matches(found, values):
+        row = self._same(patience, self.properties, values)
+        if row is None or not _matches(row, values):
             return None
-        return str(found.id)
+        return str(row.id)
 
     def _make(
-        self, patience: calling.Patience, found: abc.Mapping[str, Any]
+        self, patience: calling.Patience, props: abc.Mapping[str, Any]
     ) -> bool:
-        values = self._values(patience, found)
-        row = self._same(patience, found, values)
+        values = self._values(patience, props)
+        row = self._same(patience, props, values)
         if row is None:
             self.data_set(_BEGUN, 'yes')
             try:
@@ -175,7 +175,7 @@ class EventTrigger(
                     'cannot create the event trigger',
                     self._calls.create,
                     **values,
-                    **{name: found[name] for name in self.PLACE},
+                    **{name: props[name] for name in self.PLACE},
                 )
             except errors.ServiceError as exc:
                 if not isinstance(exc, errors.Unavailable):
@@ -192,10 +192,10 @@ class EventTrigger(
         return True
 
     def _values(
-        self, patience: calling.Patience, found: abc.Mapping[str, Any]
+        self, patience: calling.Patience, props: abc.Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return what can be changed of a trigger, checked."""
-        name, given, params = cron_triggers.called(found[self.WORKFLOW])
+        name, given, params = cron_triggers.called(props[self.WORKFLOW])
         workflow = self.look(
             patience,
             'cannot read the workflow',
@@ -208,7 +208,7 @@ class EventTrigger(
             name, trigger_change.declared(workflow), given
         )
         return {
-            'name': found[self.NAME] or self.physical_resource_name(),
+            'name': props[self.NAME] or self.physical_resource_name(),
             'workflow_id': workflow.id,
             'workflow_input': given,
             'workflow_params': params,
@@ -234,7 +234,7 @@ class EventTrigger(
     def _same(
         self,
         patience: calling.Patience,
-        found: abc.Mapping[str, Any],
+        props: abc.Mapping[str, Any],
         values: abc.Mapping[str, Any],
     ) -> Any:
         """Return the project's trigger for an event and a workflow."""
@@ -248,7 +248,7 @@ class EventTrigger(
             # Public ones of other projects are among them.
             'project_id': self.context.project_id,
             'workflow_id': values['workflow_id'],
-            **{name: found[name] for name in self.PLACE},
+            **{name: props[name] for name in self.PLACE},
         }
         for row in rows:
             if wanted.items() <= vars(row).items():

@@ -141,36 +141,40 @@ class Execution(mistral_calls.MistralCalls, mistral_calls.Mended):
     # What is done ---------------------------------------------------------
 
     def _begin(
-        self, action: str, found: abc.Mapping[str, Any] | None = None
-    ) -> execution_steps.Run | None:
-        found = found or self.properties
-        if action not in found[self.ACTIONS_PROPERTY]:
+        self, action: str, props: abc.Mapping[str, Any] | None = None
+    ) -> execution_steps.ExecutionRun | None:
+        props = props or self.properties
+        if action not in props[self.ACTIONS_PROPERTY]:
             return None
-        return execution_steps.Run(
+        return execution_steps.ExecutionRun(
             self,
             action,
-            workflow=found[self.WORKFLOW],
-            namespace=found[self.NAMESPACE] or '',
-            given=found[self.INPUT] or {},
-            params=found[self.PARAMS] or {},
-            description=found[self.DESCRIPTION] or '',
-            timeout=found[self.TIMEOUT],
+            workflow=props[self.WORKFLOW],
+            namespace=props[self.NAMESPACE] or '',
+            given=props[self.INPUT] or {},
+            params=props[self.PARAMS] or {},
+            description=props[self.DESCRIPTION] or '',
+            timeout=props[self.TIMEOUT],
         )
 
     @staticmethod
     def _go_on(
-        run: execution_steps.Run | execution_steps.Removal | None,
+        run: execution_steps.ExecutionRun
+        | execution_steps.ExecutionRemoval
+        | None,
     ) -> bool:
         return run is None or run.step()
 
     @staticmethod
     def _stop(
-        run: execution_steps.Run | execution_steps.Removal | None,
+        run: execution_steps.ExecutionRun
+        | execution_steps.ExecutionRemoval
+        | None,
     ) -> None:
         if run is not None:
             run.cancel()
 
-    def handle_create(self) -> execution_steps.Run | None:
+    def handle_create(self) -> execution_steps.ExecutionRun | None:
         return self._begin(self.CREATE)
 
     check_create_complete = check_update_complete = _go_on
@@ -183,7 +187,7 @@ class Execution(mistral_calls.MistralCalls, mistral_calls.Mended):
         json_snippet: Any,
         tmpl_diff: Any,
         prop_diff: abc.Mapping[str, Any],
-    ) -> execution_steps.Run | None:
+    ) -> execution_steps.ExecutionRun | None:
         after = json_snippet.properties(self.properties_schema, self.context)
         if self._state_before[1] == self.FAILED:
             # What did not succeed then has to succeed now.
@@ -195,19 +199,19 @@ class Execution(mistral_calls.MistralCalls, mistral_calls.Mended):
             return self._begin(self.UPDATE, after)
         return None
 
-    def handle_suspend(self) -> execution_steps.Run | None:
+    def handle_suspend(self) -> execution_steps.ExecutionRun | None:
         return self._begin(self.SUSPEND)
 
-    def handle_resume(self) -> execution_steps.Run | None:
+    def handle_resume(self) -> execution_steps.ExecutionRun | None:
         return self._begin(self.RESUME)
 
-    def handle_delete(self) -> execution_steps.Removal:
+    def handle_delete(self) -> execution_steps.ExecutionRemoval:
         run = None
         # Where nothing has ever run there is nothing to undo.
         created = self.CREATE not in self.properties[self.ACTIONS_PROPERTY]
         if created or execution_steps.has_run(self):
             run = self._begin(self.DELETE)
-        return execution_steps.Removal(self, run)
+        return execution_steps.ExecutionRemoval(self, run)
 
     check_delete_complete = _go_on
     handle_delete_cancel = _stop

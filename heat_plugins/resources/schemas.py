@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Short forms of Heat's schemas: most properties change in place."""
 
+from collections import abc
 import functools
 from typing import Any
 
@@ -42,3 +43,19 @@ def live(kind: str, description: str) -> attributes.Schema:
     return attributes.Schema(
         description, type=kind, cache_mode=attributes.Schema.CACHE_NONE
     )
+
+
+class AttributesSchema(dict[str, Any]):
+    """The attributes of one of our classes.
+
+    Heat copies them only to demand them of a provider template that takes
+    the place of the class. One for Heat's own class has none of ours.
+    """
+
+    def __init__(self, heats: abc.Mapping[str, Any], ours: Any) -> None:
+        super().__init__(heats | ours)
+        self._heats = heats
+
+    def copy(self) -> dict[str, Any]:
+        """Return what a provider template must have."""
+        return dict(self._heats)

@@ -8,6 +8,7 @@ from heat.engine import attributes
 from heat.engine.resources.openstack.heat import software_component
 
 from heat_plugins.configs import actions
+from heat_plugins.resources import schemas
 from heat_plugins.resources.software import checked_config
 
 
@@ -37,17 +38,21 @@ class SoftwareComponent(
 
     # Heat resolves `configs` but leaves it out of the schema, so that its
     # own class refuses the attribute that it documents.
-    attributes_schema = {
-        **software_component.SoftwareComponent.attributes_schema,
-        software_component.SoftwareComponent.CONFIGS_ATTR: attributes.Schema(
-            _('The configs of the component, one for each set of actions.'),
-            type=attributes.Schema.LIST,
-        ),
-        ACTIONS_ATTR: attributes.Schema(
-            _('The actions that the component offers, in their order there.'),
-            type=attributes.Schema.LIST,
-        ),
-    }
+    attributes_schema = schemas.AttributesSchema(
+        software_component.SoftwareComponent.attributes_schema,
+        {
+            software_component.SoftwareComponent.CONFIGS_ATTR: (
+                attributes.Schema(
+                    _('The configs, one for each set of actions.'),
+                    type=attributes.Schema.LIST,
+                )
+            ),
+            ACTIONS_ATTR: attributes.Schema(
+                _('The actions that the component offers, in their order.'),
+                type=attributes.Schema.LIST,
+            ),
+        },
+    )
 
     def validate(self) -> None:
         """Validate as Heat does, then check what the template says.
@@ -63,12 +68,12 @@ class SoftwareComponent(
 
     def described(self) -> dict[str, Any]:
         """Return the component as its row in Heat will have it."""
-        found = self.known_properties()
+        props = self.known_properties()
         return {
             'group': actions.COMPONENT,
-            'config': {'configs': found.get(self.CONFIGS)},
-            'inputs': found.get(self.INPUTS),
-            'outputs': found.get(self.OUTPUTS),
+            'config': {'configs': props.get(self.CONFIGS)},
+            'inputs': props.get(self.INPUTS),
+            'outputs': props.get(self.OUTPUTS),
         }
 
     def _resolve_attribute(self, name: str) -> Any:

@@ -21,12 +21,11 @@ from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import definition_records
 from heat_plugins.mistral.definitions import publishing
 from heat_plugins.mistral.definitions import structured
-from heat_plugins.mistral.definitions import using
 from heat_plugins.mistral.executions import ending
-from heat_plugins.mistral.executions import log
+from heat_plugins.mistral.executions import workflow_requests
 from heat_plugins.resources.workflows import mistral_calls
 from heat_plugins.resources.workflows import workflow_checks
-from heat_plugins.resources.workflows import workflow_schema as schema
+from heat_plugins.resources.workflows import workflow_schema
 from heat_plugins.resources.workflows import workflow_signals
 from heat_plugins.timeline import kinds
 
@@ -63,9 +62,9 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
 
     default_client_name = heat_mistral.CLIENT_NAME
 
-    properties_schema = schema.PROPERTIES
+    properties_schema = workflow_schema.PROPERTIES
 
-    attributes_schema = schema.ATTRIBUTES
+    attributes_schema = workflow_schema.ATTRIBUTES
 
     #: The most executions that the attribute lists.
     EXECUTIONS_LIMIT = 20
@@ -86,7 +85,7 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
 
         :raises DefinitionError: if it is not one.
         """
-        text = props[schema.DEFINITION]
+        text = props[workflow_schema.DEFINITION]
         if text is None:
             text = structured.definition(self._own_name(props), props)
         return definition_reading.read(text)
@@ -99,12 +98,12 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
 
     def _wanted(
         self, props: abc.Mapping[str, Any]
-    ) -> definition_records.Wanted:
+    ) -> definition_records.WantedDefinition:
         definition = self._definition(props)
         explicit = props[self.NAME]
-        if props[schema.DEFINITION] is None:
+        if props[workflow_schema.DEFINITION] is None:
             explicit = self._own_name(props)
-        return definition_records.Wanted.of(
+        return definition_records.WantedDefinition.of(
             definition,
             self.stack.name,
             self.name,
@@ -116,15 +115,15 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         return mistral_workflows.Workflows(
             self.client(),
             self.context.project_id,
-            self.properties[schema.NAMESPACE] or '',
+            self.properties[workflow_schema.NAMESPACE] or '',
         )
 
     # Life -----------------------------------------------------------------
 
-    def _record(self) -> definition_records.Record:
+    def _record(self) -> definition_records.DefinitionRecord:
         """Return what is known of what the resource has in Mistral."""
         text = self.data().get(RECORD)
-        record = definition_records.Record.read(text)
+        record = definition_records.DefinitionRecord.read(text)
         if text is None and self.resource_id is not None:
             # It was made by Heat's own class.
             names = {self.resource_id: self.resource_id}
@@ -137,7 +136,7 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         # The same in every engine.
         return (self.uuid or '').replace('-', '')[:12]
 
-    def _save(self, record: definition_records.Record) -> None:
+    def _save(self, record: definition_records.DefinitionRecord) -> None:
         self.data_set(RECORD, record.write())
 
     def _deployer(self) -> publishing.Deployer:
@@ -151,15 +150,15 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         In Heat a cron trigger's physical name is that in Mistral. The stack
         is all of it, with those that are nested.
         """
-        found = resource_objects.Resource.get_all_by_root_stack(
+        resources = resource_objects.Resource.get_all_by_root_stack(
             self.context,
             self.stack.root_stack_id(),
             {'physical_resource_id': list(names)},
         )
         return {
-            one.physical_resource_id
-            for one in found.values()
-            if one.id != self.id
+            owner.physical_resource_id
+            for owner in resources.values()
+            if owner.id != self.id
         }
 
     def _bring(self, props: abc.Mapping[str, Any]) -> None:
@@ -170,18 +169,19 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
             self._tell_left(record)
         self.resource_id_set(self._id_of(record, wanted))
 
-    def _tell_left(self, record: definition_records.Record) -> None:
-        said = (
+    def _tell_left(self, record: definition_records.DefinitionRecord) -> None:
+        message = (
             'Executions or cron triggers still use former workflows; a later '
             'check or update of the stack removes them: '
             f'{bounds.listed(record.left)}'
         )
-        reason = bounds.shortened(said, kinds.LIMIT)
+        reason = bounds.shortened(message, kinds.LIMIT)
         self._add_event(self.action, self.status, reason)
 
     @staticmethod
     def _id_of(
-        record: definition_records.Record, wanted: definition_records.Wanted
+        record: definition_records.DefinitionRecord,
+        wanted: definition_records.WantedDefinition,
     ) -> str:
         names = list(record.names.values())
         if len(names) == 1:
@@ -223,8 +223,8 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         if record.left or record.left_books:
             self._deployer().tidy(record)
         names = record.names.values()
-        found = self._service().find(names)
-        if missing := [name for name in names if name not in found]:
+        workflows = self._service().find(names)
+        if missing := [name for name in names if name not in workflows]:
             raise exception.Error(
                 'no longer in Mistral; an update of the stack creates them '
                 f'again: {", ".join(missing)}'
@@ -256,13 +256,15 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
         super().handle_delete()
         return True
 
-    def _remove(self, record: definition_records.Record) -> bool:
+    def _remove(self, record: definition_records.DefinitionRecord) -> bool:
         if not (record.all_names or record.left_books):
             return True
         service = self._service()
-        if kept := using.refuse(service, record.left, self._own_triggers):
+        if kept := publishing.refuse_if_triggered(
+            service, record.left, self._own_triggers
+        ):
             # They go with the stack, and may take their time.
-            raise errors.Unavailable(using.explained(kept))
+            raise errors.Unavailable(publishing.explain_triggers(kept))
         if not self._end_executions(service, record):
             return False
         publishing.Deployer(service, self._save, 0).sweep(record)
@@ -272,38 +274,44 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
     def _end_executions(
         self,
         service: mistral_workflows.Workflows,
-        record: definition_records.Record,
+        record: definition_records.DefinitionRecord,
     ) -> bool:
-        way = ending.Way(self.properties[schema.EXECUTIONS_ON_DELETE])
+        on_delete = ending.OnDelete(
+            self.properties[workflow_schema.EXECUTIONS_ON_DELETE]
+        )
         heats = self.data().get(self.EXECUTIONS) or ''
-        return ending.end(service, record, way, heats.split(','))
+        return ending.end(service, record, on_delete, heats.split(','))
 
     # Attributes -----------------------------------------------------------
 
     def get_reference_id(self) -> Any:
         """Return the name of the only workflow, or what all begin with."""
         # Heat asks also before it has looked at the value.
-        if schema.DEFINITION not in self.properties.data:
+        if workflow_schema.DEFINITION not in self.properties.data:
             # A name that is not a text is refused later, with its place.
             with contextlib.suppress(ValueError):
                 return super().get_reference_id()
         return self.resource_id or self.physical_resource_name()
 
     def _resolve_attribute(self, name: str) -> Any:
-        if name == schema.AVAILABLE_WORKFLOWS:
+        if name == workflow_schema.AVAILABLE_WORKFLOWS:
             return dict(self._record().names)
-        if name == schema.SIGNALS:
-            return log.read(self.data())
+        if name == workflow_schema.SIGNALS:
+            return workflow_requests.read_log(self.data())
         if name == self.EXECUTIONS:
             return self._executions()
         return super()._resolve_attribute(name)
 
     def _show_resource(self) -> Any:
         names = self._record().names
-        if len(names) <= 1 and not self.properties[schema.NAMESPACE]:
+        if len(names) <= 1 and not self.properties[workflow_schema.NAMESPACE]:
             return super()._show_resource()
-        found = self._service().find(names.values())
-        return {'workflows': {name: one.id for name, one in found.items()}}
+        workflows = self._service().find(names.values())
+        return {
+            'workflows': {
+                name: workflow.id for name, workflow in workflows.items()
+            }
+        }
 
     def _executions(self) -> list[dict[str, Any]]:
         names = self._record().all_names
@@ -311,8 +319,10 @@ class Workflow(workflow_signals.Signals, workflow_checks.Checks):
             return []
         shown: list[dict[str, Any]] = []
         size = 0
-        for one in self._service().executions(names, self.EXECUTIONS_LIMIT):
-            row = {key: one.get(key) for key in _EXECUTION_KEYS}
+        for execution in self._service().executions(
+            names, self.EXECUTIONS_LIMIT
+        ):
+            row = {key: execution.get(key) for key in _EXECUTION_KEYS}
             size += sum(len(str(value)) for value in row.values())
             if shown and size > self.EXECUTIONS_BYTES:
                 break

@@ -4,7 +4,7 @@
 ``body`` says what a signal means, ``beginning`` what a server reports before
 it, and ``live`` what a server and Heat tell each other while an action runs.
 ``signal_names``, ``group_ids`` and ``transport_names`` have the names.
-``watcher`` polls for the signals of all deployments that wait, at the pace of
-``pace``; ``arrivals`` lists what has arrived, and ``sleepers`` wakes those who
-wait. Nothing here knows Heat.
+``watcher`` polls for the signals of all deployments that wait, ``paces`` says
+how often and wakes those who wait, and ``arrivals`` lists what has arrived.
+Nothing here knows Heat.
 """

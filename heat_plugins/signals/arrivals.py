@@ -12,7 +12,7 @@ import itertools
 import time
 
 from heat_plugins import foreign
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 from heat_plugins.signals import signal_names
 
 LOG = foreign.logger(__name__)
@@ -48,7 +48,7 @@ class Poller:
         self._found: set[str] = set()
 
     def poll(
-        self, store: store_module.ObjectStore, wanted: abc.Collection[str]
+        self, store: stores.ObjectStore, wanted: abc.Collection[str]
     ) -> abc.Collection[str]:
         """Return the awaited names that are there, as far as is known.
 
@@ -58,21 +58,21 @@ class Poller:
         if self._clock() >= self._overfull_until:
             limit = SPARE + len(wanted)
             listed = store.iterate(self._container, signal_names.SIGNALS)
-            found = {
+            names = {
                 entry.name for entry in itertools.islice(listed, limit + 1)
             }
-            if len(found) <= limit:
+            if len(names) <= limit:
                 self._found.clear()
-                return found
+                return names
             self._tell_overfull(limit)
             self._overfull_until = self._clock() + OVERFULL_SECONDS
-            self._found |= found
+            self._found |= names
         self._ask(store, wanted)
         self._found &= set(wanted)
         return frozenset(self._found)
 
     def _ask(
-        self, store: store_module.ObjectStore, wanted: abc.Collection[str]
+        self, store: stores.ObjectStore, wanted: abc.Collection[str]
     ) -> None:
         """Ask for the next few names.
 
@@ -107,9 +107,7 @@ class Listed(abc.Collection[str]):
     :raises errors.NotFound: there is no such container.
     """
 
-    def __init__(
-        self, store: store_module.ObjectStore, container: str
-    ) -> None:
+    def __init__(self, store: stores.ObjectStore, container: str) -> None:
         self._store = store
         self._container = container
         listed = store.iterate(container, signal_names.SIGNALS)

@@ -40,13 +40,13 @@ def explained(config_id: str | None, *, started: bool) -> str:
     :param config_id: of the config that the server was given.
     :param started: whether the server has reported that it started it.
     """
-    said, name = 'The server reported no start', 'json'
+    start, name = 'The server reported no start', 'json'
     if started:
-        said, name = 'The server reported the start', 'notify.json'
+        start, name = 'The server reported the start', 'notify.json'
     seek = 'journalctl -u os-collect-config'
     if config_id is not None:
         seek += f' and {_DEPLOYED}/{config_id}.{name}'
-    return f'{said}. See its {seek}'
+    return f'{start}. See its {seek}'
 
 
 def object_name(signal: str) -> str:

@@ -205,16 +205,16 @@ def _json_type(value: object) -> str:
 
 def _failed(status: int, stderr: object, secrets: abc.Iterable[str]) -> str:
     """Return why a server reports an exit status other than 0."""
-    said = f'the exit status ({STATUS_CODE}) is {status}'
+    reason = f'the exit status ({STATUS_CODE}) is {status}'
     text = stderr.rstrip() if isinstance(stderr, str) else ''
     if not text:
-        return said
+        return reason
     if crash := _CRASHED_HOOK.search(text[-_TAIL:]):
         hook = foreign.stored(crash[1], _NAME)
-        said = f'the hook "{hook}" itself crashed, not the config'
+        reason = f'the hook "{hook}" itself crashed, not the config'
     # Masked before it is cut, which might leave the half of a secret.
     last = masking.Mask(secrets).text(text.splitlines()[-1])
-    return f'{said}: {foreign.stored(last.strip(), _LAST_LINE)}'
+    return f'{reason}: {foreign.stored(last.strip(), _LAST_LINE)}'
 
 
 def _exit_status(code: object) -> int | None:

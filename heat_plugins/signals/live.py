@@ -43,8 +43,7 @@ LONGEST = SLOT + 100
 #: Bytes of output that are kept of a run, unless it is said otherwise.
 LIMIT = 10_000_000
 
-#: The most objects that are read of a run. A reader may hold half of them in
-#: memory, until it has the first one of those that are reused.
+#: The most objects that are read of a run.
 MOST = 2048
 
 END = 'end'

@@ -3,6 +3,9 @@
 
 from typing import Final
 
+#: The input of a derived config that names the transport.
+INPUT: Final = 'deploy_signal_transport'
+
 AUTO: Final = 'AUTO'
 TEMP_URL_POLL: Final = 'TEMP_URL_POLL'
 TEMP_URL_SIGNAL: Final = 'TEMP_URL_SIGNAL'

@@ -17,8 +17,7 @@ from typing import Protocol
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import retrying
-from heat_plugins.signals import pace as paces
-from heat_plugins.signals import sleepers
+from heat_plugins.signals import paces
 
 LOG = foreign.logger(__name__)
 
@@ -78,7 +77,9 @@ class Limits:
         poll.
     """
 
-    polls: paces.Limits = dataclasses.field(default_factory=paces.Limits)
+    polls: paces.PollLimits = dataclasses.field(
+        default_factory=paces.PollLimits
+    )
     direct: float
     rows: float = 0.0
 
@@ -133,7 +134,7 @@ class Watcher:
         limits: Limits,
         clock: abc.Callable[[], float] = time.monotonic,
         *,
-        sleep: sleepers.Sleep = threading.Event.wait,
+        sleep: paces.Sleep = threading.Event.wait,
         stack_id: str = '',
     ) -> None:
         """Begin with no deployment that waits.
@@ -150,7 +151,7 @@ class Watcher:
         self._looking = threading.Lock()
         # By the id of the deployment.
         self._waits: dict[str, _Wait] = {}
-        self._sleepers = sleepers.Sleepers()
+        self._sleepers = paces.Sleepers()
         self._count = 0
         self._seen = _Look(number=0, names=frozenset(), rows={})
         self._next_look = 0.0

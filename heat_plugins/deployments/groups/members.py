@@ -10,28 +10,21 @@ is a leftover.
 
 from collections import abc
 import dataclasses
+import functools
 import hashlib
 import json
 import secrets
 
 from heat_plugins.deployments import deliveries
+from heat_plugins.deployments import updates
 from heat_plugins.runs import orchestration
-from heat_plugins.signals import beginning
 from heat_plugins.signals import group_ids
-from heat_plugins.signals import live
 
 CREATE, UPDATE, DELETE = 'CREATE', 'UPDATE', 'DELETE'
 SUSPEND, RESUME = 'SUSPEND', 'RESUME'
 
 # The inputs that tell whose derived config it is.
 _KEY_INPUT, _SERVER_INPUT = 'deploy_resource_name', 'deploy_server_id'
-
-# What differs from one delivery of the same to the next.
-_OF_ONE_DELIVERY = (
-    beginning.INPUTS
-    | live.INPUTS
-    | {'deploy_signal_id', 'deploy_signal_verb', 'deploy_signal_transport'}
-)
 
 
 def new_config_id(group_id: str) -> str:
@@ -98,9 +91,6 @@ class Refusal:
 #: Returns what a member would be given for an action.
 Draft = abc.Callable[[Member, str], orchestration.Draft]
 
-#: Says whether a member runs anything for an action.
-Runs = abc.Callable[[str], bool]
-
 
 def wanted(group_id: str, servers: abc.Mapping[str, str]) -> dict[str, Member]:
     """Return the members that a template asks for, by id."""
@@ -114,7 +104,7 @@ def wanted(group_id: str, servers: abc.Mapping[str, str]) -> dict[str, Member]:
 def to_update(
     members: abc.Mapping[str, Member],
     rows: abc.Mapping[str, deliveries.Row],
-    runs: Runs,
+    update: updates.Update,
     draft: Draft,
     known: abc.Container[str] = (),
 ) -> list[Task]:
@@ -126,42 +116,25 @@ def to_update(
     :param known: the ids of those that were members before. If their config
         does not run CREATE they may have no row, and still run UPDATE.
     """
-    first = CREATE if runs(CREATE) else UPDATE
+    first = CREATE if update.runs(CREATE) else UPDATE
     tasks = []
     for member in members.values():
         row = rows.get(member.id)
-        task: Task | None
-        if row is None:
-            action = first if member.id in known else CREATE
-            task = Task(member=member, action=action, before=None)
-        else:
-            task = _to_update(member, row, draft)
-        if task is not None and (not task.delivers or runs(task.action)):
-            tasks.append(task)
+        step = update.step(
+            row,
+            functools.partial(draft, member),
+            first if member.id in known else CREATE,
+        )
+        if step is not None:
+            tasks.append(
+                Task(
+                    member=member,
+                    action=step.action,
+                    before=row,
+                    delivers=step.delivers,
+                )
+            )
     return tasks
-
-
-def _to_update(
-    member: Member, row: deliveries.Row, draft: Draft
-) -> Task | None:
-    """Return what a member that was given something must do, if anything."""
-    from_start = row.action in (CREATE, DELETE)
-    if row.status == deliveries.FAILED:
-        return Task(
-            member=member, action=CREATE if from_start else UPDATE, before=row
-        )
-    is_same = _is_given(row, draft(member, row.action))
-    if row.in_progress and is_same and row.action in (CREATE, UPDATE):
-        return Task(
-            member=member, action=row.action, before=row, delivers=False
-        )
-    if row.in_progress or row.action == DELETE:
-        return Task(
-            member=member, action=CREATE if from_start else UPDATE, before=row
-        )
-    if is_same:
-        return None
-    return Task(member=member, action=UPDATE, before=row)
 
 
 def to_act(
@@ -176,57 +149,25 @@ def to_act(
     :param repeats: whether the action has failed before, and those that have
         completed it need not repeat it.
     """
-    tasks = []
-    for member in members.values():
-        row = rows.get(member.id)
-        if row is not None and row.action == action:
-            if row.in_progress:
-                tasks.append(
-                    Task(
-                        member=member,
-                        action=action,
-                        before=row,
-                        delivers=False,
-                    )
-                )
-                continue
-            if repeats and row.status == deliveries.COMPLETE:
-                continue
-        tasks.append(Task(member=member, action=action, before=row))
-    return tasks
+    steps = {
+        key: updates.repeated(action, rows.get(key), repeats=repeats)
+        for key in members
+    }
+    return [
+        Task(
+            member=members[key],
+            action=action,
+            before=rows.get(key),
+            delivers=step.delivers,
+        )
+        for key, step in steps.items()
+        if step is not None
+    ]
 
 
 def to_undo(
     group_id: str, rows: abc.Mapping[str, deliveries.Row]
 ) -> list[Task]:
     """Return the DELETE of each member that goes and must still run it."""
-    return [
-        Task(
-            member=Member.of(group_id, row),
-            action=DELETE,
-            before=row,
-            delivers=not (row.in_progress and row.action == DELETE),
-        )
-        for row in rows.values()
-        if (row.action, row.status) != (DELETE, deliveries.COMPLETE)
-    ]
-
-
-def _is_given(row: deliveries.Row, draft: orchestration.Draft) -> bool:
-    """Say whether a server was given what it would be given now."""
-    given = row.config
-    return (given.name, given.group, given.config, given.options or {}) == (
-        draft.name,
-        draft.group,
-        draft.config,
-        draft.options or {},
-    ) and (_lasting(given.inputs), list(given.outputs or ())) == (
-        _lasting(draft.inputs),
-        list(draft.outputs or ()),
-    )
-
-
-def _lasting(
-    inputs: abc.Iterable[abc.Mapping[str, object]],
-) -> list[abc.Mapping[str, object]]:
-    return [one for one in inputs if one['name'] not in _OF_ONE_DELIVERY]
+    gone = {key: Member.of(group_id, row) for key, row in rows.items()}
+    return to_act(gone, rows, DELETE, repeats=True)

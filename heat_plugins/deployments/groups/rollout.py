@@ -13,6 +13,7 @@ import time
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import retrying
+from heat_plugins import wording
 from heat_plugins.configs import hooks
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
@@ -43,6 +44,7 @@ class Rollout:
 
     :param polls: what polls for the signals of the stack.
     :param report: told of progress, once in `REPORT` seconds at most.
+    :param current: how many members of the group are up to date without it.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Rollout:
             lambda progress: None
         ),
         clock: abc.Callable[[], float] = time.monotonic,
+        current: int = 0,
     ) -> None:
         self._work = work
         self._action = work.action
@@ -64,7 +67,8 @@ class Rollout:
         self._pace = pace
         self._report = report
         self._clock = clock
-        self._all = len(tasks)
+        self._current = current
+        self._all = len(tasks) + current
         size = pace.batch or max(1, len(tasks))
         self._batches = [
             list(tasks[start : start + size])
@@ -225,7 +229,9 @@ class Rollout:
         self._fleet.tell(
             self._action,
             failures.key_changed(
-                self._work, f'{len(waits)} servers', repeats=repeats
+                self._work,
+                wording.counted(len(waits), 'server'),
+                repeats=repeats,
             ),
         )
         if repeats:
@@ -270,7 +276,7 @@ class Rollout:
         return rollout_values.Progress(
             action=self._action,
             all=self._all,
-            complete=len(self.complete),
+            complete=len(self.complete) + self._current,
             failed=len(self.failures),
             waiting=len(self._waits),
             started=self._waits.started,

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Protocol
 
 from heat_plugins import errors
+from heat_plugins import wording
 from heat_plugins.configs import hooks
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments.groups import members
@@ -13,8 +14,8 @@ from heat_plugins.objectstore import keys
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
 
-# The most failed members to name.
-_NAMED = 5
+# The most reasons of failed members that the reason of a group has.
+_REASONS = 3
 
 
 class Fleet(Protocol):
@@ -110,7 +111,8 @@ class Progress:
     started: int
 
     def __str__(self) -> str:
-        parts = [f'{self.complete} of {self.all} members complete']
+        members_ = wording.counted(self.all, 'member')
+        parts = [f'{self.complete} of {members_} complete']
         for number, what in (
             (self.failed, 'failed'),
             (self.waiting, 'waiting for their servers'),
@@ -124,20 +126,23 @@ class Progress:
 def failure(
     failures: abc.Mapping[str, str], members_: int, waiting: int = 0
 ) -> str:
-    """Say which members failed, and why the first did.
+    """Say which members failed, and why.
 
     :param failures: reasons by key; at least one.
     :param members_: how many there are.
     :param waiting: how many have not answered.
     """
-    first, reason = next(iter(failures.items()))
-    text = f'{len(failures)} of {members_} members failed. {first}: {reason}'
-    others = [key for key in failures if key != first]
-    if others:
-        more = len(others) - _NAMED
-        text += f'. Also: {", ".join(others[:_NAMED])}'
-        if more > 0:
-            text += f' and {more} more'
+    reasons = wording.lines(
+        (
+            wording.Failure(name=key, reason=why)
+            for key, why in sorted(failures.items())
+        ),
+        'see the attribute "members"',
+        noun='member',
+        limit=_REASONS,
+    )
+    total = wording.counted(members_, 'member')
+    text = f'{len(failures)} of {total} failed. {"; ".join(reasons)}'
     if waiting:
         text += (
             f'. {waiting} have not answered; the next update waits for them'

@@ -1,31 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derived configs and deployments, written to Heat's database."""
+"""Derived configs and deployments, written and shared by many waiters."""
 
 from collections import abc
 import contextlib
+import dataclasses
+import datetime
 from typing import Any
 
 from heat.common import context as heat_context
-from heat.common.i18n import _
-from heat.db import api as db_api
-from heat.db import models
-from heat.rpc import api as rpc_api
 from oslo_db import exception as db_exception
-from oslo_utils import timeutils
-import sqlalchemy
 
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import outside
+from heat_plugins.deployments.groups import members
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import in_process
-from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import server_metadata
 from heat_plugins.objectstore import sharing
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
-
-_Config, _Deployment = models.SoftwareConfig, models.SoftwareDeployment
 
 _PASSING = (db_exception.DBConnectionError, db_exception.DBDeadlock)
 
@@ -43,7 +37,7 @@ _settlements = sharing.Batches(
 # What is delivered while others are written is written together with others.
 _deliveries: sharing.Batches[str, tuple[deliveries.Delivery, str]]
 _deliveries = sharing.Batches(
-    lambda made: write(made.values()),
+    lambda made: rows.deliver(made.values()),
     lambda exc: not isinstance(exc, _PASSING),
 )
 
@@ -70,30 +64,7 @@ class Rows:
             raise outside.Unanswered(str(rows.unavailable(exc))) from None
 
     def read(self, ids: abc.Collection[str]) -> dict[str, deliveries.Row]:
-        found: dict[str, deliveries.Row] = {}
-        for some in rows.batches(ids):
-            found |= self._read(_Deployment.id.in_(some), *self._visible())
-        return found
-
-    def _visible(self) -> list[Any]:
-        """Return the conditions for rows that Heat lets the project see."""
-        if self._context.is_admin:
-            return []
-        columns = (_Deployment.tenant, _Deployment.stack_user_project_id)
-        project_id = self._context.project_id
-        return [sqlalchemy.or_(*(each == project_id for each in columns))]
-
-    def _read(self, *conditions: Any) -> dict[str, deliveries.Row]:
-        query = (
-            sqlalchemy.select(_Deployment, _Config)
-            .join(_Config, _Config.id == _Deployment.config_id)
-            .where(*conditions)
-        )
-        with db_api.context_manager.reader.using(self._context) as session:
-            return {
-                found.id: row(found, config)
-                for found, config in session.execute(query)
-            }
+        return rows.visible(self._context, ids)
 
     def deliver(self, made: abc.Sequence[deliveries.Delivery]) -> None:
         self.write(made)
@@ -152,100 +123,61 @@ class Rows:
         return remaining
 
 
-def write(
-    made: abc.Collection[tuple[deliveries.Delivery, str]],
-) -> abc.Collection[str]:
-    """Write configs and deployments as one transaction.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class State:
+    """What is known of a member that was given something.
 
-    What is written already, by an attempt before, is written over.
-
-    :param made: with the ids of their projects.
-    :returns: nothing that anybody waits for.
+    :ivar delivered_at: when the config of its last action was made, in UTC.
+    :ivar changed_at: when its status was written.
     """
-    now = timeutils.utcnow()
-    numbers = {each.deployment_id for each, _ in made}
-    # Heat's database checks no permissions.
-    context = heat_context.get_admin_context()
-    with db_api.context_manager.writer.using(context) as session:
-        there = {
-            number
-            for some in rows.batches(numbers)
-            for number in session.execute(
-                sqlalchemy.select(_Deployment.id).where(
-                    _Deployment.id.in_(some)
-                )
-            ).scalars()
-        }
-        session.execute(
-            sqlalchemy.insert(_Config),
-            [
-                {'created_at': now, 'tenant': project_id} | _config(each)
-                for each, project_id in made
-            ],
-        )
-        values = [
-            {'id': each.deployment_id, 'tenant': project_id} | _values(each)
-            for each, project_id in made
+
+    member: members.Member
+    row: deliveries.Row
+    delivered_at: datetime.datetime
+    changed_at: datetime.datetime
+
+
+class MemberRows(Rows):
+    """The rows of one group; see `outside.Rows`.
+
+    What belongs together is one transaction, so that a crash leaves all of it
+    or nothing. How a member's row is found says `deployments.groups.members`.
+
+    :param group_id: if it is that of a nested stack, only `states` is there.
+    """
+
+    def __init__(self, context: heat_types.Context, group_id: str) -> None:
+        super().__init__(None, context)
+        self._group_id = group_id
+
+    def all(self) -> dict[str, deliveries.Row]:
+        """Read all rows of the group, with their configs, by id."""
+        found = rows.of_group(self._context, self._group_id)
+        return {row.id: row for row, *_ in found}
+
+    def states(self) -> list[State]:
+        """Read what is shown of all members, in the order of delivery."""
+        return [
+            State(
+                member=members.Member.of(self._group_id, row),
+                row=row,
+                delivered_at=delivered_at,
+                changed_at=changed_at,
+            )
+            for row, delivered_at, changed_at in rows.of_group(
+                self._context, self._group_id
+            )
         ]
-        new = [
-            {'created_at': now} | each
-            for each in values
-            if each['id'] not in there
-        ]
-        if new:
-            session.execute(sqlalchemy.insert(_Deployment), new)
-        for each in values:
-            if each['id'] in there:
-                session.execute(
-                    sqlalchemy.update(_Deployment)
-                    .where(_Deployment.id == each['id'])
-                    .values(updated_at=now, **each)
-                )
-    return ()
 
+    def write(self, made: abc.Sequence[deliveries.Delivery]) -> None:
+        """Write configs and rows; delete the configs that no row has now."""
+        super().write(made)
+        rows.erase(self._context, self._group_id)
 
-def _config(made: deliveries.Delivery) -> dict[str, Any]:
-    draft = made.draft
-    return {
-        'id': made.config_id,
-        'group': draft.group,
-        'name': draft.name,
-        'config': {
-            rpc_api.SOFTWARE_CONFIG_INPUTS: list(draft.inputs),
-            rpc_api.SOFTWARE_CONFIG_OUTPUTS: list(draft.outputs),
-            rpc_api.SOFTWARE_CONFIG_OPTIONS: dict(draft.options),
-            rpc_api.SOFTWARE_CONFIG_CONFIG: draft.config,
-        },
-    }
+    def detach(self, reasons: abc.Mapping[str, str | None]) -> None:
+        """Take rows from their servers; fail those that come with a reason."""
+        rows.detach(self._context, self._group_id, reasons)
 
-
-def _values(made: deliveries.Delivery) -> dict[str, Any]:
-    """Return the state of an action that begins, as Heat's own class does."""
-    status, reason = deliveries.COMPLETE, _('Not waiting for outputs signal')
-    if made.is_signalled:
-        status, reason = deliveries.IN_PROGRESS, _('Deploy data available')
-    return {
-        'config_id': made.config_id,
-        'server_id': made.server_id,
-        'action': made.action,
-        'input_values': made.input_values or {},
-        'output_values': dict.fromkeys(body.STANDARD_OUTPUTS),
-        'status': status,
-        'status_reason': reason,
-        'stack_user_project_id': made.reading_project,
-    }
-
-
-def row(found: Any, config: Any) -> deliveries.Row:
-    """Return a row of Heat's database, with that of its config."""
-    return deliveries.Row(
-        id=found.id,
-        server_id=found.server_id,
-        config=own_heat.config(config),
-        action=found.action,
-        status=found.status,
-        reason=found.status_reason,
-        outputs=found.output_values or {},
-        input_values=found.input_values or {},
-        reading_project=found.stack_user_project_id,
-    )
+    def erase(self, ids: abc.Collection[str]) -> None:
+        """Delete rows, and the configs that no row has then."""
+        rows.erase(self._context, self._group_id, ids)

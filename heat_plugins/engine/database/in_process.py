@@ -140,7 +140,7 @@ def check_room(context: heat_types.Context, number: int) -> None:
 class Client:
     """Heat's RPC client, of which this process answers a part by itself.
 
-    :param remote: returns an `EngineClient`, for all else.
+    :param remote: returns an ``EngineClient``, for all else.
     """
 
     def __init__(self, remote: abc.Callable[[], Any]) -> None:
@@ -152,7 +152,7 @@ class Client:
     def show_software_config(
         self, cnxt: heat_types.Context, config_id: str
     ) -> Any:
-        """See `EngineClient`, as for the others."""
+        """See ``EngineClient``, as for the others."""
         return _service.show_software_config(cnxt, config_id)
 
     def delete_software_config(

@@ -25,7 +25,7 @@ from heat_plugins.runs import orchestration
 class Heat:
     """Heat, as `orchestration.Deploying` has it.
 
-    :param rpc: Heat's `EngineClient`.
+    :param rpc: Heat's ``EngineClient``.
     :param context: with credentials for the project.
     :param reading_project: the project whose stack users may read what a
         server is given, if any.
@@ -42,7 +42,7 @@ class Heat:
         self._reading_project = reading_project
 
     def stack(self, name_or_id: str) -> orchestration.Stack:
-        with _translated(f'read stack {name_or_id}'):
+        with translated(f'read stack {name_or_id}'):
             found = stack_objects.Stack.get_by_id(self._context, name_or_id)
         if found is None:
             raise errors.NotFound(f'Heat has no stack {name_or_id}')
@@ -54,7 +54,7 @@ class Heat:
         )
 
     def deployment(self, deployment_id: str) -> orchestration.Deployment:
-        with _translated(f'read deployment {deployment_id}'):
+        with translated(f'read deployment {deployment_id}'):
             return _deployment(
                 deployment_objects.SoftwareDeployment.get_by_id(
                     self._context, deployment_id
@@ -62,14 +62,14 @@ class Heat:
             )
 
     def deployments(self, server_id: str) -> list[orchestration.Deployment]:
-        with _translated(f'list the deployments of server {server_id}'):
+        with translated(f'list the deployments of server {server_id}'):
             found = deployment_objects.SoftwareDeployment.get_all(
                 self._context, server_id
             )
             return [_deployment(row) for row in found]
 
     def create_config(self, draft: orchestration.Draft) -> str:
-        with _translated(f'create config {draft.name}'):
+        with translated(f'create config {draft.name}'):
             made = self._rpc.create_software_config(
                 self._context,
                 group=draft.group,
@@ -84,7 +84,7 @@ class Heat:
     def create_deployment(
         self, *, config_id: str, server_id: str, action: str, reason: str
     ) -> str:
-        with _translated(f'deliver {action} to server {server_id}'):
+        with translated(f'deliver {action} to server {server_id}'):
             made = self._rpc.create_software_deployment(
                 self._context,
                 server_id=server_id,
@@ -96,15 +96,28 @@ class Heat:
             )
         return str(made['id'])
 
+    def set_status(self, deployment_id: str, status: str) -> None:
+        with translated(f'change deployment {deployment_id}'):
+            self._rpc.update_software_deployment(
+                self._context, deployment_id, status=status
+            )
+
+    def server_configs(self, server_id: str) -> list[orchestration.Config]:
+        with translated(f'list the configs of server {server_id}'):
+            found = deployment_objects.SoftwareDeployment.get_all(
+                self._context, server_id
+            )
+            return [config(row.config) for row in found if row.config]
+
     def delete_deployment(self, deployment_id: str) -> None:
         with (
-            _translated(f'delete deployment {deployment_id}'),
+            translated(f'delete deployment {deployment_id}'),
             self._rpc.ignore_error_by_name('NotFound'),
         ):
             self._rpc.delete_software_deployment(self._context, deployment_id)
 
     def config(self, config_id: str) -> orchestration.Config:
-        with _translated(f'read config {config_id}'):
+        with translated(f'read config {config_id}'):
             return config(
                 config_objects.SoftwareConfig.get_by_id(
                     self._context, config_id
@@ -113,7 +126,7 @@ class Heat:
 
     def delete_config(self, config_id: str) -> None:
         with (
-            _translated(f'delete config {config_id}'),
+            translated(f'delete config {config_id}'),
             self._rpc.ignore_error_by_name('NotFound'),
         ):
             self._rpc.delete_software_config(self._context, config_id)
@@ -146,7 +159,7 @@ def _deployment(
 
 
 @contextlib.contextmanager
-def _translated(what: str) -> abc.Iterator[None]:
+def translated(what: str) -> abc.Iterator[None]:
     """Say what a failure of Heat means to runs.
 
     :param what: Heat is asked to do.

@@ -1,59 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Software deployments as Heat's database has them.
+"""Software deployments and their configs, as Heat's database has them.
 
 Heat's own way to a deployment's row is an RPC for each look and each change,
 and a change there overwrites whatever came before. Here many rows are read
-at once, and a row is settled only while it is still the one that was waited
-for, so that two engines cannot both finish a signal.
+at once, what belongs together is one transaction, and a row is settled only
+while it is still the one that was waited for, so that two engines cannot both
+finish a signal.
+
+The rooms `resources` and `servers` read and write the other tables.
 """
 
+import collections
 from collections import abc
 import contextlib
-import dataclasses
-from typing import Any, TypeVar
+import datetime
+from typing import Any, TypeAlias, TypeVar
 
+from heat.common import context as heat_context
 from heat.common import exception
+from heat.common.i18n import _
 from heat.db import api as db_api
 from heat.db import models
+from heat.rpc import api as rpc_api
 from oslo_db import api as oslo_db_api
 from oslo_db import exception as db_exception
 from oslo_utils import timeutils
 import sqlalchemy
-from sqlalchemy import orm
 
 from heat_plugins import errors
+from heat_plugins import tokens
+from heat_plugins.deployments import deliveries
 from heat_plugins.engine import heat_types
+from heat_plugins.engine.database import own_heat
 from heat_plugins.signals import body
 from heat_plugins.signals import group_ids
 from heat_plugins.signals import watcher
-
-IN_PROGRESS = 'IN_PROGRESS'
-
-#: The reason of a deployment in progress whose server has reported.
-BEGUN = 'The server has started the action'
-
-# The same as releases before 0.2 have written it.
-_BEGUN = (BEGUN, 'The server is at it')
 
 #: The key in a resource's data that says which container its URLs lead to.
 CONTAINER_KEY = 'heat_plugins_signal_container'
 
 _Key = TypeVar('_Key')
+_Config, _Deployment = models.SoftwareConfig, models.SoftwareDeployment
+
+#: A deployment, when its config was made and when its status was written, in
+#: UTC.
+Dated: TypeAlias = tuple[deliveries.Row, datetime.datetime, datetime.datetime]
 
 # Databases limit how many values one statement may name.
 _BATCH = 500
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Traversal:
-    """What a stack does.
-
-    :ivar id: another one for each thing that it does.
-    """
-
-    id: str | None
-    action: str
-    status: str
 
 
 def unavailable(exc: db_exception.DBError) -> errors.Unavailable:
@@ -102,52 +96,30 @@ def _forget_causes(exc: BaseException) -> None:
         shown = cause
 
 
-def traversals(
-    context: heat_types.Context, stack_ids: abc.Collection[str]
-) -> dict[str, Traversal]:
-    """Read what stacks do now; those that are gone are left out."""
-    stack = models.Stack
-    columns = (stack.id, stack.current_traversal, stack.action, stack.status)
-    return {
-        row.id: Traversal(
-            id=row.current_traversal, action=row.action, status=row.status
-        )
-        for row in _select(context, columns, stack_ids)
-    }
+# What the other rooms of the database build on
 
 
-def read(
-    context: heat_types.Context, ids: abc.Collection[str]
-) -> dict[str, watcher.Row]:
-    """Read the rows of deployments; what is not there is left out."""
-    deployment = models.SoftwareDeployment
-    columns = (
-        deployment.id,
-        deployment.config_id,
-        deployment.status,
-        deployment.status_reason,
-    )
-    return {
-        row.id: watcher.Row(
-            config_id=row.config_id,
-            in_progress=row.status == IN_PROGRESS,
-            begun=row.status_reason in _BEGUN,
-        )
-        for row in _select(context, columns, ids)
-    }
-
-
-def _select(
-    context: heat_types.Context,
-    columns: abc.Sequence[Any],
-    ids: abc.Collection[str],
-) -> abc.Iterator[Any]:
-    """Yield the rows with the ids; the first column is the one of those."""
-    key = columns[0]
+def select(context: heat_types.Context, query: Any) -> list[Any]:
+    """Return the rows of a query."""
     with db_api.context_manager.reader.using(context) as session:
-        for some in batches(ids):
-            query = sqlalchemy.select(*columns).where(key.in_(some))
-            yield from session.execute(query)
+        return list(session.execute(query).all())
+
+
+def select_in(
+    context: heat_types.Context,
+    query: Any,
+    column: Any,
+    values: abc.Collection[str],
+) -> abc.Iterator[Any]:
+    """Yield the rows of a query that have one of some values in a column."""
+    with db_api.context_manager.reader.using(context) as session:
+        for some in batches(values):
+            yield from session.execute(query.where(column.in_(some)))
+
+
+def finds(context: heat_types.Context, query: sqlalchemy.Select[Any]) -> bool:
+    """Say whether a query finds anything."""
+    return bool(select(context, query.limit(1)))
 
 
 def batches(ids: abc.Collection[str]) -> abc.Iterator[list[str]]:
@@ -157,121 +129,11 @@ def batches(ids: abc.Collection[str]) -> abc.Iterator[list[str]]:
         yield wanted[start : start + _BATCH]
 
 
-def create(context: heat_types.Context, **values: object) -> None:
-    """Write the row of a deployment; what is left out is empty."""
-    with db_api.context_manager.writer.using(context) as session:
-        session.execute(
-            sqlalchemy.insert(models.SoftwareDeployment),
-            {'created_at': timeutils.utcnow(), **values},
-        )
-
-
-def note_physical_id(
-    context: heat_types.Context, number: int, physical_id: str | None
-) -> None:
-    """Write the physical id of a resource, whatever else changes there.
-
-    :param number: of the resource, in the database.
-    """
-    row = models.Resource
-    _write(
-        context,
-        sqlalchemy.update(row)
-        .where(row.id == number)
-        .values(physical_resource_id=physical_id),
-    )
-
-
-def settle(
-    context: heat_types.Context,
-    outcomes: abc.Mapping[watcher.Ticket, body.Outcome],
-) -> set[watcher.Ticket]:
-    """Write how deployments ended, if their rows do not say so already.
-
-    One transaction writes all.
-
-    :returns: those whose outcome counts.
-    """
-    # Else two engines that settle the same ones would conflict.
-    tickets = sorted(outcomes, key=lambda each: each.deployment_id)
-    met = _write(
-        context,
-        *(
-            _settlement(each.deployment_id, each.config_id, outcomes[each])
-            for each in tickets
-        ),
-    )
-    return {
-        ticket for ticket, count in zip(tickets, met, strict=True) if count
-    }
-
-
-def _settlement(
-    deployment_id: str, config_id: str, outcome: body.Outcome
-) -> sqlalchemy.Update:
-    deployment = models.SoftwareDeployment
-    return (
-        sqlalchemy.update(deployment)
-        .where(
-            deployment.id == deployment_id,
-            deployment.config_id == config_id,
-            deployment.status == IN_PROGRESS,
-        )
-        .values(
-            status=outcome.status,
-            status_reason=outcome.reason,
-            output_values=dict(outcome.outputs),
-            updated_at=timeutils.utcnow(),
-        )
-    )
-
-
-def begin(
-    context: heat_types.Context, tickets: abc.Collection[watcher.Ticket]
-) -> set[watcher.Ticket]:
-    """Write that servers have started; return of which that is news.
-
-    All in one transaction.
-    """
-    deployment = models.SoftwareDeployment
-    return change_each(
-        context,
-        {
-            each: sqlalchemy.update(deployment)
-            .where(
-                deployment.id == each.deployment_id,
-                deployment.config_id == each.config_id,
-                deployment.status == IN_PROGRESS,
-                deployment.status_reason.not_in(_BEGUN),
-            )
-            .values(status_reason=BEGUN)
-            for each in tickets
-        },
-    )
-
-
-def change(
-    context: heat_types.Context, deployment_id: str, **values: object
-) -> None:
-    """Change columns of a deployment's row.
-
-    Heat's own update ignores empty values, and never changes which stack's
-    users may read the row.
-    """
-    deployment = models.SoftwareDeployment
-    statement = (
-        sqlalchemy.update(deployment)
-        .where(deployment.id == deployment_id)
-        .values(**values)
-    )
-    _write(context, statement)
-
-
 def change_each(
     context: heat_types.Context, statements: abc.Mapping[_Key, Any]
 ) -> set[_Key]:
     """Run statements as one transaction; return which have met one row."""
-    met = _write(context, *statements.values())
+    met = write(context, *statements.values())
     return {
         key for key, count in zip(statements, met, strict=True) if count == 1
     }
@@ -283,9 +145,7 @@ def change_each(
     retry_on_deadlock=True,
     retry_on_disconnect=True,
 )
-def _write(
-    context: heat_types.Context, *statements: sqlalchemy.Update
-) -> list[int]:
+def write(context: heat_types.Context, *statements: Any) -> list[int]:
     """Run statements as a transaction; return how many rows each has met.
 
     A node of a Galera cluster refuses what another one has just changed. No
@@ -303,131 +163,384 @@ def _write(
         raise type(exc)() from None
 
 
-def container_in_use(
-    context: heat_types.Context, root_stack_id: str, container: str
-) -> bool:
-    """Say whether a deployment of a root stack has a URL to a container.
-
-    One of a root stack that is gone has none: Heat keeps the nested stacks
-    of a stack that it has abandoned.
-    """
-    query = (
-        sqlalchemy.select(models.ResourceData.id)
-        .join(
-            models.Resource,
-            models.Resource.id == models.ResourceData.resource_id,
-        )
-        .join(models.Stack, models.Stack.id == models.Resource.root_stack_id)
-        .where(
-            models.Resource.root_stack_id == root_stack_id,
-            models.Stack.deleted_at.is_(None),
-            # What Heat calls complete is deleted a moment later.
-            sqlalchemy.or_(
-                models.Stack.action != 'DELETE',
-                models.Stack.status != 'COMPLETE',
-            ),
-            models.ResourceData.key == CONTAINER_KEY,
-            models.ResourceData.value == container,
-        )
-    )
-    return _finds(context, query)
-
-
-def has_deployments(context: heat_types.Context, root_stack_id: str) -> bool:
-    """Say whether a root stack has deployments that servers were given."""
-    query = (
-        sqlalchemy.select(models.SoftwareDeployment.id)
-        .join(models.Resource, is_of_resource())
-        .where(models.Resource.root_stack_id == root_stack_id)
-    )
-    return _finds(context, query)
-
-
-def is_of_resource() -> sqlalchemy.ColumnElement[bool]:
-    """Return the condition that a deployment is a resource's.
-
-    The resource's own, or that of a member if it is a group.
-    """
-    number = models.SoftwareDeployment.id
-    physical_id = models.Resource.physical_resource_id
-    kept = sqlalchemy.func.substr(number, 1, group_ids.KEPT)
+def says(column: Any, token: tokens.Token) -> Any:
+    """Return the condition that a text has a token."""
     return sqlalchemy.or_(
-        physical_id == number, physical_id == kept + group_ids.TAIL
+        column.endswith(token.text, autoescape=True),
+        *(
+            column.startswith(start, autoescape=True)
+            & column.endswith(end, autoescape=True)
+            for start, end in token.former
+        ),
     )
 
 
-def data_of_later(
-    context: heat_types.Context,
-    stack_id: str,
-    name: str,
-    number: int,
-    key: str,
-) -> set[str]:
-    """Return the data of resources that were created after one.
+# Reading
 
-    These are the resources of its name, also those that are deleted.
 
-    :param number: of the one, in the database.
-    :param key: of the data; not secret.
+def read(
+    context: heat_types.Context, ids: abc.Collection[str]
+) -> dict[str, watcher.Row]:
+    """Read the rows of deployments; what is not there is left out."""
+    query = sqlalchemy.select(
+        _Deployment.id,
+        _Deployment.config_id,
+        _Deployment.status,
+        _Deployment.status_reason,
+    )
+    return {
+        row.id: watcher.Row(
+            config_id=row.config_id,
+            in_progress=row.status == deliveries.IN_PROGRESS,
+            begun=tokens.STARTED.marks(row.status_reason),
+        )
+        for row in select_in(context, query, _Deployment.id, ids)
+    }
+
+
+_WITH_CONFIG = sqlalchemy.select(_Deployment, _Config).join(
+    _Config, _Config.id == _Deployment.config_id
+)
+
+
+def visible(
+    context: heat_types.Context, ids: abc.Collection[str]
+) -> dict[str, deliveries.Row]:
+    """Read deployments that Heat lets the project see, by id."""
+    query = _WITH_CONFIG
+    if not context.is_admin:
+        query = query.where(is_readable(context))
+    found = select_in(context, query, _Deployment.id, ids)
+    return {row.id: _row(row, config) for row, config in found}
+
+
+def is_readable(context: heat_types.Context) -> Any:
+    """Return the condition that Heat lets a project read deployments."""
+    project_id = context.project_id
+    return sqlalchemy.or_(
+        _Deployment.tenant == project_id,
+        _Deployment.stack_user_project_id == project_id,
+    )
+
+
+def of_group(context: heat_types.Context, group_id: str) -> list[Dated]:
+    """Read the deployments of a group, in the order of delivery.
+
+    :param group_id: may be that of a nested stack.
     """
-    data, row = models.ResourceData, models.Resource
-    query = (
-        sqlalchemy.select(data.value)
-        .join(row, data.resource_id == row.id)
-        .where(
-            row.stack_id == stack_id,
-            row.name == name,
-            row.id > number,
-            data.key == key,
+    resource = models.Resource
+    is_member = _Deployment.id.in_(
+        sqlalchemy.select(resource.physical_resource_id).where(
+            resource.stack_id == group_id
         )
     )
-    with db_api.context_manager.reader.using(context) as session:
-        return set(session.execute(query).scalars())
+    if group_ids.is_one(group_id):
+        is_member = _is_below(_Deployment.id, group_id)
+    query = _WITH_CONFIG.where(is_member).order_by(_Config.created_at)
+    return [
+        (
+            _row(row, config),
+            config.created_at,
+            row.updated_at or row.created_at,
+        )
+        for row, config in select(context, query)
+    ]
 
 
-def is_made_anew(
-    template_id: object, *, stands: bool = False
-) -> sqlalchemy.Exists:
-    """Return the condition that a template has another one in its place.
-
-    In the place of the resource that a statement asks for. Heat itself forgets
-    whom it was replaced by as soon as a check of it begins, and whom another
-    replaces once that has gone.
-
-    :param template_id: a number, or the column that has it.
-    :param stands: whether one that has failed does not count.
-    """
-    row, newer = models.Resource, orm.aliased(models.Resource)
-    found = sqlalchemy.exists().where(
-        newer.stack_id == row.stack_id,
-        newer.name == row.name,
-        newer.id > row.id,
-        newer.current_template_id == template_id,
-        newer.action != 'DELETE',
+def servers_of(
+    context: heat_types.Context, ids: abc.Collection[str]
+) -> dict[str, str]:
+    """Return the servers of deployments of the project, by deployment."""
+    query = sqlalchemy.select(_Deployment.id, _Deployment.server_id).where(
+        _Deployment.tenant == context.project_id
     )
-    return found.where(newer.status != 'FAILED') if stands else found
+    return {
+        row.id: row.server_id
+        for row in select_in(context, query, _Deployment.id, ids)
+    }
 
 
-def may_be_replaced(
-    context: heat_types.Context, number: int, template_id: int
-) -> bool:
-    """Say whether a resource may be replaced for a template.
-
-    It may not if an engine works on it, or if a replacement for that template
-    exists already.
-
-    :param number: of the resource, in the database.
-    """
-    row = models.Resource
-    query = sqlalchemy.select(row.id).where(
-        row.id == number,
-        row.engine_id.is_(None),
-        ~is_made_anew(template_id, stands=True),
+def configs_of(
+    context: heat_types.Context, server_ids: abc.Collection[str]
+) -> dict[str, list[Any]]:
+    """Return the configs that Heat has to tell servers, by their ids."""
+    query = (
+        sqlalchemy.select(_Deployment.server_id, _Config)
+        .join(_Config, _Config.id == _Deployment.config_id)
+        .where(is_readable(context))
+        .order_by(_Deployment.created_at)
     )
-    return _finds(context, query)
+    found: dict[str, list[Any]] = {each: [] for each in server_ids}
+    for server_id, config in select_in(
+        context, query, _Deployment.server_id, found.keys()
+    ):
+        found[server_id].append(config)
+    return found
 
 
-def _finds(context: heat_types.Context, query: sqlalchemy.Select[Any]) -> bool:
-    """Say whether a query finds anything."""
-    with db_api.context_manager.reader.using(context) as session:
-        return session.execute(query.limit(1)).first() is not None
+def _is_below(column: Any, group_id: str) -> Any:
+    """Return the condition that something belongs to a group."""
+    return column.startswith(group_ids.prefix(group_id), autoescape=True)
+
+
+def _row(found: Any, config: Any) -> deliveries.Row:
+    return deliveries.Row(
+        id=found.id,
+        server_id=found.server_id,
+        config=own_heat.config(config),
+        action=found.action,
+        status=found.status,
+        reason=found.status_reason,
+        outputs=found.output_values or {},
+        input_values=found.input_values or {},
+        reading_project=found.stack_user_project_id,
+    )
+
+
+# Writing
+
+
+def create(context: heat_types.Context, **values: object) -> None:
+    """Write the row of a deployment; what is left out is empty."""
+    now = timeutils.utcnow()
+    write(
+        context,
+        sqlalchemy.insert(_Deployment).values(created_at=now, **values),
+    )
+
+
+def change(
+    context: heat_types.Context, deployment_id: str, **values: object
+) -> None:
+    """Change columns of a deployment's row.
+
+    Heat's own update ignores empty values, and never changes which stack's
+    users may read the row.
+    """
+    write(context, _change(_Deployment.id == deployment_id, **values))
+
+
+def _change(*conditions: Any, **values: object) -> sqlalchemy.Update:
+    return sqlalchemy.update(_Deployment).where(*conditions).values(**values)
+
+
+def settle(
+    context: heat_types.Context,
+    outcomes: abc.Mapping[watcher.Ticket, body.Outcome],
+) -> set[watcher.Ticket]:
+    """Write how deployments ended, if their rows do not say so already.
+
+    One transaction writes all.
+
+    :returns: those whose outcome counts.
+    """
+    now = timeutils.utcnow()
+    # Else two engines that settle the same ones would conflict.
+    tickets = sorted(outcomes, key=lambda each: each.deployment_id)
+    return change_each(
+        context,
+        {
+            each: _change(
+                *_is_waited_for(each),
+                status=outcomes[each].status,
+                status_reason=outcomes[each].reason,
+                output_values=dict(outcomes[each].outputs),
+                updated_at=now,
+            )
+            for each in tickets
+        },
+    )
+
+
+def begin(
+    context: heat_types.Context, tickets: abc.Collection[watcher.Ticket]
+) -> set[watcher.Ticket]:
+    """Write that servers have started; return of which that is news.
+
+    All in one transaction.
+    """
+    reason = tokens.STARTED.after('The server has started the action')
+    is_news = ~says(_Deployment.status_reason, tokens.STARTED)
+    return change_each(
+        context,
+        {
+            each: _change(*_is_waited_for(each), is_news, status_reason=reason)
+            for each in tickets
+        },
+    )
+
+
+def _is_waited_for(ticket: watcher.Ticket) -> tuple[Any, ...]:
+    return (
+        _Deployment.id == ticket.deployment_id,
+        _Deployment.config_id == ticket.config_id,
+        _Deployment.status == deliveries.IN_PROGRESS,
+    )
+
+
+def mark_unhealthy(
+    context: heat_types.Context,
+    ids: abc.Collection[str],
+    *,
+    is_unhealthy: bool = True,
+) -> None:
+    """Mark deployments that a user or a check has found unhealthy, or unmark.
+
+    Their rows say so until the next action is delivered. So a heat-engine
+    that continues the update of a dead one knows which servers have not run
+    it yet.
+
+    :param ids: a group's means its members. Only complete ones are marked.
+    """
+    reason = _('No longer marked unhealthy')
+    conditions = [_Deployment.status == deliveries.COMPLETE]
+    if is_unhealthy:
+        reason = tokens.UNHEALTHY.after(
+            _('The next update of the stack runs it again')
+        )
+    else:
+        conditions += [says(_Deployment.status_reason, tokens.UNHEALTHY)]
+    write(
+        context,
+        *(
+            _change(
+                _is_below(_Deployment.id, each)
+                if group_ids.is_one(each)
+                else _Deployment.id == each,
+                *conditions,
+                status_reason=reason,
+            )
+            for each in ids
+        ),
+    )
+
+
+def deliver(
+    made: abc.Collection[tuple[deliveries.Delivery, str]],
+) -> abc.Collection[str]:
+    """Write configs and deployments as one transaction.
+
+    What is written already, by an attempt before, is written over.
+
+    :param made: with the ids of their projects.
+    :returns: nothing that anybody waits for.
+    """
+    now = timeutils.utcnow()
+    # Heat's database checks no permissions.
+    context = heat_context.get_admin_context()
+    with db_api.context_manager.writer.using(context) as session:
+        there = {
+            number
+            for some in batches({each.deployment_id for each, _ in made})
+            for number in session.execute(
+                sqlalchemy.select(_Deployment.id).where(
+                    _Deployment.id.in_(some)
+                )
+            ).scalars()
+        }
+        session.execute(
+            sqlalchemy.insert(_Config),
+            [
+                {'created_at': now, 'tenant': project_id} | _config(each)
+                for each, project_id in made
+            ],
+        )
+        new = []
+        for each, project_id in made:
+            values = {'tenant': project_id} | _values(each)
+            if each.deployment_id not in there:
+                new.append(
+                    {'id': each.deployment_id, 'created_at': now} | values
+                )
+                continue
+            session.execute(
+                _change(
+                    _Deployment.id == each.deployment_id,
+                    updated_at=now,
+                    **values,
+                )
+            )
+        if new:
+            session.execute(sqlalchemy.insert(_Deployment), new)
+    return ()
+
+
+def _config(made: deliveries.Delivery) -> dict[str, Any]:
+    draft = made.draft
+    return {
+        'id': made.config_id,
+        'group': draft.group,
+        'name': draft.name,
+        'config': {
+            rpc_api.SOFTWARE_CONFIG_INPUTS: list(draft.inputs),
+            rpc_api.SOFTWARE_CONFIG_OUTPUTS: list(draft.outputs),
+            rpc_api.SOFTWARE_CONFIG_OPTIONS: dict(draft.options),
+            rpc_api.SOFTWARE_CONFIG_CONFIG: draft.config,
+        },
+    }
+
+
+def _values(made: deliveries.Delivery) -> dict[str, Any]:
+    """Return the state of an action that begins, as Heat's own class does."""
+    status, reason = deliveries.COMPLETE, _('Not waiting for outputs signal')
+    if made.is_signalled:
+        status, reason = deliveries.IN_PROGRESS, _('Deploy data available')
+    return {
+        'config_id': made.config_id,
+        'server_id': made.server_id,
+        'action': made.action,
+        'input_values': made.input_values or {},
+        'output_values': dict.fromkeys(body.STANDARD_OUTPUTS),
+        'status': status,
+        'status_reason': reason,
+        'stack_user_project_id': made.reading_project,
+    }
+
+
+def detach(
+    context: heat_types.Context,
+    group_id: str,
+    reasons: abc.Mapping[str, str | None],
+) -> None:
+    """Take rows from their servers; fail those that come with a reason.
+
+    Such a row is kept by the group itself: Heat writes to a server's
+    metadata what the rows with its id name.
+    """
+    now = timeutils.utcnow()
+    ids = collections.defaultdict(list)
+    for number, reason in reasons.items():
+        ids[reason].append(number)
+    statements = []
+    for reason, numbers in ids.items():
+        values: dict[str, Any] = {'server_id': group_id}
+        if reason is not None:
+            values |= {
+                'status': deliveries.FAILED,
+                'status_reason': reason,
+                'updated_at': now,
+            }
+        statements += [
+            _change(_Deployment.id.in_(some), **values)
+            for some in batches(numbers)
+        ]
+    write(context, *statements)
+
+
+def erase(
+    context: heat_types.Context, group_id: str, ids: abc.Collection[str] = ()
+) -> None:
+    """Delete rows of a group, and the configs that no row has then."""
+    used = sqlalchemy.select(_Deployment.config_id).where(
+        _is_below(_Deployment.id, group_id)
+    )
+    write(
+        context,
+        *(
+            sqlalchemy.delete(_Deployment).where(_Deployment.id.in_(some))
+            for some in batches(ids)
+        ),
+        sqlalchemy.delete(_Config).where(
+            _is_below(_Config.id, group_id), _Config.id.not_in(used)
+        ),
+    )

@@ -13,31 +13,25 @@ import dataclasses
 import functools
 from http import cookiejar
 import time
-from typing import Any
+from typing import Any, TypeAlias
 
-from heat.db import api as db_api
-from heat.db import models
 from heat.engine import api as engine_api
 from heat.engine import service_software_config
 from oslo_config import cfg
 from oslo_serialization import jsonutils
 import requests
 from requests import adapters
-import sqlalchemy
-from sqlalchemy import orm
 
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins import pool as pools
+from heat_plugins import pools
 from heat_plugins import retrying
 from heat_plugins.engine import heat_types
+from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.objectstore import sharing
 
 LOG = foreign.logger(__name__)
-
-# What Heat stores with a server whose metadata it sends by a request.
-_PUT_URL, _QUEUE = 'metadata_put_url', 'metadata_queue_id'
 
 # Attempts to change metadata that another process changes, too.
 _ATTEMPTS = 5
@@ -56,20 +50,8 @@ _CONNECTIONS = 64
 _requests = pools.Pool(attempts=1)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Server:
-    """The resource that stands for a server.
-
-    :ivar number: of the resource, in the database.
-    :ivar put_url: where the server reads its metadata, if in the object store.
-    """
-
-    number: int
-    id: str
-    metadata: dict[str, Any]
-    version: int | None
-    put_url: str | None
-    has_queue: bool
+# A server, and the resource through which it is told.
+_Server: TypeAlias = tuple[str, resources.Resource]
 
 
 def tell(
@@ -109,14 +91,11 @@ def _tell(
     context = next(iter(wanted.values()))
     pending, others = set(wanted), set()
     for _attempt in range(_ATTEMPTS):
-        changed: set[str] = set()
-        for some in rows.batches(pending):
-            servers = _find(context, some)
-            others |= {one.id for one in servers if one.has_queue}
-            changed |= _write(
-                context, [one for one in servers if not one.has_queue]
-            )
-        pending = changed
+        servers = _find(context, pending)
+        others |= {each for each, stand in servers if stand.has_queue}
+        pending = _write(
+            context, [each for each in servers if not each[1].has_queue]
+        )
         if not pending:
             break
     # Heat's own way insists longer.
@@ -128,52 +107,13 @@ def _tell(
 
 
 def _find(
-    context: heat_types.Context, server_ids: abc.Sequence[str]
+    context: heat_types.Context, server_ids: abc.Collection[str]
 ) -> list[_Server]:
-    resource, stack, data = models.Resource, models.Stack, models.ResourceData
-    query = (
-        sqlalchemy.select(
-            resource.id,
-            resource.physical_resource_id,
-            resource.rsrc_metadata,
-            resource.atomic_key,
-            resource.action,
-            data.key,
-            data.value,
-        )
-        .join(stack, stack.id == resource.stack_id)
-        .join(
-            data,
-            sqlalchemy.and_(
-                data.resource_id == resource.id,
-                data.key.in_((_PUT_URL, _QUEUE)),
-            ),
-            isouter=True,
-        )
-        .where(
-            resource.physical_resource_id.in_(server_ids),
-            stack.tenant == context.project_id,
-        )
-        .order_by(resource.id)
-    )
-    found: dict[str, Any] = {}
-    kept: dict[tuple[int, str], str] = {}
-    with db_api.context_manager.reader.using(context) as session:
-        for row in session.execute(query):
-            # Heat, too, takes the first of several.
-            found.setdefault(row.physical_resource_id, row)
-            kept[row.id, row.key] = row.value
+    # Heat, too, takes the first of several.
     return [
-        _Server(
-            number=row.id,
-            id=row.physical_resource_id,
-            metadata=row.rsrc_metadata or {},
-            version=row.atomic_key,
-            put_url=kept.get((row.id, _PUT_URL)),
-            has_queue=(row.id, _QUEUE) in kept,
-        )
-        for row in found.values()
-        if row.action != 'DELETE'
+        (each, server.resources[0])
+        for each, server in resources.find_all(context, server_ids).items()
+        if server.resources and not server.resources[0].is_going
     ]
 
 
@@ -183,66 +123,45 @@ def _write(
     """Write the metadata of servers; return whose was changed meanwhile."""
     if not servers:
         return set()
-    _leave_gap([one.id for one in servers if one.put_url])
-    configs = _configs(context, [one.id for one in servers])
-    made = [
-        dataclasses.replace(
-            one,
-            metadata={**one.metadata, 'deployments': configs.get(one.id, [])},
+    _leave_gap([each for each, stand in servers if stand.put_url])
+    configs = rows.configs_of(context, [each for each, _ in servers])
+    changed = [
+        (each, dataclasses.replace(stand, metadata=metadata))
+        for each, stand in servers
+        if (
+            metadata := {
+                **stand.metadata,
+                'deployments': _formatted(configs[each]),
+            }
         )
-        for one in servers
+        # One that was written, and not put, is put again.
+        != stand.metadata
+        or stand.put_url
     ]
-    # One that was written, and not put, is put again.
-    written = [
-        new
-        for new, old in zip(made, servers, strict=True)
-        if new.put_url or new.metadata != old.metadata
+    written = resources.write_metadata(context, [each for _, each in changed])
+    to_put = [
+        (each, stand)
+        for each, stand in changed
+        if stand.put_url and stand.number in written
     ]
-    changed = _update(context, written)
-    to_put = [one for one in written if one.put_url and one.id not in changed]
     _requests.each(_put, to_put)
     # Who has written meanwhile may have put before that.
-    return changed | _outdated(context, to_put)
-
-
-def _update(
-    context: heat_types.Context, servers: abc.Sequence[_Server]
-) -> set[str]:
-    """Write metadata; return the ids of those whose version is another one."""
-    resource = models.Resource
-    statements = {
-        one.id: sqlalchemy.update(resource)
-        .where(
-            resource.id == one.number,
-            resource.engine_id.is_(None),
-            resource.atomic_key == one.version,
-        )
-        .values(rsrc_metadata=one.metadata, atomic_key=_next(one))
-        for one in servers
-    }
-    return statements.keys() - rows.change_each(context, statements)
-
-
-def _outdated(
-    context: heat_types.Context, servers: abc.Sequence[_Server]
-) -> set[str]:
-    """Return the ids of those that were written again since `_update`."""
-    if not servers:
-        return set()
-    resource = models.Resource
-    query = sqlalchemy.select(resource.id, resource.atomic_key).where(
-        resource.id.in_([one.number for one in servers])
-    )
-    with db_api.context_manager.reader.using(context) as session:
-        versions = {row.id: row.atomic_key for row in session.execute(query)}
+    now: abc.Mapping[int, int | None] = {}
+    if to_put:
+        now = resources.versions(context, [each.number for _, each in to_put])
     return {
-        one.id for one in servers if versions.get(one.number) != _next(one)
+        each
+        for each, stand in changed
+        if stand.number not in written
+        or (stand.put_url and now.get(stand.number) != stand.next_version)
     }
 
 
-def _next(server: _Server) -> int:
-    """Return the version of the metadata that is written to a server."""
-    return (server.version or 0) + 1
+def _formatted(configs: abc.Iterable[Any]) -> list[dict[str, Any]]:
+    return [
+        engine_api.format_software_config(config)
+        for config in sorted(configs, key=lambda each: each.name or '')
+    ]
 
 
 def _leave_gap(server_ids: abc.Collection[str]) -> None:
@@ -258,18 +177,19 @@ def _leave_gap(server_ids: abc.Collection[str]) -> None:
 
 def _put(server: _Server) -> None:
     """Write the object from which a server reads its metadata."""
-    _written_at[server.id] = time.monotonic()
+    server_id, stand = server
+    _written_at[server_id] = time.monotonic()
     try:
-        retrying.insist(_put_once, server)
+        retrying.insist(_put_once, stand)
     except errors.ServiceError as exc:
-        _log(server.id, exc)
+        _log(server_id, exc)
 
 
-def _put_once(server: _Server) -> None:
+def _put_once(stand: resources.Resource) -> None:
     try:
         answer = _session().put(
-            server.put_url or '',
-            jsonutils.dumps(server.metadata),
+            stand.put_url or '',
+            jsonutils.dumps(stand.metadata),
             timeout=cfg.CONF.metadata_put_timeout,
         )
     except requests.RequestException as exc:
@@ -304,37 +224,6 @@ def _log(server_id: str, exc: Exception) -> None:
         'Cannot update the metadata of server %(server)s: %(error)s',
         {'server': server_id, 'error': exc},
     )
-
-
-def _configs(
-    context: heat_types.Context, server_ids: abc.Sequence[str]
-) -> dict[str, list[dict[str, Any]]]:
-    """Return what Heat has to tell servers, by their ids."""
-    deployment = models.SoftwareDeployment
-    query = (
-        sqlalchemy.select(deployment)
-        .join(deployment.config)
-        .options(orm.contains_eager(deployment.config))
-        .where(
-            deployment.server_id.in_(server_ids),
-            sqlalchemy.or_(
-                deployment.tenant == context.project_id,
-                deployment.stack_user_project_id == context.project_id,
-            ),
-        )
-        .order_by(deployment.created_at)
-    )
-    found: dict[str, list[Any]] = {}
-    with db_api.context_manager.reader.using(context) as session:
-        for row in session.execute(query).scalars():
-            found.setdefault(row.server_id, []).append(row.config)
-    return {
-        server_id: [
-            engine_api.format_software_config(config)
-            for config in sorted(configs, key=lambda one: one.name or '')
-        ]
-        for server_id, configs in found.items()
-    }
 
 
 def _request(

@@ -3,35 +3,41 @@
 
 The process that starts an operation may end: a command ends when its user
 interrupts it, and a signal or workflow waits for nothing. While an operation
-runs, Heat has a config of the group `fleet_requests.GROUP`, which names it and
-its stacks. Each process with an engine polls for those, and takes an operation
-over once its lease is no longer renewed. It acts with the credentials that are
-stored with one of the stacks, and only in the project of the config.
+runs, Heat has a config and a deployment of it, see `registration`, which name
+the operation and its stacks, and prove its records. Each process with an
+engine polls for those, and takes an operation over once its lease is no longer
+renewed. It acts with the credentials that are stored with one of the stacks,
+and only in the project of the config.
 """
 
+import collections
 from collections import abc
 import dataclasses
 import datetime
-import json
-import threading
+import random
 import time
-from typing import Any
+from typing import Any, TypeVar
 
 from heat.common import context as heat_context
-from heat.db import api as db_api
-from heat.db import models
 from heat.engine import stack as parser
 from heat.rpc import client as rpc_client
-import sqlalchemy
 
+from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins import pool as pools
+from heat_plugins import pools
 from heat_plugins.clients import heat_swift
+from heat_plugins.engine import process
 from heat_plugins.engine.database import own_heat
+from heat_plugins.engine.database import resources
+from heat_plugins.engine.database import scans
+from heat_plugins.engine.runs import admission
+from heat_plugins.engine.runs import aside
+from heat_plugins.objectstore import budgets
 from heat_plugins.runs.fleet import advancing
-from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleets
+from heat_plugins.runs.fleet.records import binding
+from heat_plugins.runs.fleet.records import layout
 
 LOG = foreign.logger(__name__)
 
@@ -40,21 +46,41 @@ WHO = 'heat-engine'
 
 # Operations that one process advances at a time, and how many of them for
 # one project.
-_MOST, _MOST_OF_PROJECT = 8, 4
+_MOST, _MOST_OF_PROJECT = 32, 4
 
 # Configs that one look reads of a project, their bytes, and the stacks that
 # are tried for one. Any user can create such configs.
-_READ, _LENGTH, _STACKS = 50, 100_000, fleet_requests.STACKS
+_READ, _LENGTH, _STACKS = 50, binding.LENGTH, binding.STACKS
+
+# Levels of lists and maps in such a config.
+_DEPTH = 8
 
 # Seconds between two steps, at first and while nothing happens.
 _FIRST, _LONGEST = 1.0, 5.0
 
+# Requests, seconds and bytes to find out whether a process leads an operation,
+# and until this process does, with 10,000 targets that have 32 KiB each.
+_LOOK = (50, 60.0, 32 * 1024 * 1024)
+_LEAD = (2000, 300.0, 400 * 1024 * 1024)
+
+# Seconds for all operations of a project in one scan, after which the scan
+# begins with no other project, and how many stacks to load for an operation.
+_SECONDS, _TRIED = 60.0, 3
+
 # Seconds after which what names no operation is a leftover.
 _LEFTOVER = 600
 
-_lock = threading.Lock()
-# The project, by the ID of the config.
-_advanced: dict[str, str] = {}
+#: What this process advances, and the operations that it leaves alone.
+ADVANCED = process.Places(_MOST, _MOST_OF_PROJECT)
+ASIDE = aside.Aside()
+
+# The threads that draw projects from a scan, and the projects whose operations
+# they look at now.
+_THREADS = 16
+_WORKERS = process.Places(_THREADS, _THREADS)
+_PROJECTS = process.Places(_THREADS, 1)
+
+_Thing = TypeVar('_Thing')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -62,6 +88,8 @@ class Registered:
     """An operation as Heat knows it.
 
     :ivar config_id: the config that registers it.
+    :ivar row_id: the deployment that does; None for a former release's.
+    :ivar seal: what proves its records.
     :ivar stacks: the IDs of the root stacks, as the config's creator wrote
         them; not checked.
     """
@@ -71,49 +99,45 @@ class Registered:
     project_id: str
     stacks: tuple[str, ...]
     age: float
+    seal: binding.Seal
+    row_id: str | None = None
 
 
-def registered(context: heat_context.RequestContext) -> list[Registered]:
-    """Return the operations that go on, of all projects."""
-    row = models.SoftwareConfig
-    # The first of each project come first, so that none hides another's.
-    rank = sqlalchemy.func.row_number().over(
-        partition_by=row.tenant, order_by=row.created_at
-    )
-    with db_api.context_manager.reader.using(context):
-        ranked = (
-            context.session.query(
-                row.id,
-                row.name,
-                row.tenant,
-                row.config,
-                row.created_at,
-                rank.label('rank'),
-            )
-            .filter(row.group == fleet_requests.GROUP)
-            .filter(sqlalchemy.func.length(row.config) <= _LENGTH)
-            .subquery()
-        )
-        found = (
-            context.session.query(ranked)
-            .filter(ranked.c.rank <= _READ)
-            .order_by(ranked.c.rank, ranked.c.created_at)
-            .all()
-        )
-        return [one for each in found if (one := _registered(*each[:5]))]
+def registered(
+    context: heat_context.RequestContext, operation_id: str | None = None
+) -> list[Registered]:
+    """Return the operations that go on, of all projects.
+
+    :param operation_id: the only one that is wanted; None for all.
+    """
+    found = scans.operations(context, operation_id, most=_READ, length=_LENGTH)
+    return [one for each in found if (one := _registered(*each[:6]))]
 
 
 def _registered(
-    config_id: str, name: str, tenant: str, config: Any, created_at: Any
+    config_id: str,
+    name: str,
+    tenant: str,
+    config: Any,
+    created_at: Any,
+    row_id: str | None,
 ) -> Registered | None:
     try:
-        stacks = json.loads(config['config'])['stacks']
+        text = config['config']
+        if not layout.is_operation_id(str(name)):
+            return None
+        stacks = bounds.read_json(text, depth=_DEPTH)['stacks']
+        seal: binding.Seal = binding.Former(operation_id=str(name))
+        if row_id is not None:
+            seal = binding.Binding.parse(str(name), text)
         return Registered(
             config_id=config_id,
             operation_id=str(name),
             project_id=tenant,
             stacks=tuple(str(one) for one in stacks[:_STACKS]),
             age=_age(created_at),
+            seal=seal,
+            row_id=row_id,
         )
     except (KeyError, TypeError, ValueError):
         # Not ours: another program uses the same group.
@@ -128,75 +152,166 @@ def _age(created_at: datetime.datetime | None) -> float:
     return (now - created_at.replace(tzinfo=datetime.UTC)).total_seconds()
 
 
-def look() -> list[str]:
-    """Look once; return the operations that are taken over."""
-    taken = []
-    for one in registered(heat_context.get_admin_context()):
-        with _lock:
-            if one.config_id in _advanced or not _has_place(one.project_id):
-                continue
-            _advanced[one.config_id] = one.project_id
-        led = None
+#: Starts with each engine.
+SCAN = process.Scan(
+    name='heat-plugins-operations',
+    wanted='operations that no process advances',
+    begin=lambda: look,
+)
+
+
+def look() -> None:
+    """Scan once, several projects at a time."""
+    projects: dict[str, list[Registered]] = {}
+    context = heat_context.get_admin_context()
+    scans.delete_unregistered(context, _LEFTOVER)
+    found = registered(context)
+    for one in found:
+        projects.setdefault(one.project_id, []).append(one)
+    ASIDE.keep({one.config_id for one in found})
+    waiting = collections.deque(_shuffled(projects.items()))
+    for worker in map(str, range(min(_THREADS, len(waiting)))):
+        # One of the last scan may be busy.
+        if _WORKERS.take(worker, SCAN.name):
+            _WORKERS.run(worker, SCAN.name, _draw, waiting)
+
+
+def _draw(waiting: collections.deque[tuple[str, list[Registered]]]) -> None:
+    """Look at projects, one after another, until a scan's time is over."""
+    until = time.monotonic() + _SECONDS
+    while time.monotonic() < until:
         try:
-            led = _led(one)
-        except Exception as exc:
-            LOG.info(
-                'Cannot advance operation %(id)s now: %(error)s',
-                {'id': one.operation_id, 'error': exc},
-            )
-        finally:
-            if led is None:
-                _leave(one)
-        if led is not None:
-            taken.append(one.operation_id)
-            threading.Thread(
-                target=_advance,
-                args=(one, *led),
-                name=f'operation {one.operation_id}',
-                daemon=True,
-            ).start()
-    return taken
+            project_id, found = waiting.popleft()
+        except IndexError:
+            return
+        if _PROJECTS.take(project_id, project_id):
+            try:
+                _look_at(_shuffled(found))
+            finally:
+                _PROJECTS.leave(project_id)
 
 
-def _leave(one: Registered) -> None:
-    with _lock:
-        _advanced.pop(one.config_id, None)
+def look_for(operation_id: str) -> None:
+    """Take over a new operation now, and not only in the next scan."""
+    context = heat_context.get_admin_context()
+    for one in registered(context, operation_id):
+        take_over(one)
 
 
-def _has_place(project_id: str) -> bool:
-    """Say whether this process can advance one more of a project."""
-    own = [*_advanced.values()].count(project_id)
-    return len(_advanced) < _MOST and own < _MOST_OF_PROJECT
+def _shuffled(things: abc.Iterable[_Thing]) -> list[_Thing]:
+    """Return things in another order each time, so that none is always last.
 
-
-def _led(one: Registered) -> tuple[advancing.Advancer, Any] | None:
-    """Lead an operation; None if another process does, or it has ended.
-
-    :returns: what advances it, and the stack whose credentials it has.
+    Not a secret.
     """
-    for stack_id in one.stacks:
-        stack = _stack(stack_id, one.project_id)
-        if stack is None:
-            continue
-        heat = own_heat.Heat(rpc_client.EngineClient(), stack.context)
-        store = stack.clients.client(heat_swift.CLIENT_NAME)
-        # Heat's contexts are not for several threads.
-        door = fleets.Fleets.with_own_key(
-            heat, store, who=WHO, pool=pools.Pool(workers=1)
+    found = list(things)
+    random.shuffle(found)  # nosec B311
+    return found
+
+
+def _look_at(found: abc.Iterable[Registered]) -> None:
+    """Take over operations of one project, one after another."""
+    until = time.monotonic() + _SECONDS
+    for one in found:
+        if time.monotonic() > until:
+            # The others have their turn in the next scan.
+            return
+        if not ASIDE.rests(one.config_id):
+            take_over(one)
+
+
+def take_over(one: Registered) -> None:
+    """Advance an operation in a thread, unless another process does."""
+    if not ADVANCED.take(one.config_id, one.project_id):
+        return
+    takeover = None
+    try:
+        takeover = _prepare(one)
+    except Exception as exc:
+        _put_aside(one, exc)
+    finally:
+        if takeover is None:
+            ADVANCED.leave(one.config_id)
+    if takeover is not None:
+        ADVANCED.run(
+            one.config_id, f'operation {one.operation_id}', _advance, takeover
         )
-        try:
-            advancer = door.advancer(one.operation_id)
-            found = advancer.step()
-        except errors.NotFound:
-            if one.age > _LEFTOVER:
-                heat.delete_config(one.config_id)
-            return None
-        if advancer.is_leading:
-            return advancer, stack
-        if found.ended and one.age > _LEFTOVER:
-            heat.delete_config(one.config_id)
+
+
+def _put_aside(one: Registered, exc: Exception) -> None:
+    ASIDE.put(one.config_id, one.operation_id, one.project_id, exc)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Takeover:
+    """What it takes to advance an operation that no process leads.
+
+    :ivar stack: has the credentials; Heat's clients refer to it weakly.
+    :ivar budget: for all requests until this process leads it.
+    """
+
+    one: Registered
+    stack: Any
+    heat: own_heat.Heat
+    door: fleets.Fleets
+    budget: budgets.Budget
+
+
+def _prepare(one: Registered) -> _Takeover | None:
+    """Return what advances an operation; None if a process leads it.
+
+    :raises errors.Error: its records are unreadable or cost too much, or a
+        service does not answer.
+    """
+    stack = _first_stack(one)
+    heat = own_heat.Heat(rpc_client.EngineClient(), stack.context)
+    store = stack.clients.client(heat_swift.CLIENT_NAME)
+
+    def door(budget: budgets.Budget) -> fleets.Fleets:
+        # Heat's contexts are not for several threads.
+        return fleets.Fleets.with_own_key(
+            heat,
+            store.within(budget),
+            who=WHO,
+            pool=pools.Pool(workers=1),
+            refusals=admission.Admission(stack.context).refusals,
+        )
+
+    if door(_budget(one, _LOOK)).is_led(one.operation_id):
         return None
-    return None
+    budget = _budget(one, _LEAD)
+    return _Takeover(
+        one=one, stack=stack, heat=heat, door=door(budget), budget=budget
+    )
+
+
+def _budget(one: Registered, limits: tuple[int, float, int]) -> budgets.Budget:
+    requests, seconds, size = limits
+    return budgets.Budget(
+        f'operation {one.operation_id}',
+        requests=requests,
+        seconds=seconds,
+        size=size,
+    )
+
+
+def _first_stack(one: Registered) -> Any:
+    """Load the first stack of an operation that has credentials.
+
+    :raises errors.Error: none of the first few has.
+    """
+    # Anybody may write the ID of a stack into a config.
+    own = resources.of_project(
+        heat_context.get_admin_context(), one.stacks, one.project_id
+    )
+    for stack_id in own[:_TRIED]:
+        stack = _stack(stack_id, one.project_id)
+        if stack is not None:
+            return stack
+    raise errors.Error(
+        'heat-engine finds no stack of the operation whose stored credentials '
+        'it can use; advance it with "openstack software deployment '
+        'operation wait" as a user of the project'
+    )
 
 
 def _stack(stack_id: str, project_id: str) -> Any:
@@ -215,33 +330,57 @@ def _stack(stack_id: str, project_id: str) -> Any:
     return stack if is_ours else None
 
 
-def _advance(
-    one: Registered, advancer: advancing.Advancer, stack: Any
-) -> None:
-    """Advance an operation until it has ended.
-
-    :param stack: kept so long, as Heat's clients refer to it weakly.
-    """
-    LOG.info('Advancing operation %s', one.operation_id)
+def _advance(takeover: _Takeover) -> None:
+    """Lead an operation, and advance it until it has ended."""
+    one = takeover.one
+    advancer = None
     try:
+        advancer = _led(takeover)
+        if advancer is None:
+            return
+        LOG.info('Advancing operation %s', one.operation_id)
+        ASIDE.forget(one.config_id)
         _step_on(advancer)
     except Exception as exc:
-        LOG.warning(
-            'Cannot advance operation %(id)s; it waits for the next scan '
-            'or command: %(error)s',
-            {'id': one.operation_id, 'error': exc},
+        _put_aside(one, exc)
+    if advancer is not None:
+        found = advancer.operation
+        LOG.info(
+            'Operation %(id)s is %(state)s: %(reason)s',
+            {
+                'id': found.id,
+                'state': found.control.phase.value,
+                'reason': found.control.reason,
+            },
         )
-    finally:
-        _leave(one)
-    found = advancer.operation
-    LOG.info(
-        'Operation %(id)s is %(state)s: %(reason)s',
-        {
-            'id': found.id,
-            'state': found.control.phase.value,
-            'reason': found.control.reason,
-        },
-    )
+
+
+def _led(takeover: _Takeover) -> advancing.Advancer | None:
+    """Lead an operation; None if another process does, or it has ended."""
+    one = takeover.one
+    try:
+        advancer = takeover.door.recorded(one.seal)
+        if advancer.lead():
+            # Its members may need any number of requests.
+            takeover.budget.lift()
+            advancer.step()
+            return advancer
+    except errors.NotFound:
+        if one.age > _LEFTOVER:
+            _forget(takeover)
+        # It may be recorded just now.
+        ASIDE.rest(one.config_id)
+        return None
+    if advancer.operation.ended and one.age > _LEFTOVER:
+        advancer.take_out()
+    return None
+
+
+def _forget(takeover: _Takeover) -> None:
+    """Delete what there is of an operation that was not recorded."""
+    takeover.door.forget(takeover.one.operation_id)
+    if takeover.one.row_id is None:
+        takeover.heat.delete_config(takeover.one.config_id)
 
 
 def _step_on(

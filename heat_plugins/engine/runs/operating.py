@@ -6,7 +6,8 @@ import threading
 from typing import Any
 
 from heat_plugins import errors
-from heat_plugins import pool as pools
+from heat_plugins import pools
+from heat_plugins import wording
 from heat_plugins.engine import heat_types
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import own_heat
@@ -14,8 +15,8 @@ from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.engine.runs import run_ledgers
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet import limits as limit_values
-from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.fleet import operation_limits
+from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
 from heat_plugins.runs.start import trigger_signals
@@ -24,7 +25,7 @@ from heat_plugins.runs.start import trigger_signals
 def operate(
     resource: heat_types.Deployment,
     wanted: trigger_signals.Trigger,
-    limits: limit_values.Limits,
+    limits: operation_limits.Limits,
     members: abc.Iterable[Any],
 ) -> str:
     """Record an operation; return what the event of the signal says.
@@ -64,10 +65,12 @@ def operate(
         return advancer.operation
 
     operation = hub.call(resource.stack, create)
-    # Not only when it is time to look.
-    threading.Thread(target=fleet_watching.look, daemon=True).start()
+    # Not only in the next scan.
+    threading.Thread(
+        target=fleet_watching.look_for, args=(operation.id,), daemon=True
+    ).start()
     said = (
         f'operation {operation.id} of {wanted.action} has started on '
-        f'{len(found)} servers'
+        + wording.counted(len(found), 'server')
     )
     return '; left out: '.join([said, *refusals[:1]])

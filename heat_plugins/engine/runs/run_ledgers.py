@@ -7,11 +7,11 @@ from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.engine import heat_types
 from heat_plugins.engine.database import own_heat
-from heat_plugins.engine.shared import hub as hubs
-from heat_plugins.objectstore import store as store_module
-from heat_plugins.runs.records import ledger
+from heat_plugins.engine.shared import hubs
+from heat_plugins.objectstore import stores
+from heat_plugins.runs.records import ledgers
 from heat_plugins.runs.records import orphans
-from heat_plugins.runs.records import record_names as run_names
+from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.records import retention
 from heat_plugins.signals import signal_names
@@ -27,13 +27,13 @@ def ledger_for(
     deployment: heat_types.Deployment,
     hub: hubs.Hub,
     reading_project: str | None,
-) -> ledger.Ledger:
+) -> ledgers.Ledger:
     """Return what knows the runs of a deployment's root stack.
 
     :param hub: of that stack.
     :param reading_project: see `deliveries.reading_project`.
     """
-    return ledger.Ledger(
+    return ledgers.Ledger(
         own_heat.Heat(
             deployment.rpc_client(),
             deployment.context,
@@ -59,7 +59,7 @@ def kept() -> retention.Retention:
 
 def withdraw(
     deployment: heat_types.Deployment,
-    store: store_module.ObjectStore,
+    store: stores.ObjectStore,
     container: str,
     of: str | None = None,
 ) -> None:
@@ -72,7 +72,7 @@ def withdraw(
     root_stack_id = container.removeprefix(signal_names.container(''))
     found = records.Records(store, root_stack_id)
     heat = own_heat.Heat(deployment.rpc_client(), deployment.context)
-    prefix = run_names.OPEN if of is None else run_names.open_folder(of)
+    prefix = record_names.OPEN if of is None else record_names.open_folder(of)
     try:
         withdrawn = orphans.withdraw(
             heat,

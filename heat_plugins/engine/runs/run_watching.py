@@ -12,9 +12,9 @@ engine that reads the runs settles them.
 import threading
 
 from heat_plugins import foreign
-from heat_plugins.runs import run as runs
+from heat_plugins.runs import runs
 from heat_plugins.runs.follow import waiting
-from heat_plugins.runs.records import ledger as ledgers
+from heat_plugins.runs.records import ledgers
 
 LOG = foreign.logger(__name__)
 

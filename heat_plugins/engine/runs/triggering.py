@@ -2,6 +2,7 @@
 """How a signal starts a run of a deployment's action, and what shows it."""
 
 from collections import abc
+import dataclasses
 from typing import Any
 
 from heat.common import exception
@@ -17,11 +18,11 @@ from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.runs import run_ledgers
 from heat_plugins.engine.runs import run_watching
-from heat_plugins.engine.shared import hub as hubs
+from heat_plugins.engine.shared import hubs
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import run as runs
+from heat_plugins.runs import runs
 from heat_plugins.runs import summary
-from heat_plugins.runs.records import ledger
+from heat_plugins.runs.records import ledgers
 from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
 from heat_plugins.runs.start import trigger_signals
@@ -35,37 +36,57 @@ URL_KEY = 'heat_plugins_trigger_url'
 SHOWN = 10
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Subject:
+    """The deployment that runs are started on.
+
+    :ivar resource: the deployment, or the group that it is a member of.
+    :ivar name: of the resource, or of the member.
+    :ivar names: the same, after the name of the group.
+    :ivar deployment_id: None before its first action.
+    :ivar type: of the resource that it is, or would be.
+    """
+
+    resource: heat_types.Deployment
+    name: str
+    names: abc.Sequence[str]
+    deployment_id: str | None
+    type: str
+
+
 class Triggering:
     """Starts runs of one deployment.
 
-    :param deployment: the resource.
+    :param row: what its server was given last, if anything.
+    :param draft: returns what its server would be given for an action.
     """
 
     def __init__(
         self,
-        deployment: heat_types.Deployment,
+        subject: Subject,
+        row: deliveries.Row | None = None,
         *,
         terms: deliveries.Terms,
         servers: outside.Servers,
-        template: outside.Template,
+        draft: abc.Callable[[str], orchestration.Draft],
         named_config: abc.Callable[[], orchestration.Config | None],
     ) -> None:
-        self._deployment = deployment
+        self.name = subject.name
+        self.row = row
+        self._subject = subject
+        self._deployment = subject.resource
         self._terms = terms
         self._servers = servers
-        self._template = template
+        self._draft = draft
         self._named_config = named_config
 
-    def start(
-        self, wanted: trigger_signals.Trigger, row: deliveries.Row | None
-    ) -> str:
+    def start(self, wanted: trigger_signals.Trigger) -> str:
         """Start a run; return what the event of the signal says.
 
-        :param row: what the server was given last, if anything.
         :raises errors.Error: it cannot be started.
         """
         # Before the object store is asked for anything.
-        target = self.target(wanted, row)
+        target = self.run_target(wanted)
         order = starting.Order(action=wanted.action, inputs=wanted.inputs)
         server = self._servers.find(self._terms.server_id)
         run = self._start_in_container(target, order, server)
@@ -79,9 +100,7 @@ class Triggering:
         )
         return f'run {run.id} of {run.action} has started'
 
-    def target(
-        self, wanted: trigger_signals.Trigger, row: deliveries.Row | None
-    ) -> targets.Target:
+    def run_target(self, wanted: trigger_signals.Trigger) -> targets.Target:
         """Return this deployment as what a run is started on.
 
         :raises errors.Refused: nothing can be started on it, or not that.
@@ -92,7 +111,7 @@ class Triggering:
                 f'the deployment is {deployment.action}_{deployment.status}; '
                 'send the signal again when that has ended'
             )
-        if deployment.resource_id is None:
+        if self._subject.deployment_id is None:
             raise errors.Refused(
                 'heat-engine has delivered no config to its server; a '
                 'component needs an entry for CREATE, even an empty one'
@@ -102,7 +121,7 @@ class Triggering:
             raise errors.Refused(f'server {server.name} no longer exists')
         if server.refusal:
             raise errors.Refused(server.refusal)
-        target = self._target(row, server, wanted.action)
+        target = self._target(server, wanted.action)
         starting.check(
             target,
             starting.Order(action=wanted.action, inputs=wanted.inputs),
@@ -139,40 +158,39 @@ class Triggering:
 
     def _ledger(
         self, hub: hubs.Hub, server: deliveries.Server
-    ) -> ledger.Ledger:
+    ) -> ledgers.Ledger:
         return run_ledgers.ledger_for(
             self._deployment,
             hub,
             deliveries.reading_project(
-                server, self._terms.transport, self._template.users_project
+                server,
+                self._terms.transport,
+                self._deployment.stack.stack_user_project_id,
             ),
         )
 
     def _target(
-        self,
-        row: deliveries.Row | None,
-        server: deliveries.Server,
-        action: str,
+        self, server: deliveries.Server, action: str
     ) -> targets.Target:
-        deployment = self._deployment
+        deployment, subject, row = self._deployment, self._subject, self.row
         above = deployment.stack.path_in_stack()
-        path = [name for name, _stack in above if name] + deployment.names
+        path = [*(name for name, _stack in above if name), *subject.names]
         heat = own_heat.Heat(deployment.rpc_client(), deployment.context)
         if row is not None and row.server_id != server.id:
             server = self._servers.find(row.server_id)
-        config = self._given(row, action)
+        config = self._given(action)
         return targets.Target(
             root=heat.stack(transports.root_stack_id(deployment)),
             path='.'.join(path),
             resource=orchestration.Resource(
-                name=deployment.name,
-                type=deployment.type(),
-                physical_id=deployment.resource_id,
+                name=subject.name,
+                type=subject.type,
+                physical_id=str(subject.deployment_id),
                 status=f'{deployment.action}_{deployment.status}',
                 stack_id=deployment.stack.id,
             ),
             deployment=orchestration.Deployment(
-                id=deployment.resource_id,
+                id=str(subject.deployment_id),
                 server_id=server.id,
                 config_id=config.id,
                 action=deployment.action,
@@ -187,20 +205,15 @@ class Triggering:
             delivery_timeout=self._terms.delivery_timeout,
         )
 
-    def _given(
-        self, row: deliveries.Row | None, action: str
-    ) -> orchestration.Config:
+    def _given(self, action: str) -> orchestration.Config:
         """Return the config that the server got last, or would get now.
 
         It would get one now if its action was withdrawn.
         """
-        if row is not None:
-            return row.config
+        if self.row is not None:
+            return self.row.config
         # What it takes to be signalled is not made: a run has its own.
-        draft = self._template.derive(
-            action, self._deployment.source(), deliveries.NOTHING
-        )
-        return orchestration.Config(id='', **vars(draft))
+        return orchestration.Config(id='', **vars(self._draft(action)))
 
     def latest(self) -> list[dict[str, Any]] | None:
         """Return what has become of the last runs, the newest first.
@@ -208,7 +221,8 @@ class Triggering:
         None if the object store does not tell.
         """
         deployment = self._deployment
-        if deployment.resource_id is None:
+        deployment_id = self._subject.deployment_id
+        if deployment_id is None:
             return []
         hub = transports.hub_for(deployment)
         server = self._servers.find(self._terms.server_id)
@@ -216,7 +230,7 @@ class Triggering:
             found = hub.call(
                 deployment.stack,
                 lambda: self._ledger(hub, server).latest(
-                    hub.root_stack_id, deployment.resource_id, SHOWN
+                    hub.root_stack_id, deployment_id, SHOWN
                 ),
             )
         except errors.Error as exc:

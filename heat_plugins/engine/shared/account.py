@@ -15,7 +15,7 @@ from heat.objects import stack as stack_objects
 from heat_plugins import errors
 from heat_plugins.clients import heat_swift
 from heat_plugins.engine import heat_types
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 
 T = TypeVar('T')
 
@@ -30,12 +30,12 @@ class Account:
         # they have done so.
         self._trusted = False
         self._proven = False
-        self._store: store_module.ObjectStore | None = None
+        self._store: stores.ObjectStore | None = None
         # For what is here, and never while the object store is asked.
         self._lock = threading.Lock()
 
     @property
-    def store(self) -> store_module.ObjectStore:
+    def store(self) -> stores.ObjectStore:
         """The account of the stack's project.
 
         :raises errors.TempURLUnusable: no stack was adopted yet.
@@ -99,7 +99,7 @@ class Account:
         try:
             result = do()
         except errors.ServiceError as exc:
-            if errors.Denied in (type(exc), type(exc.__cause__)):
+            if exc.is_denial:
                 self._trusted = False
             raise
         self._proven = True

@@ -12,7 +12,7 @@ import time
 from oslo_db import exception as db_exception
 
 from heat_plugins.engine import heat_types
-from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import resources
 
 # How often to ask, in seconds.
 _INTERVAL = 3
@@ -29,7 +29,7 @@ class Cancellation:
         self._looking = threading.Lock()
         # When a caller last asked about a stack, by its ID.
         self._wanted: dict[str, float] = {}
-        self._seen: tuple[float, dict[str, rows.Traversal]] = (0.0, {})
+        self._seen: tuple[float, dict[str, resources.Traversal]] = (0.0, {})
         self._next_look = 0.0
 
     def of(self, stack: heat_types.Stack, since: float) -> bool:
@@ -73,7 +73,7 @@ class Cancellation:
                 if now - wanted < _MEMORY
             }
             wanted = {*self._wanted, self._root_stack_id}
-            self._seen = now, rows.traversals(context, wanted)
+            self._seen = now, resources.traversals(context, wanted)
         except db_exception.DBError:
             # Without an answer there will be another look.
             self._seen = 0.0, {}

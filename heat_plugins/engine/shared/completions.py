@@ -16,24 +16,18 @@ number. And where threads are native (Heat 25 and later), Python 3.11, and
 gh-106905), and the stack with it. What was evaluated once is remembered here,
 and the rest is evaluated by one thread at a time.
 
-Heat has no place for that, so this wraps two functions of it.
+Heat has no place for that, so `engine.patches` wraps two functions of it.
 """
 
 from collections import abc
 import functools
 import threading
 from typing import Any
-import weakref
 
-from heat.engine import check_resource
-from heat.engine import sync_point
-
-from heat_plugins import foreign
 from heat_plugins import registry
 from heat_plugins.engine import heat_types
+from heat_plugins.engine import process
 from heat_plugins.engine.shared import turns
-
-LOG = foreign.logger(__name__)
 
 # A turn takes about 20 ms of CPU, and more on a busy engine. Who takes longer
 # than that has met another process in a sync point, and pauses.
@@ -42,45 +36,19 @@ _LEASE = 0.5
 # Literals to remember; there is one for each resource of a stack.
 _LITERALS = 16384
 
-# What is on a wrapped function, so that it is wrapped once.
-_MARK = 'heat_plugins_completions'
+# Stacks of which no thread wants a turn now.
+_IDLE = 64
 
-_lock = threading.Lock()
-# By the ID of the stack, for as long as a thread has or wants a turn.
-_turns: weakref.WeakValueDictionary[str, turns.Turns] = (
-    weakref.WeakValueDictionary()
+# By the ID of the stack.
+_turns: process.Shared[str, turns.Turns] = process.Shared(
+    lambda stack_id: turns.Turns(_LEASE), lambda each: each.is_idle, _IDLE
 )
 
 
-def take_turns() -> None:
-    """Let completions in this process take turns from now on."""
-    checker = check_resource.CheckResource
-    _wrap(checker, '_initiate_propagate_resource', _in_turn)
-    _wrap(sync_point, '_str_unpack_tuple', _remembering)
-
-
-def guards_literals() -> bool:
-    """Say whether this Heat has the function that is guarded here."""
-    return hasattr(sync_point, '_str_unpack_tuple')
-
-
-def _wrap(
-    owner: Any,
-    name: str,
-    wrapper: abc.Callable[[abc.Callable[..., Any]], abc.Callable[..., Any]],
-) -> None:
-    heats = getattr(owner, name)
-    if not hasattr(heats, _MARK):
-        wrapped = wrapper(heats)
-        setattr(wrapped, _MARK, True)
-        setattr(owner, name, wrapped)
-
-
-def _in_turn(propagate: abc.Callable[..., Any]) -> abc.Callable[..., Any]:
+def in_turn(propagate: abc.Callable[..., Any]) -> abc.Callable[..., Any]:
     """Return what lets our deployments propagate one after another."""
 
-    @functools.wraps(propagate)
-    def in_turn(
+    def propagate_in_turn(
         checker: Any,
         context: heat_types.Context,
         resource_id: int,
@@ -105,28 +73,19 @@ def _in_turn(propagate: abc.Callable[..., Any]) -> abc.Callable[..., Any]:
         )
         if resource.type() not in registry.DEPLOYMENT_TYPES:
             return go_on()
-        with _turns_of(stack.id).turn():
+        with _turns.get(stack.id).turn():
             return go_on()
 
-    return in_turn
+    return propagate_in_turn
 
 
-def _turns_of(stack_id: str) -> turns.Turns:
-    with _lock:
-        found = _turns.get(stack_id)
-        if found is None:
-            found = _turns[stack_id] = turns.Turns(_LEASE)
-        return found
-
-
-def _remembering(
+def remembering(
     evaluate: abc.Callable[[str], tuple[Any, ...]],
 ) -> abc.Callable[[str], tuple[Any, ...]]:
     """Return what evaluates a literal once, and only one at a time."""
     lock = threading.Lock()
 
     @functools.lru_cache(_LITERALS)
-    @functools.wraps(evaluate)
     def remembered(text: str) -> tuple[Any, ...]:
         with lock:
             return evaluate(text)

@@ -8,7 +8,7 @@ import time
 from heat_plugins import errors
 from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import sharing
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 from heat_plugins.signals import arrivals
 
 # Seconds for which deployments that are deleted share a listing.
@@ -29,7 +29,7 @@ class Contents:
     def __init__(
         self,
         container: str,
-        store: abc.Callable[[], store_module.ObjectStore],
+        store: abc.Callable[[], stores.ObjectStore],
         settle: abc.Callable[[], object],
     ) -> None:
         self._container = container
@@ -95,7 +95,7 @@ class Contents:
         """Whether a short while ago nothing could be listed for good.
 
         There is no object store, or it refuses the stack's owner. This says
-        nothing about TempURLs, unlike `refusal`: commands may have started
-        runs where this engine cannot use TempURLs.
+        nothing about TempURLs, unlike `signing.Signing.refusal`: commands may
+        have started runs where this engine cannot use TempURLs.
         """
         return time.monotonic() - self._shut_at <= _SHUT_SECONDS

@@ -13,7 +13,7 @@ from heat_plugins import errors
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import probes
 from heat_plugins.objectstore import sharing
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 
 config.register_opts(cfg.CONF)
 
@@ -54,7 +54,7 @@ class Signing:
     """
 
     def __init__(
-        self, container: str, store: abc.Callable[[], store_module.ObjectStore]
+        self, container: str, store: abc.Callable[[], stores.ObjectStore]
     ) -> None:
         self._container = container
         self._store = store

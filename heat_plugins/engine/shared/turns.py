@@ -7,7 +7,7 @@ import contextlib
 import threading
 import time
 
-from heat_plugins.signals import sleepers
+from heat_plugins.signals import paces
 
 
 class Turns:
@@ -25,7 +25,7 @@ class Turns:
         self,
         lease: float,
         clock: abc.Callable[[], float] = time.monotonic,
-        sleep: sleepers.Sleep = threading.Event.wait,
+        sleep: paces.Sleep = threading.Event.wait,
         *,
         places: int = 1,
     ) -> None:
@@ -41,6 +41,11 @@ class Turns:
     def __len__(self) -> int:
         """Return how many wait for their turn."""
         return len(self._queue)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no thread has or wants a turn."""
+        return not (self._queue or self._holders)
 
     @contextlib.contextmanager
     def turn(self) -> abc.Iterator[None]:

@@ -9,28 +9,30 @@ this resource the parts of that.
 
 from collections import abc
 import contextlib
+import dataclasses
 from typing import Any
 import uuid
 
 from heat.common import exception
-from heat.common.i18n import _
 from heat.engine import attributes
 from heat.engine import resource
 from heat.objects import resource as resource_objects
 
-from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.configs import handover
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import drafts
+from heat_plugins.deployments import derived
 from heat_plugins.deployments import failures
 from heat_plugins.deployments import removals
 from heat_plugins.deployments import signallers
+from heat_plugins.deployments import updates
 from heat_plugins.deployments import waiters
+from heat_plugins.deployments.groups import members
 from heat_plugins.engine import callers
 from heat_plugins.engine import deployment_parts
+from heat_plugins.engine import deriving
 from heat_plugins.engine import sweeping
 from heat_plugins.engine import transports
+from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.runs import operating
 from heat_plugins.engine.runs import triggering
@@ -40,14 +42,10 @@ from heat_plugins.resources.software import signal_events
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.start import targets
 from heat_plugins.runs.start import trigger_signals
+from heat_plugins.signals import group_ids
 from heat_plugins.signals import transport_names
 
 LOG = foreign.logger(__name__)
-
-
-def _is_signalled(transport: str) -> abc.Callable[[Any], bool]:
-    """Return a method that says whether the action uses a transport."""
-    return lambda deployment: deployment._signalling.transport == transport
 
 
 class DeploymentMixin(server_bound.ServerBound):
@@ -65,19 +63,11 @@ class DeploymentMixin(server_bound.ServerBound):
 
     _task: waiters.Waiter | removals.Removal | None = None
 
-    # How the action is signalled whose config Heat's class derives.
-    _signalling = deliveries.NOTHING
-
     @property
     def _parts(self) -> deployment_parts.Parts:
         return deployment_parts.Parts(self, self._loop)
 
     # What the parts need of it
-
-    @property
-    def names(self) -> list[str]:
-        """Its name, after that of the group that it is a member of."""
-        return [self.name]
 
     def take_id(self) -> None:
         """Get an id, if it has none; it is stored by `keep_id`."""
@@ -90,46 +80,11 @@ class DeploymentMixin(server_bound.ServerBound):
         Heat's resource_id_set ignores a failure of the database, and the row
         would then have no owner.
         """
-        rows.note_physical_id(self.context, self.id, self.resource_id)
+        resources.note_physical_id(self.context, self.id, self.resource_id)
 
     def source(self) -> deliveries.Source:
         """Return the config that the template names."""
-        return deployment_parts.source(self._load_config())
-
-    def derived(
-        self,
-        action: str,
-        source: deliveries.Source,
-        signalling: deliveries.Signalling,
-    ) -> orchestration.Draft:
-        """Return what Heat's class derives from a config."""
-        with self._signalled(signalling):
-            return deployment_parts.draft(
-                self._build_derived_config_params(action, source.heats)
-            )
-
-    @contextlib.contextmanager
-    def _signalled(
-        self, signalling: deliveries.Signalling
-    ) -> abc.Iterator[None]:
-        self._signalling = signalling
-        try:
-            yield
-        finally:
-            self._signalling = deliveries.NOTHING
-
-    # Heat's class asks these when it builds the inputs of a config.
-
-    _signal_transport_cfn = _is_signalled(transport_names.CFN_SIGNAL)
-    _signal_transport_heat = _is_signalled(transport_names.HEAT_SIGNAL)
-    _signal_transport_none = _is_signalled(transport_names.NO_SIGNAL)
-    _signal_transport_zaqar = _is_signalled(transport_names.ZAQAR_SIGNAL)
-    _signal_transport_temp_url = _is_signalled(transport_names.TEMP_URL_POLL)
-
-    def _get_swift_signal_url(
-        self, multiple_signals: bool = False
-    ) -> str | None:
-        return self._signalling.url
+        return deriving.load_source(self)
 
     def _delete_swift_signal_url(self) -> None:
         """Leave the object store to the removal, which may take longer."""
@@ -153,7 +108,7 @@ class DeploymentMixin(server_bound.ServerBound):
         if key in self.ATTRIBUTES or key in self._declared_names(row):
             return None
         if key == deployment_schema.TRANSPORT_ATTR:
-            return row.inputs.get(drafts.TRANSPORT) if row else None
+            return row.transport if row else None
         if key == deployment_schema.RUNS_ATTR:
             latest = self._parts.triggering().latest()
             return attributes.select_from_attribute(latest, path)
@@ -193,12 +148,21 @@ class DeploymentMixin(server_bound.ServerBound):
         self, action: str, config: Any = None, prev_derived_config: Any = None
     ) -> waiters.Waiter | None:
         """Deliver an action; return what waits for it, if anything does."""
-        return self._begin(action, self.source())
+        step = updates.repeated(
+            action,
+            self._parts.history.row(),
+            repeats=self._state_before == (action, self.FAILED),
+        )
+        return self._begin(step, self.source())
 
     def _begin(
-        self, action: str, source: deliveries.Source
+        self, step: updates.Step | None, source: deliveries.Source
     ) -> waiters.Waiter | None:
-        waiter = self._parts.lifecycle().waiter(action, source)
+        if step is None:
+            return None
+        waiter = self._parts.lifecycle().waiter(
+            step.action, source, delivers=step.delivers
+        )
         if waiter is None:
             return None
         self._task = waiter
@@ -209,7 +173,47 @@ class DeploymentMixin(server_bound.ServerBound):
     def handle_create(self) -> waiters.Waiter | None:
         """Begin CREATE, once the template has what it asks for."""
         self._offer_trigger_url()
-        return self._handle_action(self.CREATE)
+        row = self._taken_row()
+        if row is None:
+            return self._handle_action(self.CREATE)
+        self._parts.history.note_configs([row.config.id])
+        source = self.source()
+        return self._begin(self._step(source, row, changed=None), source)
+
+    def _former_group(self) -> str | None:
+        """Return the group whose nested stack this one's is, as one claims."""
+        former: str | None = self.stack.env.param_defaults.get(
+            deployment_schema.FORMER_GROUP
+        )
+        return former
+
+    def _taken_row(self) -> deliveries.Row | None:
+        """Take over the row of a member whose group gets a nested stack."""
+        former = self._former_group()
+        if former is None:
+            return None
+        # Users write to environments as well; the data of the group count.
+        if former not in resources.data_of_later(
+            self.context,
+            self.stack.owner_id,
+            self.stack.parent_resource_name,
+            0,
+            deployment_schema.FORMER_GROUP,
+        ):
+            return None
+        server_id = self.properties[self.SERVER]
+        number = members.Member(
+            group_id=former, key=self.name, server_id=server_id
+        ).id
+        row = self._parts.rows.read([number]).get(number)
+        if row is None or resources.is_physical_id(self.context, number):
+            return None
+        self.resource_id = number
+        self.keep_id()
+        if row.transport == transport_names.TEMP_URL_POLL:
+            container = transports.hub_for(self).container
+            self.data_set(rows.CONTAINER_KEY, container)
+        return row
 
     def handle_update(
         self,
@@ -225,21 +229,47 @@ class DeploymentMixin(server_bound.ServerBound):
             self.properties_schema, self.context
         )
         source = self.source()
-        # What it takes to be signalled is not made before it is needed.
-        with self._signalled(deliveries.NOTHING):
-            inputs = self._build_derived_inputs(self.UPDATE, source.heats)
-        wanted = handover.inputs(
-            [each.as_dict() for each in inputs], source.tool(self.UPDATE)
-        )
-        if drafts.asks_replacement(wanted, self._parts.history.inputs()):
+        wanted = self._parts.template.inputs(self.UPDATE, source)
+        if derived.asks_replacement(wanted, self._parts.history.inputs()):
             raise resource.UpdateReplace(self.name)
         self._offer_trigger_url()
-        if prop_diff.keys() <= set(deployment_schema.CONSENTS):
-            row = self._parts.history.row()
-            if row is not None and row.status == self.COMPLETE:
-                # That has nothing to do with the server.
-                return None
-        return self._begin(self.UPDATE, source)
+        step = self._step(
+            source, self._parts.history.row(), self.changed_by(prop_diff)
+        )
+        return self._begin(step, source)
+
+    def _step(
+        self,
+        source: deliveries.Source,
+        row: deliveries.Row | None,
+        changed: abc.Collection[str] | None,
+    ) -> updates.Step | None:
+        """Return what the server must run to be up to date."""
+        listed = self._parts.terms.actions
+        update = updates.Update(
+            runs=lambda action: source.runs(action, listed),
+            transport=self._parts.terms.transport,
+            changed=changed,
+            is_after_update=self.is_after_update,
+        )
+        is_lost = self.resource_id is not None
+        return update.step(
+            row,
+            lambda action: self._draft(source, action, row),
+            self.CREATE
+            if is_lost and not update.runs(self.UPDATE)
+            else self.UPDATE,
+        )
+
+    def _draft(
+        self, source: deliveries.Source, action: str, row: Any
+    ) -> orchestration.Draft:
+        """Return what the server would be given for an action."""
+        draft = self._parts.template.derive(action, source, deliveries.NOTHING)
+        if self.properties[self.NAME] or row is None:
+            return draft
+        # It is that of the resource, and changes with the nested stack.
+        return dataclasses.replace(draft, name=row.config.name)
 
     def _offer_trigger_url(self) -> None:
         triggering.offer_url(
@@ -293,27 +323,22 @@ class DeploymentMixin(server_bound.ServerBound):
         try:
             wanted = trigger_signals.read(details, declared)
             if wanted is not None:
-                signallers.check_may_trigger(
+                signallers.check_may_start(
                     signaller,
-                    is_permitted=deployment_schema.permits_servers(self),
+                    servers_may=deployment_schema.permits_servers(self),
                 )
                 if wanted.limits is not None:
                     return operating.operate(
                         self, wanted, wanted.limits, [self]
                     )
-                return self._parts.triggering().start(wanted, row)
+                return self._parts.triggering(row).start(wanted)
         except Exception as exc:
             raise signal_events.not_triggered(self, exc) from exc
         is_resting = row is None or not row.in_progress
         if trigger_signals.cannot_be_result(details, declared) or (
             is_resting and trigger_signals.looks_like_one(details)
         ):
-            reason = _(
-                'the signal must be exactly {"trigger": "<action>", '
-                '"input_values": {…}} or {"operate": {…}}, and the config '
-                'must not have an output of that name'
-            )
-            raise signal_events.not_triggered(self, errors.Refused(reason))
+            raise signal_events.not_triggered(self, signal_events.ambiguous())
         try:
             return self._parts.answers(signaller).take(details, row)
         except failures.Error as exc:
@@ -322,7 +347,7 @@ class DeploymentMixin(server_bound.ServerBound):
     def run_target(self, wanted: trigger_signals.Trigger) -> targets.Target:
         """Return this deployment as what a run is started on."""
         row = self._parts.history.row()
-        return self._parts.triggering().target(wanted, row)
+        return self._parts.triggering(row).run_target(wanted)
 
     # Check, adopt, delete
 
@@ -334,6 +359,7 @@ class DeploymentMixin(server_bound.ServerBound):
         row = self._parts.history.check()
         server_id = self.properties[self.SERVER]
         if row and not self._parts.servers.is_reachable(server_id):
+            rows.mark_unhealthy(self.context, [row.id])
             raise failures.Error(f'Server {row.server_id} does not exist')
 
     def handle_adopt(self, resource_data: Any = None) -> None:
@@ -354,6 +380,13 @@ class DeploymentMixin(server_bound.ServerBound):
         if self.action == self.ADOPT:
             # It may be there and only not be complete.
             return self._parts.history.row() is None
+        former = self._former_group()
+        if former and self.resource_id and self.action == self.CREATE:
+            # It took over a row, and CREATE may have run long ago.
+            kept = group_ids.prefix(former)
+            return not self.resource_id.startswith(kept)
+        if self.action == self.CREATE:
+            return not updates.is_resumable(self._parts.history.row())
         return self.action not in (
             self.UPDATE,
             self.SUSPEND,

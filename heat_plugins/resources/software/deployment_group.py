@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from heat.common import exception
 from heat.common.i18n import _
 from heat.engine import rsrc_defn
+from heat.engine.resources.openstack.heat import value
 
 from heat_plugins import errors
 from heat_plugins.deployments import signallers
@@ -20,6 +21,9 @@ from heat_plugins.runs.start import trigger_signals
 # What Heat does first in the stack of the members, and what it does last.
 _FIRST = 'before_all_members'
 _LAST = 'after_all_members'
+
+# Their type. An environment may map it to another.
+_VALUE = 'OS::Heat::Value'
 
 
 if TYPE_CHECKING:
@@ -54,24 +58,37 @@ class GroupMixin(_Group):
         # template has of them. Whether that is ours or Heat's own class, it
         # must not find more in there than members.
         taken = {_FIRST, _LAST}.intersection(members)
-        if members and not taken and not self._has_batches():
+        if members and not taken and self._may_go_together():
             _go_together(template, members)
         return template
 
     def _assemble_for_rolling_update(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the template of a batch, which is of members alone."""
+        """Return the template of a batch, which is of members alone.
+
+        Heat's outputs name those of later batches, too.
+        """
         template = super()._assemble_for_rolling_update(*args, **kwargs)
-        for member in (template.t.get(template.RESOURCES) or {}).values():
+        members = template.t.get(template.RESOURCES) or {}
+        for member in members.values():
             # The update has set the policy.
             member.pop(template.RES_DEPENDS_ON, None)
+        for output in (template.t.get(template.OUTPUTS) or {}).values():
+            shown = output[template.OUTPUT_VALUE]
+            output[template.OUTPUT_VALUE] = {
+                name: each for name, each in shown.items() if name in members
+            }
         return template
 
     def _name_skiplist(self) -> set[str]:
         """Return the names in the stack of the members that are no member."""
         return {_FIRST, _LAST}.difference(self.properties[self.SERVERS])
 
-    def _has_batches(self) -> bool:
-        return any(
+    def _may_go_together(self) -> bool:
+        """Say whether there are no batches, and values are Heat's own."""
+        env, files = self.stack.env, self.stack.t.files
+        return issubclass(
+            env.get_class(_VALUE, files=files), value.Value
+        ) and not any(
             self.update_policy.get(each)
             for each in (self.BATCH_CREATE, self.ROLLING_UPDATE)
         )
@@ -80,13 +97,15 @@ class GroupMixin(_Group):
         """Return the properties of a member; those that are set.
 
         Heat hands on all of them, and in a template a number that is null
-        is 0: no time at all, in the case of ``timeout``.
+        is 0: no time at all, in the case of ``timeout``. Of ours a type that
+        an environment has put in the place of Heat's may know none.
         """
         found = super().get_resource_def(include_all)
+        absent = deployment_schema.OURS - self.properties.data.keys()
         return {
             k: v
             for k, v in found.items()
-            if v is not None and k not in deployment_schema.OF_GROUP
+            if v is not None and k not in absent | deployment_schema.OF_GROUP
         }
 
     def handle_signal(self, details: object) -> str:
@@ -101,9 +120,9 @@ class GroupMixin(_Group):
                         '{"trigger": "<action>"} or {"operate": {…}}'
                     )
                 )
-            signallers.check_may_trigger(
+            signallers.check_may_start(
                 signaller,
-                is_permitted=deployment_schema.permits_servers(self),
+                servers_may=deployment_schema.permits_servers(self),
             )
             if wanted.limits is not None:
                 return operating.operate(
@@ -112,9 +131,11 @@ class GroupMixin(_Group):
         except Exception as exc:
             raise signal_events.not_triggered(self, exc) from exc
         members = self.deployments()
-        for member in members:
-            member.signaller = signaller
-        failed = [one.name for one in members if not _triggered(one, details)]
+        failed = [
+            member.name
+            for member in members
+            if not self.trigger_member(member, details, signaller)
+        ]
         begun: str = _(
             '%(action)s has started on %(number)d of %(all)d members'
         ) % {
@@ -131,6 +152,22 @@ class GroupMixin(_Group):
                 % {'begun': begun, 'failed': ', '.join(sorted(failed))}
             ),
         )
+
+    def trigger_member(
+        self, member: Any, details: object, signaller: signallers.Signaller
+    ) -> bool:
+        """Start a run on a member; say whether it has started."""
+        member.signaller = signaller
+        try:
+            member.signal(details)
+        except exception.ResourceFailure:
+            # It has written an event.
+            return False
+        except Exception as exc:
+            # Heat lets no signal to it while it goes, for one.
+            signal_events.not_triggered(member, exc)
+            return False
+        return True
 
     def deployments(self) -> list[Any]:
         """Return its members, on which a signal starts runs."""
@@ -150,19 +187,6 @@ def _go_together(template: Any, members: dict[str, Any]) -> None:
     for name, needs in ((_FIRST, []), (_LAST, names)):
         template.add_resource(
             rsrc_defn.ResourceDefinition(
-                name, 'OS::Heat::Value', {'value': ''}, depends=needs
+                name, _VALUE, {'value': ''}, depends=needs
             )
         )
-
-
-def _triggered(member: Any, details: object) -> bool:
-    try:
-        member.signal(details)
-    except exception.ResourceFailure:
-        # It has written an event.
-        return False
-    except Exception as exc:
-        # Heat lets no signal to it while it goes, for one.
-        signal_events.not_triggered(member, exc)
-        return False
-    return True

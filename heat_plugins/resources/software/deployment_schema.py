@@ -34,11 +34,16 @@ TRIGGER_BY_SERVERS = signallers.BY_SERVERS
 MEMBERS = 'members'
 SINGLE, NESTED = 'single', 'nested'
 MAX_FAILURES = 'max_failures'
+#: The key in the data of a group that gets a nested stack: its id before that.
+#: In the environment of the nested stack it is a hint.
+FORMER_GROUP = 'heat_plugins_former_group'
 #: What a group has, and its members have not.
-OF_GROUP = (MEMBERS, MAX_FAILURES)
+OF_GROUP = frozenset({MEMBERS, MAX_FAILURES})
 #: The properties with which a template lets others than users of the project
 #: start actions.
 CONSENTS = (TRIGGER_URL, TRIGGER_BY_SERVERS)
+#: The properties of a deployment that Heat's own classes lack.
+OURS = frozenset({TIMEOUT, DELIVERY_TIMEOUT, SIGNAL_URL_LIFETIME, *CONSENTS})
 
 
 def permits_servers(deployment: heat_types.Resource) -> bool:
@@ -123,7 +128,8 @@ def group_properties_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
             'servers, if the signal transport is TEMP_URL_POLL or NO_SIGNAL, '
             'or AUTO chooses TEMP_URL_POLL. nested: each member is a '
             'resource of a nested stack. The default is the option '
-            'group_members in heat.conf. Changing it replaces the group.'
+            'group_members in heat.conf. A change to single replaces the '
+            'group.'
         ),
         constraints=[constraints.AllowedValues([SINGLE, NESTED])],
     )
@@ -153,7 +159,7 @@ def attributes_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
 
     :param heats: the `attributes_schema` of the class.
     """
-    schema = dict(heats)
+    schema = {}
     schema[TRANSPORT_ATTR] = attributes.Schema(
         _('The transport of the last action, which AUTO has chosen.'),
         type=attributes.Schema.STRING,
@@ -174,7 +180,7 @@ def attributes_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
             'the property of the same name is true.'
         ),
     )
-    return schema
+    return schemas.AttributesSchema(heats, schema)
 
 
 def group_attributes_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
@@ -182,9 +188,7 @@ def group_attributes_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
 
     :param heats: the `attributes_schema` of the class.
     """
-    ours = attributes_schema({})
-    return {
-        **heats,
+    ours = {
         MEMBERS: schemas.live(
             attributes.Schema.MAP,
             _(
@@ -198,9 +202,10 @@ def group_attributes_schema(heats: abc.Mapping[str, Any]) -> dict[str, Any]:
                 attributes.Schema.MAP,
                 _('A map, by member: %s') % schema.description,
             )
-            for name, schema in ours.items()
+            for name, schema in attributes_schema({}).items()
         },
     }
+    return schemas.AttributesSchema(heats, ours)
 
 
 def of_deployment(ours: type[_Kind]) -> type[_Kind]:

@@ -14,16 +14,20 @@ from heat.engine import resource
 from heat.objects import resource as resource_objects
 from oslo_config import cfg
 
+from heat_plugins import bounds
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.deployments import drafts
+from heat_plugins.deployments import deliveries
+from heat_plugins.deployments import derived
 from heat_plugins.deployments import failures
 from heat_plugins.deployments import removals
+from heat_plugins.deployments import updates
 from heat_plugins.deployments import waiters
 from heat_plugins.deployments.groups import members
 from heat_plugins.deployments.groups import rollout
 from heat_plugins.engine import deployment_parts
+from heat_plugins.engine import deriving
 from heat_plugins.engine import sweeping
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import servers
@@ -32,7 +36,7 @@ from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import group_attributes
 from heat_plugins.resources.software import group_change
 from heat_plugins.resources.software import group_fleet
-from heat_plugins.resources.software import group_members
+from heat_plugins.resources.software import group_nesting
 from heat_plugins.resources.software import server_bound
 from heat_plugins.signals import group_ids
 from heat_plugins.signals import transport_names
@@ -55,6 +59,7 @@ def _for_one(name: str, do: abc.Callable[..., Any]) -> Any:
 
 
 class OneMixin(
+    group_nesting.Nestable,
     group_attributes.Attributes,
     deployment_group.GroupMixin,
     server_bound.ServerBound,
@@ -70,22 +75,11 @@ class OneMixin(
     # What cleans up the object store.
     _cleanup: removals.Cleanup | None = None
 
-    # The state before the action at hand.
-    _state_before: tuple[str, str] | None = None
-
     # What members are given
-
-    def _prototype(self) -> Any:
-        """Return a member of no server, for what all have in common."""
-        return group_members.make(
-            self,
-            members.Member(group_id=self.resource_id, key='', server_id=''),
-            self.get_resource_def(),
-        )
 
     def source_of_members(self) -> Any:
         """Return the config that the template names."""
-        return self._prototype().source()
+        return deriving.load_source(self)
 
     def runs(self, source: Any, action: str) -> Any:
         """Say whether members run anything for an action."""
@@ -100,7 +94,8 @@ class OneMixin(
 
     def handle_create(self) -> Any:
         """Deliver CREATE to all members, or make the nested stack."""
-        if not self._may_be_one(cfg.CONF.heat_plugins.group_members):
+        default = cfg.CONF.heat_plugins.group_members
+        if not self._may_be_one(self.properties, default):
             return super().handle_create()
         self.resource_id = group_ids.new()
         name = transport_names.canonical(
@@ -122,35 +117,34 @@ class OneMixin(
         resource_objects.Resource.update_by_id(
             self.context, self.id, {'physical_resource_id': self.resource_id}
         )
-        return self._begin_update(self.CREATE)
+        return self._begin_update(self.CREATE, {})
 
     def handle_update(
         self, json_snippet: Any, tmpl_diff: Any, prop_diff: Any
     ) -> Any:
         """Bring the members up to date."""
         if not self._is_one():
-            wanted = prop_diff.get(deployment_schema.MEMBERS)
-            if wanted == deployment_schema.SINGLE:
-                raise resource.UpdateReplace(self.name)
             return super().handle_update(json_snippet, tmpl_diff, prop_diff)
+        after = json_snippet.properties(self.properties_schema, self.context)
+        if not self._may_be_one(after):
+            return self._nest(json_snippet, tmpl_diff, prop_diff)
         known = self._wanted()
-        self.properties = json_snippet.properties(
-            self.properties_schema, self.context
-        )
+        self.properties = after
         if tmpl_diff and tmpl_diff.update_policy_changed():
             self.update_policy = json_snippet.update_policy(
                 self.update_policy_schema, self.context
             )
-        if not self._may_be_one():
-            raise resource.UpdateReplace(self.name)
-        return self._begin_update(self.UPDATE, known)
+        return self._begin_update(self.UPDATE, prop_diff, known)
 
     def _wanted(self) -> Any:
         return members.wanted(
             self.resource_id, self.properties[self.SERVERS] or {}
         )
 
-    def _begin_update(self, action: Any, known: Any = ()) -> Any:
+    def _begin_update(
+        self, action: Any, prop_diff: Any, known: Any = ()
+    ) -> Any:
+        self._check_servers()
         fleet = group_fleet.Fleet(self)
         wanted, found = self._wanted(), fleet.all()
         source = fleet.source
@@ -159,13 +153,39 @@ class OneMixin(
             return self.runs(source, action)
 
         self._check_replacement(fleet, wanted, found)
-        tasks = members.to_update(wanted, found, runs, fleet.draft, known)
+        tasks = members.to_update(
+            wanted,
+            found,
+            updates.Update(
+                runs=runs,
+                transport=deliveries.Terms(self.properties).transport,
+                changed=self.changed_by(prop_diff),
+                is_after_update=self.is_after_update,
+            ),
+            fleet.draft,
+            known,
+        )
         gone = {k: row for k, row in found.items() if k not in wanted}
         undone = members.to_undo(self.resource_id, gone)
         removed = undone if runs(self.DELETE) else []
         return self._begin(
             action, fleet, {action: tasks, self.DELETE: removed}, gone
         )
+
+    def _check_servers(self) -> Any:
+        """Refuse members without a server.
+
+        :raises failures.Error: it names them.
+        """
+        lacking = [
+            key
+            for key, server_id in (self.properties[self.SERVERS] or {}).items()
+            if not isinstance(server_id, str) or not server_id
+        ]
+        if lacking:
+            raise failures.Error(
+                _('These members have no server: %s') % bounds.listed(lacking)
+            )
 
     def _check_replacement(self, fleet: Any, wanted: Any, found: Any) -> Any:
         """Have the group replaced if an input asks for that.
@@ -176,7 +196,7 @@ class OneMixin(
             row = found.get(number)
             if row is not None:
                 draft = fleet.draft(member, row.action)
-                if drafts.asks_replacement(draft.inputs, row.inputs):
+                if derived.asks_replacement(draft.inputs, row.inputs):
                     raise resource.UpdateReplace(self.name)
                 # All have the same.
                 return
@@ -187,11 +207,6 @@ class OneMixin(
             self.properties[deployment_schema.MAX_FAILURES],
             len(self.properties[self.SERVERS] or {}),
         )
-
-    def _do_action(self, action: Any, *args: Any, **kwargs: Any) -> Any:
-        # For what an action that is repeated need not repeat.
-        self._state_before = self.state
-        return super()._do_action(action, *args, **kwargs)
 
     def _begin_action(self, action: Any) -> Any:
         fleet = group_fleet.Fleet(self)
@@ -232,6 +247,8 @@ class OneMixin(
         if not group_ids.is_one(found):
             return super().handle_adopt(resource_data)
         resource.Resource.handle_adopt(self, resource_data)
+        # Who hands in a stack for adoption may name any.
+        self.data_delete(deployment_schema.FORMER_GROUP)
         self.check_members()
         self.check_adoptable(self.allowed_failures())
         sweeping.forget_former_life(self)

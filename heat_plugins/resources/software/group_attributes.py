@@ -13,12 +13,13 @@ from heat.objects import software_config as config_objects
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import tokens
 from heat_plugins.configs import declared_names
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import drafts
 from heat_plugins.engine import transports
-from heat_plugins.engine.database import member_rows
-from heat_plugins.engine.database import servers
+from heat_plugins.engine.database import deployment_rows
+from heat_plugins.engine.database import resources
+from heat_plugins.engine.database import rows
 from heat_plugins.engine.runs import run_ledgers
 from heat_plugins.engine.runs import triggering
 from heat_plugins.resources.software import deployment_schema
@@ -64,7 +65,7 @@ class Attributes(group_kinds.Kinds):
         Heat does not resolve what the template refers to. None stands for a
         member that has been given nothing.
         """
-        stored = member_rows.MemberRows(self.context, self.resource_id)
+        stored = deployment_rows.MemberRows(self.context, self.resource_id)
         # Of several of a key, one goes and the last one stays.
         found = {state.member.key: state for state in stored.states()}
         return {
@@ -96,7 +97,7 @@ class Attributes(group_kinds.Kinds):
             return self._runs_of(found)
         if key == deployment_schema.TRANSPORT_ATTR:
             return {
-                name: state and state.row.inputs.get(drafts.TRANSPORT)
+                name: state and state.row.transport
                 for name, state in found.items()
             }
         return None
@@ -163,7 +164,7 @@ class Attributes(group_kinds.Kinds):
         """
         found = self.states()
         ids = {state.member.server_id for state in found.values() if state}
-        known = servers.find_all(self.context, ids)
+        known = resources.find_all(self.context, ids)
         # While a stack is adopted there may be no config yet.
         runs_create = any(found.values())
         with self.rpc_client().ignore_error_by_name('NotFound'):
@@ -177,6 +178,7 @@ class Attributes(group_kinds.Kinds):
             for key, state in found.items()
             if state and state.member.server_id not in there
         ]
+        rows.mark_unhealthy(self.context, [found[key].row.id for key in gone])
         for keys, reason in (
             (missing, _('These members have no deployment: %s')),
             (gone, _('The servers of these members do not exist: %s')),
@@ -231,7 +233,7 @@ def _shown(state: Any) -> Any:
         ),
         'action': row.action,
         'status': row.status,
-        'status_reason': row.reason,
+        'status_reason': row.reason and tokens.shown(row.reason),
         'delivered_at': timeutils.isotime(state.delivered_at),
         'ended_at': (
             None if row.in_progress else timeutils.isotime(state.changed_at)

@@ -78,6 +78,11 @@ class Change:
             ),
             self._report,
             time.monotonic,
+            current=(
+                0
+                if action == members.DELETE
+                else max(0, len(group.properties[group.SERVERS]) - len(tasks))
+            ),
         )
 
     def _report(self, progress: rollout_values.Progress) -> None:

@@ -11,20 +11,18 @@ from oslo_config import cfg
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins import pool as pools
+from heat_plugins import pools
 from heat_plugins.deployments import deliveries
-from heat_plugins.deployments import drafts
 from heat_plugins.deployments import failures
 from heat_plugins.deployments import removals
 from heat_plugins.deployments.groups import members
-from heat_plugins.engine import deployment_parts
-from heat_plugins.engine import hidden_parameters
+from heat_plugins.engine import deriving
 from heat_plugins.engine import transports
-from heat_plugins.engine.database import member_rows
+from heat_plugins.engine.database import deployment_rows
+from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import server_metadata
 from heat_plugins.engine.database import servers
 from heat_plugins.objectstore import keys
-from heat_plugins.resources.software import group_members
 from heat_plugins.runs import orchestration
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
@@ -35,23 +33,26 @@ config.register_opts(cfg.CONF)
 
 
 class Fleet:
-    """What a group without nested stack deploys to; see `fleets.Fleet`."""
+    """What a group without nested stack runs on; see `rollout_values.Fleet`.
 
-    def __init__(self, group: Any) -> None:
+    :param group_id: that of the group before it got a nested stack.
+    """
+
+    def __init__(self, group: Any, group_id: str | None = None) -> None:
         self._group = group
         self._context = group.context
-        self._rows = member_rows.MemberRows(group.context, group.resource_id)
+        self._rows = deployment_rows.MemberRows(
+            group.context, group_id or group.resource_id
+        )
         self.hub = transports.hub_for(group)
 
     # What members are given
 
     @functools.cached_property
-    def _properties(self) -> dict[str, Any]:
-        return {
-            name: value
-            for name, value in self._group.get_resource_def().items()
-            if name != self._group.SERVERS
-        }
+    def _derivation(self) -> deriving.Derivation:
+        return deriving.Derivation(
+            self._group, self._group.member_properties()
+        )
 
     @functools.cached_property
     def source(self) -> deliveries.Source:
@@ -64,12 +65,8 @@ class Fleet:
         return deliveries.Work(
             action=action,
             source=self.source,
-            terms=deployment_parts.Terms(self._group),
+            terms=deliveries.Terms(self._group.properties),
         )
-
-    @functools.cached_property
-    def _secrets(self) -> abc.Collection[str]:
-        return hidden_parameters.values(self._group.stack)
 
     def draft(
         self,
@@ -78,12 +75,12 @@ class Fleet:
         signalling: deliveries.Signalling = deliveries.NOTHING,
     ) -> orchestration.Draft:
         """Return what a member would be given for an action."""
-        made = group_members.make(self._group, member, self._properties)
-        return drafts.for_agents(
-            made.derived(action, self.source, signalling),
+        return self._derivation.draft(
+            self.source,
             action,
             signalling,
-            self._secrets,
+            name=member.key,
+            server_id=member.server_id,
         )
 
     def derive(
@@ -91,7 +88,7 @@ class Fleet:
     ) -> list[deliveries.Delivery | members.Refusal]:
         """Return what servers are given, with signed URLs."""
         with self._rows.guarded():
-            found = servers.find_all(
+            found = resources.find_all(
                 self._context, {task.member.server_id for task in tasks}
             )
             try:
@@ -118,7 +115,7 @@ class Fleet:
     def _refusals(
         self,
         tasks: abc.Sequence[members.Task],
-        found: abc.Mapping[str, servers.Server],
+        found: abc.Mapping[str, resources.Server],
     ) -> dict[str, str]:
         """Return why servers can be given nothing, by their ids."""
         undone = {
@@ -141,7 +138,7 @@ class Fleet:
     def _derive(
         self,
         task: members.Task,
-        server: servers.Server,
+        server: resources.Server,
         sign: abc.Callable[[str, str], deliveries.Signalling],
     ) -> deliveries.Delivery:
         member = task.member
@@ -160,7 +157,9 @@ class Fleet:
             config_id=config_id,
             action=task.action,
             draft=draft,
-            input_values=self._properties.get(self._group.INPUT_VALUES),
+            input_values=self._derivation.properties.get(
+                self._group.INPUT_VALUES
+            ),
             signalling=signalling,
             reading_project=(
                 self._group.stack.stack_user_project_id

@@ -8,10 +8,12 @@ from heat.common import exception
 from heat.objects import resource as resource_objects
 
 from heat_plugins import foreign
+from heat_plugins.engine import rescue
 from heat_plugins.engine import transports
 from heat_plugins.engine.database import in_process
+from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
-from heat_plugins.engine.shared import hub as hubs
+from heat_plugins.engine.shared import hubs
 from heat_plugins.resources import eventful
 from heat_plugins.resources.software import deployment_schema
 from heat_plugins.resources.software import heats_loop
@@ -19,7 +21,7 @@ from heat_plugins.resources.software import heats_loop
 LOG = foreign.logger(__name__)
 
 
-class ServerBound(eventful.Eventful, heats_loop.Blocking):
+class ServerBound(eventful.Eventful, heats_loop.Blocking, rescue.Deployment):
     """A resource that servers work for.
 
     It is updated or replaced just once, leaves its servers to what takes its
@@ -38,6 +40,9 @@ class ServerBound(eventful.Eventful, heats_loop.Blocking):
 
     # What to withdraw from the servers unless it ends.
     _task: Any = None
+
+    # The state before the action at hand.
+    _state_before: tuple[str, str] | None = None
 
     # The template that it is checked for, and the version of the row that was
     # read for that.
@@ -84,14 +89,6 @@ class ServerBound(eventful.Eventful, heats_loop.Blocking):
         if task is not None:
             task.withdraw()
 
-    def take_back(self) -> None:
-        """Withdraw an action in progress that no engine waits for."""
-        raise NotImplementedError
-
-    def give_way(self) -> None:
-        """Leave the server to the resource that replaces this one."""
-        raise NotImplementedError
-
     @rows.unquoted()
     def update_convergence(
         self, template_id: Any, *args: Any, **kwargs: Any
@@ -110,10 +107,47 @@ class ServerBound(eventful.Eventful, heats_loop.Blocking):
         """
         if (action, status) == (self.UPDATE, self.IN_PROGRESS):
             self._reject_stale_update()
+        if status == self.IN_PROGRESS:
+            self._state_before = self.state
+        elif action == self.CHECK and self.resource_id is not None:
+            self._note_health(status)
         result = super().state_set(action, status, *args, **kwargs)
         if status != self.IN_PROGRESS:
             hubs.tidy(self.stack, transports.root_stack_id(self))
         return result
+
+    def _note_health(self, status: str) -> None:
+        """Note whether the next update must run it again on its servers.
+
+        A check that fails says itself which of them that concerns.
+        """
+        if status == self.COMPLETE:
+            rows.mark_unhealthy(
+                self.context, [self.resource_id], is_unhealthy=False
+            )
+        elif self.state != (self.CHECK, self.IN_PROGRESS):
+            # Heat has no other sign of a user who marks it unhealthy.
+            rows.mark_unhealthy(self.context, [self.resource_id])
+
+    def changed_by(
+        self, prop_diff: abc.Mapping[str, Any]
+    ) -> abc.Collection[str] | None:
+        """Return what the update that begins changes; see `updates.Update`."""
+        is_repeated = self._state_before in (
+            (self.CREATE, self.FAILED),
+            (self.UPDATE, self.FAILED),
+        )
+        return None if is_repeated else frozenset(prop_diff)
+
+    @property
+    def is_after_update(self) -> bool:
+        """Whether an update begins that follows no check; see `updates`."""
+        before = self._state_before
+        return before is None or before[0] not in (
+            self.CHECK,
+            self.SUSPEND,
+            self.RESUME,
+        )
 
     def _reject_stale_update(self) -> None:
         """Raise if an update is stale.
@@ -150,7 +184,7 @@ class ServerBound(eventful.Eventful, heats_loop.Blocking):
 
         :raises exception.UpdateInProgress: another check has created one.
         """
-        if not rows.may_be_replaced(self.context, self.id, new_tmpl_id):
+        if not resources.may_be_replaced(self.context, self.id, new_tmpl_id):
             # Two checks of it, or a message that was sent twice.
             raise exception.UpdateInProgress(resource_name=self.name)
         has_failed = self.state in (
@@ -166,6 +200,14 @@ class ServerBound(eventful.Eventful, heats_loop.Blocking):
         return replacement
 
     def _needs_update(self, *args: Any, **kwargs: Any) -> bool:
-        # Heat takes a failed resource for complete if nothing has changed.
         changed = super()._needs_update(*args, **kwargs)
-        return bool(changed or self.status == self.FAILED)
+        return bool(changed or self.may_differ)
+
+    @property
+    def may_differ(self) -> bool:
+        """Whether servers may lack what the unchanged properties say.
+
+        Heat takes a resource for complete if its properties do not change:
+        one that has failed, and after a check one whose update has failed.
+        """
+        return bool(self.status == self.FAILED or self.action == self.CHECK)

@@ -2,6 +2,7 @@
 """Calls to Mistral from resources: errors that pass are ridden out."""
 
 from collections.abc import Callable, Mapping
+import datetime
 from typing import Any, NoReturn
 
 from heat.common import exception
@@ -10,20 +11,25 @@ from heat.engine import function
 from heat.engine import properties
 from heat.engine import resource
 from heat.engine import support
+from keystoneauth1 import exceptions
 from oslo_config import cfg
 
 from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.clients import heat_mistral
-from heat_plugins.clients import mistral_errors
+from heat_plugins.clients import mistral_api
+from heat_plugins.engine import heat_types
 from heat_plugins.engine import refusing
 from heat_plugins.engine import transports
 from heat_plugins.mistral import calling
+from heat_plugins.mistral.triggers import schedule
 from heat_plugins.resources import eventful
-from heat_plugins.resources.workflows import trust_probe
 
 LOG = foreign.logger(__name__)
+
+# Should the deletion of a probe's trust fail, it expires soon.
+_LIFETIME = datetime.timedelta(minutes=2)
 
 config.register_opts(cfg.CONF)
 
@@ -52,12 +58,12 @@ class MistralCalls(eventful.Eventful):
         schema = {
             name: properties.Schema(
                 properties.Schema.MAP,
-                found.description,
-                required=found.required,
+                declared.description,
+                required=declared.required,
             )
-            if found.type == properties.Schema.ANY
-            else found
-            for name, found in cls.properties_schema.items()
+            if declared.type == properties.Schema.ANY
+            else declared
+            for name, declared in cls.properties_schema.items()
         }
         kind: Any = type(cls)
         shown = kind(cls.__name__, (cls,), {'properties_schema': schema})
@@ -103,9 +109,9 @@ class MistralCalls(eventful.Eventful):
         :raises errors.ServiceError: if it does not.
         """
         try:
-            found = call(*arguments, **named)
+            answer = call(*arguments, **named)
         except Exception as exc:
-            judged = mistral_errors.judge(exc)
+            judged = mistral_api.judge(exc)
             if judged is None:
                 raise
             delay = patience.delay(judged, what)
@@ -122,7 +128,7 @@ class MistralCalls(eventful.Eventful):
             )
             raise resource.PollDelay(delay) from exc
         patience.calm(what)
-        return found
+        return answer
 
     def failure(
         self, what: str, error: Exception, judged: errors.ServiceError
@@ -156,7 +162,7 @@ class MistralCalls(eventful.Eventful):
         try:
             self.client().workflows.get(name, namespace)
         except Exception as exc:
-            judged = mistral_errors.judge(exc)
+            judged = mistral_api.judge(exc)
             if isinstance(judged, errors.NotFound):
                 raise self.invalid(
                     prop, f'there is no workflow "{name}".'
@@ -209,13 +215,13 @@ class TrustingCalls(MistralCalls):
 
     def trust_refusal(self) -> str | None:
         """Return why Keystone gives no trust; None if it does."""
-        return trust_probe.refusal(self)
+        return trust_refusal(self)
 
     def failure(
         self, what: str, error: Exception, judged: errors.ServiceError
     ) -> errors.ServiceError:
         """Explain what Keystone says to Mistral, too."""
-        refused = mistral_errors.trust_refused(error, self.context.trust_id)
+        refused = mistral_api.trust_refused(error, self.context.trust_id)
         if refused is None:
             return super().failure(what, error, judged)
         return type(judged)(f'{what}: {refused}', judged.status)
@@ -241,3 +247,54 @@ class Stepwise(MistralCalls, Mended):
 
     def handle_delete(self) -> calling.Patience:
         return self.patience()
+
+
+def trust_refusal(resource: heat_types.Resource) -> str | None:
+    """Return why Keystone gives no trust for a cron trigger; None if it does.
+
+    Mistral asks Keystone for it only when it creates the trigger; in an
+    update, that is after the deletion of the old one. So this asks Keystone
+    for the same, and deletes it at once. Where that cannot be found out
+    it counts as given: making the trigger will tell.
+    """
+    try:
+        _probe_trust(resource)
+    except exceptions.HttpError as exc:
+        if exc.http_status not in (400, 401, 403, 404):
+            _warn_unprobed(resource, exc)
+            return None
+        return mistral_api.explain_trust(
+            str(exc.http_status), str(exc), resource.context.trust_id
+        )
+    except Exception as exc:
+        _warn_unprobed(resource, exc)
+    return None
+
+
+def _warn_unprobed(resource: heat_types.Resource, error: Exception) -> None:
+    LOG.warning(
+        '%(resource)s: cannot check that Keystone gives a trust for it: '
+        '%(error)s',
+        {'resource': resource, 'error': error},
+    )
+
+
+def _probe_trust(resource: heat_types.Resource) -> None:
+    context = resource.context
+    session = context.keystone_session
+    access = context.auth_plugin.get_access(session)
+    trusts = _trusts(resource)
+    trust = trusts.create(
+        trustor_user=access.user_id,
+        # Whom it is for makes no difference to Keystone.
+        trustee_user=access.user_id,
+        project=access.project_id,
+        role_names=access.role_names,
+        impersonation=True,
+        expires_at=schedule.now() + _LIFETIME,
+    )
+    trusts.delete(trust.id)
+
+
+def _trusts(resource: heat_types.Resource) -> Any:
+    return resource.client('keystone').client.trusts

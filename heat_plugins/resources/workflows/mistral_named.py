@@ -72,23 +72,23 @@ class MistralNamed(mistral_calls.Stepwise, resource.Resource):
             after_props[self.NAME] or before_props[self.NAME]
         )
 
-    def wanted_name(self, found: abc.Mapping[str, Any]) -> str:
+    def wanted_name(self, props: abc.Mapping[str, Any]) -> str:
         """Return the name that properties ask for."""
-        name: str = found[self.NAME] or self.physical_resource_name()
+        name: str = props[self.NAME] or self.physical_resource_name()
         return name
 
     # What subclasses know ---------------------------------------------------
 
-    def body(self, name: str, found: abc.Mapping[str, Any]) -> dict[str, Any]:
+    def body(self, name: str, props: abc.Mapping[str, Any]) -> dict[str, Any]:
         """Return what Mistral's client takes to make or change it."""
         raise NotImplementedError
 
-    def matches(self, row: Any, found: abc.Mapping[str, Any]) -> bool:
+    def matches(self, row: Any, props: abc.Mapping[str, Any]) -> bool:
         """Say whether it can be what was asked for."""
         raise NotImplementedError
 
     def precheck(
-        self, patience: calling.Patience, found: abc.Mapping[str, Any]
+        self, patience: calling.Patience, props: abc.Mapping[str, Any]
     ) -> None:
         """Check what can be before anything changes."""
 
@@ -116,15 +116,15 @@ class MistralNamed(mistral_calls.Stepwise, resource.Resource):
         return self._create(patience, self.properties)
 
     def _create(
-        self, patience: calling.Patience, found: abc.Mapping[str, Any]
+        self, patience: calling.Patience, props: abc.Mapping[str, Any]
     ) -> bool:
-        name = self.wanted_name(found)
-        self.precheck(patience, found)
+        name = self.wanted_name(props)
+        self.precheck(patience, props)
         row = self.see(patience, name)
         if row is not None:
             # Ours, if it was made and the answer got lost.
             begun = self.data().get(_BEGUN) == name
-            if not begun or not self.matches(row, found):
+            if not begun or not self.matches(row, props):
                 raise Taken(
                     f'an {self.KIND} "{name}" exists already; choose another '
                     'name, or leave "name" out.'
@@ -136,7 +136,7 @@ class MistralNamed(mistral_calls.Stepwise, resource.Resource):
                     patience,
                     f'cannot create the {self.KIND}',
                     self._calls.create,
-                    **self.body(name, found),
+                    **self.body(name, props),
                 )
             except errors.ServiceError as exc:
                 if not isinstance(exc, errors.Unavailable):

@@ -17,9 +17,8 @@ from heat_plugins.mistral.definitions import definition_problems
 from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import definition_records
 from heat_plugins.mistral.definitions import locating
-from heat_plugins.mistral.definitions import naming
 from heat_plugins.mistral.definitions import structured
-from heat_plugins.resources.workflows import workflow_schema as schema
+from heat_plugins.resources.workflows import workflow_schema
 
 LOG = foreign.logger(__name__)
 
@@ -33,9 +32,11 @@ class Checks(workflow.Workflow):
         :raises StackValidationFailed: naming the workflow, task and line.
         """
         given = self.properties.data
-        text = schema.DEFINITION in given
-        if text and any(name in given for name in schema.STRUCTURE):
-            both = [name for name in schema.STRUCTURE if name in given]
+        text = workflow_schema.DEFINITION in given
+        if text and any(name in given for name in workflow_schema.STRUCTURE):
+            both = [
+                name for name in workflow_schema.STRUCTURE if name in given
+            ]
             raise refusing.invalid(
                 self,
                 '"definition" describes the workflows completely; '
@@ -59,14 +60,18 @@ class Checks(workflow.Workflow):
             raise refusing.invalid(self, error) from error
 
     #: What the checks look at.
-    _READ = (*schema.STRUCTURE, schema.DEFINITION, workflow.Workflow.INPUT)
+    _READ = (
+        *workflow_schema.STRUCTURE,
+        workflow_schema.DEFINITION,
+        workflow.Workflow.INPUT,
+    )
 
     def _check(self, props: Mapping[str, Any]) -> None:
         """Check a definition, and the properties that use it.
 
         :raises DefinitionError: if it cannot be used.
         """
-        form = props[schema.DEFINITION]
+        form = props[workflow_schema.DEFINITION]
         if form is None:
             if twice := structured.doubles(props):
                 raise _problem(
@@ -82,8 +87,8 @@ class Checks(workflow.Workflow):
             if form is None:
                 # The lines are those of a generated text.
                 problems = [
-                    dataclasses.replace(one, workflow=None, line=None)
-                    for one in problems
+                    dataclasses.replace(problem, workflow=None, line=None)
+                    for problem in problems
                 ]
             # Not all of them have been looked for, so none are counted.
             raise definition_problems.DefinitionError(iter(problems))
@@ -99,7 +104,7 @@ class Checks(workflow.Workflow):
         props: Mapping[str, Any],
     ) -> None:
         names = list(definition.workflows)
-        default = props[schema.DEFAULT_WORKFLOW]
+        default = props[workflow_schema.DEFAULT_WORKFLOW]
         if default is not None and default not in names:
             raise _problem(
                 f'"default_workflow" is "{default}", but the definition has '
@@ -118,9 +123,11 @@ class Checks(workflow.Workflow):
                     'several workflows; use {get_attr: '
                     f'[{self.name}, available_workflows, {names[0]}]}}'
                 )
-        declared: set[str] = set()
-        for one in definition.workflows.values():
-            declared.update(one.inputs)
+        declared = {
+            name
+            for declaring in definition.workflows.values()
+            for name in declaring.inputs
+        }
         if unknown := (props[self.INPUT] or {}).keys() - declared:
             raise _problem(
                 f'"input" has {bounds.listed(sorted(unknown))}, which no '
@@ -128,11 +135,12 @@ class Checks(workflow.Workflow):
             )
         written = self._wanted(props)
         longest = max(written.names.values(), key=len)
-        if len(longest) > naming.LIMIT:
+        if len(longest) > definition_records.NAME_LIMIT:
             raise _problem(
                 f'the name "{longest:.40}…" would have {len(longest)} '
-                f'characters in Mistral, which allows {naming.LIMIT}; shorten '
-                '"name", or the name of the workflow'
+                'characters in Mistral, which allows '
+                f'{definition_records.NAME_LIMIT}; shorten "name", or the '
+                'name of the workflow'
             )
         size = sum(
             len(short) + len(full) for short, full in written.names.items()
@@ -185,9 +193,9 @@ class Checks(workflow.Workflow):
                 for needed in function.dependencies(value)
             )
         if isinstance(value, Mapping):
-            return any(self._unknown(one) for one in value.values())
+            return any(self._unknown(item) for item in value.values())
         if isinstance(value, Iterable) and not isinstance(value, str):
-            return any(self._unknown(one) for one in value)
+            return any(self._unknown(item) for item in value)
         return False
 
     def _is_referred_to(self) -> bool:
@@ -199,9 +207,9 @@ class Checks(workflow.Workflow):
             if value in references:
                 return True
             if isinstance(value, Mapping):
-                return any(within(one) for one in value.values())
+                return any(within(item) for item in value.values())
             if isinstance(value, list):
-                return any(within(one) for one in value)
+                return any(within(item) for item in value)
             return False
 
         return any(

@@ -182,9 +182,11 @@ PROPERTIES = {
             'all of its workflows, and "leave" none. A delete always removes '
             'ended executions that signals or cron triggers have started.'
         ),
-        default=ending.Way.CANCEL.value,
+        default=ending.OnDelete.CANCEL.value,
         constraints=[
-            constraints.AllowedValues([way.value for way in ending.Way])
+            constraints.AllowedValues(
+                [choice.value for choice in ending.OnDelete]
+            )
         ],
     ),
     OUTPUT_ON_ERROR: schemas.mapping(
@@ -195,8 +197,7 @@ PROPERTIES = {
     ),
 }
 
-ATTRIBUTES = {
-    **_HEATS.attributes_schema,
+_OURS = {
     _HEATS.EXECUTIONS: schemas.live(
         attributes.Schema.LIST,
         _(
@@ -222,3 +223,5 @@ ATTRIBUTES = {
         ),
     ),
 }
+
+ATTRIBUTES = schemas.AttributesSchema(_HEATS.attributes_schema, _OURS)

@@ -10,10 +10,11 @@ from oslo_utils import timeutils
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins.deployments import signallers
+from heat_plugins.engine import callers
 from heat_plugins.mistral.definitions import definition_problems
-from heat_plugins.mistral.executions import log
 from heat_plugins.mistral.executions import workflow_requests
-from heat_plugins.resources.workflows import workflow_schema as schema
+from heat_plugins.resources.workflows import workflow_schema
 from heat_plugins.timeline import kinds
 
 if TYPE_CHECKING:
@@ -41,10 +42,15 @@ class Signals(_Workflow):
             'ignored': [],
         }
         try:
-            said = self._run(details, entry)
+            # The URL of an alarm is signed as the servers' signals are.
+            signallers.check_may_start(
+                callers.of(self.stack), servers_may=True
+            )
+            result = self._run(details, entry)
         except (
             definition_problems.DefinitionError,
             workflow_requests.RunError,
+            errors.Refused,
             errors.ServiceError,
         ) as error:
             entry['error'] = str(error)
@@ -57,7 +63,7 @@ class Signals(_Workflow):
             raise exception.Error(str(error)) from error
         self._remember(entry)
         # Heat puts a word before it.
-        return bounds.shortened(said, kinds.LIMIT - len('Signal: '))
+        return bounds.shortened(result, kinds.LIMIT - len('Signal: '))
 
     def _run(self, body: Any, entry: dict[str, Any]) -> str:
         record = self._record()
@@ -71,7 +77,7 @@ class Signals(_Workflow):
                 inputs=props[self.INPUT] or {},
                 params=props[self.PARAMS] or {},
                 body_is_input=bool(props[self.USE_REQUEST_BODY_AS_INPUT]),
-                default=props[schema.DEFAULT_WORKFLOW],
+                default=props[workflow_schema.DEFAULT_WORKFLOW],
             ),
         )
         name = record.names.get(run.workflow)
@@ -88,20 +94,22 @@ class Signals(_Workflow):
             *(execution_id, name, run.input, run.params, run.description),
         )
         entry['execution_id'] = execution_id
-        said = f'execution {execution_id} of {name} has started'
-        LOG.info('%s: %s, by a signal', self, said)
+        result = f'execution {execution_id} of {name} has started'
+        LOG.info('%s: %s, by a signal', self, result)
         if run.ignored:
-            said += f'; ignored: {bounds.listed(run.ignored)}'
-        return said
+            result += f'; ignored: {bounds.listed(run.ignored)}'
+        return result
 
     def _remember(self, entry: abc.Mapping[str, Any]) -> None:
         try:
-            self.data_set(log.key(), log.write(entry))
+            self.data_set(
+                workflow_requests.log_key(), workflow_requests.write_log(entry)
+            )
         except exception.NotFound:
             # The resource has been deleted meanwhile.
             LOG.info(
                 '%s has been deleted; a signal to it is not recorded', self
             )
             return
-        for key in log.surplus(self.data()):
+        for key in workflow_requests.surplus_log(self.data()):
             self.data_delete(key)

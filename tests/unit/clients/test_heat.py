@@ -157,6 +157,22 @@ class HeatTest(HeatCase):
         # Without an ID, Heat would list all.
         self.assertRaises(errors.NotFound, self.heat.deployment, '')
 
+    def test_a_deployment_has_a_status_and_a_server_its_configs(self):
+        self.answer('PUT /software_deployments/d', {'software_deployment': {}})
+        config = {'id': 'c', 'name': 'n', 'group': 'g', 'config': 'text'}
+        self.answer(
+            'GET /software_deployments/metadata/s', {'metadata': [config]}
+        )
+        self.heat.set_status('d', 'COMPLETE')
+        sent = self.wire.sent['PUT /software_deployments/d']
+        self.assertEqual({'status': 'COMPLETE'}, json.loads(sent.body))
+        (found,) = self.heat.server_configs('s')
+        self.assertEqual(('c', 'g'), (found.id, found.group))
+        self.answer('PUT /software_deployments/d', status=404)
+        self.assertRaises(
+            errors.NotFound, self.heat.set_status, 'd', 'COMPLETE'
+        )
+
     def test_what_is_gone_is_deleted(self):
         self.answer('DELETE /software_deployments/d', status=404)
         self.answer('DELETE /software_configs/c', status=204)

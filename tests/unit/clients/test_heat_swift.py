@@ -9,7 +9,7 @@ from oslo_config import cfg
 from heat_plugins import errors
 from heat_plugins.clients import heat_swift
 from heat_plugins.clients import swift
-from heat_plugins.objectstore import store
+from heat_plugins.objectstore import stores
 from tests.unit import heat_fixture
 
 
@@ -27,7 +27,7 @@ class SwiftClientPluginTest(heat_fixture.HeatTestCase):
     def test_a_context_has_one_store(self):
         clients = self.heat.context.clients
         made = clients.client(heat_swift.CLIENT_NAME)
-        self.assertIsInstance(made, store.ObjectStore)
+        self.assertIsInstance(made, stores.ObjectStore)
         self.assertIs(made, clients.client(heat_swift.CLIENT_NAME))
 
     def test_it_keeps_to_what_the_operator_says_of_swift(self):

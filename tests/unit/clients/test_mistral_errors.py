@@ -6,7 +6,7 @@ from mistralclient.api import base
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.clients import mistral_errors
+from heat_plugins.clients import mistral_api
 
 
 def answered(status, message):
@@ -15,7 +15,7 @@ def answered(status, message):
 
 class JudgeTest(testtools.TestCase):
     def kind(self, error):
-        return type(mistral_errors.judge(error))
+        return type(mistral_api.judge(error))
 
     def test_what_passes(self):
         for error in (
@@ -63,15 +63,15 @@ class JudgeTest(testtools.TestCase):
                 'the region that has it (--os-region-name): x',
             ),
         ):
-            self.assertEqual(said, str(mistral_errors.judge(error)))
+            self.assertEqual(said, str(mistral_api.judge(error)))
 
     def test_what_is_none_of_mistrals_is_left_alone(self):
-        self.assertIsNone(mistral_errors.judge(ValueError()))
+        self.assertIsNone(mistral_api.judge(ValueError()))
 
 
 class TrustTest(testtools.TestCase):
     def explained(self, text, trust_id=None):
-        return mistral_errors.trust_refused(answered(500, text), trust_id)
+        return mistral_api.trust_refused(answered(500, text), trust_id)
 
     def test_each_reason_names_who_has_to_do_what(self):
         for text, trust_id, expected in (
@@ -91,5 +91,5 @@ class TrustTest(testtools.TestCase):
         self.assertIsNone(self.explained('failed to find next date'))
         self.assertIsNone(self.explained('Keystone is away (HTTP 503)'))
         self.assertIsNone(
-            mistral_errors.trust_refused(answered(403, '(HTTP 403)'), None)
+            mistral_api.trust_refused(answered(403, '(HTTP 403)'), None)
         )

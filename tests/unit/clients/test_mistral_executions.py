@@ -6,8 +6,8 @@ import json
 import testtools
 
 from heat_plugins import errors
+from heat_plugins import jobs
 from heat_plugins.clients import mistral_executions
-from heat_plugins.plans.deploy import steps
 from tests.unit import web_service
 
 URL = 'http://mistral.example.com/v2'
@@ -94,10 +94,10 @@ class ActionTest(testtools.TestCase):
     def test_a_step_of_a_plan_is_begun_and_polled_by_its_kind(self):
         said = {'state_info': 'boom'}
         for kind, path in (
-            (steps.Kind.WORKFLOW, '/executions'),
-            (steps.Kind.ACTION, '/action_executions'),
+            (jobs.Kind.WORKFLOW, '/executions'),
+            (jobs.Kind.ACTION, '/action_executions'),
         ):
-            step = steps.Step(kind=kind, name='x', input={'a': 1})
+            step = jobs.Call(kind=kind, name='x', input={'a': 1})
             executions = self.executions(
                 (f'POST {path}', 201, action('RUNNING')),
                 *(
@@ -115,9 +115,9 @@ class ActionTest(testtools.TestCase):
             self.assertEqual({'a': 1}, json.loads(sent['input']))
             self.assertEqual(
                 [
-                    steps.Outcome(success=None),
-                    steps.Outcome(success=True),
-                    steps.Outcome(success=False, reason='ERROR: boom'),
+                    jobs.Outcome(success=None),
+                    jobs.Outcome(success=True),
+                    jobs.Outcome(success=False, reason='ERROR: boom'),
                 ],
                 [executions.look(step, 'a-1') for _ in range(3)],
             )

@@ -15,7 +15,7 @@ from heat_plugins.objectstore import keys
 from heat_plugins.runs import orchestration
 from heat_plugins.signals import body
 from heat_plugins.signals import group_ids
-from heat_plugins.signals import pace
+from heat_plugins.signals import paces
 from heat_plugins.signals import signal_names
 from heat_plugins.signals import watcher
 
@@ -90,7 +90,7 @@ class Fleet:
         self.watcher = watcher.Watcher(
             Source(self),
             watcher.Limits(
-                polls=pace.Limits(fast=0.25, interval=1, interval_max=1),
+                polls=paces.PollLimits(fast=0.25, interval=1, interval_max=1),
                 direct=60.0,
             ),
             self.clock,
@@ -115,6 +115,10 @@ class Fleet:
                 {'name': 'deploy_server_id', 'value': member.server_id},
                 {'name': 'deploy_action', 'value': action},
                 {'name': 'deploy_resource_name', 'value': member.key},
+                {
+                    'name': 'deploy_signal_transport',
+                    'value': self.transport,
+                },
             ],
             outputs=[{'name': 'answer'}],
             options={},

@@ -10,11 +10,14 @@ import pytest
 from heat_plugins import errors
 from heat_plugins.deployments import deliveries
 from heat_plugins.deployments import failures
+from heat_plugins.deployments import updates
 from heat_plugins.deployments.groups import members
 from heat_plugins.deployments.groups import rollout
 from heat_plugins.deployments.groups import rollout_values
+from heat_plugins.signals import body
 from heat_plugins.signals import group_ids
 from heat_plugins.signals import signal_names
+from tests import pages
 from tests.unit.deployments import fake_fleet
 
 ALL = ('CREATE', 'UPDATE', 'DELETE', 'SUSPEND', 'RESUME')
@@ -45,12 +48,18 @@ class Group:
     def wanted(self):
         return members.wanted(fake_fleet.GROUP, self.servers)
 
+    def asked(self):
+        """Return an update that may repeat one that has failed."""
+        return updates.Update(
+            runs=self.runs, transport=self.fleet.transport, changed=None
+        )
+
     def rollout(self, action, tasks):
         return rollout.Rollout(
             deliveries.Work(
                 action=action,
                 source=deliveries.Source(
-                    group=self.tool, config='', outputs=[], heats=None
+                    group=self.tool, config='', outputs=[]
                 ),
                 terms=types.SimpleNamespace(transport='TEMP_URL_POLL'),
             ),
@@ -65,7 +74,7 @@ class Group:
     def begun(self):
         """Return a rollout of CREATE to all, of which nothing is done."""
         tasks = members.to_update(
-            self.wanted(), {}, self.runs, self.fleet.draft
+            self.wanted(), {}, self.asked(), self.fleet.draft
         )
         return self.rollout('CREATE', tasks)
 
@@ -100,7 +109,7 @@ class Group:
         """Bring the members up to date, and let those go that must."""
         wanted = self.wanted()
         rows = dict(self.fleet.rows)
-        tasks = members.to_update(wanted, rows, self.runs, self.fleet.draft)
+        tasks = members.to_update(wanted, rows, self.asked(), self.fleet.draft)
         change = self.drive(self.rollout(action, tasks))
         self.let_go({k: row for k, row in rows.items() if k not in wanted})
         return change
@@ -226,8 +235,28 @@ def test_those_that_wait_may_answer_a_while_longer():
 def test_of_many_failures_some_are_named():
     said = rollout_values.failure(dict.fromkeys('abcdefgh', 'boom'), 9)
     assert said == (
-        '8 of 9 members failed. a: boom. Also: b, c, d, e, f and 2 more'
+        '8 of 9 members failed. 8 members (a, b, c, and 5 more): boom'
     )
+    said = rollout_values.failure({key: f'no {key}{key}' for key in 'abcd'}, 9)
+    assert said == (
+        '4 of 9 members failed. a: no aa; b: no bb; and 2 members more: see '
+        'the attribute "members"'
+    )
+
+
+def test_the_page_on_groups_has_a_reason_as_it_is():
+    full, missing = (
+        body.outcome(
+            {'deploy_status_code': code, 'deploy_stderr': stderr}, ()
+        ).reason
+        for code, stderr in (
+            (1, 'No space left on device\n'),
+            (127, 'backup: not found\n'),
+        )
+    )
+    reasons = {**{f'web{n}': full for n in range(1, 6)}, 'db': missing}
+    (example,) = pages.blocks(pages.read('groups', 'When members fail'))
+    assert example == f'{rollout_values.failure(reasons, 40)}\n'
 
 
 @pytest.mark.parametrize(

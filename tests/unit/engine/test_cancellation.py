@@ -4,7 +4,7 @@
 from heat.objects import stack as stack_objects
 from oslo_db import exception as db_exception
 
-from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import resources
 from heat_plugins.engine.shared import cancellation
 from tests.unit.resources import deployments
 
@@ -98,9 +98,9 @@ class CostTest(Case):
 
     def test_one_that_waits_no_more_is_not_asked_for(self):
         wanted = []
-        real = rows.traversals
+        real = resources.traversals
         self.patch(
-            rows,
+            resources,
             'traversals',
             lambda context, ids: wanted.append(set(ids)) or real(context, ids),
         )
@@ -112,13 +112,13 @@ class CostTest(Case):
 
     def test_an_error_of_the_database_says_nothing_and_passes(self):
         self.becomes(self.stack, 'other', status='FAILED')
-        real = rows.traversals
+        real = resources.traversals
 
         def fail(context, ids):
             raise db_exception.DBConnectionError
 
-        self.patch(rows, 'traversals', fail)
+        self.patch(resources, 'traversals', fail)
         self.assertFalse(self.is_cancelled())
-        self.patch(rows, 'traversals', real)
+        self.patch(resources, 'traversals', real)
         self.now += 3
         self.assertTrue(self.is_cancelled())

@@ -2,12 +2,10 @@
 """Complete deployments of a stack go into Heat's core one after another."""
 
 import functools
-import inspect
 import threading
 import types
 from unittest import mock
 
-from heat.engine import check_resource
 from heat.engine import sync_point
 import tenacity
 import testtools
@@ -24,7 +22,7 @@ class TurnsTest(testtools.TestCase):
         self.inside = []
         self.go_on = threading.Event()
         self.addCleanup(self.go_on.set)
-        self.propagate = completions._in_turn(self.core)
+        self.propagate = completions.in_turn(self.core)
 
     def core(self, checker, context, resource_id, *args, **kwargs):
         """Stand for Heat's core, where each stays until told otherwise."""
@@ -81,8 +79,10 @@ class TurnsTest(testtools.TestCase):
             self.end(*begun)
 
     def test_stacks_are_forgotten(self):
-        self.end(self.begin(1, stack='forgotten'))
-        self.assertNotIn('forgotten', completions._turns)
+        for number in range(completions._IDLE + 9):
+            self.end(self.begin(number, stack=f'stack-{number}'))
+        self.assertIsNone(completions._turns.find('stack-0'))
+        self.assertLessEqual(len(completions._turns), completions._IDLE + 2)
 
 
 class Row:
@@ -161,7 +161,7 @@ class ConflictsTest(testtools.TestCase):
         self.assertGreater(self.row.conflicts, 0)
 
     def test_those_that_take_turns_do_not(self):
-        self.assertEqual(1, self.complete(50, completions._in_turn))
+        self.assertEqual(1, self.complete(50, completions.in_turn))
         self.assertEqual(50, self.row.atomic_key)
         self.assertEqual(0, self.row.conflicts)
 
@@ -174,14 +174,14 @@ class LiteralsTest(testtools.TestCase):
             evaluated.append(text)
             return (text,)
 
-        remembered = completions._remembering(evaluate)
+        remembered = completions.remembering(evaluate)
         for _ in range(3):
             for text in 'ab':
                 self.assertEqual((text,), remembered(text))
         self.assertEqual(['a', 'b'], evaluated)
 
     def test_what_cannot_be_evaluated_fails_each_time(self):
-        remembered = completions._remembering(sync_point._str_unpack_tuple)
+        remembered = completions.remembering(sync_point._str_unpack_tuple)
         for _ in range(2):
             self.assertRaises(ValueError, remembered, 'tuple:(x)')
 
@@ -195,7 +195,7 @@ class LiteralsTest(testtools.TestCase):
             inside.remove(text)
             return ()
 
-        remembered = completions._remembering(evaluate)
+        remembered = completions.remembering(evaluate)
 
         def ask(number):
             barrier.wait(30)
@@ -205,59 +205,3 @@ class LiteralsTest(testtools.TestCase):
         threads.run(*(functools.partial(ask, number) for number in range(5)))
         self.assertEqual(1000, len(most))
         self.assertEqual(1, max(most))
-
-
-class HeatTest(testtools.TestCase):
-    """What is wrapped is there in Heat, and does the same."""
-
-    def setUp(self):
-        super().setUp()
-        checker = check_resource.CheckResource
-        for owner, name in (
-            (checker, '_initiate_propagate_resource'),
-            (sync_point, '_str_unpack_tuple'),
-        ):
-            self.addCleanup(setattr, owner, name, getattr(owner, name))
-
-    def test_a_sync_point_is_read_as_before(self):
-        completions.take_turns()
-        data = {(7, True): {'a': (1, 'x')}, (12, False): None}
-        stored = sync_point.serialize_input_data(data)
-        self.assertEqual(data, sync_point.deserialize_input_data(stored))
-        self.assertEqual(
-            data, sync_point.deserialize_input_data(stored), 'from memory'
-        )
-
-    def test_functions_are_wrapped_once(self):
-        completions.take_turns()
-        before = (
-            check_resource.CheckResource._initiate_propagate_resource,
-            sync_point._str_unpack_tuple,
-        )
-        completions.take_turns()
-        self.assertEqual(
-            before,
-            (
-                check_resource.CheckResource._initiate_propagate_resource,
-                sync_point._str_unpack_tuple,
-            ),
-        )
-
-    def test_heats_method_takes_what_is_passed_on(self):
-        given = list(
-            inspect.signature(
-                check_resource.CheckResource._initiate_propagate_resource
-            ).parameters
-        )
-        self.assertEqual(
-            [
-                'self',
-                'cnxt',
-                'resource_id',
-                'current_traversal',
-                'is_update',
-                'rsrc',
-                'stack',
-            ],
-            given[:7],
-        )

@@ -5,7 +5,7 @@ from unittest import mock
 
 from heat_plugins import errors
 from heat_plugins.engine.runs import run_watching
-from heat_plugins.runs import run as runs
+from heat_plugins.runs import runs
 from heat_plugins.runs.start import starting
 from tests.unit.runs import base
 

@@ -10,10 +10,10 @@ from heat.objects import stack as stack_objects
 from oslo_config import cfg
 
 from heat_plugins import errors
-from heat_plugins.engine.shared import hub as hubs
+from heat_plugins.engine.shared import hubs
 from heat_plugins.engine.shared import signing
 from heat_plugins.objectstore import keys
-from heat_plugins.objectstore import store
+from heat_plugins.objectstore import stores
 from heat_plugins.signals import watcher
 from tests.unit import heat_fixture
 from tests.unit.resources import deployments
@@ -49,7 +49,7 @@ class RegistryTest(Case):
         self.assertIsNot(ours, self.hub('a'))
 
     def test_those_that_nobody_uses_are_forgotten_the_oldest_first(self):
-        self.patch(hubs, '_IDLE_HUBS', 3)
+        self.patch(hubs._hubs, '_most', 3)
         first = self.hub('busy')
         first.watcher.join(self.ticket())
         old = self.hub('old')
@@ -296,7 +296,7 @@ class OverfullTest(Case):
 
     def setUp(self):
         super().setUp()
-        self.patch(store.ObjectStore.list_objects, '__defaults__', (20,))
+        self.patch(stores.ObjectStore.list_objects, '__defaults__', (20,))
         self.stored = self.hub()
         self.stored.signing.signer()
         there = self.swift.container(

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which deployments are gone on with after their engine has died."""
 
-import os
-import threading
+import datetime
 import time
 from unittest import mock
 import uuid
@@ -20,10 +19,11 @@ from heat.objects import service as service_objects
 from heat.rpc import worker_client
 from oslo_config import cfg
 
+from heat_plugins import tokens
 from heat_plugins.deployments import histories
 from heat_plugins.engine import rescue
-from heat_plugins.engine.database import locks
 from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import scans
 from tests.unit import heat_fixture
 from tests.unit.resources import deployments
 
@@ -51,6 +51,11 @@ class LookTest(heat_fixture.HeatTestCase):
         self.engine_id = str(uuid.uuid4())
         self.rescuer = rescue.Rescuer()
         self.set_stack()
+
+    def take_away(self, held):
+        return rescue.take_away(
+            self.context, held, tokens.ENGINE_DIED.after(held.reason)
+        )
 
     def set_stack(self, stack=None, **values):
         db_api.stack_update(
@@ -99,8 +104,8 @@ class LookTest(heat_fixture.HeatTestCase):
         self.held()
         stored = heat_fixture.new_context(trustor_user_id='owner')
         self.patch(type(self.stack), 'stored_context', lambda stack: stored)
-        (held,) = locks.held(self.context)
-        stack, _found, _scope = locks.load(held)
+        (held,) = scans.held(self.context)
+        stack, _found, _scope = rescue.load(held)
         self.assertEqual('owner', stack.context.user_id)
 
     def test_an_engine_that_reports_is_not_asked(self):
@@ -169,7 +174,7 @@ class LookTest(heat_fixture.HeatTestCase):
             went_on.append(held)
             return True
 
-        real = locks.load
+        real = rescue.load
 
         def load(held):
             if held.id == first:
@@ -177,16 +182,16 @@ class LookTest(heat_fixture.HeatTestCase):
             return real(held)
 
         self.patch(rescue, '_TYPES', {'OS::Heat::Value'})
-        self.patch(locks, 'load', load)
+        self.patch(rescue, 'load', load)
         self.patch(rescue, '_go_on', go_on)
         self.assertEqual(went_on, self.rescuer.look())
         self.assertEqual([second], [each.id for each in went_on])
 
     def test_of_several_that_see_a_dead_engine_one_goes_on(self):
         number = self.held()
-        (held,) = locks.held(self.context)
-        self.assertTrue(locks.take_away(self.context, held))
-        self.assertFalse(locks.take_away(self.context, held))
+        (held,) = scans.held(self.context)
+        self.assertTrue(self.take_away(held))
+        self.assertFalse(self.take_away(held))
         row = db_api.resource_get(self.context, number)
         self.assertEqual((None, 'FAILED'), (row.engine_id, row.status))
         self.assertIn(self.engine_id, row.status_reason)
@@ -194,8 +199,8 @@ class LookTest(heat_fixture.HeatTestCase):
     def taken(self, **values):
         """Take the resource from its engine, and tell nobody; its number."""
         number = self.held(**values)
-        (held,) = locks.held(self.context)
-        self.assertTrue(locks.take_away(self.context, held))
+        (held,) = scans.held(self.context)
+        self.assertTrue(self.take_away(held))
         return number
 
     def look_later(self):
@@ -275,18 +280,18 @@ class LookTest(heat_fixture.HeatTestCase):
 
     def test_who_goes_on_with_what_was_taken_lets_the_others_wait(self):
         self.taken()
-        (held,) = locks.held(self.context)
-        self.assertTrue(locks.take_away(self.context, held))
-        self.assertFalse(locks.take_away(self.context, held))
-        (again,) = locks.held(self.context)
+        (held,) = scans.held(self.context)
+        self.assertTrue(self.take_away(held))
+        self.assertFalse(self.take_away(held))
+        (again,) = scans.held(self.context)
         self.assertEqual(held.reason, again.reason)
         self.assertNotEqual(held.key, again.key)
 
     def test_an_engine_that_goes_on_after_all_keeps_its_resource(self):
         self.held()
-        (held,) = locks.held(self.context)
+        (held,) = scans.held(self.context)
         self.held(status='COMPLETE')
-        self.assertFalse(locks.take_away(self.context, held))
+        self.assertFalse(self.take_away(held))
 
 
 class FailTest(deployments.DeploymentTestCase):
@@ -330,13 +335,13 @@ class FailTest(deployments.DeploymentTestCase):
         return again
 
     def test_what_has_changed_since_it_was_seen_is_left(self):
-        real = locks.load
+        real = rescue.load
 
         def load(held):
             self.heat.change(held.id)
             return real(held)
 
-        self.patch(locks, 'load', load)
+        self.patch(rescue, 'load', load)
         self.assertEqual([], self.look('FAILED'))
         self.assertEqual(1, len(self.deployment_rows()))
 
@@ -487,13 +492,13 @@ class BeginTest(heat_fixture.HeatTestCase):
 
     def test_of_several_that_look_one_tells(self):
         self.set_told()
-        real = locks.load
+        real = rescue.load
 
         def load(held):
             self.heat.change(held.id)
             return real(held)
 
-        self.patch(locks, 'load', load)
+        self.patch(rescue, 'load', load)
         self.assertEqual([], self.rescuer.look())
         self.assertEqual([], self.told)
 
@@ -512,54 +517,81 @@ class BeginTest(heat_fixture.HeatTestCase):
         self.assertEqual([], self.told)
 
 
-class WatchTest(heat_fixture.HeatTestCase):
+def _threads():
+    """Return the class of an engine's threads; newer Heats have their own."""
+    if hasattr(service, 'ThreadGroup'):
+        return service.ThreadGroup
+    return service.threadgroup.ThreadGroup
+
+
+class ReportTest(heat_fixture.HeatTestCase):
     TYPES = {}
 
     def setUp(self):
         super().setUp()
-        self.started = []
-        self.patch(
-            threading.Thread, 'start', lambda thread: self.started.append(1)
+        self.context = context.get_admin_context()
+        cfg.CONF.set_override('rescue_interval', 30, 'heat_plugins')
+        self.timers = []
+        self.engine = mock.create_autospec(
+            service.EngineService, instance=True, service_id=None
         )
-        self.patch(rescue, '_process', None)
+        threads = mock.create_autospec(_threads(), instance=True)
+        add = threads.add_timer
+        add.side_effect = lambda *timer: self.timers.append(timer)
+        self.engine.manage_thread_grp = threads
 
-    def watch(self, interval=5):
-        cfg.CONF.set_override('rescue_interval', interval, 'heat_plugins')
-        rescue.watch()
-        return len(self.started)
+    def begin(self):
+        """Let an engine start, and Heat make its row; what reports."""
+        rescue.report_often(self.engine)
+        ((interval, report),) = self.timers
+        self.assertEqual(10, interval)
+        report()
+        self.engine.service_id = service_objects.Service.create(
+            self.context,
+            {
+                'host': 'host',
+                'hostname': 'host',
+                'binary': 'heat-engine',
+                'engine_id': 'engine-1',
+                'topic': 'engine',
+                'report_interval': 60,
+            },
+        ).id
+        return report
 
-    def test_a_process_begins_once(self):
-        self.assertEqual(1, self.watch())
-        self.assertEqual(1, self.watch())
-
-    def test_a_forked_process_begins_for_itself(self):
-        self.watch()
-        self.patch(rescue, '_process', os.getpid() + 1)
-        self.assertEqual(2, self.watch())
-
-    def engine(self):
-        """Return an engine whose start is wrapped; of Heat's, nothing."""
-        self.patch(
-            service.EngineService,
-            'start',
-            lambda engine: self.started.append('Heat'),
+    def status_after(self, seconds):
+        """Return what Heat says of the engine so long after its report."""
+        row = service_objects.Service.get_by_id(
+            self.context, self.engine.service_id
         )
-        rescue.begin_with_engines()
-        return object.__new__(service.EngineService)
+        later = row.updated_at + datetime.timedelta(seconds=seconds)
+        self.patch(service_utils.timeutils, 'utcnow', lambda: later)
+        return service_utils.format_service(row)['status']
 
-    def test_it_begins_when_an_engine_has_started(self):
-        cfg.CONF.set_override('rescue_interval', 5, 'heat_plugins')
-        engine = self.engine()
-        rescue.begin_with_engines()
-        self.assertEqual([], self.started)
-        engine.start()
-        self.assertEqual(['Heat', 1], self.started)
+    def test_heat_too_holds_an_engine_dead_after_two_reports(self):
+        self.begin()()
+        self.assertEqual('up', self.status_after(19))
+        self.assertEqual('down', self.status_after(21))
 
-    def test_an_engine_starts_without_it(self):
-        self.patch(threading.Thread, 'start', mock.Mock(side_effect=OSError))
-        cfg.CONF.set_override('rescue_interval', 5, 'heat_plugins')
-        self.engine().start()
-        self.assertEqual(['Heat'], self.started)
+    def test_a_failure_is_a_warning_and_the_next_report_works(self):
+        report = self.begin()
+        update = service_objects.Service.update_by_id
+        failing = mock.Mock(side_effect=OSError('gone'))
+        self.patch(service_objects.Service, 'update_by_id', failing)
+        with self.assertLogs(rescue.LOG.name, 'WARNING') as logs:
+            report()
+        self.assertIn('cannot report that it lives', logs.output[0])
+        self.patch(service_objects.Service, 'update_by_id', update)
+        report()
+        self.assertEqual('down', self.status_after(21))
 
-    def test_an_interval_of_nothing_means_never(self):
-        self.assertEqual(0, self.watch(interval=0))
+    def test_an_operator_may_have_it_report_more_often(self):
+        cfg.CONF.set_override('periodic_interval', 5)
+        self.addCleanup(cfg.CONF.clear_override, 'periodic_interval')
+        rescue.report_often(self.engine)
+        self.assertEqual([], self.timers)
+
+    def test_it_does_not_where_nothing_is_resumed(self):
+        cfg.CONF.set_override('rescue_interval', 0, 'heat_plugins')
+        rescue.report_often(self.engine)
+        self.assertEqual([], self.timers)

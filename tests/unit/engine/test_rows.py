@@ -11,6 +11,7 @@ from heat.db import api as db_api
 from oslo_db import exception as db_exception
 import sqlalchemy
 
+from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.signals import body
 from heat_plugins.signals import watcher
@@ -53,7 +54,11 @@ class RowsTest(deployments.DeploymentTestCase):
         self.assertEqual(3, len(statements), statements)
 
     def test_a_row_may_say_in_the_words_of_before_that_it_has_begun(self):
-        for reason in ('The server is at it', rows.BEGUN):
+        for reason in (
+            'The server is at it',
+            'The server has started the action',
+            'It has started [hp:started]',
+        ):
             rows.change(self.heat.context, self.row.id, status_reason=reason)
             found = rows.read(self.heat.context, [self.row.id])
             self.assertTrue(found[self.row.id].begun)
@@ -109,7 +114,7 @@ class RowsTest(deployments.DeploymentTestCase):
         container = resource.data()[rows.CONTAINER_KEY]
 
         def in_use(root=self.stack.id, name=container):
-            return rows.container_in_use(self.heat.context, root, name)
+            return resources.container_in_use(self.heat.context, root, name)
 
         self.assertTrue(in_use())
         self.assertFalse(in_use(root='another'))
@@ -121,7 +126,7 @@ class RowsTest(deployments.DeploymentTestCase):
         container = self.stack['deployment'].data()[rows.CONTAINER_KEY]
 
         def in_use():
-            return rows.container_in_use(
+            return resources.container_in_use(
                 self.heat.context, self.stack.id, container
             )
 

@@ -3,6 +3,7 @@
 
 from oslo_db import exception as db_exception
 
+from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import servers
 from tests.unit import heat_fixture
 
@@ -26,11 +27,11 @@ class PathTest(heat_fixture.HeatTestCase):
             parent_resource=resource,
         )
 
-    def path(self, *resources, root=None):
-        server = servers.Server(
+    def path(self, *stands, root=None):
+        server = resources.Server(
             id='id-of-it',
             resources=tuple(
-                servers.Resource(
+                resources.Resource(
                     name='box',
                     stack_id=stack.id,
                     stack_name=stack.name,
@@ -38,7 +39,7 @@ class PathTest(heat_fixture.HeatTestCase):
                     metadata={},
                     has_queue=False,
                 )
-                for stack, root_id in resources
+                for stack, root_id in stands
             ),
         )
         return servers.path(self.heat.context, server, root or self.root.id)
@@ -59,5 +60,5 @@ class PathTest(heat_fixture.HeatTestCase):
         def fails(context, stack_id):
             raise db_exception.DBConnectionError
 
-        self.patch(servers, '_above', fails)
+        self.patch(resources, 'above', fails)
         self.assertEqual('id-of-it', self.path((self.root, self.root.id)))

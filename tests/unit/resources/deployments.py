@@ -26,7 +26,7 @@ import yaml
 
 from heat_plugins.clients import heat_swift
 from heat_plugins.engine.database import in_process
-from heat_plugins.engine.shared import hub as hubs
+from heat_plugins.engine.shared import hubs
 from heat_plugins.objectstore import keys
 from heat_plugins.objectstore import probes
 from heat_plugins.resources import software_component

@@ -12,7 +12,7 @@ from keystoneauth1 import exceptions
 from oslo_config import cfg
 
 from heat_plugins.resources import cron_trigger
-from heat_plugins.resources.workflows import trust_probe
+from heat_plugins.resources.workflows import mistral_calls
 from tests.unit.resources import fake_mistral
 
 
@@ -287,7 +287,7 @@ class TrustTest(CronTriggerTest):
         trusts = mock.Mock()
         trusts.create.side_effect = error
         trusts.create.return_value = made
-        self.patch(trust_probe, '_trusts', lambda resource: trusts)
+        self.patch(mistral_calls, '_trusts', lambda resource: trusts)
         return trusts
 
     def test_a_trust_for_a_try_is_given_back(self):

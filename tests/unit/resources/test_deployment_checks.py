@@ -101,3 +101,66 @@ class RecheckTest(deployments.DeploymentTestCase):
     def test_what_was_done_for_another_template_is_done_for_this(self):
         self.becomes(action='UPDATE')
         self.assert_begun()
+
+
+class HealthTest(deployments.DeploymentTestCase):
+    """What a user has marked unhealthy runs again, in place."""
+
+    def mark(self, stack, status='FAILED'):
+        found = self.heat.load(stack)
+        found['deployment'].state_set('CHECK', status, 'by a user')
+
+    def actions(self):
+        return [
+            deployments.inputs(each)['deploy_action'] for each in self.handed
+        ]
+
+    def test_an_update_without_a_change_runs_it_again_once(self):
+        stack = self.created()
+        before = self.heat.load(stack)['deployment'].resource_id
+        self.mark(stack)
+        for _ in range(2):
+            self.update(stack, deployments.template())
+        self.assertEqual(['CREATE', 'UPDATE'], self.actions())
+        found = self.heat.load(stack)['deployment']
+        self.assertEqual(before, found.resource_id)
+
+    def test_with_a_change_it_runs_once(self):
+        stack = self.created()
+        self.mark(stack)
+        self.update(stack, deployments.template(input_values={'who': 'moon'}))
+        self.assertEqual(['CREATE', 'UPDATE'], self.actions())
+        given = deployments.inputs(self.handed[-1])
+        self.assertEqual('moon', given['who'])
+
+    def test_a_config_without_update_runs_create(self):
+        whole = deployments.template(actions=['CREATE'])
+        stack = self.created(whole)
+        self.mark(stack)
+        self.update(stack, whole)
+        self.assertEqual(['CREATE', 'CREATE'], self.actions())
+
+    def test_marked_healthy_again_it_runs_nothing(self):
+        stack = self.created()
+        self.mark(stack)
+        self.mark(stack, 'COMPLETE')
+        self.update(stack, deployments.template())
+        self.assertEqual(['CREATE'], self.actions())
+
+    def test_an_engine_that_dies_before_the_delivery_loses_nothing(self):
+        stack = self.created()
+        self.mark(stack)
+        for status in ('IN_PROGRESS', 'FAILED'):
+            self.heat.load(stack)['deployment'].state_set(
+                'UPDATE', status, 'its engine dies'
+            )
+        self.update(stack, deployments.template())
+        self.assertEqual(['CREATE', 'UPDATE'], self.actions())
+
+    def test_what_concerns_heat_alone_runs_nothing(self):
+        stack = self.created()
+        self.update(stack, deployments.template(timeout=60))
+        self.update(
+            stack, deployments.template(timeout=60, delivery_timeout=60)
+        )
+        self.assertEqual(['CREATE'], self.actions())

@@ -50,8 +50,12 @@ class ClocksTest(deployments.DeploymentTestCase):
             self.assertEqual('COMPLETE', stack.status)
             self.delete(stack)
 
-    def test_without_its_margin_a_url_would_be_cut_short(self):
+    def test_a_url_expires_by_the_clock_of_the_store(self):
         self.configure(temp_url_margin=0)
-        self.off(60)
-        self.waiting(deployments.template(timeout=TIMEOUT))
-        self.assertEqual(401, self.send(self.handed[-1]))
+        for seconds in (7200, -7200):
+            self.off(seconds)
+            stack, task = self.waiting(deployments.template(timeout=TIMEOUT))
+            self.assertFalse(self.step(task, TIMEOUT - 12))
+            self.assertEqual(201, self.send(self.handed[-1], {'answer': 1}))
+            self.finish(task)
+            self.delete(stack)

@@ -11,7 +11,6 @@ import fixtures
 from heat.common import exception
 from oslo_db import exception as db_exception
 
-from heat_plugins.engine.database import deployment_rows
 from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import servers
@@ -67,7 +66,7 @@ class QuoteTest(deployments.DeploymentTestCase):
     def test_as_a_config_is_handed_over(self):
         stack = self.heat.stack(deployments.template())
         kind = db_exception.DBDataError
-        failing = self.breaks(deployment_rows, 'write', kind)
+        failing = self.breaks(rows, 'deliver', kind)
         task = self.heat.begin(stack, 'CREATE')
         self.fails_by(task, stack, failing, kind)
 
@@ -76,7 +75,7 @@ class QuoteTest(deployments.DeploymentTestCase):
         for kind in KINDS:
             stack.persist_state_and_release_lock('x')
             self.configure(swift_error_budget=20)
-            failing = self.breaks(deployment_rows, 'write', kind)
+            failing = self.breaks(rows, 'deliver', kind)
             task = self.heat.begin(
                 stack, 'UPDATE', deployments.template(name=kind.__name__)
             )

@@ -39,6 +39,18 @@ class GroupTest(deployments.DeploymentTestCase):
             )
 
 
+class ProviderTest(deployments.DeploymentTestCase):
+    def test_a_template_in_the_place_of_a_type_needs_heats_attributes(self):
+        for name, ours in deployments.OURS.items():
+            demanded = set(ours.attributes_schema.copy())
+            heats = next(
+                each
+                for each in ours.__mro__
+                if each.__module__.startswith('heat.')
+            )
+            self.assertEqual(set(heats.attributes_schema), demanded, name)
+
+
 class TogetherTest(deployments.DeploymentTestCase):
     def nested(self, servers=('a', 'b', 'c'), policy=None):
         """Return what the stack of the members would be."""
@@ -72,6 +84,28 @@ class TogetherTest(deployments.DeploymentTestCase):
             self.ends(nested),
         )
         self.assertEqual(5, len(nested))
+
+    def test_outputs_of_a_batch_name_its_members_alone(self):
+        keys = ('new', 'newer', 'c', 'd')
+        whole = deployments.template(
+            kind='OS::Heat::SoftwareDeploymentGroup',
+            server=None,
+            servers={key: f'id of {key}' for key in keys},
+        )
+        group = self.heat.stack(whole)['deployment']
+        self.patch(group, 'referenced_attrs', lambda: ['deploy_stdouts'])
+        properties = group.get_resource_def()
+        self.replace(
+            'heat.common.grouputils.get_member_definitions',
+            lambda group: [
+                (key, group.build_resource_definition(key, properties))
+                for key in ('c', 'd')
+            ],
+        )
+        template = group._assemble_for_rolling_update(3, 1).t
+        self.assertEqual({'new', 'c', 'd'}, set(template['resources']))
+        (shown,) = template['outputs'].values()
+        self.assertLessEqual(set(shown['value']), {'new', 'c', 'd'})
 
     def test_batches_are_of_members_alone(self):
         for each in ('rolling_update', 'batch_create'):

@@ -8,7 +8,6 @@ from heat.objects import resource as resource_objects
 from oslo_db import exception as db_exception
 
 from heat_plugins.deployments import histories
-from heat_plugins.engine.database import deployment_rows
 from heat_plugins.engine.database import in_process
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.database import server_metadata
@@ -185,6 +184,28 @@ class DerivedConfigTest(deployments.DeploymentTestCase):
         )
         self.assertEqual({'a': ['me']}, self.handed[0]['config'])
 
+    def test_a_strict_one_may_lose_an_input_where_an_update_runs_nothing(self):
+        def whole(**properties):
+            return deployments.template(
+                resources={
+                    'config': {
+                        'type': 'OS::Heat::StructuredConfig',
+                        'properties': {
+                            'group': 'ansible',
+                            'config': {'a': {'get_input': 'who'}},
+                        },
+                    }
+                },
+                kind='OS::Heat::StructuredDeployment',
+                actions=['CREATE'],
+                input_values_validate='STRICT',
+                **properties,
+            )
+
+        stack = self.created(whole(input_values={'who': 'me'}))
+        self.update(stack, whole())
+        self.assertEqual(1, len(self.handed))
+
     def test_a_config_of_nobody_else_is_touched(self):
         stack = self.created()
         source = stack['config'].resource_id
@@ -330,7 +351,7 @@ class FailuresTest(deployments.DeploymentTestCase):
     def break_(self, function, *, before=True):
         """Let the next delivery fail before or after a step is done."""
         owner, _, name = function.rpartition('.')
-        owner = {'rows': deployment_rows, 'metadata': server_metadata}[owner]
+        owner = {'rows': rows, 'metadata': server_metadata}[owner]
         real = getattr(owner, name)
 
         def fail(*args):
@@ -342,15 +363,15 @@ class FailuresTest(deployments.DeploymentTestCase):
         self.patch(owner, name, fail)
 
     def test_before_anything_was_written(self):
-        self.break_('rows.write')
+        self.break_('rows.deliver')
         stack, reason = self.fails(deployments.template(), {})
-        self.assertIn('write has failed', reason)
+        self.assertIn('deliver has failed', reason)
         self.assertEqual([], self.deployment_rows())
         self.assertEqual({stack['config'].resource_id}, self.config_ids())
         self.assertEqual([], self.tickets())
 
     def test_after_the_row_was_made(self):
-        self.break_('rows.write', before=False)
+        self.break_('rows.deliver', before=False)
         stack, _ = self.fails(deployments.template(), {})
         self.assertEqual([], self.deployment_rows())
         self.assertEqual({stack['config'].resource_id}, self.config_ids())
@@ -358,10 +379,10 @@ class FailuresTest(deployments.DeploymentTestCase):
 
     def test_of_an_update_and_the_next_one_works(self):
         stack = self.created()
-        self.break_('rows.write')
+        self.break_('rows.deliver')
         changed = deployments.template(input_values={'who': 'x'})
         task = self.heat.begin(stack, 'UPDATE', changed)
-        self.assertIn('write has failed', self.failed(task, stack))
+        self.assertIn('deliver has failed', self.failed(task, stack))
         self.update(stack, changed)
         self.assertEqual(
             {stack['config'].resource_id, self.handed[-1]['id']},
@@ -389,7 +410,7 @@ class FailuresTest(deployments.DeploymentTestCase):
 
     def test_a_create_that_was_undone_has_no_delete(self):
         whole = deployments.template(actions=deployments.ALL_ACTIONS)
-        self.break_('rows.write')
+        self.break_('rows.deliver')
         stack, _ = self.fails(whole, {})
         self.delete(stack)
         self.assertEqual([], self.handed)
@@ -422,15 +443,15 @@ class DatabaseTest(deployments.DeploymentTestCase):
         self.assertNotIn('parameters', logged.output)
 
     def test_what_cannot_be_written_now_is_written_later(self):
-        self.break_database(deployment_rows, 'write', 2)
+        self.break_database(rows, 'deliver', 2)
         self.completes()
 
     def test_what_was_written_all_the_same_is_handed_over_once_more(self):
-        self.break_database(deployment_rows, 'write', 2, after=True)
+        self.break_database(rows, 'deliver', 2, after=True)
         self.completes()
 
     def test_what_cannot_be_taken_back_now_is_later(self):
-        self.break_database(deployment_rows, 'write', 1, after=True)
+        self.break_database(rows, 'deliver', 1, after=True)
         self.break_database(
             in_process.Service, 'delete_software_deployment', 1
         )
@@ -456,7 +477,7 @@ class DatabaseTest(deployments.DeploymentTestCase):
 
     def test_what_may_have_been_written_goes_if_it_is_cancelled(self):
         away = [True]
-        self.break_database(deployment_rows, 'write', 1000, after=True)
+        self.break_database(rows, 'deliver', 1000, after=True)
         self.break_database(
             in_process.Service,
             'delete_software_deployment',

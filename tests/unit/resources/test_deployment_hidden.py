@@ -3,7 +3,7 @@
 
 import json
 
-from heat_plugins.engine import hidden_parameters
+from heat_plugins.engine import deriving
 from tests.unit.resources import deployments
 from tests.unit.resources import test_deployment_triggers
 
@@ -108,7 +108,7 @@ class HiddenTest(deployments.DeploymentTestCase):
         )
         self.assertEqual(
             {SECRET, 'tok-en-1', '123456'},
-            set(hidden_parameters.values(below)),
+            set(deriving.hidden_values(below)),
         )
 
 

@@ -10,6 +10,7 @@ from heat.engine.clients.os.keystone import fake_keystoneclient
 from heat_plugins import errors
 from heat_plugins.deployments import failures
 from heat_plugins.engine import transports
+from heat_plugins.engine.database import resources
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.runs import run_watching
 from heat_plugins.objectstore import keys
@@ -74,7 +75,7 @@ class TriggerTestCase(deployments.DeploymentTestCase):
         ]
 
     def holds_container(self, stack):
-        return rows.container_in_use(
+        return resources.container_in_use(
             stack.context, stack.id, f'heat-plugins-{stack.id}'
         )
 
@@ -435,10 +436,13 @@ class UrlTest(TriggerTestCase):
     def test_an_action_that_has_failed_is_repeated_all_the_same(self):
         stack = self.stack()
         self.answer = {'deploy_status_code': 1}
-        whole = self.template(timeout=50)
+        values = {'who': 'moon'}
+        whole = self.template(input_values=values)
         self.assertRaises(AssertionError, self.update, stack, whole)
         self.answer = {}
-        self.update(stack, self.template(timeout=50, trigger_url=True))
+        self.update(
+            stack, self.template(input_values=values, trigger_url=True)
+        )
         self.assertEqual(['CREATE', 'UPDATE', 'UPDATE'], self.actions())
 
     def test_it_goes_with_the_stack(self):
@@ -463,7 +467,9 @@ class UrlTest(TriggerTestCase):
             ),
         )
         self.waiting(
-            self.template(signal_transport='CFN_SIGNAL', timeout=60),
+            self.template(
+                signal_transport='CFN_SIGNAL', input_values={'who': 'moon'}
+            ),
             'UPDATE',
             self.heat.load(stack),
         )

@@ -12,12 +12,16 @@ from heat_plugins.deployments import failures
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
 from heat_plugins.engine import transports
+from heat_plugins.engine.database import rows
 from heat_plugins.engine.runs import run_watching
-from heat_plugins.resources.software import deployment
 from heat_plugins.resources.software import deployment_group
+from heat_plugins.resources.software import deployment_schema
+from heat_plugins.resources.software import group_as_one
 from tests.unit.resources import deployments
 
-OWNER = signallers.Signaller(user_id='owner', is_of_project=True)
+OWNER = signallers.Signaller(
+    user_id='owner', is_of_project=True, may_update=True
+)
 
 KIND = 'OS::Heat::SoftwareDeploymentGroup'
 
@@ -50,6 +54,9 @@ class GroupTestCase(deployments.DeploymentTestCase):
         found = {}
         for config in self.handed:
             inputs = deployments.inputs(config)
+            if 'deploy_action' not in inputs:
+                # What proves the records of an operation.
+                continue
             found.setdefault(inputs['deploy_resource_name'], []).append(
                 inputs['deploy_action']
             )
@@ -122,8 +129,8 @@ class LifeTest(GroupTestCase):
         stack = self.created(group('a', actions=deployments.ALL_ACTIONS))
         config_id = stack['config'].resource_id
         with mock.patch.object(
-            deployment.DeploymentMixin,
-            'source',
+            group_as_one.OneMixin,
+            'source_of_members',
             side_effect=exception.NotFound(config_id),
         ):
             self.delete(stack)
@@ -230,9 +237,8 @@ class FailureTest(GroupTestCase):
         stack = self.heat.stack(group('a', 'b', 'c'))
         task = self.heat.begin(stack, 'CREATE')
         reason = self.failed(task, stack)
-        self.assertIn('2 of 3 members failed. ', reason)
+        self.assertIn('2 of 3 members failed. 2 members (b, c): ', reason)
         self.assertIn('boom', reason)
-        self.assertIn('. Also: ', reason)
         found = self.heat.load(stack)['deployment']
         self.assertEqual(
             {'a': 'COMPLETE', 'b': 'FAILED', 'c': 'FAILED'},
@@ -251,6 +257,21 @@ class FailureTest(GroupTestCase):
         self.assertEqual(
             {'a': ['CREATE'], 'b': ['CREATE', 'CREATE']}, self.given()
         )
+
+    def test_the_failure_of_a_retry_counts_all_members(self):
+        self.answers('b')
+        stack, _ = self.fails(group('a', 'b', 'c'), self.answer)
+        again = self.heat.load(stack)
+        task = self.heat.begin(again, 'UPDATE', group('a', 'b', 'c'))
+        self.assertIn('1 of 3 members failed', self.failed(task, again))
+
+    def test_a_member_without_server_is_named(self):
+        whole = group('a')
+        servers = whole['resources']['deployment']['properties']['servers']
+        servers['nowhere'] = None
+        _, reason = self.fails(whole, {})
+        self.assertIn('These members have no server: nowhere', reason)
+        self.assertEqual({}, self.given())
 
     def test_those_of_a_later_batch_still_run_create(self):
         self.answers('a')
@@ -404,7 +425,13 @@ class KindTest(GroupTestCase):
             ('get_attribute', 'deploy_stdouts'),
             ('_resolve_attribute', 'deploy_stdouts'),
             ('prepare_abandon',),
-            ('_needs_update', None, None),
+            (
+                '_needs_update',
+                None,
+                None,
+                {'members': None},
+                {'members': None},
+            ),
             ('_handle_cancel',),
         ):
             with mock.patch.object(
@@ -414,10 +441,11 @@ class KindTest(GroupTestCase):
             heats.assert_called_once_with(*args)
         self.assertRaises(
             resource.UpdateReplace,
-            nested.handle_update,
+            nested._needs_update,
             None,
             None,
             {'members': 'single'},
+            {'members': None},
         )
 
     def test_auto_takes_one_where_there_are_no_temp_urls(self):
@@ -447,18 +475,32 @@ class KindTest(GroupTestCase):
         found = self.heat.load(stack)['deployment']
         self.assertEqual(before, found.resource_id)
 
-    def test_a_template_that_asks_for_the_other_kind_replaces_it(self):
+    def test_a_preview_of_an_update_says_what_the_update_does(self):
         stack = self.created(group('a'))
-        group_ = self.heat.load(stack)['deployment']
-        self.assertRaises(
-            resource.UpdateReplace,
-            group_.handle_update,
-            group_.t.freeze(
-                properties={**group_.t._properties, 'members': 'nested'}
-            ),
-            None,
+        for change in (
+            {'timeout': 60},
+            {'signal_transport': 'NO_SIGNAL'},
+            {'signal_transport': 'AUTO'},
+            {'signal_transport': 'HEAT_SIGNAL'},
+            {'trigger_url': True},
             {'members': 'nested'},
+        ):
+            shown = self.heat.preview(stack, group('a', **change))
+            self.assertIn('deployment', shown['updated'], change)
+        self.replace(
+            'heat_plugins.resources.software.group_kinds.Kinds'
+            '._has_our_members',
+            lambda *args: False,
         )
+        shown = self.heat.preview(stack, group('a'))
+        self.assertIn('deployment', shown['replaced'])
+
+    def test_members_of_a_mapped_type_are_given_heats_properties_alone(self):
+        stack = self.heat.stack(group('a', timeout=60))
+        given = stack['deployment'].get_resource_def()
+        self.assertEqual(60, given['timeout'])
+        for name in ('trigger_url', 'trigger_by_servers', 'delivery_timeout'):
+            self.assertNotIn(name, given)
 
     def test_a_preview_shows_one_resource(self):
         single, nested = (
@@ -539,6 +581,13 @@ class AdoptTest(GroupTestCase):
         self.delete(adopted)
         self.assertEqual([], self.deployment_rows())
 
+    def test_it_lays_no_claim_to_what_another_group_has(self):
+        stack = self.created(group('a'))
+        key = deployment_schema.FORMER_GROUP
+        self.heat.load(stack)['deployment'].data_set(key, 'of another')
+        adopted = self.adopt(stack)
+        self.assertNotIn(key, adopted['deployment'].data())
+
     def test_members_that_wait_are_not(self):
         stack, task = self.waiting(group('a'))
         self.addCleanup(task.cancel)
@@ -555,3 +604,219 @@ class AdoptTest(GroupTestCase):
         self.assertIn(
             'are not COMPLETE: a', adopted['deployment'].status_reason
         )
+
+
+class HealthTest(GroupTestCase):
+    def setUp(self):
+        super().setUp()
+        self.stack = self.created(group('a', 'b'))
+
+    def mark(self, status='FAILED'):
+        """Mark it unhealthy, or healthy, as Heat does for a user."""
+        found = self.heat.load(self.stack)
+        found['deployment'].state_set('CHECK', status, 'by a user')
+
+    def test_an_update_runs_again_on_all_members_once(self):
+        self.mark()
+        self.assertIn('runs it again', self.deployment_rows()[0].status_reason)
+        for _ in range(2):
+            self.update(self.stack, group('a', 'b'))
+        self.assertEqual(
+            {key: ['CREATE', 'UPDATE'] for key in 'ab'}, self.given()
+        )
+
+    def test_it_runs_once_with_what_else_the_update_changes(self):
+        self.mark()
+        whole = group('a', 'b', input_values={'who': 'moon'})
+        self.update(self.stack, whole)
+        self.update(self.stack, whole)
+        self.assertEqual(
+            {key: ['CREATE', 'UPDATE'] for key in 'ab'}, self.given()
+        )
+
+    def test_nothing_runs_on_what_is_marked_healthy_again(self):
+        self.mark()
+        self.mark('COMPLETE')
+        self.update(self.stack, group('a', 'b'))
+        self.assertEqual({'a': ['CREATE'], 'b': ['CREATE']}, self.given())
+
+    def test_nor_on_what_a_check_has_found_healthy(self):
+        self.mark()
+        self.act(self.stack, 'CHECK')
+        self.update(self.stack, group('a', 'b'))
+        self.assertEqual({'a': ['CREATE'], 'b': ['CREATE']}, self.given())
+
+    def test_the_update_of_a_dead_engine_runs_where_it_has_not_run(self):
+        self.mark()
+        self.answer = lambda config: (
+            {}
+            if deployments.inputs(config)['deploy_resource_name'] == 'a'
+            else None
+        )
+        self.heat.load(self.stack)['deployment'].state_set(
+            'UPDATE', 'IN_PROGRESS', 'and its engine died'
+        )
+        self.heat.load(self.stack)['deployment'].state_set(
+            'UPDATE', 'FAILED', 'its engine has died'
+        )
+        self.answer = {}
+        for _ in range(2):
+            self.update(self.stack, group('a', 'b'))
+        self.assertEqual(
+            {key: ['CREATE', 'UPDATE'] for key in 'ab'}, self.given()
+        )
+
+    def test_members_that_a_check_finds_fault_with_run_again(self):
+        row = self.deployment_rows()[0]
+        self.replace(
+            'heat_plugins.resources.software.group_as_one.OneMixin.'
+            'servers_there',
+            lambda group, found: {
+                one.id for one in found if one.id != row.server_id
+            },
+        )
+        again = self.heat.load(self.stack)
+        self.failed(self.heat.begin(again, 'CHECK'), again)
+        again.persist_state_and_release_lock(uuid.uuid4().hex)
+        self.update(self.stack, group('a', 'b'))
+        self.assertEqual(
+            [['CREATE'], ['CREATE', 'UPDATE']], sorted(self.given().values())
+        )
+
+
+class CheckedHalfTest(GroupTestCase):
+    """A check follows an update that not all servers have completed."""
+
+    def setUp(self):
+        super().setUp()
+        self.stack = self.created(group('a', 'b', 'c'))
+        self.answer = lambda config: {
+            'deploy_status_code': int(
+                deployments.inputs(config)['deploy_resource_name'] != 'a'
+            )
+        }
+        changed = group('a', 'b', 'c', input_values={'who': 'moon'})
+        again = self.heat.load(self.stack)
+        self.failed(self.heat.begin(again, 'UPDATE', changed), again)
+        again.persist_state_and_release_lock(uuid.uuid4().hex)
+        self.changed, self.answer = changed, {}
+        self.before = len(self.handed)
+
+    def fresh(self):
+        """Return the actions that were delivered since, by member."""
+        with mock.patch.object(self, 'handed', self.handed[self.before :]):
+            return self.given()
+
+    def check(self, *gone):
+        lost = {self.stack[f'server_{key}'].resource_id for key in gone}
+        self.replace(
+            'heat_plugins.resources.software.group_as_one.OneMixin.'
+            'servers_there',
+            lambda group, found: {each.id for each in found} - lost,
+        )
+        again = self.heat.load(self.stack)
+        self.finish(self.heat.begin(again, 'CHECK'))
+        again.persist_state_and_release_lock(uuid.uuid4().hex)
+        self.assertEqual('CHECK', again['deployment'].action)
+
+    def test_a_revert_with_one_member_less_reaches_the_changed_half(self):
+        self.check('c')
+        self.update(self.stack, group('a', 'b'))
+        self.assertEqual({'a': ['UPDATE'], 'b': ['UPDATE']}, self.fresh())
+
+    def test_so_does_a_revert_alone(self):
+        self.check()
+        self.update(self.stack, group('a', 'b', 'c'))
+        self.assertEqual({key: ['UPDATE'] for key in 'abc'}, self.fresh())
+
+    def test_so_does_one_after_it_was_suspended_too(self):
+        self.check()
+        for action in 'SUSPEND', 'RESUME':
+            self.act(self.stack, action)
+        self.update(self.stack, group('a', 'b'))
+        self.assertEqual(['UPDATE'], self.fresh()['a'])
+
+    def test_nothing_runs_on_what_is_as_it_must_be(self):
+        self.update(self.stack, self.changed)
+        self.before = len(self.handed)
+        self.check()
+        changed = group('a', 'b', input_values={'who': 'moon'})
+        self.update(self.stack, changed)
+        self.assertEqual({}, self.fresh())
+
+
+class TransportTest(GroupTestCase):
+    def test_another_transport_runs_update(self):
+        stack = self.created(group('a', signal_transport='NO_SIGNAL'))
+        self.answer = {'answer': '42'}
+        self.update(stack, group('a', signal_transport='TEMP_URL_SIGNAL'))
+        found = self.heat.load(stack)['deployment']
+        self.assertEqual({'a': '42'}, found.FnGetAtt('answer'))
+        self.update(stack, group('a', signal_transport='AUTO'))
+        self.assertEqual({'a': ['CREATE', 'UPDATE']}, self.given())
+        self.update(stack, group('a', signal_transport='NO_SIGNAL'))
+        self.assertEqual({'a': ['CREATE', 'UPDATE', 'UPDATE']}, self.given())
+
+
+class NestingTest(GroupTestCase):
+    """The members of a nested stack that takes the place of a group's rows."""
+
+    def nested(self, stack, *, is_announced=True):
+        """Create what a group would create as its nested stack."""
+        found = self.heat.load(stack)
+        parent = found['deployment']
+        key = deployment_schema.FORMER_GROUP
+        if is_announced:
+            parent.data_set(key, parent.resource_id)
+        with parent.frozen_properties():
+            template = parent.child_template()
+        nested = parent._parse_nested_stack(
+            'nested',
+            template,
+            {'parameter_defaults': {key: parent.resource_id}},
+        )
+        nested.validate()
+        nested.store()
+        nested._store_resources()
+        self.heat.run(nested, 'CREATE')
+        return nested
+
+    def test_members_take_over_their_rows_and_run_nothing(self):
+        self.answer = {'answer': '42'}
+        stack = self.created(group('a', 'b', 'c'))
+        before = {row.id: row.config.id for row in self.deployment_rows()}
+        nested = self.nested(stack)
+        self.assertEqual({key: ['CREATE'] for key in 'abc'}, self.given())
+        after = {row.id: row.config.id for row in self.deployment_rows()}
+        self.assertEqual(before, after)
+        found = self.heat.load(nested)
+        self.assertEqual(
+            before.keys(), {found[key].resource_id for key in 'abc'}
+        )
+        self.assertEqual('42', found['a'].FnGetAtt('answer'))
+        # An engine that dies meanwhile has nobody run CREATE again.
+        found['a'].state_set('CREATE', 'FAILED', 'its engine has died')
+        self.assertFalse(found['a'].needs_replace_failed())
+
+    def test_a_row_goes_to_one_resource_alone(self):
+        stack = self.created(group('a'))
+        row = self.deployment_rows()[0]
+        self.heat.change(stack['server_a'].id, physical_resource_id=row.id)
+        self.nested(stack)
+        self.assertEqual(2, len(self.deployment_rows()))
+
+    def test_what_has_failed_or_changed_runs_again_in_place(self):
+        stack = self.created(group('a', 'b'))
+        row = self.deployment_rows()[0]
+        rows.change(self.heat.context, row.id, status='FAILED')
+        self.nested(stack)
+        self.assertEqual(
+            [['CREATE'], ['CREATE', 'CREATE']], sorted(self.given().values())
+        )
+        self.assertEqual(2, len(self.deployment_rows()))
+
+    def test_a_hint_alone_gives_nobody_the_rows_of_a_group(self):
+        stack = self.created(group('a'))
+        self.nested(stack, is_announced=False)
+        self.assertEqual({'a': ['CREATE', 'CREATE']}, self.given())
+        self.assertEqual(2, len(self.deployment_rows()))

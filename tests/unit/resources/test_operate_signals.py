@@ -1,27 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """A signal starts an operation on a deployment, or on a group's members."""
 
+import threading
 import types
 from unittest import mock
 
 from heat.common import exception
 from heat.engine import stack as parser
 
-from heat_plugins import pool as pools
+from heat_plugins import pools
 from heat_plugins.deployments import signallers
 from heat_plugins.engine import callers
+from heat_plugins.engine import process
 from heat_plugins.engine.database import own_heat
 from heat_plugins.engine.runs import fleet_watching
 from heat_plugins.engine.runs import operating
-from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.fleet import registration
 from tests.unit import heat_fixture
 from tests.unit.resources import deployments
 from tests.unit.resources import test_deployment_triggers as triggers
 from tests.unit.resources import test_group_as_one as groups
 
-OWNER = signallers.Signaller(user_id='owner', is_of_project=True)
+OWNER = signallers.Signaller(
+    user_id='owner', is_of_project=True, may_update=True
+)
 BACKUP = {'action': 'BACKUP'}
 
 
@@ -91,21 +95,20 @@ class OperateTest(groups.GroupTestCase):
         self.assertEqual(
             ('BACKUP', 3, 'running', 'a signal', [stack.name]),
             (
-                head['action'],
-                head['targets'],
-                head['state'],
-                head['created_by'],
-                head['stacks'],
+                head.action,
+                head.targets,
+                head.state.value,
+                head.created_by,
+                head.stacks,
             ),
         )
         self.assertIn(
-            f'Signal: operation {head["id"]} of BACKUP has started on 3 '
-            'servers',
+            f'Signal: operation {head.id} of BACKUP has started on 3 servers',
             deployments.events(stack),
         )
         self.assertEqual(1, self.looked)
         # Nobody leads it: an engine goes on with it at once.
-        advancer = self.door(stack).advancer(head['id'])
+        advancer = self.door(stack).advancer(head.id)
         found = advancer.step()
         self.assertEqual(2, len(found.live))
         self.assertEqual({'level': 9}, found.order.inputs)
@@ -118,12 +121,13 @@ class OperateTest(groups.GroupTestCase):
     def test_an_engine_finds_it(self):
         stack = self.fleet()
         made = []
-        register = fleet_requests.register
-        self.patch(
-            fleet_requests,
-            'register',
-            lambda heat, order: made.append(order) or register(heat, order),
-        )
+        register = registration.register
+
+        def recorded(heat, order, seal):
+            made.append(order)
+            return register(heat, order, seal)
+
+        self.patch(registration, 'register', recorded)
         self.operate(stack)
         self.assertEqual([stack.id], made[0].stack_ids)
 
@@ -136,12 +140,13 @@ class OperateTest(groups.GroupTestCase):
         )
         threads = []
         self.patch(
-            fleet_watching,
+            process,
             'threading',
             types.SimpleNamespace(
-                Thread=lambda target, args, **more: types.SimpleNamespace(
-                    start=lambda: threads.append((target, args))
-                )
+                Lock=threading.Lock,
+                Thread=lambda target, **more: types.SimpleNamespace(
+                    start=lambda: threads.append(target)
+                ),
             ),
         )
         step_on = fleet_watching._step_on
@@ -150,23 +155,35 @@ class OperateTest(groups.GroupTestCase):
             '_step_on',
             lambda advancer: step_on(advancer, lambda seconds: self.work()),
         )
-        self.addCleanup(fleet_watching._advanced.clear)
+        self.patch(fleet_watching, 'ADVANCED', process.Places(32, 4))
         stack = self.fleet()
         self.operate(stack, input_values={'level': 9})
-        (operation_id,) = fleet_watching.look()
+        (head,) = self.door(stack).history(fleets.Filter())
+        operation_id = head.id
+        fleet_watching.look()
         self.answer = {'deploy_status_code': 0, 'size': '12 MB'}
-        ((target, args),) = threads
-        target(*args)
-        self.assertEqual('9', deployments.inputs(self.handed[-1])['level'])
+        # One for the project, and one for the operation.
+        threads.pop()()
+        threads.pop()()
+        # The order of what Heat has within a second is any.
+        levels = [
+            inputs['level']
+            for inputs in map(deployments.inputs, self.handed)
+            if inputs.get('deploy_action') == 'BACKUP'
+        ]
+        self.assertEqual(['9'] * 3, levels)
         found = self.door(stack).show(operation_id)
         self.assertIs(operations.Phase.COMPLETE, found.control.phase)
         self.assertEqual(
             ['12 MB'] * 3, [one.outputs['size'] for one in found.attempts]
         )
-        # Nothing is left of it in Heat.
-        self.assertEqual(3, len(self.deployment_rows()))
+        # Heat still knows what proves its records, and nothing of its runs.
+        rows = [one.server_id for one in self.deployment_rows()]
+        self.assertEqual(4, len(rows))
+        self.assertEqual(1, rows.count(operation_id))
         self.assertEqual([], fleet_watching.registered(stack.context))
-        self.assertEqual([], fleet_watching.look())
+        fleet_watching.look()
+        self.assertEqual([], threads)
 
     def test_a_deployment_is_one_server(self):
         stack = self.created(
@@ -174,7 +191,7 @@ class OperateTest(groups.GroupTestCase):
         )
         self.operate(stack, deadline=600)
         (head,) = self.door(stack).history(fleets.Filter())
-        self.assertEqual(1, head['targets'])
+        self.assertEqual(1, head.targets)
 
     def test_what_is_no_operation_is_refused(self):
         stack = self.fleet()

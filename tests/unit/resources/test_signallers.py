@@ -3,10 +3,12 @@
 
 import collections
 import contextlib
+from unittest import mock
 
 from heat.common import context as heat_context
 from heat.common import exception
 from heat.common import messaging
+from heat.common import policy
 from oslo_config import cfg
 
 from heat_plugins.deployments import signallers
@@ -37,6 +39,7 @@ class SignallerTestCase(test_deployment_triggers.TriggerTestCase):
         self.domain = self.enterContext(stack_domain.Domain().installed())
         self.heat.auth.endpoints['cloudformation'] = CFN
         self.heat.rpc.engine.thread_group_mgr = _Threads()
+        self.policy(enforce_new_defaults=True)
         # What Heat ships in place of Keystone knows of no project in trusts.
         cfg.CONF.set_override('deferred_auth_method', 'password')
 
@@ -65,6 +68,18 @@ class SignallerTestCase(test_deployment_triggers.TriggerTestCase):
             roles=['heat_stack_user'],
             **values,
         )
+
+    def reader(self):
+        """Return the context of who has the role reader in the project."""
+        return heat_fixture.new_context(roles=['reader'], user_id='reader')
+
+    def policy(self, **options):
+        """Let heat-engine read its policy again, with other options."""
+        self.patch(policy, 'ENFORCER', None)
+        policy.get_enforcer()
+        for name, value in options.items():
+            cfg.CONF.set_override(name, value, 'oslo_policy')
+            self.addCleanup(cfg.CONF.clear_override, name, 'oslo_policy')
 
     def own(self, stack):
         """Return the context of who has what the server was given."""
@@ -97,13 +112,43 @@ class TriggerTest(SignallerTestCase):
 
     def test_a_user_of_the_project_does_and_an_administrator(self):
         admin = heat_fixture.new_context(
-            project_id='another', is_admin=True, roles=['admin']
+            project_id='another', is_admin=True, roles=['admin', 'member']
         )
         for context in (self.heat.context, admin):
             stack = self.stack()
             said = self.send_as(stack, context, BACKUP)
             self.assertIn('of BACKUP has started', said)
             self.delete(stack)
+
+    def test_a_reader_starts_nothing_whatever_the_template_permits(self):
+        for name in ('trigger_by_servers', 'trigger_url'):
+            stack = self.stack(**{name: True})
+            for details in (BACKUP, {'operate': {'action': 'BACKUP'}}):
+                said = self.send_as(stack, self.reader(), details)
+                self.assertEqual(
+                    'Not triggered: its sender may not update the stack '
+                    '(policy stacks:update of Heat)',
+                    said,
+                )
+            self.assertEqual([], self.given(stack))
+            self.delete(stack)
+
+    def test_the_policy_of_heat_decides(self):
+        # With the rules of former years a reader may update stacks, too.
+        self.policy(enforce_new_defaults=False)
+        stack = self.stack()
+        said = self.send_as(stack, self.reader(), BACKUP)
+        self.assertIn('of BACKUP has started', said)
+
+    def test_a_policy_that_cannot_be_asked_permits_nothing(self):
+        stack = self.stack()
+        context = self.heat.context
+        enforcer = mock.Mock(spec_set=['enforce'])
+        enforcer.enforce.side_effect = ValueError('invalid policy.yaml')
+        context.policy = enforcer
+        found = callers.of(_Loaded(stack, context))
+        self.assertFalse(found.may_update)
+        self.assertTrue(found.is_of_project)
 
     def test_a_template_may_permit_it(self):
         for name in ('trigger_by_servers', 'trigger_url'):
@@ -194,6 +239,18 @@ class ResultTest(SignallerTestCase):
         self.finish(task)
         self.assertEqual('COMPLETE', stack.status)
 
+    def test_a_reader_answers_for_none(self):
+        stack, task = self.waiting_for()
+        for details in ({}, {'deploy_status_code': 1}):
+            self.assert_refused(
+                stack, self.reader(), details, 'may not update the stack'
+            )
+        report = {beginning.REPORT: {}}
+        self.assert_refused(stack, self.reader(), report, 'policy')
+        self.send_as(stack, self.own(stack), {})
+        self.finish(task)
+        self.assertEqual('COMPLETE', stack.status)
+
     def named(self, **details):
         return {beginning.CONFIG_ID: self.handed[-1]['id'], **details}
 
@@ -216,7 +273,9 @@ class ResultTest(SignallerTestCase):
         stack.persist_state_and_release_lock('engine')
         again = self.heat.load(stack)
         _, task = self.waiting(
-            self.template(signal_transport='CFN_SIGNAL', timeout=60),
+            self.template(
+                signal_transport='CFN_SIGNAL', input_values={'who': 'moon'}
+            ),
             'UPDATE',
             again,
         )

@@ -9,6 +9,8 @@ from heat.objects import event as event_objects
 from oslo_config import cfg
 
 from heat_plugins import errors
+from heat_plugins.deployments import signallers
+from heat_plugins.engine import callers
 from heat_plugins.resources import workflow
 from tests.unit import heat_fixture
 from tests.unit.mistral import fake_service
@@ -329,6 +331,21 @@ class SignalTest(WorkflowTest):
         stack = self.heat.stack(template(definition=f'main:\n  {NOOP}'))
         self.assertRaises(AssertionError, self.heat.run, stack, 'CREATE')
         self.assertIn('does not have the workflow', self.fail(stack))
+
+    def test_a_reader_of_the_project_runs_nothing(self):
+        stack = self.create(definition=f'main:\n  {NOOP}')
+        reader = signallers.Signaller(user_id='reader', is_of_project=True)
+        with mock.patch.object(callers, 'of', return_value=reader):
+            said = self.fail(stack)
+        self.assertIn('may not update the stack (policy stacks:update', said)
+        self.assertEqual([], self.mistral.rows)
+        (entry,) = self.attribute(stack, 'signals')
+        self.assertIn('may not update the stack', entry['error'])
+        # A server's URL, such as an alarm's, does.
+        server = signallers.Signaller(user_id='server', is_of_project=False)
+        with mock.patch.object(callers, 'of', return_value=server):
+            self.signal(stack)
+        self.assertEqual(1, len(self.mistral.rows))
 
     def test_signal_to_what_has_just_gone_is_no_trouble(self):
         stack = self.create(definition=f'main:\n  {NOOP}')

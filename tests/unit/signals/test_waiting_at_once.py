@@ -3,7 +3,7 @@
 
 import threading
 
-from heat_plugins.signals import pace
+from heat_plugins.signals import paces
 from heat_plugins.signals import watcher
 from tests.unit import threads
 from tests.unit.signals import test_watcher
@@ -20,7 +20,7 @@ class Case(test_watcher.Case):
         self.slept = []
         self.watcher = watcher.Watcher(
             self.source,
-            watcher.Limits(polls=pace.Limits(), direct=60.0, rows=3.0),
+            watcher.Limits(polls=paces.PollLimits(), direct=60.0, rows=3.0),
             self.clock,
             sleep=self.sleep,
         )

@@ -11,7 +11,7 @@ from testtools import matchers
 
 from heat_plugins import errors
 from heat_plugins import retrying
-from heat_plugins.signals import pace as paces
+from heat_plugins.signals import paces
 from heat_plugins.signals import watcher
 from tests.unit import threads
 
@@ -24,7 +24,7 @@ WAITING = watcher.Sight.WAITING
 
 def limits(interval, interval_max, **more):
     """Return limits without fast polls."""
-    polls = paces.Limits(
+    polls = paces.PollLimits(
         fast=interval, interval=interval, interval_max=interval_max
     )
     return watcher.Limits(polls=polls, **{'direct': 60.0, **more})

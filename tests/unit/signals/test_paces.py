@@ -5,14 +5,14 @@ import itertools
 
 import testtools
 
-from heat_plugins.signals import pace
+from heat_plugins.signals import paces
 
 
 class PaceTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.now = 1000.0
-        self.pace = pace.Pace(pace.Limits(), lambda: self.now)
+        self.pace = paces.Pace(paces.PollLimits(), lambda: self.now)
 
     def polls(self, seconds, cost=0.0):
         """Return the seconds after which polls begin, within a time."""
@@ -38,8 +38,8 @@ class PaceTest(testtools.TestCase):
         self.assertLess(len(self.polls(30)), 25)
 
     def test_there_are_never_more_than_four_a_second(self):
-        self.pace = pace.Pace(
-            pace.Limits(fast=0.01, interval=0.01, interval_max=0.01),
+        self.pace = paces.Pace(
+            paces.PollLimits(fast=0.01, interval=0.01, interval_max=0.01),
             lambda: self.now,
         )
         self.pace.deliver()
@@ -120,11 +120,11 @@ class PaceTest(testtools.TestCase):
         self.assertEqual(1.0, self.pace.interval(troubled=True))
 
     def test_who_asks_for_slow_polls_has_no_fast_ones(self):
-        limits = pace.Limits(fast=10.0, interval=3.0, interval_max=3.0)
-        self.pace = pace.Pace(limits, lambda: self.now)
+        limits = paces.PollLimits(fast=10.0, interval=3.0, interval_max=3.0)
+        self.pace = paces.Pace(limits, lambda: self.now)
         self.pace.deliver()
         self.assertEqual(3.0, self.pace.interval())
 
     def test_a_limit_below_the_interval_keeps_it_as_it_is(self):
-        limits = pace.Limits(interval=3.0, interval_max=1.0)
+        limits = paces.PollLimits(interval=3.0, interval_max=1.0)
         self.assertEqual(3.0, limits.after(3600))

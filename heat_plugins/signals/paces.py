@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often to poll for signals: a decision, on a clock that is given.
+"""How often to poll for signals, and which of the sleepers polls.
 
 Agents ask for their configs twice a minute, and most actions are short. So a
 delivery is followed by fast polls, unless earlier signals of the same root
@@ -11,6 +11,7 @@ from collections import abc
 import dataclasses
 import math
 import statistics
+import threading
 import time
 
 #: The least seconds between two polls, whatever is asked for.
@@ -38,7 +39,7 @@ _SHARE = 5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Limits:
+class PollLimits:
     """Seconds between two polls.
 
     :ivar fast: while a signal is likely. No faster than `LEAST`, and no
@@ -64,7 +65,9 @@ class Pace:
     """
 
     def __init__(
-        self, limits: Limits, clock: abc.Callable[[], float] = time.monotonic
+        self,
+        limits: PollLimits,
+        clock: abc.Callable[[], float] = time.monotonic,
     ) -> None:
         self._limits = limits
         self._clock = clock
@@ -106,8 +109,8 @@ class Pace:
             return slow
         usual = statistics.median(self._costs or [0.0])
         # From the begin of one poll to that of the next.
-        whole = max(self._limits.fast, LEAST, _SHARE * usual)
-        return min(max(whole - cost, usual), slow)
+        period = max(self._limits.fast, LEAST, _SHARE * usual)
+        return min(max(period - cost, usual), slow)
 
     @property
     def is_likely(self) -> bool:
@@ -126,3 +129,45 @@ class Pace:
         if usual > _DELIVERY:
             return 0.0
         return min(max(_MARGIN * usual, _ARRIVAL), _DELIVERY)
+
+
+#: Waits for an event, for some seconds at most.
+Sleep = abc.Callable[[threading.Event, float], object]
+
+
+class Sleepers:
+    """Who sleeps; one of them leads, and polls for all.
+
+    Each is known by the event that wakes it. It works with native threads,
+    and with green ones where `threading` is patched.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._events: set[threading.Event] = set()
+        self._leader: threading.Event | None = None
+
+    def leads(self, woken: threading.Event) -> bool:
+        """Say whether a sleeper leads; it does so from now on if none does."""
+        with self._lock:
+            self._events.add(woken)
+            if self._leader is None:
+                self._leader = woken
+            return self._leader is woken
+
+    def leave(self, woken: threading.Event) -> None:
+        """Sleep no longer; another one takes the lead."""
+        with self._lock:
+            self._events.discard(woken)
+            if self._leader is woken:
+                self._leader = next(iter(self._events), None)
+                self._wake_leader()
+
+    def wake_leader(self) -> None:
+        """Wake the thread that polls, as it must poll sooner."""
+        with self._lock:
+            self._wake_leader()
+
+    def _wake_leader(self) -> None:
+        if self._leader is not None:
+            self._leader.set()

@@ -12,7 +12,6 @@ a minute to fail, and must not delay those that wait for a signal or a
 cancellation.
 """
 
-import collections
 from collections import abc
 import threading
 
@@ -24,6 +23,7 @@ from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.engine import heat_types
+from heat_plugins.engine import process
 from heat_plugins.engine.database import rows
 from heat_plugins.engine.shared import account
 from heat_plugins.engine.shared import cancellation
@@ -34,7 +34,7 @@ from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import keys
 from heat_plugins.signals import arrivals
 from heat_plugins.signals import live
-from heat_plugins.signals import pace
+from heat_plugins.signals import paces
 from heat_plugins.signals import signal_names
 from heat_plugins.signals import watcher
 
@@ -56,11 +56,6 @@ _ROWS_SECONDS = 3
 # After how long the store deletes what tells a server to stop.
 _STOP_SECONDS = 3600
 
-_hubs: collections.OrderedDict[tuple[str, str], 'Hub'] = (
-    collections.OrderedDict()
-)
-_lock = threading.Lock()
-
 
 def hub_for(stack: heat_types.Stack, root_stack_id: str) -> 'Hub':
     """Return the hub of a stack's root stack.
@@ -69,14 +64,7 @@ def hub_for(stack: heat_types.Stack, root_stack_id: str) -> 'Hub':
 
     :param stack: any `heat.engine.stack.Stack` below that root.
     """
-    key = (stack.context.project_id, root_stack_id)
-    with _lock:
-        hub = _hubs.get(key)
-        if hub is None:
-            hub = _hubs[key] = Hub(root_stack_id)
-            _forget_idle()
-        _hubs.move_to_end(key)
-    return hub
+    return _hubs.get((stack.context.project_id, root_stack_id))
 
 
 def in_background(
@@ -93,7 +81,7 @@ def in_background(
 
 def tidy(stack: heat_types.Stack, root_stack_id: str) -> None:
     """Tidy up the hub of a stack's root stack, if there is one."""
-    hub = _hubs.get((stack.context.project_id, root_stack_id))
+    hub = _hubs.find((stack.context.project_id, root_stack_id))
     if hub is not None:
         hub.tidy()
 
@@ -103,16 +91,7 @@ def forget(hub: 'Hub') -> None:
 
     The connections of a hub stay open for as long as it is kept.
     """
-    with _lock:
-        for key, kept in list(_hubs.items()):
-            if kept is hub and not len(hub.watcher):
-                del _hubs[key]
-
-
-def _forget_idle() -> None:
-    idle = [key for key, hub in _hubs.items() if not len(hub.watcher)]
-    for key in idle[: max(0, len(idle) - _IDLE_HUBS)]:
-        del _hubs[key]
+    _hubs.forget(hub)
 
 
 class Hub(account.Account):
@@ -125,7 +104,7 @@ class Hub(account.Account):
         self.watcher = watcher.Watcher(
             self,
             watcher.Limits(
-                polls=pace.Limits(
+                polls=paces.PollLimits(
                     fast=options.signal_poll_interval_fast,
                     interval=options.signal_poll_interval,
                     interval_max=options.signal_poll_interval_max,
@@ -158,7 +137,7 @@ class Hub(account.Account):
             self.signing.forget()
 
     def fetch(self, name: str, limit: int) -> bytes:
-        """Fetch a signal in its turn; see `store.ObjectStore.get_object`."""
+        """Fetch a signal in its turn; see `stores.ObjectStore.get_object`."""
         with self._fetching.turn():
             return self.fetch_now(name, limit)
 
@@ -271,3 +250,9 @@ class Hub(account.Account):
         finally:
             self.contents.forget()
             self.signing.forget()
+
+
+# By project and root stack.
+_hubs: process.Shared[tuple[str, str], Hub] = process.Shared(
+    lambda key: Hub(key[1]), lambda hub: not len(hub.watcher), _IDLE_HUBS
+)

@@ -1,0 +1,434 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks and resources as Heat's database has them, and servers by those.
+
+A server has no row of its own there: resources stand for it.
+"""
+
+from collections import abc
+import dataclasses
+from typing import Any
+
+from heat.common import context as heat_context
+from heat.db import models
+from heat.engine import stack as parser
+import sqlalchemy
+from sqlalchemy import orm
+
+from heat_plugins.engine import heat_types
+from heat_plugins.engine.database import rows
+from heat_plugins.signals import group_ids
+
+# What Heat stores with a server whose metadata it sends by a request.
+_PUT_URL, _QUEUE = 'metadata_put_url', 'metadata_queue_id'
+
+_Stack, _Resource, _Data = models.Stack, models.Resource, models.ResourceData
+_Deployment = models.SoftwareDeployment
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Traversal:
+    """What a stack does.
+
+    :ivar id: another one for each thing that it does.
+    """
+
+    id: str | None
+    action: str
+    status: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Resource:
+    """A resource that has a server's id as its physical one.
+
+    :ivar number: of the resource, in the database.
+    :ivar stack_id: of the stack that has the resource.
+    :ivar root_stack_id: of the stack that has the resource.
+    :ivar version: changes with the metadata.
+    :ivar put_url: where its server reads the metadata, if that is the object
+        store.
+    :ivar has_queue: whether its server gets configs through Zaqar.
+    :ivar is_itself: whether the id is the resource's own, which only
+        Heat knows: that of an OS::Heat::DeployedServer.
+    :ivar is_going: whether Heat deletes the server.
+    """
+
+    name: str
+    stack_id: str
+    stack_name: str
+    root_stack_id: str
+    metadata: abc.Mapping[str, Any]
+    number: int = 0
+    version: int | None = None
+    put_url: str | None = dataclasses.field(default=None, repr=False)
+    has_queue: bool = False
+    is_itself: bool = False
+    is_going: bool = False
+
+    @property
+    def next_version(self) -> int:
+        """The version after a change of the metadata."""
+        return (self.version or 0) + 1
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Server:
+    """A server of the project.
+
+    :ivar resources: in the order of their creation; none if no stack has it,
+        and perhaps several: anybody can give the id to a resource of his own
+        as ``external_id``.
+    """
+
+    id: str
+    resources: tuple[Resource, ...]
+
+    @property
+    def has_queue(self) -> bool:
+        return any(each.has_queue for each in self.resources)
+
+
+# One resource, and what it keeps
+
+
+def note_physical_id(
+    context: heat_types.Context, number: int, physical_id: str | None
+) -> None:
+    """Write the physical id of a resource, whatever else changes there.
+
+    :param number: of the resource, in the database.
+    """
+    rows.write(
+        context,
+        sqlalchemy.update(_Resource)
+        .where(_Resource.id == number)
+        .values(physical_resource_id=physical_id),
+    )
+
+
+def is_physical_id(context: heat_types.Context, physical_id: str) -> bool:
+    """Say whether a resource has a physical id."""
+    return rows.finds(
+        context,
+        sqlalchemy.select(_Resource.id).where(
+            _Resource.physical_resource_id == physical_id
+        ),
+    )
+
+
+def container_in_use(
+    context: heat_types.Context, root_stack_id: str, container: str
+) -> bool:
+    """Say whether a deployment of a root stack has a URL to a container.
+
+    One of a root stack that is gone has none: Heat keeps the nested stacks
+    of a stack that it has abandoned.
+    """
+    query = (
+        sqlalchemy.select(_Data.id)
+        .join(_Resource, _Resource.id == _Data.resource_id)
+        .join(_Stack, _Stack.id == _Resource.root_stack_id)
+        .where(
+            _Resource.root_stack_id == root_stack_id,
+            _Stack.deleted_at.is_(None),
+            # What Heat calls complete is deleted a moment later.
+            (_Stack.action != 'DELETE') | (_Stack.status != 'COMPLETE'),
+            _Data.key == rows.CONTAINER_KEY,
+            _Data.value == container,
+        )
+    )
+    return rows.finds(context, query)
+
+
+def has_deployments(context: heat_types.Context, root_stack_id: str) -> bool:
+    """Say whether a root stack has deployments that servers were given."""
+    query = (
+        sqlalchemy.select(_Deployment.id)
+        .join(_Resource, is_of_resource())
+        .where(_Resource.root_stack_id == root_stack_id)
+    )
+    return rows.finds(context, query)
+
+
+def is_of_resource() -> Any:
+    """Return the condition that a deployment is a resource's.
+
+    The resource's own, or that of a member if it is a group.
+    """
+    kept = sqlalchemy.func.substr(_Deployment.id, 1, group_ids.KEPT)
+    physical_id = _Resource.physical_resource_id
+    return (physical_id == _Deployment.id) | (
+        physical_id == kept + group_ids.TAIL
+    )
+
+
+def data_of_later(
+    context: heat_types.Context,
+    stack_id: str,
+    name: str,
+    number: int,
+    key: str,
+) -> set[str]:
+    """Return the data of resources that were created after one.
+
+    These are the resources of its name, also those that are deleted.
+
+    :param number: of the one, in the database.
+    :param key: of the data; not secret.
+    """
+    query = (
+        sqlalchemy.select(_Data.value)
+        .join(_Resource, _Data.resource_id == _Resource.id)
+        .where(
+            _Resource.stack_id == stack_id,
+            _Resource.name == name,
+            _Resource.id > number,
+            _Data.key == key,
+        )
+    )
+    return {row.value for row in rows.select(context, query)}
+
+
+def is_made_anew(template_id: object, *conditions: Any) -> Any:
+    """Return the condition that a template has another one in its place.
+
+    In the place of the resource that a statement asks for. Heat itself forgets
+    whom it was replaced by as soon as a check of it begins, and whom another
+    replaces once that has gone.
+
+    :param template_id: a number, or the column that has it.
+    """
+    newer = orm.aliased(_Resource)
+    return sqlalchemy.exists().where(
+        newer.stack_id == _Resource.stack_id,
+        newer.name == _Resource.name,
+        newer.id > _Resource.id,
+        newer.current_template_id == template_id,
+        newer.action != 'DELETE',
+        *(condition(newer) for condition in conditions),
+    )
+
+
+def may_be_replaced(
+    context: heat_types.Context, number: int, template_id: int
+) -> bool:
+    """Say whether a resource may be replaced for a template.
+
+    It may not if an engine works on it, or if a replacement for that template
+    exists already and has not failed.
+
+    :param number: of the resource, in the database.
+    """
+    query = sqlalchemy.select(_Resource.id).where(
+        _Resource.id == number,
+        _Resource.engine_id.is_(None),
+        ~is_made_anew(template_id, lambda newer: newer.status != 'FAILED'),
+    )
+    return rows.finds(context, query)
+
+
+# Stacks
+
+
+def load_stack(stack_id: str) -> parser.Stack:
+    """Return a stack, to act on with its owner's stored credentials."""
+    stack = parser.Stack.load(
+        heat_context.get_admin_context(),
+        stack_id=stack_id,
+        use_stored_context=True,
+    )
+    # Else Heat deletes the trust of a stack by one Keystone client, and fails
+    # to log in by another one for what it deletes after that.
+    stack.context.user_id = stack.context.trustor_user_id
+    return stack
+
+
+def traversals(
+    context: heat_types.Context, stack_ids: abc.Collection[str]
+) -> dict[str, Traversal]:
+    """Read what stacks do now; those that are gone are left out."""
+    query = sqlalchemy.select(
+        _Stack.id, _Stack.current_traversal, _Stack.action, _Stack.status
+    )
+    return {
+        row.id: Traversal(
+            id=row.current_traversal, action=row.action, status=row.status
+        )
+        for row in rows.select_in(context, query, _Stack.id, stack_ids)
+    }
+
+
+def of_project(
+    context: heat_types.Context,
+    stack_ids: abc.Sequence[str],
+    project_id: str,
+) -> list[str]:
+    """Return which stacks are a project's and not deleted, in their order."""
+    query = sqlalchemy.select(_Stack.id).where(
+        _Stack.tenant == project_id, _Stack.deleted_at.is_(None)
+    )
+    there = {
+        row.id for row in rows.select_in(context, query, _Stack.id, stack_ids)
+    }
+    return [each for each in stack_ids if each in there]
+
+
+def with_groups(
+    context: heat_types.Context, most: int
+) -> list[tuple[str, str]]:
+    """Return projects and names of root stacks with groups as one resource."""
+    root = orm.aliased(_Stack)
+    query = (
+        sqlalchemy.select(root.tenant, root.name)
+        .select_from(_Resource)
+        .join(_Stack, _Stack.id == _Resource.stack_id)
+        .join(root, root.id == _Resource.root_stack_id)
+        .where(
+            _Resource.physical_resource_id.endswith(f'-{group_ids.TAIL}'),
+            _Stack.deleted_at.is_(None),
+            root.deleted_at.is_(None),
+        )
+        .distinct()
+        .order_by(root.tenant, root.name)
+        .limit(most)
+    )
+    return [(row.tenant, row.name) for row in rows.select(context, query)]
+
+
+def count_busy(context: heat_types.Context) -> int:
+    """Return how many resources of all stacks are in progress."""
+    query = (
+        sqlalchemy.select(sqlalchemy.func.count())
+        .select_from(_Resource)
+        .join(_Stack, _Resource.stack_id == _Stack.id)
+        .where(
+            _Resource.status == 'IN_PROGRESS',
+            # An engine that was killed leaves such resources in stacks that
+            # no engine works on.
+            _Stack.status == 'IN_PROGRESS',
+            _Stack.deleted_at.is_(None),
+        )
+    )
+    return int(rows.select(context, query)[0][0])
+
+
+# Servers
+
+
+def find(context: heat_types.Context, server_id: str) -> Server:
+    """Look for a server in the stacks of a project.
+
+    Heat's table has no index for physical ids, so each call reads it whole:
+    ask once, and keep the answer.
+    """
+    return find_all(context, [server_id])[server_id]
+
+
+def find_all(
+    context: heat_types.Context, server_ids: abc.Collection[str]
+) -> dict[str, Server]:
+    """Look for servers, by id; one that no stack has is without resources."""
+    is_kept = (_Data.resource_id == _Resource.id) & _Data.key.in_(
+        (_PUT_URL, _QUEUE)
+    )
+    query = (
+        sqlalchemy.select(
+            _Resource.id,
+            _Resource.physical_resource_id,
+            _Resource.uuid,
+            _Resource.action,
+            _Resource.name,
+            _Resource.stack_id,
+            _Stack.name.label('stack_name'),
+            _Resource.root_stack_id,
+            _Resource.rsrc_metadata,
+            _Resource.atomic_key,
+            _Data.key,
+            _Data.value,
+        )
+        .join(_Stack, _Stack.id == _Resource.stack_id)
+        .outerjoin(_Data, is_kept)
+        .where(_Stack.tenant == context.project_id)
+        .order_by(_Resource.id)
+    )
+    ids = dict.fromkeys(server_ids)
+    column = _Resource.physical_resource_id
+    found: dict[int, Any] = {}
+    kept: dict[tuple[int, str | None], str | None] = {}
+    for row in rows.select_in(context, query, column, ids.keys()):
+        found[row.id] = row
+        kept[row.id, row.key] = row.value
+    resources: dict[str, list[Resource]] = {each: [] for each in ids}
+    for row in found.values():
+        resources[row.physical_resource_id].append(_resource(row, kept))
+    return {
+        each: Server(id=each, resources=tuple(stand))
+        for each, stand in resources.items()
+    }
+
+
+def _resource(
+    row: Any, kept: abc.Mapping[tuple[int, str | None], str | None]
+) -> Resource:
+    return Resource(
+        number=row.id,
+        name=row.name,
+        stack_id=row.stack_id,
+        stack_name=row.stack_name,
+        root_stack_id=row.root_stack_id,
+        metadata=row.rsrc_metadata or {},
+        version=row.atomic_key,
+        put_url=kept.get((row.id, _PUT_URL)),
+        has_queue=(row.id, _QUEUE) in kept,
+        is_itself=row.uuid == row.physical_resource_id,
+        is_going=row.action == 'DELETE',
+    )
+
+
+def above(context: heat_types.Context, stack_id: str) -> list[str]:
+    """Return the names of the resources that a stack is nested in."""
+    names: list[str] = []
+    next_id: str | None = stack_id
+    while next_id is not None:
+        query = sqlalchemy.select(
+            _Stack.owner_id, _Stack.parent_resource_name
+        ).where(_Stack.id == next_id)
+        next_id = None
+        for row in rows.select(context, query):
+            next_id = row.owner_id
+            if next_id:
+                names.insert(0, row.parent_resource_name)
+    return names
+
+
+def write_metadata(
+    context: heat_types.Context, changed: abc.Collection[Resource]
+) -> set[int]:
+    """Write metadata, each over its version; return what was written.
+
+    Resources that an engine has locked, or that have another version now, are
+    left as they are.
+    """
+    return rows.change_each(
+        context,
+        {
+            each.number: sqlalchemy.update(_Resource)
+            .where(
+                _Resource.id == each.number,
+                _Resource.engine_id.is_(None),
+                _Resource.atomic_key == each.version,
+            )
+            .values(rsrc_metadata=each.metadata, atomic_key=each.next_version)
+            for each in changed
+        },
+    )
+
+
+def versions(
+    context: heat_types.Context, numbers: abc.Collection[int]
+) -> dict[int, int | None]:
+    """Return which versions resources have now."""
+    query = sqlalchemy.select(_Resource.id, _Resource.atomic_key).where(
+        _Resource.id.in_(numbers)
+    )
+    return {row.id: row.atomic_key for row in rows.select(context, query)}

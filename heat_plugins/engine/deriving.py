@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `deployments.derived` needs to know of Heat's resources and stacks."""
+
+from collections import abc
+import functools
+from typing import Any
+
+from heat.common import exception
+from heat.common import short_id
+from heat.engine import resource as resources
+from heat.engine import software_config_io
+from heat.engine import stack as stacks
+from heat.rpc import api as rpc_api
+
+from heat_plugins import masking
+from heat_plugins.deployments import deliveries
+from heat_plugins.deployments import derived
+from heat_plugins.engine import heat_types
+from heat_plugins.runs import orchestration
+
+
+def load_source(resource: heat_types.Resource) -> deliveries.Source:
+    """Return the config that the template of a resource names.
+
+    :raises exception.NotFound: it is gone.
+    """
+    config_id, config = resource.properties['config'], {}
+    if config_id:
+        config = resource.rpc_client().show_software_config(
+            resource.context, config_id
+        )
+    return deliveries.Source(
+        name=config.get(rpc_api.SOFTWARE_CONFIG_NAME),
+        group=config.get(rpc_api.SOFTWARE_CONFIG_GROUP),
+        config=config.get(rpc_api.SOFTWARE_CONFIG_CONFIG),
+        inputs=[
+            software_config_io.InputConfig(**each).as_dict()
+            for each in config.get(rpc_api.SOFTWARE_CONFIG_INPUTS, ())
+        ],
+        outputs=[
+            software_config_io.OutputConfig(**each).as_dict()
+            for each in config.get(rpc_api.SOFTWARE_CONFIG_OUTPUTS, ())
+        ],
+        options=config.get(rpc_api.SOFTWARE_CONFIG_OPTIONS) or {},
+    )
+
+
+class Derivation:
+    """Derives what servers are given for one resource.
+
+    :param resource: a deployment, or a group without nested stack.
+    :param properties: of each deployment, without the server.
+    """
+
+    def __init__(
+        self, resource: Any, properties: abc.Mapping[str, Any]
+    ) -> None:
+        self._resource = resource
+        self.properties = properties
+
+    @functools.cached_property
+    def _secrets(self) -> abc.Collection[str]:
+        return hidden_values(self._resource.stack)
+
+    @functools.cached_property
+    def _stack_path(self) -> str:
+        return str(self._resource.stack.identifier().stack_path())
+
+    def draft(
+        self,
+        source: deliveries.Source,
+        action: str,
+        signalling: deliveries.Signalling = deliveries.NOTHING,
+        *,
+        name: str,
+        server_id: str,
+    ) -> orchestration.Draft:
+        """Return what a server is given for an action.
+
+        :param name: of the deployment, or of the member of a group.
+        :raises exception.UserParameterMissing: see `derived.MissingInput`.
+        """
+        facts = derived.Facts(
+            server_id=server_id,
+            stack_path=self._stack_path,
+            resource_name=name,
+            physical_name=self._physical_name(name),
+            properties=self.properties,
+            is_structured='input_key' in self._resource.properties_schema,
+            secrets=self._secrets,
+        )
+        try:
+            return derived.draft(source, action, signalling, facts)
+        except derived.MissingInput as exc:
+            raise exception.UserParameterMissing(key=exc.name) from exc
+
+    def _physical_name(self, name: str) -> str | None:
+        """Return what Heat would call a resource of that name."""
+        resource = self._resource
+        if resource.id is None or resource.action == resource.INIT:
+            return None
+        stack_name = resource.stack.name.rstrip('*')
+        reduced: str = resources.Resource.reduce_physical_resource_name(
+            f'{stack_name}-{name}-{short_id.get_id(resource.uuid)}',
+            resources.Resource.physical_resource_name_limit,
+        )
+        return reduced
+
+
+def hidden_values(stack: heat_types.Stack) -> frozenset[str]:
+    """Return the texts of hidden parameters of a stack and those above it.
+
+    A stack may pass a hidden value to a nested one as a parameter that is not
+    hidden there. The members of a group get it as values in their template.
+    """
+    values: set[str] = set()
+    while True:
+        for parameter in stack.parameters.params.values():
+            if parameter.hidden():
+                values.update(masking.texts(_value(parameter)))
+        if stack.owner_id is None:
+            return frozenset(values)
+        stack = stacks.Stack.load(stack.context, stack_id=stack.owner_id)
+
+
+def _value(parameter: Any) -> Any:
+    try:
+        return parameter.value()
+    except Exception:
+        # It has none, or one that its type forbids: no input has it either.
+        return None

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one process of heat-engine shares: threads, their limits, and values.
+
+Each scan has a thread of its own, so that none waits for another: one looks
+for deployments of dead engines, one for stacks that stand still, one for
+operations that no process advances.
+"""
+
+import collections
+from collections import abc
+import dataclasses
+import os
+import random
+import threading
+import time
+from typing import Any, Generic, TypeVar
+
+from oslo_config import cfg
+
+from heat_plugins import config
+from heat_plugins import foreign
+
+LOG = foreign.logger(__name__)
+
+config.register_opts(cfg.CONF)
+
+_Key = TypeVar('_Key', bound=abc.Hashable)
+_Value = TypeVar('_Value')
+
+_lock = threading.Lock()
+# The process that scans; after a fork the child must start its own scans.
+_process: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Scan:
+    """What a process does every ``rescue_interval`` seconds.
+
+    :ivar name: of its thread.
+    :ivar wanted: what it looks for, for messages.
+    :ivar begin: returns what scans once.
+    """
+
+    name: str
+    wanted: str
+    begin: abc.Callable[[], abc.Callable[[], object]]
+
+
+class Shared(Generic[_Key, _Value]):
+    """Values that all threads of a process share, one for each key.
+
+    :param make: makes one; it sends no request, and so cannot fail.
+    :param is_idle: says whether no thread needs one now.
+    :param most: how many that are idle to keep, the latest used.
+    """
+
+    def __init__(
+        self,
+        make: abc.Callable[[_Key], _Value],
+        is_idle: abc.Callable[[_Value], bool],
+        most: int,
+    ) -> None:
+        self._make = make
+        self._is_idle = is_idle
+        self._most = most
+        self._lock = threading.Lock()
+        self._kept: collections.OrderedDict[_Key, _Value] = (
+            collections.OrderedDict()
+        )
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: _Key) -> _Value:
+        """Return the value of a key; make it if there is none."""
+        with self._lock:
+            value = self._kept.get(key)
+            if value is None:
+                value = self._kept[key] = self._make(key)
+                idle = [k for k, v in self._kept.items() if self._is_idle(v)]
+                for each in idle[: max(0, len(idle) - self._most)]:
+                    del self._kept[each]
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return value
+
+    def values(self) -> list[_Value]:
+        """Return all that are kept, the latest used last."""
+        with self._lock:
+            return [*self._kept.values()]
+
+    def find(self, key: _Key) -> _Value | None:
+        """Return the value of a key, if there is one."""
+        return self._kept.get(key)
+
+    def forget(self, value: _Value) -> None:
+        """Forget a value that is idle."""
+        with self._lock:
+            for key, kept in [*self._kept.items()]:
+                if kept is value and self._is_idle(value):
+                    del self._kept[key]
+
+    def clear(self) -> None:
+        self._kept.clear()
+
+
+class Places:
+    """Limits what a process does at a time, each in a thread of its own.
+
+    :param most: the most threads.
+    :param most_of_project: those of one project.
+    """
+
+    def __init__(self, most: int, most_of_project: int) -> None:
+        self._most = most
+        self._most_of_project = most_of_project
+        self._lock = threading.Lock()
+        # The project of each, by what it is about.
+        self._taken: dict[str, str] = {}
+
+    def take(self, key: str, project_id: str) -> bool:
+        """Take a place unless there is none, or the key has one."""
+        with self._lock:
+            taken = [*self._taken.values()]
+            if (
+                key in self._taken
+                or len(taken) >= self._most
+                or taken.count(project_id) >= self._most_of_project
+            ):
+                return False
+            self._taken[key] = project_id
+            return True
+
+    def leave(self, key: str) -> None:
+        with self._lock:
+            self._taken.pop(key, None)
+
+    def run(
+        self, key: str, name: str, do: abc.Callable[..., object], *args: Any
+    ) -> None:
+        """Do something in a thread, and leave the place that was taken."""
+
+        def run() -> None:
+            try:
+                do(*args)
+            finally:
+                self.leave(key)
+
+        try:
+            threading.Thread(target=run, name=name, daemon=True).start()
+        except BaseException:
+            self.leave(key)
+            raise
+
+
+def with_scans(
+    *scans: Scan, report: abc.Callable[[Any], None]
+) -> abc.Callable[[abc.Callable[[Any], None]], Any]:
+    """Return what wraps the start of an engine with scans of its process.
+
+    :param report: lets an engine report often enough for the others' scans.
+
+    Heat tells plugins nothing of that, and those who never start an engine
+    load plugins, too: the parent of forked workers, and tools.
+    """
+
+    def wrap(start: abc.Callable[[Any], None]) -> Any:
+        def start_and_watch(engine: Any) -> None:
+            start(engine)
+            try:
+                watch(*scans)
+            except Exception as exc:
+                LOG.warning(
+                    'heat-engine cannot scan for %s: %s',
+                    ', or for '.join(scan.wanted for scan in scans),
+                    foreign.brief(exc),
+                )
+            try:
+                report(engine)
+            except Exception as exc:
+                LOG.warning(
+                    'heat-engine reports only as often as Heat has it do '
+                    'that it lives; what it holds when it dies is resumed '
+                    'later: %s',
+                    foreign.brief(exc),
+                )
+
+        return start_and_watch
+
+    return wrap
+
+
+def watch(*scans: Scan) -> None:
+    """Start the scans of this process, unless it scans already."""
+    global _process
+    if not cfg.CONF.heat_plugins.rescue_interval:
+        return
+    with _lock:
+        if _process == os.getpid():
+            return
+        _process = os.getpid()
+    for scan in scans:
+        threading.Thread(
+            target=_repeat, args=(scan,), name=scan.name, daemon=True
+        ).start()
+
+
+def _repeat(scan: Scan) -> None:
+    interval = cfg.CONF.heat_plugins.rescue_interval
+    look = scan.begin()
+    # Processes that start together scan at different times.
+    # Not a secret.
+    time.sleep(random.uniform(0, interval))  # noqa: S311 # nosec B311
+    while True:
+        try:
+            look()
+        except Exception as exc:
+            LOG.warning(
+                'Cannot scan for %s; retrying: %s',
+                scan.wanted,
+                foreign.brief(exc),
+            )
+        time.sleep(interval)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which targets of an operation an engine may start a run on.
+
+An engine acts with the stored credentials of a stack, which reach every server
+of the project. So before each run it checks that the order names a deployment
+of that stack for that server, and that the server takes deployments of that
+stack: see `servers.POLICY`.
+"""
+
+from collections import abc
+
+from heat_plugins.engine import heat_types
+from heat_plugins.engine.database import own_heat
+from heat_plugins.engine.database import resources
+from heat_plugins.engine.database import rows
+from heat_plugins.engine.database import servers
+from heat_plugins.runs.fleet import operations
+from heat_plugins.signals import group_ids
+
+
+class Admission:
+    """Says why targets are refused; see `advancing.Tools`.
+
+    :param context: of the project.
+    """
+
+    def __init__(self, context: heat_types.Context) -> None:
+        self._context = context
+
+    def refusals(
+        self, order: operations.Order, members: abc.Collection[int]
+    ) -> dict[int, str]:
+        """Return why members get no run, by their number.
+
+        :raises errors.Unavailable: the database does not answer.
+        """
+        chosen = {n: order.members[n] for n in members}
+        ids = {
+            each
+            for one in chosen.values()
+            for each in (one.server_id, *_owners(one))
+        }
+        with own_heat.translated('look up the targets of an operation'):
+            found = resources.find_all(self._context, ids)
+            given = rows.servers_of(
+                self._context, [one.deployment_id for one in chosen.values()]
+            )
+        is_own = order.config is not None
+        said = {
+            n: _of_server(one, found)
+            if is_own
+            else _of_deployment(one, found, given)
+            for n, one in chosen.items()
+        }
+        return {
+            n: why
+            for n, one in chosen.items()
+            if (why := said[n] or _closed(one, found))
+        }
+
+
+_Found = abc.Mapping[str, resources.Server]
+
+
+def _owners(one: operations.Member) -> tuple[str, str]:
+    """Return the physical IDs that the deployment's resource may have."""
+    group_id = group_ids.below(one.deployment_id, group_ids.TAIL)
+    return one.deployment_id, group_id
+
+
+def _of_server(one: operations.Member, found: _Found) -> str | None:
+    """Return why a config of a user's own is not run on a server."""
+    if one.stack_id in _roots(found, one.server_id):
+        return None
+    return f'Server {one.server_id} is not a server of stack {one.stack_name}'
+
+
+def _of_deployment(
+    one: operations.Member, found: _Found, given: abc.Mapping[str, str]
+) -> str | None:
+    server_id = given.get(one.deployment_id)
+    if server_id is None:
+        # The process that reads it finds that it is gone.
+        return None
+    owners = [_roots(found, each) for each in _owners(one)]
+    if server_id == one.server_id and one.stack_id in set().union(*owners):
+        return None
+    return (
+        f'Deployment {one.deployment_id} is not a deployment of stack '
+        f'{one.stack_name} for server {one.server_id}'
+    )
+
+
+def _roots(found: _Found, physical_id: str) -> set[str]:
+    """Return the root stacks that have a resource of a physical ID."""
+    return {each.root_stack_id for each in found[physical_id].resources}
+
+
+def _closed(one: operations.Member, found: _Found) -> str | None:
+    server = found[one.server_id]
+    if server.resources and all(each.is_going for each in server.resources):
+        return f'Server {one.server_id} is being deleted'
+    return servers.refusal(server, one.stack_id)

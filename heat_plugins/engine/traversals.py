@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Continue the traversals of stacks that an engine left when it died.
+
+When a resource is complete, its engine releases it, and then tells the nodes
+after it, or the stack, that it is done. An engine that dies between these two
+leaves a stack in progress for good: every resource is complete, and no engine
+holds a lock, so nothing looks dead. The same happens where an engine has taken
+the message that a node is due, and dies before it locks the resource.
+
+A scan finds the stacks in progress that have stood still. It tells the nodes
+after those that are done, as their engine would have; to be told twice counts
+once. It sends a node that no engine has started again. One process does so
+for a stack, and waits again before the next attempt.
+"""
+
+from collections import abc
+import time
+from typing import TypeAlias
+
+from heat.common import context as heat_context
+from heat.engine import check_resource
+from heat.engine import node_data
+from heat.engine import resource
+from heat.engine import stack as parser
+from heat.engine import sync_point
+from heat.rpc import worker_client
+from oslo_config import cfg
+
+from heat_plugins import foreign
+from heat_plugins.engine import process
+from heat_plugins.engine.database import resources
+from heat_plugins.engine.database import scans
+
+LOG = foreign.logger(__name__)
+
+#: Intervals between two scans for which a stack must have stood still.
+STILL = 2
+
+#: The same, until a node that no engine has started is sent again: its
+#: message may wait in the queue of a busy cloud.
+UNSTARTED = 10
+
+cfg.CONF.import_opt('enable_stack_abandon', 'heat.common.config')
+
+# An engine's messages say of an adoption what to adopt, and of other actions
+# what the database does not say either.
+_ACTIONS = ('CREATE', 'UPDATE', 'ROLLBACK', 'RESTORE')
+
+_Node: TypeAlias = parser.ConvergenceNode
+
+
+class Traversals:
+    """Scans for stacks that stand still, and remembers since when."""
+
+    def __init__(self) -> None:
+        self._since: dict[scans.Idle, float] = {}
+
+    def look(self) -> list[str]:
+        """Scan once; return the IDs of the stacks that were continued."""
+        now, interval = time.monotonic(), cfg.CONF.heat_plugins.rescue_interval
+        idle = scans.idle(heat_context.get_admin_context(), _actions())
+        self._since = {each: self._since.get(each, now) for each in idle}
+        return [
+            each.stack_id
+            for each, since in self._since.items()
+            if now - since > STILL * interval
+            and self._try(each, has_waited=now - since > UNSTARTED * interval)
+        ]
+
+    @staticmethod
+    def _try(stalled: scans.Idle, *, has_waited: bool) -> bool:
+        """Continue a stack, or leave it to the next scan."""
+        try:
+            return _continue(stalled, has_waited=has_waited)
+        except Exception as exc:
+            LOG.warning(
+                'Cannot continue stack %(stack)s, which an engine that died '
+                'left in progress; retrying: %(error)s',
+                {
+                    'stack': stalled.stack_id,
+                    'error': foreign.brief(exc),
+                },
+            )
+            return False
+
+
+def _actions() -> tuple[str, ...]:
+    # Where stacks may be abandoned, the message of a DELETE says whether what
+    # a stack has made is to stay.
+    may_abandon = cfg.CONF.enable_stack_abandon
+    return _ACTIONS if may_abandon else (*_ACTIONS, 'DELETE')
+
+
+def lost(
+    graph: abc.Mapping[_Node, abc.Iterable[_Node]],
+    done: abc.Mapping[scans.PointKey, abc.Set[_Node]],
+    stack_id: str,
+) -> list[_Node]:
+    """Return the nodes that are due or done, and that others wait for.
+
+    :param graph: for each node, the nodes before it.
+    :param done: for each sync point, the nodes before it that have told it.
+    """
+    after: dict[_Node, set[scans.PointKey]] = {}
+    for node, before in graph.items():
+        for each in before:
+            after.setdefault(each, set()).add(_key(node))
+    return [
+        node
+        for node, before in graph.items()
+        # Those of snapshots are not for resources.
+        if getattr(node, 'node_type', 'resource') == 'resource'
+        and set(before) <= done.get(_key(node), set())
+        and any(
+            node not in done[key]
+            for key in after.get(node, {(stack_id, True)})
+            if key in done
+        )
+    ]
+
+
+def _key(node: _Node) -> scans.PointKey:
+    return str(node.rsrc_id), node.is_update
+
+
+def _continue(stalled: scans.Idle, *, has_waited: bool) -> bool:
+    """Continue a stack; False if there is nothing to do, or others do it."""
+    context = heat_context.get_admin_context()
+    stack = resources.load_stack(stalled.stack_id)
+    if stack.current_traversal != stalled.traversal_id:
+        return False
+    points = scans.points(context, stalled)
+    rows = scans.nodes(context, stack.id)
+    nodes = lost(
+        stack.convergence_dependencies.graph(),
+        {key: point.nodes for key, point in points.items()},
+        stack.id,
+    )
+    done: list[tuple[_Node, int]] = []
+    due: list[tuple[_Node, int]] = []
+    for node in nodes:
+        number = _resource(node, rows, stack.t.id)
+        is_done = _is_done(rows.get(number), node, stack.t.id)
+        (done if is_done else due).append((node, number))
+    if not (done or (due and has_waited)):
+        return False
+    if not scans.claim(context, stalled):
+        return False
+    LOG.warning(
+        'Stack %(name)s, %(id)s, stands still in %(action)s, and no engine '
+        'works on it; continuing it',
+        {'name': stack.name, 'id': stack.id, 'action': stack.action},
+    )
+    for node, number in done:
+        _propagate(stack, node, number if number in rows else None, points)
+    for node, number in due if has_waited else ():
+        worker_client.WorkerClient().check_resource(
+            stack.context,
+            number,
+            stalled.traversal_id,
+            points[_key(node)].data,
+            node.is_update,
+            None,
+            converge=stack.converge,
+        )
+    return True
+
+
+def _resource(
+    node: _Node,
+    rows: abc.Mapping[int, scans.Node],
+    template_id: int,
+) -> int:
+    """Return the resource that a node is about: what replaces its own."""
+    for row in rows.values():
+        if (
+            node.is_update
+            and row.replaces == node.rsrc_id
+            and row.template_id == template_id
+            and row.action != 'DELETE'
+        ):
+            return row.id
+    return int(node.rsrc_id)
+
+
+def _is_done(row: scans.Node | None, node: _Node, template_id: int) -> bool:
+    """Say whether an engine has done what a node is for."""
+    if row is None:
+        # To clean up was to delete it.
+        return not node.is_update
+    return (
+        row.status == 'COMPLETE'
+        and row.action != 'INIT'
+        and row.template_id == template_id
+    )
+
+
+def _propagate(
+    stack: parser.Stack,
+    node: _Node,
+    number: int | None,
+    points: abc.Mapping[scans.PointKey, scans.Point],
+) -> None:
+    """Tell those who wait for a node that it is done.
+
+    :param number: its resource; None if that is deleted.
+    """
+    traversal = stack.current_traversal
+    client = worker_client.WorkerClient()
+    if number is not None:
+        data = sync_point.deserialize_input_data(points[_key(node)].data)
+        # Its references are weak: what it refers to must be kept.
+        checked, *scope = resource.Resource.load(
+            stack.context,
+            number,
+            traversal,
+            node.is_update,
+            node_data.load_resources_data(data if node.is_update else {}),
+        )
+        check_resource.CheckResource(
+            None, client, None, None, data
+        )._initiate_propagate_resource(
+            stack.context,
+            number,
+            traversal,
+            node.is_update,
+            checked,
+            scope[-1],
+        )
+        return
+    dependencies = stack.convergence_dependencies
+    graph = dependencies.graph()
+    for waiting in dependencies.required_by(node):
+        check_resource.propagate_check_resource(
+            stack.context,
+            client,
+            waiting.rsrc_id,
+            traversal,
+            set(graph[waiting]),
+            node,
+            None if waiting.rsrc_id == node.rsrc_id else node.rsrc_id,
+            waiting.is_update,
+            None,
+        )
+    check_resource.check_stack_complete(
+        stack.context,
+        stack,
+        traversal,
+        node.rsrc_id,
+        dependencies,
+        node.is_update,
+    )
+
+
+#: Starts with each engine.
+SCAN = process.Scan(
+    name='heat-plugins-traversals',
+    wanted='stacks that stand still',
+    begin=lambda: Traversals().look,
+)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""On which targets an engine starts runs, whatever an order says."""
+
+import dataclasses
+
+from oslo_db import exception as db_exception
+
+from heat_plugins import errors
+from heat_plugins.engine.database import resources
+from heat_plugins.engine.runs import admission
+from heat_plugins.runs.fleet import operation_limits
+from heat_plugins.runs.fleet import operations
+from heat_plugins.signals import group_ids
+from tests.unit.resources import deployments
+from tests.unit.resources import test_deployment_policy as policies
+from tests.unit.resources import test_group_as_one as groups
+
+
+class AdmissionTest(groups.GroupTestCase):
+    def member(self, stack, **values):
+        deployment = stack['deployment']
+        if 'server_id' not in values:
+            values['server_id'] = deployment.properties['server']
+            values['deployment_id'] = deployment.resource_id
+        return operations.Member(
+            stack_id=stack.id,
+            stack_name=stack.name,
+            resource='deployment',
+            **values,
+        )
+
+    def refusals(self, *members, config=None):
+        order = operations.Order(
+            id='20270115T080000Z-00c0ffee',
+            action='BACKUP',
+            limits=operation_limits.Limits(),
+            members=members,
+            created_at=0,
+            created_by='ann',
+            config=config,
+        )
+        chosen = admission.Admission(self.heat.context)
+        return chosen.refusals(order, range(len(members)))
+
+    def test_a_deployment_of_the_stack_runs_on_its_server(self):
+        stack = self.created(deployments.template())
+        self.assertEqual({}, self.refusals(self.member(stack)))
+
+    def test_a_member_of_a_group_runs_on_its_server(self):
+        stack = self.created(groups.group('a', 'b'))
+        rows = self.deployment_rows()
+        self.assertTrue(all(not group_ids.is_one(one.id) for one in rows))
+        members = [
+            self.member(stack, deployment_id=one.id, server_id=one.server_id)
+            for one in rows
+        ]
+        self.assertEqual({}, self.refusals(*members))
+        swapped = [
+            dataclasses.replace(one, server_id=two.server_id)
+            for one, two in zip(members, members[::-1], strict=True)
+        ]
+        self.assertEqual({0, 1}, set(self.refusals(*swapped)))
+
+    def test_the_server_and_the_stack_are_those_of_the_deployment(self):
+        stack = self.created(deployments.template())
+        other = self.heat.create(policies.server(), name='servers')
+        server_id = other['server'].resource_id
+        mine = self.member(stack)
+        for wrong in (
+            dataclasses.replace(mine, server_id=server_id),
+            dataclasses.replace(mine, stack_id=other.id),
+            dataclasses.replace(mine, server_id='made-up'),
+        ):
+            (why,) = self.refusals(wrong).values()
+            self.assertIn('is not a deployment of stack', why)
+        # What is gone is told by who reads it.
+        gone = dataclasses.replace(mine, deployment_id='0' * 36)
+        self.assertEqual({}, self.refusals(gone))
+
+    def test_a_script_runs_on_a_server_of_the_stack_alone(self):
+        stack = self.heat.create(policies.server(), name='servers')
+        server_id = stack['server'].resource_id
+        member = operations.Member(
+            stack_id=stack.id,
+            stack_name=stack.name,
+            resource='server',
+            deployment_id=server_id,
+            server_id=server_id,
+        )
+        config = {'id': 'x'}
+        self.assertEqual({}, self.refusals(member, config=config))
+        other = self.heat.create(policies.server(), name='other')
+        for wrong in (
+            dataclasses.replace(member, stack_id=other.id),
+            dataclasses.replace(member, server_id='made-up'),
+        ):
+            (why,) = self.refusals(wrong, config=config).values()
+            self.assertIn('is not a server of stack', why)
+
+    def test_a_closed_server_takes_none_of_another_stack(self):
+        stack = self.heat.create(policies.server(), name='servers')
+        whole = deployments.template(
+            server=stack['server'].resource_id, resources={'server': None}
+        )
+        other = self.created(whole, name='stack')
+        self.assertEqual({}, self.refusals(self.member(other)))
+        self.update(stack, policies.server('SAME_STACK'))
+        (why,) = self.refusals(self.member(other)).values()
+        self.assertIn('accepts only deployments of its own stack', why)
+
+    def test_while_the_database_is_out_of_order_nothing_is_said(self):
+        def fails(context, server_ids):
+            raise db_exception.DBConnectionError
+
+        stack = self.created(deployments.template())
+        member = self.member(stack)
+        self.patch(resources, 'find_all', fails)
+        with self.assertRaises(errors.Unavailable):
+            self.refusals(member)

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every replaced part of Heat is there in each Heat, and does the same.
+
+These run under each Heat that is supported.
+"""
+
+import inspect
+import sys
+import threading
+import types
+from unittest import mock
+
+from heat.engine import resource
+from heat.engine import service
+from heat.engine import sync_point
+from oslo_config import cfg
+import testtools
+
+from heat_plugins import registry
+from heat_plugins.engine import patches
+from heat_plugins.resources.software import heats_loop
+from tests.unit import threads
+
+ALL = registry.DEPLOYMENT_TYPES | {'OS::Mistral::Workflow'}
+
+
+class Owned:
+    """Stands for a module of Heat's, with a function and a class."""
+
+    class Group:
+        def add(self, func):
+            return func
+
+
+def patch(**values):
+    given = {
+        'module': __name__,
+        'function': 'Owned.Group.add',
+        'parameters': ('self', 'func'),
+        'wrap': lambda heats: lambda group, func: [heats(group, func)],
+        'purpose': 'a test',
+        'without': 'nothing happens',
+        'gain': 'none',
+    }
+    return patches.Patch(**{**given, **values})
+
+
+class PatchTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.patch(Owned.Group, 'add', Owned.Group.add)
+
+    def add(self):
+        return Owned.Group().add(1)
+
+    def test_it_replaces_a_function_once(self):
+        for _ in range(2):
+            patch().install()
+        self.assertEqual([1], self.add())
+
+    def test_what_heat_has_no_longer_is_left_out(self):
+        for name in ('Owned.Group.new', 'Gone.add', 'Owned.Gone.add'):
+            self.assertRaises(patches.Unfit, patch(function=name).install)
+        self.assertRaises(patches.Unfit, patch(module='heat.gone').install)
+
+    def test_a_function_that_has_changed_is_left_out(self):
+        changed = patch(parameters=('self', 'callback'))
+        error = self.assertRaises(patches.Unfit, changed.install)
+        self.assertIn('(self, func)', str(error))
+        self.assertEqual(1, self.add())
+
+    def test_each_of_ours_fits_this_heat(self):
+        for each in patches.needed(ALL):
+            each.probe()
+
+    def test_each_says_what_it_is_for(self):
+        for each in patches.PATCHES:
+            self.assertTrue(each.purpose and each.without and each.gain)
+
+
+class InstallTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.patch(Owned.Group, 'add', Owned.Group.add)
+        self.warning = mock.Mock()
+        self.patch(patches.LOG, 'warning', self.warning)
+
+    def install(self, *installed, types=ALL):
+        self.patch(patches, 'PATCHES', installed)
+        patches.install(types)
+        return [call.args for call in self.warning.call_args_list]
+
+    def test_what_does_not_fit_costs_one_warning_and_nothing_else(self):
+        told = self.install(patch(parameters=('other',)), patch())
+        self.assertEqual(1, len(told))
+        self.assertIn('nothing happens', told[0][0] % told[0][1])
+        self.assertEqual([1], Owned.Group().add(1))
+
+    def test_an_older_heat_does_not_need_all(self):
+        self.assertEqual([], self.install(patch(since=99)))
+        self.assertEqual(1, Owned.Group().add(1))
+
+    def test_deployments_of_heats_own_need_none_of_theirs(self):
+        self.install(patch(), types={'OS::Mistral::Workflow'})
+        self.assertEqual(1, Owned.Group().add(1))
+        self.install(
+            patch(serves_deployments=False), types={'OS::Mistral::Workflow'}
+        )
+        self.assertEqual([1], Owned.Group().add(1))
+
+    def test_a_program_that_is_no_engine_stays_as_it_is(self):
+        with mock.patch.dict(sys.modules):
+            del sys.modules['heat.engine.service']
+            self.install(patch())
+        self.assertEqual(1, Owned.Group().add(1))
+
+    def test_a_patch_is_found_by_its_name(self):
+        self.assertTrue(
+            patches.is_fit('heat.engine.sync_point._str_unpack_tuple')
+        )
+        self.patch(patches, 'PATCHES', [patch(parameters=('other',))])
+        self.assertFalse(patches.is_fit(f'{__name__}.Owned.Group.add'))
+
+
+class HeatTest(testtools.TestCase):
+    """What is replaced does the same as before, and what it is for."""
+
+    def setUp(self):
+        super().setUp()
+        for each in patches.needed(ALL):
+            owner, heats = each._find()
+            self.patch(owner, each.function.rpartition('.')[2], heats)
+        patches.install(ALL)
+
+    def test_a_sync_point_is_read_as_before(self):
+        data = {(7, True): {'a': (1, 'x')}, (12, False): None}
+        stored = sync_point.serialize_input_data(data)
+        self.assertEqual(data, sync_point.deserialize_input_data(stored))
+        self.assertEqual(
+            data, sync_point.deserialize_input_data(stored), 'from memory'
+        )
+
+    def group(self):
+        if 'heat.engine.service.ThreadGroup.add_thread' not in [
+            each.name for each in patches.needed(ALL)
+        ]:
+            self.skipTest('Heat 24 has green threads')
+        return service.ThreadGroup()
+
+    def test_a_stack_may_have_any_number_of_threads_one_after_another(self):
+        group = self.group()
+        for _ in range(1100):
+            group.add_thread(lambda: None).join()
+        self.assertEqual([], group.threads)
+
+    def test_a_thread_that_has_not_ended_stays_in_the_list(self):
+        group = self.group()
+        ended = threading.Event()
+        self.addCleanup(ended.set)
+        running = group.add_thread(ended.wait, 30)
+        group.add_thread(lambda: None).join()
+        self.assertEqual([running], group.threads)
+
+    def test_threads_may_end_while_others_begin(self):
+        group = self.group()
+
+        def begin():
+            for _ in range(50):
+                group.add_thread(lambda: None).join()
+
+        threads.run(*[begin] * 4)
+        self.assertEqual([], group.threads)
+
+
+class OverrideTest(testtools.TestCase):
+    """Our methods take what Heat passes to those that they override."""
+
+    def test_each_method_takes_what_heats_takes(self):
+        offer = registry.examine(cfg.CONF)
+        self.assertEqual({}, offer.left_out)
+        wrong = {
+            f'{cls.__module__}.{cls.__name__}.{name}: Heat has {heats}'
+            for served in offer.classes.values()
+            for cls, name, ours, heats in _overridden(served)
+            if not _accepts(ours, heats)
+        }
+        self.assertEqual(set(), wrong)
+
+    def test_each_private_method_that_ours_override_is_listed(self):
+        overridden = {
+            name
+            for served in registry.examine(cfg.CONF).classes.values()
+            for _, name, _, _ in _both(served)
+            if name.startswith('_') and not name.startswith('__')
+        }
+        self.assertEqual(patches.OVERRIDDEN, overridden)
+
+    def test_heats_loops_have_what_ours_read_of_them(self):
+        for name, since in patches.LOOPS.items():
+            if patches.release() < since:
+                continue
+            heats = getattr(resource.Resource, name)
+            names = inspect.signature(heats).parameters.keys()
+            self.assertLessEqual(patches.LOOP_PARAMETERS, names, name)
+        ours = {
+            name
+            for name in vars(heats_loop.Blocking)
+            if name.endswith('_convergence')
+        }
+        self.assertEqual(patches.LOOPS.keys(), ours)
+
+    def test_one_that_takes_less_is_noticed(self):
+        def heats(self, context, timeout=None): ...
+
+        for ours in (
+            lambda self: None,
+            lambda self, context: None,
+            lambda self, context, timeout, more: None,
+        ):
+            self.assertFalse(
+                _accepts(inspect.signature(ours), inspect.signature(heats))
+            )
+        for ours in (
+            heats,
+            lambda self, other, pause=None: None,
+            lambda self, *args, **kwargs: None,
+            lambda self, context, *args, **kwargs: None,
+        ):
+            self.assertTrue(
+                _accepts(inspect.signature(ours), inspect.signature(heats))
+            )
+
+
+def _overridden(served):
+    """Yield our classes of a type, and their methods that Heat has, too."""
+    for cls, name, ours, heats in _both(served):
+        if isinstance(heats, types.FunctionType) and isinstance(
+            ours, types.FunctionType
+        ):
+            yield cls, name, inspect.signature(ours), inspect.signature(heats)
+
+
+def _both(served):
+    """Yield our classes of a type, and what Heat's have by the same name."""
+    mro = inspect.getmro(served)
+    for place, cls in enumerate(mro):
+        if not cls.__module__.startswith('heat_plugins.'):
+            continue
+        for name, ours in vars(cls).items():
+            heats = next(
+                (
+                    vars(each)[name]
+                    for each in mro[place + 1 :]
+                    if name in vars(each)
+                    and not each.__module__.startswith('heat_plugins.')
+                    and issubclass(each, resource.Resource)
+                ),
+                None,
+            )
+            # A test that has patched a class leaves it what it inherits.
+            if heats is not None and ours is not heats:
+                yield cls, name, ours, heats
+
+
+def _accepts(ours, heats):
+    """Say whether a method takes as much as the one that it overrides."""
+    variable = (
+        inspect.Parameter.VAR_POSITIONAL,
+        inspect.Parameter.VAR_KEYWORD,
+    )
+    taken = [
+        each for each in heats.parameters.values() if each.kind not in variable
+    ]
+    by_name = [each for each in taken if each.kind is each.KEYWORD_ONLY]
+    try:
+        ours.bind(
+            *[None] * (len(taken) - len(by_name)),
+            **{each.name: None for each in by_name},
+        )
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The threads of one process of heat-engine."""
+
+import os
+import threading
+import time
+from unittest import mock
+
+from oslo_config import cfg
+
+from heat_plugins.engine import process
+from tests.unit import heat_fixture
+
+SCANS = [
+    process.Scan(name=name, wanted=name, begin=lambda: lambda: None)
+    for name in ('deployments', 'operations')
+]
+
+START = threading.Thread.start
+
+
+class WatchTest(heat_fixture.HeatTestCase):
+    TYPES = {}
+
+    def setUp(self):
+        super().setUp()
+        self.started = []
+        self.patch(
+            threading.Thread, 'start', lambda thread: self.started.append(1)
+        )
+        self.patch(process, '_process', None)
+
+    def watch(self, interval=5):
+        cfg.CONF.set_override('rescue_interval', interval, 'heat_plugins')
+        process.watch(*SCANS)
+        return len(self.started)
+
+    def test_a_process_begins_once(self):
+        self.assertEqual(2, self.watch())
+        self.assertEqual(2, self.watch())
+
+    def test_a_forked_process_begins_for_itself(self):
+        self.watch()
+        self.patch(process, '_process', os.getpid() + 1)
+        self.assertEqual(4, self.watch())
+
+    def start(self):
+        """Start an engine, of which Heat's part does nothing."""
+        wrap = process.with_scans(*SCANS, report=self.started.append)
+        wrap(lambda engine: self.started.append('Heat'))('engine')
+
+    def test_it_begins_when_an_engine_has_started(self):
+        cfg.CONF.set_override('rescue_interval', 5, 'heat_plugins')
+        self.start()
+        self.assertEqual(['Heat', 1, 1, 'engine'], self.started)
+
+    def test_an_engine_starts_without_it(self):
+        self.patch(threading.Thread, 'start', mock.Mock(side_effect=OSError))
+        cfg.CONF.set_override('rescue_interval', 5, 'heat_plugins')
+        self.start()
+        self.assertEqual(['Heat', 'engine'], self.started)
+
+    def test_an_interval_of_nothing_means_never(self):
+        self.assertEqual(0, self.watch(interval=0))
+
+    def test_a_scan_waits_for_no_other(self):
+        is_slow, has_scanned = threading.Event(), threading.Event()
+        self.addCleanup(is_slow.set)
+        scans = [
+            process.Scan(name='slow', wanted='x', begin=lambda: is_slow.wait),
+            process.Scan(
+                name='quick', wanted='y', begin=lambda: has_scanned.set
+            ),
+        ]
+        self.patch(threading.Thread, 'start', START)
+        cfg.CONF.set_override('rescue_interval', 0.01, 'heat_plugins')
+        process.watch(*scans)
+        self.assertTrue(has_scanned.wait(10))
+
+    def test_a_scan_that_fails_is_repeated_with_a_warning(self):
+        scan = mock.Mock(side_effect=[OSError('why\nSELECT'), SystemExit])
+        self.patch(time, 'sleep', lambda seconds: None)
+        with self.assertLogs(process.LOG.name, 'WARNING') as logs:
+            self.assertRaises(
+                SystemExit,
+                process._repeat,
+                process.Scan(name='x', wanted='y', begin=lambda: scan),
+            )
+        self.assertEqual(
+            ['Cannot scan for y; retrying: OSError: why'],
+            [one.getMessage() for one in logs.records],
+        )
+
+
+class PlacesTest(heat_fixture.HeatTestCase):
+    TYPES = {}
+
+    def test_a_project_leaves_places_for_others(self):
+        places = process.Places(3, 2)
+        taken = [
+            places.take(key, project)
+            for key, project in [
+                ('a', '1'),
+                ('a', '1'),
+                ('b', '1'),
+                ('c', '1'),
+                ('d', '2'),
+                ('e', '3'),
+            ]
+        ]
+        self.assertEqual([True, False, True, False, True, False], taken)
+        places.leave('a')
+        self.assertTrue(places.take('e', '3'))
+
+    def test_a_place_is_left_whatever_happens(self):
+        places = process.Places(1, 1)
+        places.take('a', '1')
+        self.patch(threading.Thread, 'start', mock.Mock(side_effect=OSError))
+        self.assertRaises(OSError, places.run, 'a', 'name', print)
+        self.assertTrue(places.take('a', '1'))
+        self.patch(threading.Thread, 'start', lambda thread: thread.run())
+        self.assertRaises(
+            ZeroDivisionError, places.run, 'a', 'name', lambda: 1 / 0
+        )
+        self.assertTrue(places.take('a', '1'))

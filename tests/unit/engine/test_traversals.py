@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks that stand still as an engine died between two of their resources.
+
+Heat's own code converges them here. Engines are function calls, and messages
+a list, so that an engine can die wherever it leaves something to another.
+"""
+
+import collections
+import itertools
+from unittest import mock
+import uuid
+
+from heat.common import context as heat_context
+from heat.db import api as db_api
+from heat.engine import check_resource
+from heat.engine import properties
+from heat.engine import resource
+from heat.engine import service
+from heat.engine import stack as parser
+from heat.engine import template as heat_template
+from heat.engine import worker
+from heat.rpc import worker_client
+from oslo_config import cfg
+
+from heat_plugins.engine import traversals
+from heat_plugins.engine.database import scans
+from tests.unit import heat_fixture
+
+KIND = 'Test::Counted'
+
+BEFORE = {'a': (), 'b': ('a',), 'c': ('a',), 'd': ('b', 'c')}
+# Of these b is replaced, c is gone, and e is new.
+AFTER = {'a': (), 'b': ('a',), 'd': ('b',), 'e': ('d', 'a')}
+
+
+class Died(BaseException):
+    """The engine was killed here."""
+
+
+class Counted(resource.Resource):
+    """Counts how often it is created and deleted."""
+
+    properties_schema = {
+        'value': properties.Schema(properties.Schema.STRING),
+    }
+    done = collections.Counter()
+
+    def handle_create(self):
+        self.done['create', self.name] += 1
+        self.resource_id_set(uuid.uuid4().hex)
+
+    def handle_delete(self):
+        self.done['delete', self.name] += 1
+
+
+def template(names, **values):
+    return heat_template.Template(
+        {
+            'heat_template_version': '2021-04-16',
+            'resources': {
+                name: {
+                    'type': KIND,
+                    'depends_on': list(before),
+                    'properties': {'value': values.get(name, '1')},
+                }
+                for name, before in names.items()
+            },
+        }
+    )
+
+
+class Threads(service.ThreadGroupManager):
+    """Those of an engine, where each thread has ended as it starts."""
+
+    def start(self, stack_id, func, *args, **kwargs):
+        func(*args, **kwargs)
+
+
+class Engines:
+    """Heat-engines and their broker, and what kills one.
+
+    :ivar point: how many of the places where an engine may die come before
+        the one where it does; None if it never does.
+    """
+
+    def __init__(self):
+        self.messages = collections.deque()
+        self.point = None
+        self.worker = object.__new__(worker.WorkerService)
+        self.worker.engine_id = uuid.uuid4().hex
+        self.worker.thread_group_mgr = Threads()
+        self.worker._rpc_client = self
+
+    def check_resource(self, context, *args, **kwargs):
+        """Do as Heat's `WorkerClient` does."""
+        self.messages.append((args, kwargs))
+
+    def may_die(self):
+        if self.point is None:
+            return
+        self.point -= 1
+        if self.point < 0:
+            self.point = None
+            raise Died
+
+    def run(self):
+        """Handle messages until none is left; whether an engine died."""
+        died = False
+        while self.messages:
+            args, kwargs = self.messages.popleft()
+            try:
+                # One that has the message, and has not begun.
+                self.may_die()
+                self.worker.check_resource(
+                    heat_context.get_admin_context(), *args, **kwargs
+                )
+            except Died:
+                died = True
+        return died
+
+
+class TraversalsTest(heat_fixture.HeatTestCase):
+    TYPES = {KIND: Counted}
+
+    def setUp(self):
+        super().setUp()
+        self.patch(Counted, 'done', collections.Counter())
+        self.engines = Engines()
+        self.patch(worker_client, 'WorkerClient', lambda: self.engines)
+        propagate = check_resource.CheckResource._initiate_propagate_resource
+
+        def propagate_or_die(*args, **kwargs):
+            self.engines.may_die()
+            propagate(*args, **kwargs)
+
+        self.patch(
+            check_resource.CheckResource,
+            '_initiate_propagate_resource',
+            propagate_or_die,
+        )
+        # Of what an engine has begun with, another scan takes care.
+        self.patch(
+            check_resource.CheckResource,
+            '_handle_resource_failure',
+            lambda *args, **kwargs: (False, False, None),
+        )
+        self.patch(
+            parser.Stack,
+            'stored_context',
+            lambda stack: heat_fixture.new_context(),
+        )
+        # Heat waits a second before it sends the first messages; by `time`,
+        # or, up to Heat 24, by `eventlet`.
+        self.patch(
+            parser.time if hasattr(parser, 'time') else parser.eventlet,
+            'sleep',
+            lambda seconds: None,
+        )
+        cfg.CONF.set_override('rescue_interval', 30, 'heat_plugins')
+        self.now = 0.0
+        self.patch(traversals.time, 'monotonic', lambda: self.now)
+        self.scan = traversals.Traversals()
+
+    def stack(self):
+        stack = parser.Stack(
+            self.heat.context, 'stack', template(BEFORE), convergence=True
+        )
+        stack.thread_group_mgr = self.engines.worker.thread_group_mgr
+        stack.store()
+        stack.converge_stack(stack.t, action=parser.Stack.CREATE)
+        return stack
+
+    def load(self, stack):
+        """Return a stack as a request finds it."""
+        loaded = parser.Stack.load(
+            heat_fixture.new_context(), stack.id, force_reload=True
+        )
+        loaded.thread_group_mgr = self.engines.worker.thread_group_mgr
+        return loaded
+
+    def update(self, stack):
+        self.load(stack).converge_stack(
+            template(AFTER, b='2'), action=parser.Stack.UPDATE
+        )
+
+    def delete(self, stack):
+        stack = self.load(stack)
+        empty = heat_template.Template.create_empty_template(
+            version=stack.t.version
+        )
+        stack.converge_stack(empty, action=parser.Stack.DELETE)
+
+    def state(self, stack):
+        found = db_api.stack_get(
+            heat_context.get_admin_context(), stack.id, show_deleted=True
+        )
+        return f'{found.action}_{found.status}'
+
+    def look(self, seconds):
+        """Scan each half of a minute."""
+        continued = []
+        until = self.now + seconds
+        while self.now < until:
+            self.now += 30
+            continued += self.scan.look()
+        return continued
+
+    def recover(self):
+        """Scan, with engines that live, until nothing stands still."""
+        for _ in range(40):
+            for seconds in (0, 61, 300):
+                self.now += seconds
+                if self.scan.look():
+                    self.engines.run()
+                    break
+            else:
+                return
+
+    def act(self, action):
+        """Return a stack in an action whose first messages are sent."""
+        Counted.done.clear()
+        stack = self.stack()
+        if action != 'CREATE':
+            self.engines.run()
+            Counted.done.clear()
+            getattr(self, action.lower())(stack)
+        return stack
+
+    def done(self):
+        return {key: count for key, count in Counted.done.items() if count}
+
+    def survives(self, action):
+        """Kill an engine at each place of an action; return how many."""
+        stack = self.act(action)
+        self.engines.run()
+        self.assertEqual(f'{action}_COMPLETE', self.state(stack))
+        expected = self.done()
+        for point in itertools.count():
+            self.heat.database.empty()
+            self.engines.messages.clear()
+            self.scan = traversals.Traversals()
+            stack = self.act(action)
+            self.engines.point = point
+            if not self.engines.run():
+                return point
+            self.recover()
+            with self.subTest(point=point):
+                self.assertEqual(f'{action}_COMPLETE', self.state(stack))
+                self.assertEqual(expected, self.done())
+
+    def test_a_stack_is_created_wherever_an_engine_dies(self):
+        self.assertEqual(8, self.survives('CREATE'))
+
+    def test_a_stack_is_updated_wherever_an_engine_dies(self):
+        self.assertEqual(17, self.survives('UPDATE'))
+
+    def test_a_stack_is_deleted_wherever_an_engine_dies(self):
+        self.assertEqual(8, self.survives('DELETE'))
+
+    def stalled(self):
+        """Return a stack whose engine died after its first resource."""
+        stack = self.act('CREATE')
+        self.engines.point = 1
+        self.assertTrue(self.engines.run())
+        return stack
+
+    def test_it_is_left_for_a_minute(self):
+        stack = self.stalled()
+        self.assertEqual([], self.look(60))
+        self.assertEqual([stack.id], self.look(60))
+
+    def test_a_message_that_may_wait_is_not_sent_again_for_five(self):
+        self.act('CREATE')
+        self.assertEqual([], self.look(300))
+        self.assertEqual(1, len(self.look(60)))
+
+    def test_of_two_engines_one_continues_it(self):
+        self.stalled()
+        other = traversals.Traversals()
+        self.scan.look()
+        other.look()
+        self.now += 90
+        self.assertEqual(1, len(self.scan.look()))
+        self.assertEqual([], other.look())
+        self.assertEqual(2, len(self.engines.messages))
+
+    def test_two_that_have_seen_the_same_do_not_both_claim_it(self):
+        self.stalled()
+        context = heat_context.get_admin_context()
+        (idle,) = scans.idle(context, traversals._actions())
+        self.assertTrue(scans.claim(context, idle))
+        self.assertFalse(scans.claim(context, idle))
+
+    def test_a_stack_of_which_an_engine_holds_a_resource_is_left(self):
+        stack = self.stalled()
+        row = self.load(stack)['a']
+        self.heat.change(row.id, engine_id=uuid.uuid4().hex)
+        self.assertEqual([], self.look(1000))
+
+    def test_a_stack_that_waits_for_a_hook_is_left_until_it_is_cleared(self):
+        stack = self.stalled()
+        waiting = self.load(stack)['a']
+        waiting.trigger_hook('post-create')
+        self.assertEqual([], self.look(1000))
+        waiting.clear_hook('post-create')
+        self.assertEqual([stack.id], self.look(120))
+
+    def test_an_action_is_left_of_which_messages_alone_say_all(self):
+        stack = self.stalled()
+        context = heat_context.get_admin_context()
+        for action in ('ADOPT', 'CHECK', 'SUSPEND', 'RESUME', 'SNAPSHOT'):
+            db_api.stack_update(context, stack.id, {'action': action})
+            self.assertEqual([], scans.idle(context, traversals._actions()))
+        db_api.stack_update(context, stack.id, {'action': 'DELETE'})
+        self.assertEqual(1, len(scans.idle(context, traversals._actions())))
+        cfg.CONF.set_override('enable_stack_abandon', True)
+        self.addCleanup(cfg.CONF.clear_override, 'enable_stack_abandon')
+        self.assertEqual([], scans.idle(context, traversals._actions()))
+
+    def test_a_stack_that_was_updated_meanwhile_is_left(self):
+        stack = self.stalled()
+        (idle,) = scans.idle(
+            heat_context.get_admin_context(), traversals._actions()
+        )
+        self.engines.messages.clear()
+        db_api.stack_update(
+            heat_context.get_admin_context(),
+            stack.id,
+            {'current_traversal': 'another'},
+        )
+        self.assertFalse(traversals._continue(idle, has_waited=True))
+
+    def test_a_failure_in_one_stack_is_one_warning(self):
+        self.stalled()
+        warning = mock.Mock()
+        self.patch(traversals.LOG, 'warning', warning)
+        self.patch(
+            traversals,
+            '_continue',
+            mock.Mock(side_effect=ValueError('x\nSQL')),
+        )
+        self.assertEqual([], self.look(120))
+        self.assertEqual(1, warning.call_count)
+        self.assertNotIn('SQL', str(warning.call_args))
