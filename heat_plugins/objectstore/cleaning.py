@@ -8,7 +8,7 @@ import time
 
 from heat_plugins import errors
 from heat_plugins.objectstore import keys
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 
 _DROP_ATTEMPTS = 3
 
@@ -26,7 +26,7 @@ _SECONDS_MAX = 30
 
 
 def everything(
-    store: store_module.ObjectStore, container: str, prefix: str = ''
+    store: stores.ObjectStore, container: str, prefix: str = ''
 ) -> abc.Collection[str]:
     """List all objects of a container; none if there is none.
 
@@ -40,7 +40,7 @@ def everything(
 
 
 def delete(
-    store: store_module.ObjectStore,
+    store: stores.ObjectStore,
     container: str,
     objects: abc.Collection[str],
 ) -> None:
@@ -57,7 +57,7 @@ def delete(
 
 
 def delete_below(
-    store: store_module.ObjectStore, container: str, prefix: str
+    store: stores.ObjectStore, container: str, prefix: str
 ) -> None:
     """Delete all objects below a prefix, however many a server has put there.
 
@@ -76,7 +76,7 @@ def delete_below(
 
 
 def _some(
-    store: store_module.ObjectStore, container: str, prefix: str = ''
+    store: stores.ObjectStore, container: str, prefix: str = ''
 ) -> list[str]:
     """List as many objects as one attempt deletes; none if there is none."""
     entries = store.iterate(container, prefix)
@@ -87,7 +87,7 @@ def _some(
 
 
 def delete_together(
-    store: store_module.ObjectStore,
+    store: stores.ObjectStore,
     container: str,
     objects: abc.Sequence[str],
     size: int,
@@ -107,7 +107,7 @@ def delete_together(
     return remaining
 
 
-def drop(store: store_module.ObjectStore, container: str) -> None:
+def drop(store: stores.ObjectStore, container: str) -> None:
     """Delete a container and what is left in it.
 
     What arrives meanwhile makes it not empty again, hence the attempts,

@@ -8,7 +8,7 @@ releases left it out; a project that has a container of that name keeps it.
 
 import functools
 
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 
 
 class Own:
@@ -17,7 +17,7 @@ class Own:
     :param stem: its purpose, and its name in earlier releases.
     """
 
-    def __init__(self, store: store_module.ObjectStore, stem: str) -> None:
+    def __init__(self, store: stores.ObjectStore, stem: str) -> None:
         self._store = store
         self._stem = stem
 

@@ -14,11 +14,13 @@ from typing import Any, TypeVar
 
 from heat_plugins import bounds
 from heat_plugins import errors
-from heat_plugins import pool as pools
+from heat_plugins import foreign
+from heat_plugins import masking
+from heat_plugins import pools
 from heat_plugins import stored
-from heat_plugins.objectstore import claims
 from heat_plugins.objectstore import containers
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import exclusive
+from heat_plugins.objectstore import stores
 
 _Kind = TypeVar('_Kind')
 
@@ -30,7 +32,7 @@ _GZIP = b'\x1f\x8b'
 class Found:
     """A record.
 
-    :ivar age: see `store.Fetched`.
+    :ivar age: see `stores.Fetched`.
     """
 
     value: Any
@@ -44,18 +46,21 @@ class Records:
     :param prefix: of the names of the records' objects.
     :param limit: the most bytes of a record, unpacked as well.
     :param depth: the most levels of lists and maps in a record.
+    :param parts: the most brackets and braces in a record; a list takes thirty
+        times the memory of its two.
     :param packed: whether to write gzip; both forms are read.
     :param pool: how to repeat requests; None repeats none.
     """
 
     def __init__(
         self,
-        store: store_module.ObjectStore,
+        store: stores.ObjectStore,
         own: str | containers.Own,
         *,
         prefix: str = '',
         limit: int = 64 * 1024 * 1024,
         depth: int = bounds.DEPTH,
+        parts: int | None = None,
         packed: bool = False,
         pool: pools.Pool | None = None,
     ) -> None:
@@ -64,6 +69,7 @@ class Records:
         self._prefix = prefix
         self._limit = limit
         self._depth = depth
+        self._parts = parts
         self._packed = packed
         self._insist = (pool or pools.Pool(attempts=1)).insist
 
@@ -73,9 +79,7 @@ class Records:
         own = self._own
         return own if isinstance(own, str) else self._insist(lambda: own.name)
 
-    def names(
-        self, prefix: str = '', most: int = store_module.MOST
-    ) -> list[str]:
+    def names(self, prefix: str = '', most: int = stores.MOST) -> list[str]:
         """List the records whose names begin with a prefix, in order.
 
         :raises errors.TooMany: there are more than `most`.
@@ -92,29 +96,71 @@ class Records:
         return sorted(
             entry.name.removeprefix(self._prefix)
             for entry in entries
-            if not entry.name.startswith(claims.FOLDER)
+            if not entry.name.startswith(exclusive.FOLDER)
         )
 
-    def fetch(self, name: str) -> Found:
+    def fetch(
+        self,
+        name: str,
+        limit: int | None = None,
+        check: abc.Callable[[bytes], None] = lambda _: None,
+    ) -> Found:
         """Return a record.
 
+        :param limit: the most bytes, if other than of all records.
+        :param check: is given the object's content before it is parsed, and
+            raises if it must not be believed.
         :raises errors.NoObject: there is none.
         :raises ValueError: it is too large, nested too deeply or not JSON.
         """
+        limit = limit or self._limit
         try:
             found = self._insist(
-                self._store.fetch,
-                self.container,
-                f'{self._prefix}{name}',
-                self._limit,
+                self._store.fetch, self.container, self._name(name), limit
             )
         except errors.BadSignal as exc:
             raise ValueError(str(exc)) from exc
         content = found.content
+        check(content)
         if content.startswith(_GZIP):
-            content = bounds.gunzip(content, self._limit)
+            content = bounds.gunzip(content, limit)
+        parts = content.count(b'[') + content.count(b'{')
+        if self._parts is not None and parts > self._parts:
+            raise ValueError(f'it has more than {self._parts} lists and maps')
         value = bounds.read_json(content, depth=self._depth)
         return Found(value=value, age=found.age)
+
+    def read(self, kind: type[_Kind], name: str) -> _Kind:
+        """Return a record of a dataclass; see `record`."""
+        return self.record(functools.partial(stored.read, kind), name)
+
+    def record(
+        self,
+        read: abc.Callable[[Any], _Kind],
+        name: str,
+        limit: int | None = None,
+        check: abc.Callable[[bytes], None] = lambda _: None,
+    ) -> _Kind:
+        """Return a record.
+
+        :param read: returns a JSON value as what it stands for, or raises
+            ValueError.
+        :param limit: see `fetch`, as for `check`.
+        :raises errors.NoObject: there is none.
+        :raises errors.Unreadable: it is invalid.
+        """
+        try:
+            return read(self.fetch(name, limit, check).value)
+        except ValueError as exc:
+            raise self.unreadable(name, exc) from exc
+
+    def unreadable(self, name: str, why: Exception) -> errors.Unreadable:
+        """Return the error of an invalid record."""
+        later = isinstance(why, stored.LaterRelease)
+        kind = errors.LaterRelease if later else errors.Unreadable
+        # It may quote the record, in any length.
+        reason = foreign.line(masking.signatures(str(why)), 200)
+        return kind(f'Object {self.container}/{self._name(name)}: {reason}')
 
     def find(self, name: str) -> Any:
         """Return a record's value; None if there is none that is readable."""
@@ -133,7 +179,7 @@ class Records:
     def has(self, name: str) -> bool:
         """Say whether there is a record, readable or not."""
         return self._insist(
-            self._store.has_object, self.container, f'{self._prefix}{name}'
+            self._store.has_object, self.container, self._name(name)
         )
 
     def write(self, name: str, value: Any) -> None:
@@ -141,26 +187,33 @@ class Records:
         self._insist(
             self._store.put_object,
             self.container,
-            f'{self._prefix}{name}',
-            self._content(value),
+            self._name(name),
+            self.content(value),
         )
 
     def create(
         self,
         name: str,
         value: Any,
+        *,
+        now: abc.Callable[[], float] | None = None,
+        clock: abc.Callable[[], float] = time.monotonic,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> bool:
         """Write a record unless there is one; make the container for it.
 
-        :returns: whether it was written; see `claims.create`.
+        See `exclusive.create` for the parameters.
+
+        :returns: whether it was written.
         """
         create = functools.partial(
-            claims.create,
+            exclusive.create,
             self._store,
             self.container,
-            f'{self._prefix}{name}',
-            self._content(value),
+            self._name(name),
+            self.content(value),
+            now=now,
+            clock=clock,
             sleep=sleep,
         )
         try:
@@ -169,12 +222,16 @@ class Records:
             self._insist(self._store.put_container, self.container, {})
             return create()
 
+    def _name(self, name: str) -> str:
+        return f'{self._prefix}{name}'
+
     def delete(self, *names: str) -> None:
         """Delete records, in this order; some may be gone."""
         for name in names:
-            self._store.delete_object(self.container, f'{self._prefix}{name}')
+            self._store.delete_object(self.container, self._name(name))
 
-    def _content(self, value: Any) -> bytes:
+    def content(self, value: Any) -> bytes:
+        """Return a record as its object has it."""
         content = json.dumps(value, separators=(',', ':')).encode()
         # The same value makes the same object.
         return gzip.compress(content, mtime=0) if self._packed else content

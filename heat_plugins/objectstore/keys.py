@@ -16,8 +16,9 @@ import time
 from typing import Any
 
 from heat_plugins import errors
+from heat_plugins.objectstore import clocks
 from heat_plugins.objectstore import sharing
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 from heat_plugins.objectstore import tempurl
 
 CONTAINER = 'container'
@@ -48,6 +49,7 @@ class Signer:
 
     :ivar kind: whose key it is, `CONTAINER` or `ACCOUNT`. That of an account
         may be changed at any time by others who use it.
+    :ivar now: the time by the store's clock.
     """
 
     storage_url: str
@@ -55,6 +57,9 @@ class Signer:
     kind: str
     key: str = dataclasses.field(repr=False)
     digest: str
+    now: abc.Callable[[], float] = dataclasses.field(
+        default_factory=clocks.Clock, compare=False, repr=False
+    )
 
     def url(
         self,
@@ -81,9 +86,12 @@ class Signer:
             is_prefix=is_prefix,
         )
 
-    def probe_url(self) -> str:
-        """Return a URL to ask with whether the store takes signatures."""
-        return self.url(_PROBE, int(time.time()) + _PROBE_SECONDS)
+    def probe_url(self, now: float) -> str:
+        """Return a URL to ask with whether the store takes signatures.
+
+        :param now: by the store's clock; ours may be wrong.
+        """
+        return self.url(_PROBE, int(now) + _PROBE_SECONDS)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -108,14 +116,14 @@ def derive(secret: str, purpose: str) -> str:
     ).hexdigest()
 
 
-def account_keys(store: store_module.ObjectStore) -> abc.Collection[str]:
+def account_keys(store: stores.ObjectStore) -> abc.Collection[str]:
     """Return the keys that an account has."""
     there = store.head_account()
     names = (_KEY.format(ACCOUNT), _KEY_2.format(ACCOUNT))
     return [there[name] for name in names if there.get(name)]
 
 
-def withdraw(store: store_module.ObjectStore, container: str) -> None:
+def withdraw(store: stores.ObjectStore, container: str) -> None:
     """Remove a container's keys, which revokes all URLs signed with them.
 
     This changes nothing where the account's key signs.
@@ -124,13 +132,21 @@ def withdraw(store: store_module.ObjectStore, container: str) -> None:
     store.post_container(container, {key: '', key_2: '', _KEY_2_EXPIRES: ''})
 
 
-def _refusal(
+def _refused(
     exc: errors.Denied, passing: type[errors.Unavailable]
 ) -> errors.ServiceError:
     """Return the error for a refusal of the stack's owner.
 
     :param passing: the error's class if the refusal may be temporary.
     """
+    error = _refusal(exc, passing)
+    error.is_denial = True
+    return error
+
+
+def _refusal(
+    exc: errors.Denied, passing: type[errors.Unavailable]
+) -> errors.ServiceError:
     if exc.status is None:
         # Keystone's word: it is no matter of roles.
         return errors.TempURLUnusable(str(exc))
@@ -170,7 +186,7 @@ class KeyKeeper:
 
     def __init__(
         self,
-        store: store_module.ObjectStore,
+        store: stores.ObjectStore,
         *,
         secret: str | None,
         digests: abc.Sequence[str],
@@ -203,14 +219,14 @@ class KeyKeeper:
         try:
             there = self._look(container)
         except errors.Denied as exc:
-            raise _refusal(exc, errors.NotLetIn) from exc
+            raise _refused(exc, errors.NotLetIn) from exc
         try:
             key = self._ensure_container(container, there, former)
             ability = self._ability(container, key)
             if ability.kind == ACCOUNT:
                 key = self._ensure_account()
         except errors.Denied as exc:
-            raise _refusal(exc, errors.Unavailable) from exc
+            raise _refused(exc, errors.Unavailable) from exc
         return self._signer(container, ability.kind, key, ability.digest)
 
     def _signer(
@@ -222,6 +238,7 @@ class KeyKeeper:
             kind=kind,
             key=key,
             digest=digest,
+            now=self._store.now,
         )
 
     def _look(self, container: str) -> abc.Mapping[str, str] | None:
@@ -260,7 +277,7 @@ class KeyKeeper:
             headers[header_2] = current
             headers[_KEY_2_EXPIRES] = ''
             if self._overlap is not None:
-                until = int(time.time()) + self._overlap
+                until = int(self._store.now()) + self._overlap
                 headers[_KEY_2_EXPIRES] = str(until)
         self._store.post_container(container, headers)
         return self._settled(container, key)
@@ -282,7 +299,7 @@ class KeyKeeper:
     ) -> None:
         """Remove a former key when its URLs have expired."""
         until = there.get(_KEY_2_EXPIRES, '')
-        if until.isdigit() and int(until) < time.time():
+        if until.isdigit() and int(until) < self._store.now():
             gone = {_KEY_2.format(CONTAINER): '', _KEY_2_EXPIRES: ''}
             self._store.post_container(container, gone)
 
@@ -328,7 +345,7 @@ class KeyKeeper:
     def known(cls, cluster: str) -> Ability | None:
         """Return what is known of a cluster, if it was found out lately.
 
-        :param cluster: its `store.ObjectStore.cluster_url`.
+        :param cluster: its `stores.ObjectStore.cluster_url`.
         """
         known = cls._abilities.get(cluster)
         if known and time.monotonic() - known.known_at <= _ABILITY_SECONDS:
@@ -345,7 +362,7 @@ class KeyKeeper:
                 key = self._ensure_account()
             for digest in digests:
                 signer = self._signer(container, kind, key, digest)
-                if self._store.probe(signer.probe_url()):
+                if self._store.probe(signer.probe_url(self._store.now())):
                     return Ability(
                         kind=kind, digest=digest, bulk=bulk, known_at=now
                     )

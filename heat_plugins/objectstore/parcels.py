@@ -21,10 +21,10 @@ import uuid
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins import pool as pools
+from heat_plugins import pools
 from heat_plugins.content import storage
 from heat_plugins.objectstore import containers
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 
 #: What the name of the container begins with where what belongs to no plan
 #: lies, and for how many seconds: an execution may have to wait for Mistral's
@@ -47,7 +47,7 @@ _KEYS = {'container', 'object', 'bytes'}
 
 
 def pack(
-    store: store_module.ObjectStore,
+    store: stores.ObjectStore,
     container: str | None,
     value: Any,
     now: float,
@@ -71,7 +71,7 @@ def pack(
     return reference(container, name, content)
 
 
-def send(store: store_module.ObjectStore, content: bytes) -> dict[str, Any]:
+def send(store: stores.ObjectStore, content: bytes) -> dict[str, Any]:
     """Put content where it lies for a day, and return a reference to it.
 
     :raises errors.Refused: others than the project may read what lies there.
@@ -96,9 +96,7 @@ def reference(container: str, name: str, content: bytes) -> dict[str, Any]:
     return {'container': container, 'object': name, 'bytes': len(content)}
 
 
-def unpack(
-    store: store_module.ObjectStore, value: Any, limit: int = _MOST
-) -> Any:
+def unpack(store: stores.ObjectStore, value: Any, limit: int = _MOST) -> Any:
     """Return a result that has come by itself, or by reference.
 
     :param limit: the most bytes that a reference may lead to.
@@ -118,17 +116,29 @@ def unpack(
 
 
 @contextlib.contextmanager
-def opened(store: store_module.ObjectStore, value: Any) -> abc.Iterator[Any]:
+def opened(store: stores.ObjectStore, value: Any) -> abc.Iterator[Any]:
     """Give what `unpack` returns; what was uploaded for it goes in the end.
 
     It is a secret, and the client that uploaded it may be dead. It stays
     until the end, since Mistral repeats an action whose executor has died.
     """
-    found = unpack(store, value, _MOST_SENT)
+    content = received(store, value)
     try:
-        yield found
+        yield content
     finally:
-        if found is not value and value['container'].startswith(UPLOADS):
-            # Else it goes after a day.
-            with contextlib.suppress(errors.ServiceError):
-                store.delete_object(value['container'], value['object'])
+        forget(store, value)
+
+
+def received(store: stores.ObjectStore, value: Any) -> Any:
+    """Return what a client sent, by itself or by reference."""
+    return unpack(store, value, _MOST_SENT)
+
+
+def forget(store: stores.ObjectStore, value: Any) -> None:
+    """Delete what was uploaded, if `value` is a reference to it."""
+    if not isinstance(value, abc.Mapping) or value.keys() != _KEYS:
+        return
+    if str(value['container']).startswith(UPLOADS):
+        # Else it goes after a day.
+        with contextlib.suppress(errors.ServiceError):
+            store.delete_object(value['container'], value['object'])

@@ -12,7 +12,7 @@ import time
 
 from heat_plugins import errors
 from heat_plugins.objectstore import keys
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 
 #: Seconds between two probes of a key, in one process.
 INTERVAL = 30.0
@@ -31,7 +31,7 @@ _verdicts: dict[tuple[str, str], _Verdict] = {}
 _lock = threading.Lock()
 
 
-def holds(store: store_module.ObjectStore, signer: keys.Signer) -> bool:
+def holds(store: stores.ObjectStore, signer: keys.Signer) -> bool:
     """Say whether URLs of a signer worked when that was last probed.
 
     No caller waits for the probe of another. A container's key is ours alone.
@@ -62,11 +62,11 @@ def forget() -> None:
 
 
 def _probe(
-    store: store_module.ObjectStore, signer: keys.Signer, before: bool
+    store: stores.ObjectStore, signer: keys.Signer, before: bool
 ) -> bool:
     try:
         # A store may refuse a URL for other reasons, so the account tells.
-        return store.probe(signer.probe_url()) or signer.key in (
+        return store.probe(signer.probe_url(store.now())) or signer.key in (
             keys.account_keys(store)
         )
     except errors.ServiceError:

@@ -6,7 +6,7 @@ session; the strict fake is in ``tests/unit/fake_swift.py``. It is no
 `swiftclient.Connection`: that serves one thread at a time, retries by itself
 where our callers have a budget and can be cancelled, logs what it receives,
 and reads a body of any size. Here all threads of an engine share one session
-and its token, and each read has a limit. So `heat_plugins.pool` transfers a
+and its token, and each read has a limit. So `heat_plugins.pools` transfers a
 plan's files over it, while python-swiftclient signs TempURLs; see `tempurl`.
 """
 
@@ -22,6 +22,7 @@ class Request:
     :ivar url: the whole URL, quoted.
     :ivar limit: the most bytes of the answer's body to read.
     :ivar body: what to send; None for nothing.
+    :ivar timeout: seconds to wait for a connection, and for the next bytes.
     """
 
     method: str
@@ -30,6 +31,7 @@ class Request:
     authenticated: bool = True
     limit: int = 64 * 1024 * 1024
     body: bytes | None = None
+    timeout: float = 60.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

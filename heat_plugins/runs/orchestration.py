@@ -104,6 +104,12 @@ class Deploying(Protocol):
     ) -> str:
         """Give a config to a server; return the deployment's id."""
 
+    def set_status(self, deployment_id: str, status: str) -> None:
+        """Change the status of a deployment; its server is told nothing."""
+
+    def server_configs(self, server_id: str) -> list[Config]:
+        """Return the configs of the deployments of a server."""
+
     def delete_deployment(self, deployment_id: str) -> None:
         """Take a config from its server; it may be gone already."""
 

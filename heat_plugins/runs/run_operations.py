@@ -9,8 +9,8 @@ import time
 from typing import Any
 
 from heat_plugins import errors
-from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service
+from heat_plugins.runs import runs
 from heat_plugins.runs import summary
 from heat_plugins.runs.start import starting
 

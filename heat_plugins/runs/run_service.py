@@ -10,14 +10,15 @@ from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import errors
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import run as runs
+from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import operation_runs
-from heat_plugins.runs.fleet.records import book as books
+from heat_plugins.runs.fleet import registration
+from heat_plugins.runs.fleet.records import books
 from heat_plugins.runs.follow import logs
 from heat_plugins.runs.follow import queueing
-from heat_plugins.runs.records import ledger
+from heat_plugins.runs.records import ledgers
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.records import retention
@@ -77,7 +78,7 @@ class Filter:
         )
 
 
-class Runs(ledger.Ledger):
+class Runs(ledgers.Ledger):
     """Actions on the running stacks of a project, found by name.
 
     :param heat: the way to Heat, with the credentials of who asks.
@@ -89,11 +90,11 @@ class Runs(ledger.Ledger):
     def __init__(
         self,
         heat: orchestration.Orchestration,
-        store: store_module.ObjectStore,
+        store: stores.ObjectStore,
         *,
         who: str,
         keep: retention.Retention | None = None,
-        clock: abc.Callable[[], float] = time.time,
+        clock: abc.Callable[[], float] | None = None,
         monotonic: abc.Callable[[], float] = time.monotonic,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
@@ -109,7 +110,9 @@ class Runs(ledger.Ledger):
         self._heat = heat
         self._finder = targets.Finder(heat)
         self._operated = operation_runs.OperationRuns(
-            books.Book(store), monotonic
+            books.Book(store),
+            functools.partial(registration.seal_of, heat),
+            monotonic,
         )
 
     # What there is to run
@@ -159,7 +162,7 @@ class Runs(ledger.Ledger):
         """
         found = self._records_at(stack)
         # What has arrived first: the record of a run is there before that.
-        opened, arrivals = ledger.news(found)
+        opened, arrivals = ledgers.news(found)
         listed = found.keys()
         self._sweep(found, listed, arrivals)
         settler = self._settler(found)
@@ -170,7 +173,7 @@ class Runs(ledger.Ledger):
                 break
             if wanted.action not in (None, key.action):
                 continue
-            run = ledger.look(found, key, settler, arrivals, opened)
+            run = ledgers.look(found, key, settler, arrivals, opened)
             run = run and _named(run, places)
             if run is not None and wanted.matches(run):
                 result.append(run)
@@ -193,7 +196,7 @@ class Runs(ledger.Ledger):
         """Return a run as it stands now.
 
         :raises errors.NotFound: there is no such stack or run.
-        :raises errors.Unreadable: its record cannot be read.
+        :raises errors.UnreadableRun: its record cannot be read.
         """
         if record_names.operation_of(run_id) is not None:
             return self._operated_run(stack, run_id)
@@ -240,7 +243,7 @@ class Runs(ledger.Ledger):
         """
         found = self._records_at(stack)
         run = self._read(found, run_id)
-        _, arrivals = ledger.news(found)
+        _, arrivals = ledgers.news(found)
         return self._settler(found).cancel(run, arrivals)
 
     def delete(self, stack: str, run_id: str) -> runs.Run | None:
@@ -253,9 +256,14 @@ class Runs(ledger.Ledger):
         found = self._records_at(stack)
         try:
             run: runs.Run | None = self._forget_ended(found, run_id)
-        except errors.Unreadable as exc:
-            starting.withdraw_marked(self._heat, exc.key)
-            unreadable.forget(found, exc.key)
+        except errors.UnreadableRun as exc:
+            key = record_names.Key(
+                run_id=exc.run_id,
+                deployment_id=exc.deployment_id,
+                action=exc.action,
+            )
+            starting.withdraw_marked(self._heat, key)
+            unreadable.forget(found, key)
             run = None
         if self._is_gone(stack) and not found.keys():
             # As long as there is a stack, an engine may wait for a signal
@@ -319,9 +327,9 @@ class Runs(ledger.Ledger):
         return run
 
     def _show(self, found: records.Records, run_id: str) -> runs.Run:
-        opened, arrivals = ledger.news(found)
+        opened, arrivals = ledgers.news(found)
         run = self._read(found, run_id)
-        return ledger.settled(self._settler(found), run, arrivals, opened)
+        return ledgers.settled(self._settler(found), run, arrivals, opened)
 
     @staticmethod
     def _sweep(
@@ -402,7 +410,7 @@ def _readable(
     found: records.Records, keys: abc.Iterable[record_names.Key]
 ) -> abc.Iterator[runs.Run]:
     for key in keys:
-        with contextlib.suppress(errors.Unreadable):
+        with contextlib.suppress(errors.UnreadableRun):
             if (run := found.read(key)) is not None:
                 yield run
 

@@ -5,7 +5,9 @@ from collections import abc
 import datetime
 from typing import Any
 
-from heat_plugins.runs import run as runs
+from heat_plugins.runs import runs
+
+_TIME = '%Y-%m-%dT%H:%M:%SZ'
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
@@ -94,4 +96,16 @@ def time(seconds: int | None) -> str | None:
     if seconds is None:
         return None
     when = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-    return when.strftime('%Y-%m-%dT%H:%M:%SZ')
+    return when.strftime(_TIME)
+
+
+def in_zone(value: Any) -> Any:
+    """Return a time, as `time` has it, in this machine's time zone.
+
+    :param value: what is no such time is returned as it is.
+    """
+    try:
+        when = datetime.datetime.strptime(value, _TIME)
+    except (TypeError, ValueError):
+        return value
+    return when.replace(tzinfo=datetime.UTC).astimezone().isoformat()

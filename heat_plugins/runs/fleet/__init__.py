@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations: one action on many servers, over stacks.
 
-An operation is a record in the object store, not a process. ``operation`` is
-what is known of one, ``limits`` what it may do at a time. ``deciding`` says
-what comes next; it is a pure function. ``records`` keeps the record, and lets
-one process at a time write it; ``advancing`` is what that one does.
+An operation is a record in the object store, not a process. ``operations`` is
+what is known of one, ``operation_limits`` what it may do at a time.
+``deciding`` says what comes next; it is a pure function. ``records`` keeps the
+record, and lets one process at a time write it; ``advancing`` is what that
+process does.
 ``giving`` delivers runs to members and withdraws them, ``handling`` does so
 for one of them, ``operation_runs`` shows them as runs of their stacks.
 ``fleet_requests`` pauses, resumes, cancels and retries. ``fleet_targets``

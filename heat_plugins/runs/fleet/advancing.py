@@ -13,19 +13,25 @@ import itertools
 import time
 
 from heat_plugins import errors
+from heat_plugins import foreign
 from heat_plugins.objectstore import keys
+from heat_plugins.objectstore import lease as leases
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.fleet import deciding
+from heat_plugins.runs.fleet import exclusions
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import giving
 from heat_plugins.runs.fleet import handling
-from heat_plugins.runs.fleet import operation as operations
-from heat_plugins.runs.fleet.records import book as books
-from heat_plugins.runs.fleet.records import journal
+from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.fleet import registration
+from heat_plugins.runs.fleet.records import binding
+from heat_plugins.runs.fleet.records import books
+from heat_plugins.runs.fleet.records import journals
 from heat_plugins.runs.fleet.records import layout
-from heat_plugins.runs.fleet.records import lease as leases
 from heat_plugins.runs.start import targets
 from heat_plugins.signals import live
+
+LOG = foreign.logger(__name__)
 
 #: Seconds between two listings.
 POLL = 1.0
@@ -40,20 +46,42 @@ class Tools:
     :ivar sign: returns what signs the URLs of a container, and makes it if
         need be.
     :ivar who: the name of who advances, for people.
+    :ivar refusals: returns why members get no run, by their number. A user's
+        own rights decide that in Heat's API.
     """
 
     heat: orchestration.Deploying
     book: books.Book
     sign: abc.Callable[[str], keys.Signer]
     who: str
+    refusals: giving.Refusals = giving.nothing
     clock: abc.Callable[[], float] = time.time
     monotonic: abc.Callable[[], float] = time.monotonic
     sleep: abc.Callable[[float], None] = time.sleep
 
 
+def is_led(tools: Tools, operation_id: str) -> bool:
+    """Say whether a process leads an operation, by its lease alone."""
+    epoch = tools.book.epoch(operation_id, certain=False)
+    return epoch > 0 and _lease(tools, operation_id).is_held(epoch)
+
+
+def _lease(tools: Tools, operation_id: str) -> leases.Lease:
+    return leases.Lease(
+        tools.book.store,
+        tools.book.container,
+        layout.leads(operation_id),
+        who=tools.who,
+        clock=tools.clock,
+        monotonic=tools.monotonic,
+        sleep=tools.sleep,
+    )
+
+
 class Advancer:
     """Advances one operation, if no other process does.
 
+    :param seal: what proves its records.
     :param found: targets that were chosen a moment ago.
     """
 
@@ -61,24 +89,26 @@ class Advancer:
         self,
         tools: Tools,
         order: operations.Order,
+        seal: binding.Seal,
         *,
         found: abc.Iterable[targets.Target] = (),
     ) -> None:
         self._tools = tools
         self._book = tools.book
         self._order = order
+        self._seal = seal
         self._sign = functools.cache(tools.sign)
-        self._lease = leases.Lease(
+        self._lease = _lease(tools, order.id)
+        self._op = _Operation.new(order)
+        self._journal = journals.Journal(
+            tools.book, order, seal, self._lease, tools.monotonic
+        )
+        self._exclusion = exclusions.Exclusion(
+            tools.heat,
             tools.book,
-            order.id,
             who=tools.who,
             clock=tools.clock,
             monotonic=tools.monotonic,
-            sleep=tools.sleep,
-        )
-        self._op = _Operation.new(order)
-        self._journal = journal.Journal(
-            tools.book, order, self._lease, tools.monotonic
         )
         self._giver = giving.Giver(
             tools.heat,
@@ -93,12 +123,16 @@ class Advancer:
             ),
             self._journal,
             tools.book.pool,
+            self._exclusion,
+            refusals=tools.refusals,
             clock=tools.clock,
             monotonic=tools.monotonic,
         )
         self._next_listing = 0.0
         # Whether a step was not finished.
         self._is_stale = False
+        # Whether it has warned of a forged request.
+        self._has_warned = False
 
     @property
     def operation(self) -> _Operation:
@@ -114,13 +148,26 @@ class Advancer:
         """Whether there is something to do at once."""
         return self._giver.is_busy
 
-    def begin(self, registered: str | None = None) -> None:
-        """Record a new operation, and lead it."""
+    def begin(self, registered: str) -> None:
+        """Record a new operation, and lead it.
+
+        :param registered: see `operations.Control`.
+        """
         # The container, too.
         self._sign(self._book.container)
         self._lease.begin()
         self._op = self._op.changed(registered=registered)
         self._journal.begin(self._op)
+
+    def lead(self) -> bool:
+        """Lead the operation, unless another process does or it has ended.
+
+        That only reads and copies its records; `step` does the work.
+
+        :raises errors.Error: they are unreadable, or a service does not
+            answer.
+        """
+        return self.is_leading or self._lead()
 
     def step(self) -> _Operation:
         """Advance the operation, or see how it stands if another one does.
@@ -131,7 +178,7 @@ class Advancer:
         try:
             if self.is_leading and self._is_stale:
                 self._reload()
-            if self.is_leading or self._lead():
+            if self.lead():
                 self._advance()
         except leases.Lost:
             self._lease.epoch = None
@@ -140,6 +187,17 @@ class Advancer:
             self._is_stale = True
             raise
         return self._op
+
+    def take_out(self) -> None:
+        """Let engines no longer find an operation that has ended.
+
+        A retry lets them find it again: so this is done by its leader alone.
+        """
+        if self._acquire():
+            if not self._op.ended or self._is_asked():
+                self.release()
+                return
+            self._finish()
 
     def release(self) -> None:
         """Let another process advance it at once."""
@@ -157,22 +215,36 @@ class Advancer:
     def _reload(self) -> None:
         """Go on from what is recorded."""
         self._op = self._journal.load()
+        registration.check(self._tools.heat, self._op, self._seal)
         self._giver.take_over(self._op)
+        self._exclusion.take_over()
         self._is_stale = False
 
     def _lead(self) -> bool:
         """Take over an operation that no process advances."""
         epoch = self._book.epoch(self._order.id)
-        self._op, _ = self._book.operation(self._order, epoch)
-        if self._op.ended and not self._listed(
-            layout.requests(self._order.id)
-        ):
+        self._op, _ = self._book.operation(self._order, epoch, self._seal)
+        if self._op.ended and not self._is_asked():
             return False
+        return self._acquire(epoch)
+
+    def _acquire(self, epoch: int | None = None) -> bool:
+        if epoch is None:
+            epoch = self._book.epoch(self._order.id)
+        registration.check(self._tools.heat, self._op, self._seal)
         if not self._lease.acquire(epoch):
             return False
         # The former leader may have written until it lost the lease.
+        self._is_stale = True
         self._reload()
         return True
+
+    def _is_asked(self) -> bool:
+        """Say whether users may have asked for more of what has ended."""
+        # What is of a former release is not retried.
+        return not isinstance(self._seal, binding.Former) and bool(
+            self._names(layout.requests(self._order.id))
+        )
 
     # A step
 
@@ -182,7 +254,7 @@ class Advancer:
         now = self._tools.monotonic()
         # Steps that start runs follow each other without a pause.
         if not self.is_busy or now >= self._next_listing:
-            arrived = self._listed(layout.arrivals(self._order.id))
+            arrived = self._arrived()
             self._next_listing = now + POLL
         found = self._follow(self._op, arrived)
         if not found.ended:
@@ -201,8 +273,22 @@ class Advancer:
         if self._op.ended:
             self._finish()
 
-    def _listed(self, prefix: str) -> set[str]:
-        entries = self._book.store.iterate(self._book.container, prefix)
+    def _arrived(self) -> set[str]:
+        """List what servers and users have sent.
+
+        Ceph's gateway unpacks an archive below the name of a server's result:
+        any number of objects, which must not hide those of others.
+        """
+        asked = layout.requests(self._order.id)
+        found = self._names(layout.arrivals(self._order.id))
+        if asked in found:
+            found |= self._names(asked)
+        return {name for name in found if not name.endswith('/')}
+
+    def _names(self, prefix: str) -> set[str]:
+        entries = self._book.store.iterate(
+            self._book.container, prefix, folded=True
+        )
         most = 4 * len(self._order.members) + 1000
         return {one.name for one in itertools.islice(entries, most)}
 
@@ -210,37 +296,38 @@ class Advancer:
         """Do what a user has asked for."""
         prefix = layout.requests(found.id)
         names = sorted(one for one in arrived if one.startswith(prefix))
-        for name in names:
-            if name not in found.control.handled:
-                wanted = self._book.read_request(name)
-                if wanted is not None:
-                    found = fleet_requests.follow(
-                        found, wanted, self._tools.clock()
-                    )
-                handled = (*found.control.handled, name)[
-                    -fleet_requests.KEPT :
-                ]
-                found = found.changed(handled=handled)
+        # The others wait for the next step.
+        for name in names[: fleet_requests.KEPT]:
+            if fleet_requests.is_news(found, name):
+                found = self._obey(found, name)
             self._journal.use(name)
         if self._op.ended and not found.ended:
-            found = found.changed(
-                registered=fleet_requests.register(
-                    self._tools.heat, found.order
-                )
-            )
+            registration.resume(self._tools.heat, found)
         return found
+
+    def _obey(self, found: _Operation, name: str) -> _Operation:
+        try:
+            wanted = self._book.read_request(self._seal, name)
+        except errors.Unreadable as exc:
+            # It must not push others out of what is remembered.
+            if not self._has_warned:
+                LOG.warning('Ignoring a request: %s', exc)
+            self._has_warned = True
+            return found
+        if wanted is not None:
+            now = self._tools.clock()
+            found = fleet_requests.follow(found, wanted, now, self._seal)
+        return fleet_requests.remember(found, name)
 
     def _finish(self) -> None:
         """Leave an operation that has ended."""
-        registered = self._op.control.registered
-        if registered is not None:
-            self._tools.heat.delete_config(registered)
-            self._op = self._op.changed(registered=None)
+        self._op = registration.finish(self._tools.heat, self._op, self._seal)
+        self._exclusion.finish(self._order)
         asked = layout.requests(self._order.id)
         self._book.discard(
             [
                 one
-                for one in self._listed(layout.arrivals(self._order.id))
+                for one in self._arrived()
                 # Servers may still read that they must stop.
                 if not one.startswith(asked) and live.signal_name(one) == one
             ]

@@ -13,14 +13,22 @@ started:
 
 from collections import abc
 import dataclasses
+import json
+from typing import Any
 
-from heat_plugins.runs.fleet import operation as operations
-from heat_plugins.runs.start import starting
+from heat_plugins import stored
+from heat_plugins.runs.fleet import operations
 
 _Operation = operations.Operation
 _Phase = operations.Phase
 _State = operations.State
 _Stop = operations.Stop
+
+#: The state of a member on which nothing has started.
+NOT_STARTED = 'not-started'
+
+# Former attempts that are kept, and the bytes of outputs of each.
+_KEPT, _OUTPUTS = 5, 16 * 1024
 
 _WITHDRAWN = (_Stop.CANCELLED, _Stop.DEADLINE)
 
@@ -65,22 +73,22 @@ def advance(found: _Operation, now: float) -> Step:
     )
 
 
-def retry(found: _Operation, now: float, who: str) -> _Operation:
+def retry(
+    found: _Operation, now: float, who: str, only: str | None = None
+) -> _Operation:
     """Return an operation that runs again where it did not succeed.
 
     :param found: one that may be retried; see `fleet_requests.refusal`.
+    :param only: see `operations.Request`.
     """
-    again = [
-        n
-        for n, one in enumerate(found.attempts)
-        if one.state is not _State.COMPLETE and not one.gone
-    ]
+    again = retriable(found, only)
     number = found.control.round + 1
     return found.attempted(
         {
             n: {
                 'state': None,
                 'round': number,
+                'wait_until': None,
                 'reason': '',
                 'started_at': None,
                 'reported_at': None,
@@ -89,6 +97,8 @@ def retry(found: _Operation, now: float, who: str) -> _Operation:
                 'config_id': None,
                 'outputs': {},
                 'cut': {},
+                'former': _former(found, n),
+                'cancelled_by': None,
             }
             for n in again
         }
@@ -102,6 +112,63 @@ def retry(found: _Operation, now: float, who: str) -> _Operation:
         stopped_by=None,
         paused_by=None,
     )
+
+
+def retriable(found: _Operation, only: str | None = None) -> list[int]:
+    """Return the members that a retry runs again.
+
+    :param only: see `operations.Request`.
+    """
+    return [
+        n
+        for n, one in enumerate(found.attempts)
+        if one.state is not _State.COMPLETE
+        and not one.gone
+        and only in (None, *_names(found, n))
+    ]
+
+
+def _names(found: _Operation, member: int) -> list[str | None]:
+    """Return what a user may call a member, or its state."""
+    one, attempt = found.order.members[member], found.attempts[member]
+    state = attempt.state.value if attempt.state else NOT_STARTED
+    return [state, one.resource, one.server_name, one.server_id, one.label]
+
+
+def _former(found: _Operation, member: int) -> tuple[Any, ...]:
+    """Return the attempts before the next one, as far as they are kept."""
+    attempt = found.attempts[member]
+    if attempt.state is None or attempt.state is _State.SKIPPED:
+        return tuple(attempt.former)
+    outputs, cut = _shortened(attempt)
+    is_cancelled = attempt.state is _State.CANCELLED
+    last = dataclasses.replace(
+        attempt,
+        former=(),
+        outputs=outputs,
+        cut=cut,
+        cancelled_by=found.control.stopped_by if is_cancelled else None,
+    )
+    return (*attempt.former, stored.dump(last))[-_KEPT:]
+
+
+def _shortened(
+    attempt: operations.Attempt,
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return the outputs of a former attempt, and how long those cut are.
+
+    Many attempts are in one object; the first outputs are kept.
+    """
+    outputs, cut = {}, dict(attempt.cut)
+    room = _OUTPUTS
+    for name, value in attempt.outputs.items():
+        shown = value if isinstance(value, str) else json.dumps(value)
+        room -= len(name) + len(json.dumps(value))
+        if room >= 0:
+            outputs[name] = value
+        else:
+            cut.setdefault(name, len(shown))
+    return outputs, cut
 
 
 def needs_approval(found: _Operation) -> bool:
@@ -120,7 +187,7 @@ def needs_approval(found: _Operation) -> bool:
 
 
 def _canaries(found: _Operation) -> list[int]:
-    there = [n for n, one in enumerate(found.attempts) if not one.gone]
+    there = [n for n, one in enumerate(found.attempts) if one.counts]
     return there[: found.order.limits.canary]
 
 
@@ -128,7 +195,13 @@ def _stopped(found: _Operation, now: float) -> _Operation:
     """Return an operation that has stopped if there is a reason to."""
     if found.control.stopped:
         return found
-    limits, failures = found.order.limits, found.failures
+    limits = found.order.limits
+    # What a retry leaves alone has been counted.
+    failures = [
+        n
+        for n in found.failures
+        if found.attempts[n].round == found.control.round
+    ]
     deadline = limits.deadline
     if deadline is not None and now >= found.control.began_at + deadline:
         return found.changed(stopped=_Stop.DEADLINE)
@@ -146,7 +219,7 @@ def _overdue(
     for n in live:
         one = found.attempts[n]
         begun = one.started_at or 0
-        timeout = found.timeout(n, starting.DEFAULT_TIMEOUT)
+        timeout = found.timeout(n)
         delivery = found.delivery_timeout(n)
         if now >= begun + timeout:
             overdue[n] = f'There was no result within {timeout} s'
@@ -170,6 +243,9 @@ def _next(found: _Operation, now: float) -> tuple[int, ...]:
     canaries = set(_canaries(found)) & {*pending, *live}
     if canaries:
         pending = [n for n in pending if n in canaries]
+    pending = [
+        n for n in pending if now >= (found.attempts[n].wait_until or 0)
+    ]
     room = limits.concurrent(len(found.attempts)) - len(live)
     return tuple(pending[: max(0, room)])
 
@@ -181,7 +257,7 @@ def _pause_ends(found: _Operation) -> float:
         for one in found.attempts
         if one.ended_at is not None
         and one.round == found.control.round
-        and not one.gone
+        and one.counts
     ]
     return max(ends) + found.order.limits.pause if ends else 0
 
@@ -192,6 +268,7 @@ def _begun(found: _Operation, member: int, now: float) -> dict[str, object]:
         'round': found.control.round,
         'state': _State.STARTING,
         'reason': '',
+        'wait_until': None,
         'started_at': int(now),
     }
 
@@ -206,10 +283,15 @@ def _wake_at(found: _Operation) -> float | None:
     for n in live:
         one = found.attempts[n]
         begun = one.started_at or 0
-        times.append(begun + found.timeout(n, starting.DEFAULT_TIMEOUT))
+        times.append(begun + found.timeout(n))
         delivery = found.delivery_timeout(n)
         if delivery and not one.reported_at:
             times.append(begun + delivery)
+    times += [
+        until
+        for n in found.pending
+        if (until := found.attempts[n].wait_until) is not None
+    ]
     held = control.stopped or control.paused_by or needs_approval(found)
     if limits.pause and not live and found.pending and not held:
         times.append(_pause_ends(found))
@@ -222,14 +304,23 @@ def _standing(found: _Operation) -> _Operation:
     if control.stopped:
         return found.changed(phase=_Phase.STOPPING, reason=_why(found))
     if control.paused_by:
-        reason = f'Paused by {control.paused_by}'
+        reason = (
+            f'Paused by {control.paused_by}. To continue: {_resume(found)}'
+        )
         return found.changed(phase=_Phase.PAUSED, reason=reason)
     if needs_approval(found):
-        reason = 'The canaries have succeeded; resume it to start the others'
+        reason = (
+            'The canaries have succeeded. To start the others: '
+            + _resume(found)
+        )
         return found.changed(phase=_Phase.APPROVAL, reason=reason)
     if control.phase is _Phase.RUNNING:
         return found
     return found.changed(phase=_Phase.RUNNING, reason='')
+
+
+def _resume(found: _Operation) -> str:
+    return f'openstack software deployment operation resume {found.id}'
 
 
 def _why(found: _Operation) -> str:
@@ -246,18 +337,27 @@ def _why(found: _Operation) -> str:
 
 def _ended(found: _Operation, now: float) -> _Operation:
     """Return an operation that has come to its end."""
-    total = sum(not one.gone for one in found.attempts)
-    failed, pending = len(found.failures), len(found.pending)
+    total = sum(one.counts for one in found.attempts)
+    failed, pending = len(found.failures), found.count(None)
     told = [_why(found)] if found.control.stopped else []
     if failed:
         told.append(f'{failed} of {total} failed')
     if pending:
         told.append(f'{pending} not started')
+    if not told and total and not _is_idle(found):
+        told = [_success(total)]
+    if skipped := found.count(_State.SKIPPED):
+        verb = 'runs' if _is_idle(found) else 'ran'
+        told.append(f'{found.order.action} already {verb} on {skipped}')
     return found.changed(
         phase=_end(found),
-        reason='; '.join(told) or f'All {total} succeeded',
+        reason='; '.join(told),
         ended_at=int(now),
     )
+
+
+def _success(total: int) -> str:
+    return 'It succeeded' if total == 1 else f'All {total} succeeded'
 
 
 def _end(found: _Operation) -> _Phase:
@@ -267,7 +367,17 @@ def _end(found: _Operation) -> _Phase:
         return _Phase.CANCELLED
     if stopped is _Stop.DEADLINE or found.count(_State.TIMED_OUT):
         return _Phase.TIMED_OUT
-    if found.count(_State.FAILED):
+    # A retry of some may leave others that have not started.
+    if found.count(_State.FAILED) or found.count(None) or _is_idle(found):
         return _Phase.FAILED
-    succeeded = found.count(_State.COMPLETE)
-    return _Phase.COMPLETE if succeeded else _Phase.CANCELLED
+    return (
+        _Phase.COMPLETE if found.count(_State.COMPLETE) else _Phase.CANCELLED
+    )
+
+
+def _is_idle(found: _Operation) -> bool:
+    """Say whether a round has left all that it could run to other runs."""
+    states = [
+        one.state for one in found.attempts if one.round == found.control.round
+    ]
+    return _State.SKIPPED in states and _State.COMPLETE not in states

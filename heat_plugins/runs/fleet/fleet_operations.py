@@ -9,8 +9,8 @@ from heat_plugins.runs import orchestration
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet import limits as limit_values
-from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.fleet import operation_limits
+from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
 from heat_plugins.runs.start import starting
 
@@ -53,6 +53,7 @@ class Operations:
         timeout: int | None = None,
         delivery_timeout: int | None = None,
         deadline: int | None = None,
+        if_running: str = operation_limits.SKIP,
     ) -> Report:
         """Start an action, such as BACKUP, on many servers over stacks.
 
@@ -75,6 +76,8 @@ class Operations:
         :param timeout: the most seconds that each run may take.
         :param delivery_timeout: the most seconds until a server reports.
         :param deadline: the most seconds for the whole.
+        :param if_running: what happens to a target on which the action
+            already runs: "skip", or "wait" for the end of that run.
         :returns: the operation, which has not ended yet.
         """
         limits = limits_of(
@@ -87,6 +90,7 @@ class Operations:
                 'timeout': timeout,
                 'delivery_timeout': delivery_timeout,
                 'deadline': deadline,
+                'if_running': if_running,
             }
         )
         order = starting.Order(
@@ -130,13 +134,13 @@ class Operations:
         }
 
 
-def limits_of(values: abc.Mapping[str, Any]) -> limit_values.Limits:
+def limits_of(values: abc.Mapping[str, Any]) -> operation_limits.Limits:
     """Return the limits of a map.
 
     :raises errors.Refused: they are invalid.
     """
     try:
-        return limit_values.Limits.read(values)
+        return operation_limits.Limits.read(values)
     except ValueError as exc:
         raise errors.Refused(str(exc)) from exc
 

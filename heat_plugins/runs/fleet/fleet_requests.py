@@ -1,31 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 """What users may ask of an operation in progress."""
 
-from collections import abc
-import json
-from typing import Any
-
-from heat_plugins.runs import orchestration
+from heat_plugins import bounds
+from heat_plugins import stored
 from heat_plugins.runs.fleet import deciding
-from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.fleet.records import binding
+from heat_plugins.runs.fleet.records import layout
 
 PAUSE, RESUME, CANCEL, RETRY = 'pause', 'resume', 'cancel', 'retry'
 
-#: Requests that an operation remembers, as a listing may show them again.
+#: Requests that an operation remembers: the latest, by their names. A listing
+#: may show them again, or a user put back what was deleted.
 KEPT = 20
 
-#: The group of the config by which engines find an operation in progress.
-GROUP = 'heat-plugins-operation'
 
+def refusal(
+    found: operations.Operation,
+    what: str,
+    seal: binding.Seal,
+    only: str | None = None,
+) -> str | None:
+    """Return why a request makes no sense now; None if it does.
 
-#: The most stacks that such a config names; an engine needs one of them.
-STACKS = 100
-
-
-def refusal(found: operations.Operation, what: str) -> str | None:
-    """Return why a request makes no sense now; None if it does."""
+    :param only: see `operations.Request`.
+    """
     control = found.control
     if what == RETRY:
+        if isinstance(seal, binding.Former):
+            return (
+                'it is of a former release, so nothing in Heat proves what '
+                'was ordered. Start the action again on the targets that have '
+                'not succeeded'
+            )
         if not found.ended:
             return f'it is {control.phase.value}; wait for it or cancel it'
         if all(
@@ -33,6 +40,11 @@ def refusal(found: operations.Operation, what: str) -> str | None:
             for one in found.attempts
         ):
             return 'it has succeeded on all targets'
+        if not deciding.retriable(found, only):
+            return (
+                f'no target without success is, or is named, '
+                f'{bounds.shortened(str(only))}'
+            )
         return None
     if found.ended:
         return f'it has ended: {control.phase.value}'
@@ -44,15 +56,29 @@ def refusal(found: operations.Operation, what: str) -> str | None:
 
 
 def follow(
-    found: operations.Operation, wanted: abc.Mapping[str, Any], now: float
+    found: operations.Operation,
+    wanted: operations.Request,
+    now: float,
+    seal: binding.Seal,
 ) -> operations.Operation:
     """Return an operation that does what a user asks for.
 
     A request that no longer makes sense changes nothing.
     """
-    what, who = wanted.get('do'), str(wanted.get('who') or 'unknown')
-    if not isinstance(what, str) or refusal(found, what):
+    if refusal(found, wanted.do, seal, wanted.only):
         return found
+    after = _followed(found, wanted, now)
+    if after == found:
+        return found
+    asked = operations.Asked(do=wanted.do, who=wanted.who, at=int(now))
+    former = found.control.asked
+    return after.changed(asked=(*former, stored.dump(asked))[-KEPT:])
+
+
+def _followed(
+    found: operations.Operation, wanted: operations.Request, now: float
+) -> operations.Operation:
+    what, who = wanted.do, wanted.who
     if what == PAUSE:
         return found.changed(paused_by=who)
     if what == RESUME:
@@ -61,24 +87,30 @@ def follow(
     if what == CANCEL and found.control.stopped_by is None:
         return found.changed(stopped=operations.Stop.CANCELLED, stopped_by=who)
     if what == RETRY:
-        return deciding.retry(found, now, who)
+        return deciding.retry(found, now, who, wanted.only)
     return found
 
 
-def register(heat: orchestration.Deploying, order: operations.Order) -> str:
-    """Let engines know of an operation; return the config that says so."""
-    return heat.create_config(
-        orchestration.Draft(
-            name=order.id,
-            group=GROUP,
-            config=json.dumps(
-                {
-                    'operation': order.id,
-                    'stacks': order.stack_ids[:STACKS],
-                }
-            ),
-            inputs=[],
-            outputs=[],
-            options={},
-        )
-    )
+def is_news(found: operations.Operation, name: str) -> bool:
+    """Say whether an operation has yet to follow a request.
+
+    :param name: of the request's object; names sort by time.
+    """
+    handled = found.control.handled
+    is_old = len(handled) >= KEPT and name < min(handled)
+    return name not in handled and not is_old
+
+
+def remember(found: operations.Operation, name: str) -> operations.Operation:
+    """Return an operation that has followed a request."""
+    handled = sorted({*found.control.handled, name})
+    return found.changed(handled=tuple(handled[-KEPT:]))
+
+
+def next_time(found: operations.Operation, now: float) -> float:
+    """Return a time for a request that is later than those it has followed.
+
+    Clocks differ.
+    """
+    followed = [layout.requested_at(one) for one in found.control.handled]
+    return max([now, *(one + 0.001 for one in followed)])

@@ -5,21 +5,19 @@ from collections import abc
 import dataclasses
 import fnmatch
 import hashlib
+import itertools
 import json
 
 from heat_plugins import bounds
 from heat_plugins import errors
-from heat_plugins import pool as pools
+from heat_plugins import pools
 from heat_plugins.configs import actions
 from heat_plugins.runs import orchestration
-from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.start import stack_tree
 from heat_plugins.runs.start import starting
 from heat_plugins.runs.start import targets
 from heat_plugins.runs.start import template_sources
-
-#: The most targets of an operation.
-MOST = 10_000
 
 # Characters that make a name a pattern.
 _WILD = frozenset('*?[')
@@ -101,6 +99,33 @@ class _Part:
     offered: set[str]
 
 
+class _Counter:
+    """Counts the targets of all stacks, to refuse too many early.
+
+    :param limit: the most; None for no limit.
+    """
+
+    def __init__(self, limit: int | None) -> None:
+        self._limit = limit
+        self._numbers = itertools.count(1)
+
+    @property
+    def first(self) -> int | None:
+        """How many deployments of a stack to read before the others."""
+        return None if self._limit is None else 2 * self._limit
+
+    def add(self) -> None:
+        """Count a target.
+
+        :raises errors.Refused: it is one too many.
+        """
+        if self._limit is not None and next(self._numbers) > self._limit:
+            raise errors.Refused(
+                f'More than {self._limit} targets need a confirmation, and '
+                'there is no terminal for the question: give --yes'
+            )
+
+
 class Chooser:
     """Finds the targets of operations."""
 
@@ -115,31 +140,36 @@ class Chooser:
         wanted: Wanted,
         order: starting.Order,
         config: orchestration.Config | None = None,
+        unconfirmed: int | None = None,
     ) -> Chosen:
         """Return the targets.
 
         :param config: a config of the user's own; then the targets are
             servers.
+        :param unconfirmed: the most targets that a user need not confirm;
+            more are refused before they are all read. None for no limit.
         :raises errors.NotFound: there is no such stack, or no target.
         :raises errors.Refused: nothing is named, there are too many, or the
             inputs do not fit.
         """
         stacks = self._stacks(wanted)
         finder = targets.Finder(self._heat, self._pool.shared(len(stacks)))
+        counter = _Counter(unconfirmed)
         parts = self._pool.each(
             lambda stack: self._part(
-                finder, stack, wanted, order.action, config
+                finder, stack, wanted, order.action, config, counter
             ),
             stacks,
         )
         found = [one for part in parts for one in part.targets]
         left_out = [one for part in parts for one in part.left_out]
         if not found:
-            self._refuse(wanted, order.action, parts)
-        if len(found) > MOST:
+            action = order.action if config is None else None
+            self._refuse(wanted, action, parts, stacks)
+        if len(found) > operations.MOST:
             raise errors.Refused(
                 f'{len(found)} targets are more than an operation may have '
-                f'({MOST}); name fewer stacks'
+                f'({operations.MOST}); name fewer stacks'
             )
         for one in found:
             try:
@@ -181,6 +211,7 @@ class Chooser:
         wanted: Wanted,
         action: str,
         config: orchestration.Config | None,
+        counter: '_Counter',
     ) -> _Part:
         part = _Part(targets=[], left_out=[], offered=set())
 
@@ -189,10 +220,11 @@ class Chooser:
                 _matches(place, one) for one in wanted.resources
             )
 
+        found: abc.Iterable[targets.Target]
         if config is not None:
             found = finder.servers(stack, config, is_wanted)
         else:
-            found = finder.matching(stack, is_wanted)
+            found = finder.matching(stack, is_wanted, counter.first)
         has_metadata = self._has_metadata(stack, wanted.metadata)
         for one in found:
             reason = None
@@ -204,6 +236,7 @@ class Chooser:
                     each.name for each in one.actions() if not each.lifecycle
                 )
             if reason is None:
+                counter.add()
                 part.targets.append(one)
             else:
                 part.left_out.append(
@@ -245,27 +278,51 @@ class Chooser:
             return {}
         return {str(name): str(value) for name, value in found.items()}
 
-    @staticmethod
     def _refuse(
-        wanted: Wanted, action: str, parts: abc.Iterable[_Part]
+        self,
+        wanted: Wanted,
+        action: str | None,
+        parts: abc.Sequence[_Part],
+        stacks: abc.Sequence[orchestration.Stack],
     ) -> None:
-        parts = list(parts)
+        """Say why there is no target.
+
+        :param action: None for a config of the user's own.
+        """
         offered = sorted(set().union(*(part.offered for part in parts)))
         left_out = [one for part in parts for one in part.left_out]
-        if offered and action not in offered:
+        if action and offered and action not in offered:
             raise errors.NotFound(
                 f'No deployment of {wanted.shown()} has an action '
                 f'{bounds.shortened(action)}; there are: '
                 f'{bounds.listed(offered)}'
                 + bounds.did_you_mean(action, offered)
             )
-        told = (
-            f': {left_out[0].stack} {left_out[0].resource}: '
-            f'{left_out[0].reason}'
-            if left_out
-            else ''
-        )
-        raise errors.NotFound(f'There is no target for {action}{told}')
+        reason = ''
+        if left_out:
+            first = left_out[0]
+            reason = f': {first.stack} {first.resource}: {first.reason}'
+        elif stacks and wanted.resources:
+            reason = f': {self._hint(action, stacks[0])}'
+        what = action or 'the script'
+        raise errors.NotFound(f'There is no target for {what}{reason}')
+
+    def _hint(self, action: str | None, stack: orchestration.Stack) -> str:
+        """Say which resources may be named."""
+        places = stack_tree.find(self._heat, stack)
+        if action is None:
+            hint = (
+                'a script runs on servers, so a resource must be one, or '
+                'contain some. '
+            )
+            offer = stack_tree.offer_servers(places)
+        else:
+            hint = (
+                'an action runs on deployments, so a resource must be one, or '
+                'contain some. '
+            )
+            offer = stack_tree.offer_deployments(places)
+        return f'{hint}Stack {stack.name}: {offer}'
 
 
 def _matches(place: stack_tree.Place, wanted: str) -> bool:

@@ -1,29 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
 """The door to operations, for commands, workflows and engines alike."""
 
-from collections import abc
-import contextlib
 import dataclasses
+import functools
 import itertools
-from typing import Any
 
+from heat_plugins import bounds
 from heat_plugins import errors
-from heat_plugins import pool as pools
+from heat_plugins import foreign
+from heat_plugins import pools
+from heat_plugins.objectstore import budgets
 from heat_plugins.objectstore import keys
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleet_requests
 from heat_plugins.runs.fleet import fleet_targets
-from heat_plugins.runs.fleet import limits as limit_values
-from heat_plugins.runs.fleet import operation as operations
-from heat_plugins.runs.fleet.records import book as books
+from heat_plugins.runs.fleet import giving
+from heat_plugins.runs.fleet import operation_limits
+from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.fleet import registration
+from heat_plugins.runs.fleet import shared_results
+from heat_plugins.runs.fleet.records import binding
+from heat_plugins.runs.fleet.records import books
+from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import starting
 
+LOG = foreign.logger(__name__)
+
 #: How many finished operations of an action are kept.
 KEPT = retention.Retention(number=100)
+
+# The most operations that are forgotten as one is created; and the requests,
+# seconds and bytes for that: an engine serves others, too, and anybody who may
+# write into the container chooses what is read. The next one continues.
+_FORGOTTEN = 20
+_REQUESTS, _SECONDS, _SIZE = 20_000, 300.0, 32 * 1024 * 1024
 
 # Seconds to wait until who leads an operation has followed a request.
 _PATIENCE = 15.0
@@ -33,7 +47,7 @@ _PATIENCE = 15.0
 class Filter:
     """Which operations are wanted; None stands for any.
 
-    :ivar stack: the name of a stack that it has targets in.
+    :ivar stack: the name or ID of a stack that it has targets in.
     :ivar since: those that ended before it are not wanted, in seconds since
         the epoch.
     :ivar limit: the most, the newest.
@@ -45,17 +59,22 @@ class Filter:
     since: float | None = None
     limit: int | None = None
 
-    def matches(self, head: abc.Mapping[str, Any]) -> bool:
+    def matches(self, head: operations.Head) -> bool:
         return (
-            self.state in (None, head['state'])
-            and self.action in (None, head['action'])
-            and (self.stack is None or self.stack in head['stacks'])
+            self.state in (None, head.state and head.state.value)
+            and self.action in (None, head.action)
+            and (self.stack is None or self.is_on(self.stack, head))
             and (
                 self.since is None
-                or head['ended_at'] is None
-                or head['ended_at'] >= self.since
+                or head.ended_at is None
+                or head.ended_at >= self.since
             )
         )
+
+    @staticmethod
+    def is_on(stack: str, head: operations.Head) -> bool:
+        """Say whether an operation has targets in a stack."""
+        return stack in head.stacks or stack in head.stack_ids
 
 
 class Fleets:
@@ -79,15 +98,18 @@ class Fleets:
     def with_own_key(
         cls,
         heat: orchestration.Deploying,
-        store: store_module.ObjectStore,
+        store: stores.ObjectStore,
         *,
         who: str,
         keep: retention.Retention = KEPT,
         pool: pools.Pool | None = None,
+        refusals: giving.Refusals = giving.nothing,
     ) -> 'Fleets':
         """Return the operations of a store's project.
 
         The container has a key of its own: no stack goes with it.
+
+        :param refusals: see `advancing.Tools`.
         """
         keeper = keys.KeyKeeper(
             store, secret=None, digests=starting.DIGESTS, overlap=None
@@ -97,6 +119,8 @@ class Fleets:
             book=books.Book(store, pool),
             sign=keeper.ensure,
             who=who,
+            refusals=refusals,
+            clock=store.now,
         )
         return cls(heat, tools, keep)
 
@@ -105,6 +129,11 @@ class Fleets:
         """For many requests at a time."""
         return self._book.pool
 
+    @functools.cached_property
+    def results(self) -> shared_results.SharedResults:
+        """The copies for colleagues who may only read."""
+        return shared_results.SharedResults(self._book.store)
+
     def now(self) -> float:
         """Return the time, in seconds since the epoch."""
         return self._tools.clock()
@@ -112,7 +141,7 @@ class Fleets:
     def create(
         self,
         chosen: fleet_targets.Chosen,
-        limits: limit_values.Limits,
+        limits: operation_limits.Limits,
         order: starting.Order,
         config: orchestration.Config | None = None,
         log_limit: int | None = None,
@@ -121,8 +150,10 @@ class Fleets:
 
         Nothing has started; `advancing.Advancer.step` starts it.
 
-        :param log_limit: see `operation.Order`.
+        :param log_limit: see `operations.Order`.
         """
+        # The response tells the time of the object store.
+        _ = self._book.container
         now = self._tools.clock()
         found = operations.Order(
             id=record_names.new_run_id(now),
@@ -136,22 +167,64 @@ class Fleets:
             config=None if config is None else dataclasses.asdict(config),
             log_limit=log_limit,
         )
-        advancer = advancing.Advancer(self._tools, found, found=chosen.targets)
-        registered = fleet_requests.register(self._heat, found)
+        seal = self._book.bind(found)
+        advancer = advancing.Advancer(
+            self._tools, found, seal, found=chosen.targets
+        )
+        registered = registration.register(self._heat, found, seal)
         try:
             advancer.begin(registered)
-        except BaseException:
-            with contextlib.suppress(errors.Error):
-                self._heat.delete_config(registered)
+        except BaseException as exc:
+            self._withdraw(found.id, exc)
             raise
-        with contextlib.suppress(errors.Error):
-            self.forget_surplus()
+        self._tidy()
         return advancer
 
-    def history(self, wanted: Filter) -> list[dict[str, Any]]:
+    def _withdraw(self, operation_id: str, cause: BaseException) -> None:
+        """Let no engine find an operation that was not recorded.
+
+        :raises errors.Failed: an engine may find it.
+        """
+        try:
+            registration.forget(self._heat, operation_id)
+        except errors.Error as exc:
+            raise errors.Failed(
+                f'Operation {operation_id} may start nevertheless: it was not '
+                f'recorded to the end ({cause}), and Heat did not forget it '
+                f'({exc}). Before you repeat it, see "openstack software '
+                f'deployment operation show {operation_id}"'
+            ) from cause
+
+    def _tidy(self) -> None:
+        """Forget what is surplus; a failure does not undo a creation."""
+        budget = budgets.Budget(
+            'the operations of a project',
+            requests=_REQUESTS,
+            seconds=_SECONDS,
+            size=_SIZE,
+            clock=self._tools.monotonic,
+        )
+        tools = dataclasses.replace(
+            self._tools, book=self._book.within(budget)
+        )
+        try:
+            Fleets(self._heat, tools, self._keep).forget_surplus()
+        except Exception as exc:
+            LOG.warning(
+                'Cannot delete the operations that are more than are kept; '
+                'the next operation retries: %s',
+                exc,
+            )
+
+    def history(self, wanted: Filter) -> list[operations.Head]:
         """Return the heads of operations, the newest first."""
         found = filter(wanted.matches, self._book.heads.newest())
         return list(itertools.islice(found, wanted.limit))
+
+    def has_stack(self, stack: str) -> bool:
+        """Say whether an operation has targets in a stack, or had."""
+        heads = self._book.heads.newest()
+        return any(Filter.is_on(stack, head) for head in heads)
 
     def show(self, operation_id: str) -> operations.Operation:
         """Return an operation as it is recorded.
@@ -159,12 +232,55 @@ class Fleets:
         :param operation_id: the id, or the beginning or the end of it.
         :raises errors.NotFound: there is none, or more than one.
         """
-        return self._book.show(self._book.find(operation_id))
+        return self._show(self._book.find(operation_id))
 
-    def advancer(self, operation_id: str) -> advancing.Advancer:
-        """Return what advances an operation if no other process does."""
-        order = self._book.order(self._book.find(operation_id))
-        return advancing.Advancer(self._tools, order)
+    def _show(self, operation_id: str) -> operations.Operation:
+        return self._book.show(self._seal(operation_id))
+
+    def _seal(self, operation_id: str) -> binding.Seal:
+        """Return what proves the records of an operation.
+
+        :raises errors.Tampered: they are not what Heat knows of it.
+        """
+        seal = registration.seal_of(self._heat, operation_id)
+        if isinstance(seal, binding.Former):
+            registration.check(self._heat, self._book.outline(seal), seal)
+        return seal
+
+    def advancer(
+        self, operation_id: str, seal: binding.Seal | None = None
+    ) -> advancing.Advancer:
+        """Return what advances an operation if no other process does.
+
+        :param seal: what proves its records, if that is known; the ID is
+            whole then.
+        """
+        seal = seal or self._seal(self._book.find(operation_id))
+        return advancing.Advancer(self._tools, self._book.order(seal), seal)
+
+    def is_led(self, operation_id: str) -> bool:
+        """Say whether a process advances an operation, with few requests.
+
+        :param operation_id: the whole ID, as a user may have made it up.
+        """
+        return layout.is_operation_id(operation_id) and advancing.is_led(
+            self._tools, operation_id
+        )
+
+    def recorded(self, seal: binding.Seal) -> advancing.Advancer:
+        """Return what advances an operation that a list shows.
+
+        :param seal: of that operation, of whatever ID a user has made up.
+        :raises errors.NotFound: there is no such operation, or it was not
+            recorded to the end.
+        """
+        found = seal.operation_id
+        is_id = layout.is_operation_id(found)
+        if not is_id or self._book.heads.read(found) is None:
+            raise errors.NotFound(
+                f'There is no operation {bounds.shortened(found)}'
+            )
+        return self.advancer(found, seal)
 
     def advance_for(
         self, advancer: advancing.Advancer, seconds: float
@@ -177,22 +293,28 @@ class Fleets:
                 self._tools.sleep(advancing.POLL)
             advancer.step()
 
-    def request(self, operation_id: str, what: str) -> advancing.Advancer:
+    def request(
+        self, operation_id: str, what: str, only: str | None = None
+    ) -> advancing.Advancer:
         """Pause, resume, cancel or retry an operation.
 
+        :param only: see `operations.Request`.
         :returns: what advances it; it has followed the request, or who leads
             the operation will.
         :raises errors.Refused: it makes no sense now.
         """
-        before = self.show(operation_id)
-        if refusal := fleet_requests.refusal(before, what):
+        seal = self._seal(self._book.find(operation_id))
+        before = self._book.show(seal)
+        if refusal := fleet_requests.refusal(before, what, seal, only):
             raise errors.Refused(
                 f'Cannot {what} operation {before.id}: {refusal}'
             )
-        self._book.request(
-            before.id, self._tools.clock(), do=what, who=self._tools.who
-        )
-        advancer = advancing.Advancer(self._tools, before.order)
+        now = fleet_requests.next_time(before, self._tools.clock())
+        wanted = {'do': what, 'who': self._tools.who}
+        if only is not None:
+            wanted['only'] = only
+        self._book.request(seal, now, **wanted)
+        advancer = advancing.Advancer(self._tools, before.order, seal)
         until = self._tools.monotonic() + _PATIENCE
         handled = set(before.control.handled)
         while self._tools.monotonic() < until:
@@ -210,7 +332,7 @@ class Fleets:
         """
         found = self._book.find(operation_id)
         try:
-            operation = self.show(found)
+            operation = self._show(found)
         except errors.Error:
             if not force:
                 raise
@@ -220,26 +342,49 @@ class Fleets:
                     f'Operation {found} is {operation.control.phase.value}; '
                     'cancel it first'
                 )
-        self._book.delete(found)
+        self.results.withdraw(found)
+        self.forget(found)
         return found
+
+    def forget(self, operation_id: str) -> None:
+        """Delete all that Heat and the object store have of an operation."""
+        # Who is interrupted can find it by its records.
+        registration.forget(self._heat, operation_id)
+        self._book.delete(operation_id)
 
     def forget_surplus(self) -> None:
         """Delete the operations that are more than retention allows."""
         if len(self._book.heads.ids()) <= self._keep.number:
             return
-        heads = list(self._book.heads.newest())[::-1]
-        ended = ('complete', 'failed', 'timed-out', 'cancelled')
-        for key in self._keep.surplus(
-            [
+        listed, live = [], set()
+        # Of each no more is kept than this takes.
+        for one in self._book.heads.newest():
+            listed.append(
                 record_names.Key(
-                    run_id=one['id'], deployment_id='', action=one['action']
+                    run_id=one.id, deployment_id='', action=one.action
                 )
-                for one in heads
-            ],
-            {one['id'] for one in heads if one['state'] not in ended},
-            self._tools.clock(),
-        ):
-            # It may have been retried since it was listed.
-            head = self._book.heads.read(key.run_id)
-            if head is not None and head['state'] in ended:
-                self._book.delete(key.run_id)
+            )
+            if not _has_ended(one):
+                live.add(one.id)
+        surplus = self._keep.surplus(listed, live, self._tools.clock())
+        # The oldest; the others with the next operations.
+        for key in surplus[: -_FORGOTTEN - 1 : -1]:
+            if self._is_over(key.run_id):
+                self.forget(key.run_id)
+
+    def _is_over(self, operation_id: str) -> bool:
+        """Say whether an operation has ended, whatever its head says."""
+        try:
+            return self._book.outline(self._seal(operation_id)).ended
+        except errors.NotFound:
+            # All but the head has been deleted.
+            return not self._heat.deployments(operation_id)
+        except errors.Unavailable:
+            raise
+        except errors.Error as exc:
+            LOG.warning('Cannot forget operation %s: %s', operation_id, exc)
+            return False
+
+
+def _has_ended(head: operations.Head) -> bool:
+    return head.state is not None and head.state.ended

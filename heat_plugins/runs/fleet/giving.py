@@ -13,12 +13,14 @@ from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins import pool as pools
+from heat_plugins import pools
 from heat_plugins.runs import orchestration
 from heat_plugins.runs.fleet import deciding
+from heat_plugins.runs.fleet import exclusions
 from heat_plugins.runs.fleet import handling
-from heat_plugins.runs.fleet import operation as operations
-from heat_plugins.runs.fleet.records import journal as journals
+from heat_plugins.runs.fleet import operation_limits
+from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.fleet.records import journals
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.signals import beginning
 
@@ -34,14 +36,31 @@ _DEEP = 15.0
 # the next attempt to give it to its server.
 _BUDGET, _AGAIN = 300.0, 5.0
 
+# Seconds between two checks whether another run has ended.
+_WAIT = 10
+
 _Changes = dict[str, Any]
 _Operation = operations.Operation
 _State = operations.State
 
 
+#: Returns why members of an order get no run, by their number.
+Refusals = abc.Callable[
+    [operations.Order, abc.Collection[int]], abc.Mapping[int, str]
+]
+
+
+def nothing(
+    order: operations.Order, members: abc.Collection[int]
+) -> abc.Mapping[int, str]:
+    """Refuse none."""
+    return {}
+
+
 class Giver:
     """Gives members of one operation their runs, and settles those.
 
+    :param refusals: see `advancing.Tools`.
     :param clock: seconds since the epoch; `monotonic` is for how long
         something takes.
     """
@@ -52,14 +71,18 @@ class Giver:
         handler: handling.Handler,
         journal: journals.Journal,
         pool: pools.Pool,
+        exclusion: exclusions.Exclusion,
         *,
+        refusals: Refusals,
         clock: abc.Callable[[], float],
         monotonic: abc.Callable[[], float],
     ) -> None:
         self._heat = heat
+        self._refusals = refusals
         self._handler = handler
         self._journal = journal
         self._pool = pool
+        self._exclusion = exclusion
         self._clock = clock
         self._monotonic = monotonic
         self._next_deep = 0.0
@@ -67,6 +90,8 @@ class Giver:
         # nothing, and those to be looked up first, with the time for that.
         self._queue: list[int] = []
         self._doubtful: dict[int, float] = {}
+        # Those that did not start at once; their time runs.
+        self._tried: set[int] = set()
 
     @property
     def is_busy(self) -> bool:
@@ -76,7 +101,7 @@ class Giver:
     def take_over(self, found: _Operation) -> None:
         """Begin with what another process, or a failed step, has recorded."""
         now = self._monotonic()
-        self._queue = []
+        self._queue, self._tried = [], set()
         self._doubtful = {
             n: now
             for n in found.live
@@ -182,9 +207,14 @@ class Giver:
             # Their time has not begun.
             now = int(self._clock())
             return found.attempted(
-                {n: {'started_at': now} for n in self._queue}
+                {
+                    n: {'started_at': now}
+                    for n in self._queue
+                    if n not in self._tried
+                }
             )
         queue, self._queue = self._queue, []
+        self._tried.difference_update(queue)
         return found.attempted(
             {
                 n: {'state': None, 'number': found.attempts[n].number - 1}
@@ -226,10 +256,19 @@ class Giver:
     ) -> _Operation:
         """Give some members their run, those who wait first."""
         self._queue += members
-        chunk, self._queue = self._queue[:_CHUNK], self._queue[_CHUNK:]
+        chunk = self._queue[:_CHUNK]
+        if not chunk:
+            return found
+        refused = self._refusals(found.order, chunk)
+        others = self._exclusion.others(found.order, chunk)
+        self._queue = self._queue[_CHUNK:]
 
         def start(n: int) -> _Changes | None:
             try:
+                if n in refused:
+                    raise errors.Refused(refused[n])
+                if n in others:
+                    return self._excluded(found, n, others[n])
                 return self._handler.start(found, n)
             except errors.Unavailable as exc:
                 # Heat may have taken it all the same.
@@ -243,7 +282,31 @@ class Giver:
         changes = self._each(start, chunk)
         again = self._monotonic() + _AGAIN
         self._doubtful |= {n: again for n in chunk if n not in changes}
+        self._tried = (self._tried | {*chunk}) - changes.keys()
         return found.attempted(changes)
+
+    def _excluded(
+        self, found: _Operation, member: int, other: exclusions.Other
+    ) -> _Changes | None:
+        """Leave a member to another run; None if that may give way."""
+        if not other.is_decided:
+            return None
+        told = f'{found.order.action} already runs: {other.run_id}'
+        now = int(self._clock())
+        if found.order.limits.if_running == operation_limits.SKIP:
+            return {
+                'state': _State.SKIPPED,
+                'reason': told,
+                'started_at': None,
+                'ended_at': now,
+            }
+        return {
+            'state': None,
+            'number': found.attempts[member].number - 1,
+            'reason': told,
+            'started_at': None,
+            'wait_until': now + _WAIT,
+        }
 
     def _refused(
         self, found: _Operation, member: int, exc: Exception
@@ -284,6 +347,7 @@ class Giver:
         """Return an operation with members that have ended."""
         for n in changes:
             self._doubtful.pop(n, None)
+        self._tried.difference_update(changes)
         self._queue = [n for n in self._queue if n not in changes]
         return found.attempted(changes)
 

@@ -9,12 +9,14 @@ from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import masking
+from heat_plugins import stored
+from heat_plugins import tokens
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.objectstore import keys
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import run as runs
-from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs import runs
+from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.follow import settling
 from heat_plugins.runs.start import derived
@@ -53,7 +55,7 @@ class Handler:
     def __init__(
         self,
         heat: orchestration.Deploying,
-        store: store_module.ObjectStore,
+        store: stores.ObjectStore,
         container: str,
         *,
         sign: abc.Callable[[str], keys.Signer],
@@ -98,7 +100,7 @@ class Handler:
             config_id=config_id,
             server_id=one.server_id,
             action=order.action,
-            reason=runs.mark(run_id),
+            reason=tokens.of_run(run_id),
         )
         return {
             'state': _States.WAITING,
@@ -138,7 +140,7 @@ class Handler:
         except errors.NoObject:
             return None
         at = max(int(self._clock() - age), attempt.started_at or 0)
-        timeout = found.timeout(member, starting.DEFAULT_TIMEOUT)
+        timeout = found.timeout(member)
         if at > (attempt.started_at or 0) + timeout + 1:
             return self.end(
                 found,
@@ -222,7 +224,7 @@ class Handler:
         action, values = starting.check(
             target, starting.Order(action=order.action, inputs=order.inputs)
         )
-        timeout = found.timeout(member, starting.DEFAULT_TIMEOUT)
+        timeout = found.timeout(member)
         expires = int(self._clock()) + timeout + starting.MARGIN
         attempt = (order.id, member, found.attempts[member].number)
         name = layout.result(*attempt)
@@ -256,7 +258,7 @@ class Handler:
         if found is not None and self._clock() < self._fresh_until:
             return found
         if order.config is not None:
-            config = orchestration.Config(**order.config)
+            config = stored.read(orchestration.Config, order.config)
             deployment = orchestration.Deployment(
                 id=one.server_id,
                 server_id=one.server_id,

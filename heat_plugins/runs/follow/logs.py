@@ -8,19 +8,24 @@ trusted: what does not fit is passed over.
 """
 
 from collections import abc
+import contextlib
 import dataclasses
 import hashlib
 from typing import Protocol
 
 from heat_plugins import errors
 from heat_plugins import foreign
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 from heat_plugins.signals import live
 
 LOG = foreign.logger(__name__)
 
-# The most parts that are held for those before them.
-_HELD = live.MOST // 2
+# The most parts that are known and wait for those before them.
+_KNOWN = live.MOST // 2
+
+#: Bytes of those that a reader has in memory, unless it is said otherwise. It
+#: fetches the others again when their turn comes.
+ROOM = 8 * 1024 * 1024
 
 # The most bytes of the object that says how long it is.
 _END_LIMIT = 20
@@ -29,11 +34,11 @@ _END_LIMIT = 20
 class Source(Protocol):
     """Where the output of runs lies."""
 
-    def log(self, run_id: str) -> list[store_module.Entry]:
+    def log(self, run_id: str) -> list[stores.Entry]:
         """List the parts of the output of a run, by name."""
 
-    def fetch(self, name: str, limit: int) -> store_module.Fetched:
-        """Fetch a part; see `ObjectStore.fetch`."""
+    def fetch(self, name: str, limit: int) -> stores.Fetched:
+        """Fetch a part; see `stores.ObjectStore.fetch`."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -45,6 +50,31 @@ class Part:
 
     content: bytes = dataclasses.field(repr=False)
     left_out: int = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Known:
+    """A part that was seen, and waits for those before it."""
+
+    name: str
+    offset: int
+    end: int
+    head: int
+    ring: int
+
+    @classmethod
+    def of(cls, name: str, piece: live.Piece) -> '_Known':
+        return cls(
+            name=name,
+            offset=piece.offset,
+            end=piece.end,
+            head=piece.head,
+            ring=piece.ring,
+        )
+
+    @property
+    def is_full(self) -> bool:
+        return self.end - self.offset == live.SLOT
 
 
 class Reader:
@@ -62,8 +92,10 @@ class Reader:
         self._size: int | None = None
         # By name: the content as it was last seen, as MD5.
         self._etags: dict[str, str] = {}
-        # By offset: what is not read yet.
-        self._pieces: dict[int, live.Piece] = {}
+        # By offset: what is not read yet, and what of it is in memory.
+        self._known: dict[int, _Known] = {}
+        self._contents: dict[int, bytes] = {}
+        self._size_held = 0
         self._left_out = 0
 
     @property
@@ -71,30 +103,43 @@ class Reader:
         """Whether all was read that there will ever be."""
         return self._size is not None and self.offset >= self._size
 
-    def read(self) -> abc.Iterator[Part]:
+    def read(self, room: int = ROOM) -> abc.Iterator[Part]:
         """Read what has arrived since the last call.
 
+        A caller may leave the rest for its next call.
+
+        :param room: the most bytes to have in memory; but a part at least.
         :raises errors.ServiceError: the store did not answer. It can be
             called again, and continues where it was.
         """
-        for entry in self._source.log(self._run_id):
+        # By name: in folders below its own a server can PUT the same again.
+        entries = {
+            _last(entry): entry for entry in self._source.log(self._run_id)
+        }
+        self._etags = {
+            name: etag for name, etag in self._etags.items() if name in entries
+        }
+        self._make_room(room)
+        yield from self._ready()
+        for entry in entries.values():
             self.begun = True
             if self._is_new(entry) and self._fetch(entry):
+                self._make_room(room)
                 yield from self._ready()
         while self._skip():
             yield from self._ready()
 
-    def _is_new(self, entry: store_module.Entry) -> bool:
+    def _is_new(self, entry: stores.Entry) -> bool:
         name = _last(entry)
         if name == live.END:
             return self._size is None
         return (
             live.is_slot(name)
-            and len(self._pieces) < _HELD
+            and len(self._known) < _KNOWN
             and (not entry.etag or self._etags.get(name) != entry.etag)
         )
 
-    def _fetch(self, entry: store_module.Entry) -> bool:
+    def _fetch(self, entry: stores.Entry) -> bool:
         """Fetch an object; False if it holds no part of the output."""
         name = _last(entry)
         is_end = name == live.END
@@ -120,35 +165,72 @@ class Reader:
                 exc,
             )
             return False
-        known = self._pieces.get(piece.offset)
-        if piece.end > (known.end if known else self.offset):
-            self._pieces[piece.offset] = piece
+        self._keep(entry.name, piece)
         return True
+
+    def _keep(self, name: str, piece: live.Piece) -> None:
+        known = self._known.get(piece.offset)
+        if piece.end <= (known.end if known else self.offset):
+            return
+        self._forget(piece.offset)
+        self._known[piece.offset] = _Known.of(name, piece)
+        self._contents[piece.offset] = piece.content
+        self._size_held += len(piece.content)
+
+    def _forget(self, offset: int) -> None:
+        self._known.pop(offset, None)
+        self._size_held -= len(self._contents.pop(offset, b''))
+
+    def _make_room(self, room: int) -> None:
+        """Drop from memory what comes last."""
+        while self._size_held > room and len(self._contents) > 1:
+            last = max(self._contents)
+            self._size_held -= len(self._contents.pop(last))
 
     def _ready(self) -> abc.Iterator[Part]:
         """Give what comes next, as far as it is there."""
-        while piece := self._pieces.get(self._base):
-            if piece.end <= self.offset:
+        while known := self._known.get(self._base):
+            if known.end <= self.offset:
                 return
-            content = piece.content[self.offset - piece.offset :]
-            if len(piece.content) == live.SLOT:
-                del self._pieces[piece.offset]
-            self.offset = piece.end
-            yield Part(content=content, left_out=self._left_out)
+            content = self._contents.get(known.offset)
+            if content is None:
+                self._fetch_again(known)
+                continue
+            part = Part(
+                content=content[self.offset - known.offset :],
+                left_out=self._left_out,
+            )
+            self._forget(known.offset)
+            if not known.is_full:
+                self._known[known.offset] = known
+            self.offset = known.end
             self._left_out = 0
+            yield part
+
+    def _fetch_again(self, known: _Known) -> None:
+        """Fetch a part that was dropped; another may have taken its place."""
+        self._forget(known.offset)
+        name = known.name.rpartition('/')[2]
+        # If this fails, the next call fetches it like any other.
+        self._etags.pop(name, None)
+        with contextlib.suppress(
+            errors.NoObject, errors.BadSignal, ValueError
+        ):
+            body = self._source.fetch(known.name, live.LONGEST).content
+            self._keep(known.name, live.parse(name, body))
 
     def _skip(self) -> bool:
         """Leave out what was written over; False if nothing was."""
         base = self._base
-        later = [offset for offset in self._pieces if offset > base]
+        later = [offset for offset in self._known if offset > base]
         if not later:
             return False
-        newest = self._pieces[max(later)]
+        newest = self._known[max(later)]
         oldest_kept = newest.offset - (newest.ring - 1) * live.SLOT
         if base < newest.head * live.SLOT or base >= oldest_kept:
             # It has not arrived yet.
             return False
-        self._pieces.pop(base, None)
+        self._forget(base)
         target = min(oldest_kept, *later)
         self._left_out += target - self.offset
         self.offset = target
@@ -159,5 +241,5 @@ class Reader:
         return self.offset - self.offset % live.SLOT
 
 
-def _last(entry: store_module.Entry) -> str:
+def _last(entry: stores.Entry) -> str:
     return entry.name.rpartition('/')[2]

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 
 from heat_plugins import errors
-from heat_plugins.runs import run as runs
+from heat_plugins.runs import runs
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 
@@ -77,6 +77,6 @@ def _latest(
     found: records.Records, keys: abc.Sequence[record_names.Key]
 ) -> abc.Iterator[runs.Run]:
     for key in keys[-_MOST:]:
-        with contextlib.suppress(errors.Unreadable):
+        with contextlib.suppress(errors.UnreadableRun):
             if (run := found.read(key)) is not None:
                 yield run

@@ -20,7 +20,7 @@ from heat_plugins import masking
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.configs import hooks
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import run as runs
+from heat_plugins.runs import runs
 from heat_plugins.runs.follow import reports
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records

@@ -7,7 +7,8 @@ import time
 from typing import Any
 
 from heat_plugins import errors
-from heat_plugins.runs import run as runs
+from heat_plugins import retrying
+from heat_plugins.runs import runs
 from heat_plugins.runs.follow import logs
 from heat_plugins.signals import body
 
@@ -29,9 +30,6 @@ _SILENCE = 45.0
 # Seconds for what is still to come of a run that has ended: a server that is
 # told to stop sends the rest after that.
 _REST, _PAUSE = 15.0, 0.5
-
-# Seconds for which the store may fail meanwhile.
-_BUDGET = 300.0
 
 
 class Tail:
@@ -62,14 +60,26 @@ class Tail:
         self._is_noted = False
         self._parts: list[logs.Part] = []
 
-    def fetch(self) -> None:
+    def fetch(self, room: int) -> None:
         """Fetch what has come; a store that fails for now has its time.
 
         Threads may do so for several outputs at once.
+
+        :param room: bytes after which the rest is left to the next call.
         """
+        size = 0
         with contextlib.suppress(errors.Unavailable):
-            for part in self._reader.read():
+            for part in self._reader.read(room):
                 self._parts.append(part)
+                size += len(part.content)
+                if size >= room:
+                    return
+
+    def drain(self) -> None:
+        """Fetch and show all that has come; see `fetch`."""
+        with contextlib.suppress(errors.Unavailable):
+            self._read()
+        self.flush()
 
     def flush(self) -> None:
         """Show what was fetched."""
@@ -91,15 +101,11 @@ class Tail:
         if self._reader.finished:
             return
         end = self._clock() + _REST
-        patience = self._clock() + _BUDGET
+        outage = retrying.Outage(clock=self._clock)
         while True:
-            try:
+            has_more = True
+            with outage.ridden_out():
                 has_more = self._read()
-                patience = self._clock() + _BUDGET
-            except errors.Unavailable:
-                if self._clock() >= patience:
-                    raise
-                has_more = True
             if has_more:
                 end = self._clock() + _REST
             if self._reader.finished or self._clock() >= end:
@@ -111,7 +117,9 @@ class Tail:
         found = self._outputs(run)
         for name in (body.STDOUT, body.STDERR):
             if found.get(name):
-                self._show(str(found[name]).encode())
+                # Half a surrogate pair is no UTF-8.
+                text = str(found[name])
+                self._show(text.encode(errors='backslashreplace'))
 
     def _read(self) -> bool:
         """Show what there is more; False if there is nothing."""

@@ -7,12 +7,12 @@ import time
 
 from heat_plugins import errors
 from heat_plugins import retrying
-from heat_plugins.runs import run as runs
+from heat_plugins.runs import runs
 from heat_plugins.runs.follow import settling
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.records import unreadable
-from heat_plugins.signals import pace as paces
+from heat_plugins.signals import paces
 
 #: Called with a run when something about it has changed.
 Watch = abc.Callable[[runs.Run], None]
@@ -24,15 +24,15 @@ _GROWTH = 1.5
 # them one such look asks for.
 _DEEP, _DEEP_BATCH = 15.0, 10
 
-# Seconds for which Heat or the object store may be out of order.
-_BUDGET = 300.0
+# Records that one look reads of runs that others have started.
+_ADOPTED = 200
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Pace:
     """How often to look, in seconds.
 
-    :ivar fast: while a result is likely; see `signals.pace`. A look is two
+    :ivar fast: while a result is likely; see `paces.Pace`. A look is two
         listings.
     :ivar first: between the first two looks otherwise, and after each news.
     :ivar most: to which that grows.
@@ -52,6 +52,7 @@ class Waiter:
     one of what has not ended.
 
     :param tick: called in each step, to show that time goes by.
+    :param note: called when Heat or the object store is unavailable.
     :param everything: whether to wait for all the runs that there are, also
         for those that begin meanwhile.
     """
@@ -63,6 +64,7 @@ class Waiter:
         *,
         watch: Watch,
         tick: abc.Callable[[], None] = lambda: None,
+        note: abc.Callable[[str], None] = lambda said: None,
         pace: Pace | None = None,
         everything: bool = False,
         clock: abc.Callable[[], float] = time.monotonic,
@@ -76,16 +78,18 @@ class Waiter:
         self._clock = clock
         self._sleep = sleep
         self._pace = pace or Pace()
-        self._likely = paces.Pace(paces.Limits(), clock)
+        self._likely = paces.Pace(paces.PollLimits(), clock)
         # When each run was added.
         self._since: dict[str, float] = {}
         self._pause = self._pace.first
         self._next_look = clock()
         self._next_deep = clock()
-        self._trouble: retrying.Trouble | None = None
+        self._outage = retrying.Outage(note, clock=clock)
         self._runs: dict[str, runs.Run] = {}
         # Those that Heat is going to be asked for next.
         self._turn: list[str] = []
+        # How many records of others were read.
+        self._adopted = 0
         # Those that cannot be read, and were told of.
         self._unreadable: set[str] = set()
 
@@ -131,23 +135,16 @@ class Waiter:
         """Return the seconds until the next look."""
         pause = self._pause
         self._pause = min(pause * _GROWTH, self._pace.most)
-        if self._likely.is_likely and self._trouble is None:
+        if self._likely.is_likely and not self._outage.lasts:
             return min(self._pace.fast, pause)
         return pause
 
     def _try_to_look(self, now: float) -> None:
-        try:
-            self._look(deep=now >= self._next_deep)
-        except errors.Unavailable as exc:
-            self._trouble = retrying.Trouble.of(
-                exc, self._trouble, self._clock
-            )
-            if self._trouble.seconds > _BUDGET:
-                raise
-            return
-        self._trouble = None
-        if now >= self._next_deep:
-            self._next_deep = now + _DEEP
+        is_deep = now >= self._next_deep
+        with self._outage.ridden_out():
+            self._look(deep=is_deep)
+            if is_deep:
+                self._next_deep = now + _DEEP
 
     def _look(self, *, deep: bool) -> None:
         try:
@@ -168,21 +165,24 @@ class Waiter:
         """Take in what others have started, and forget what has ended."""
         self._runs = {run.id: run for run in self.pending}
         self._since = {each: self._since[each] for each in self._runs}
-        for key in opened:
+        unknown = [key for key in opened if key.run_id not in self._runs]
+        start = self._adopted % max(1, len(unknown))
+        turn = [*unknown[start:], *unknown[:start]][:_ADOPTED]
+        self._adopted += len(turn)
+        for key in turn:
             run = None
-            if key.run_id not in self._runs:
-                try:
-                    run = self._records.read(key)
-                except errors.Unreadable as exc:
-                    self._pass_over(exc)
+            try:
+                run = self._records.read(key)
+            except errors.UnreadableRun as exc:
+                self._pass_over(exc)
             if run is not None and run.ended:
                 self._settler.clean_up(run)
             elif run is not None:
                 self.add(run)
 
-    def _pass_over(self, exc: errors.Unreadable) -> None:
-        if exc.key.run_id not in self._unreadable:
-            self._unreadable.add(exc.key.run_id)
+    def _pass_over(self, exc: errors.UnreadableRun) -> None:
+        if exc.run_id not in self._unreadable:
+            self._unreadable.add(exc.run_id)
             unreadable.pass_over(exc)
 
     def _next_to_ask(self) -> abc.Collection[str]:
@@ -201,7 +201,7 @@ class Waiter:
     ) -> None:
         try:
             self._note(self._settled(run, opened, arrivals, deep))
-        except errors.Unreadable as exc:
+        except errors.UnreadableRun as exc:
             self._pass_over(exc)
             self._note(self._settler.given_up(run))
 

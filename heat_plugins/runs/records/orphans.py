@@ -19,7 +19,7 @@ import contextlib
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import run as runs
+from heat_plugins.runs import runs
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.records import unreadable
@@ -69,7 +69,7 @@ def _withdraw(
         if run is None or run.state is runs.State.STARTING:
             found.revoke(key)
             run = found.read(key)
-    except errors.Unreadable:
+    except errors.UnreadableRun:
         withdrawn = _heat_does(
             key, lambda: starting.withdraw_marked(heat, key, server())
         )

@@ -10,10 +10,11 @@ from typing import Any
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import masking
+from heat_plugins import stored
 from heat_plugins.objectstore import cleaning
 from heat_plugins.objectstore import json_records
-from heat_plugins.objectstore import store as store_module
-from heat_plugins.runs import run as runs
+from heat_plugins.objectstore import stores
+from heat_plugins.runs import runs
 from heat_plugins.runs.records import record_names
 from heat_plugins.signals import arrivals
 from heat_plugins.signals import body
@@ -33,22 +34,23 @@ class Records:
     :ivar container: the container that they lie in; it may not be there.
     """
 
-    def __init__(
-        self, store: store_module.ObjectStore, root_stack_id: str
-    ) -> None:
+    def __init__(self, store: stores.ObjectStore, root_stack_id: str) -> None:
         self.store = store
         self.root_stack_id = root_stack_id
         self.container = signal_names.container(root_stack_id)
         self._kept = json_records.Records(store, self.container, limit=_LIMIT)
 
     def opened(
-        self, prefix: str = record_names.OPEN
+        self,
+        prefix: str = record_names.OPEN,
+        most: int = stores.MOST,
     ) -> list[record_names.Key]:
         """List the runs that are not over and cleaned up.
 
         :raises errors.NoObject: there is no container.
+        :raises errors.TooMany: there are more than `most`.
         """
-        found = self.store.list_objects(self.container, prefix)
+        found = self.store.list_objects(self.container, prefix, most)
         return _parsed(record_names.parse_open(entry.name) for entry in found)
 
     def arrivals(self) -> abc.Collection[str]:
@@ -89,35 +91,38 @@ class Records:
     def read(self, key: record_names.Key) -> runs.Run | None:
         """Return a run; None if there is no record of it.
 
-        :raises errors.Unreadable: what is there is no record of it.
+        :raises errors.UnreadableRun: what is there is no record of it.
         """
         name = record_names.record_name(key)
         try:
             run = runs.Run.read(self._kept.fetch(name).value)
             if run.key != key:
                 raise ValueError('it is the record of another run')
+            if run.stack_id != self.root_stack_id:
+                raise ValueError('it is the record of another stack')
         except errors.NoObject:
             return None
         except ValueError as exc:
             # What it says may quote the record, in any length; an event of
             # Heat has room for what comes first.
             reason = foreign.line(masking.signatures(str(exc)), 200)
-            raise errors.Unreadable(
+            raise errors.UnreadableRun(
                 f'Run {key.run_id} of {key.action} has an unreadable record; '
                 '"openstack software deployment run delete" withdraws it '
                 'from its server and deletes its record. Object '
                 f'{self.container}/{name}: {reason}',
-                key,
+                **dataclasses.asdict(key),
             ) from exc
         return run
 
     def write(self, run: runs.Run) -> None:
         self._kept.write(
-            record_names.record_name(run.key), dataclasses.asdict(run)
+            record_names.record_name(run.key),
+            stored.versioned(runs.Run, dataclasses.asdict(run)),
         )
 
     def open(self, key: record_names.Key) -> None:
-        """Announce a run; see `claims`."""
+        """Announce a run; see `run_claims`."""
         self.store.put_object(
             self.container, record_names.open_name(key), _OPEN
         )
@@ -154,7 +159,7 @@ class Records:
         ):
             self.store.delete_object(self.container, name)
 
-    def log(self, run_id: str) -> list[store_module.Entry]:
+    def log(self, run_id: str) -> list[stores.Entry]:
         """List the parts of what a run has printed, by name."""
         entries = self.store.iterate(
             self.container, record_names.log_folder(run_id)
@@ -197,8 +202,8 @@ class Records:
                 f'Cannot read the outputs of run {run.id}: {exc}'
             ) from exc
 
-    def fetch(self, name: str, limit: int) -> store_module.Fetched:
-        """Fetch what a server has sent; see `ObjectStore.fetch`."""
+    def fetch(self, name: str, limit: int) -> stores.Fetched:
+        """Fetch what a server has sent; see `stores.ObjectStore.fetch`."""
         return self.store.fetch(self.container, name, limit)
 
     def has_arrived(self, run: runs.Run) -> bool:

@@ -14,7 +14,7 @@ from heat_plugins.runs.records import records
 LOG = foreign.logger(__name__)
 
 
-def pass_over(exc: errors.Unreadable) -> None:
+def pass_over(exc: errors.UnreadableRun) -> None:
     """Say that a run is left out, and what can be done about it."""
     LOG.warning('%s', exc)
 

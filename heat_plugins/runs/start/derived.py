@@ -15,6 +15,9 @@ from heat_plugins.signals import beginning
 from heat_plugins.signals import live
 from heat_plugins.signals import transport_names
 
+#: The input with the URL of a server's result.
+SIGNAL_ID = 'deploy_signal_id'
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Urls:
@@ -52,7 +55,7 @@ def draft(
         'deploy_stack_id': target.current.get('deploy_stack_id') or '',
         'deploy_resource_name': target.resource.name,
         'deploy_signal_transport': transport_names.TEMP_URL_POLL,
-        'deploy_signal_id': urls.signal,
+        SIGNAL_ID: urls.signal,
         'deploy_signal_verb': 'PUT',
         beginning.URL_INPUT: urls.progress,
         beginning.TIMEOUT_INPUT: str(timeout),

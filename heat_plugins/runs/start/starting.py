@@ -9,13 +9,16 @@ from typing import Any
 
 from heat_plugins import errors
 from heat_plugins import foreign
+from heat_plugins import tokens
 from heat_plugins.configs import hidden_inputs
 from heat_plugins.configs import hooks
 from heat_plugins.objectstore import keys
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_claims
+from heat_plugins.runs import runs
+from heat_plugins.runs.fleet import other_operations
+from heat_plugins.runs.fleet.records import books
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.start import derived
@@ -28,9 +31,6 @@ LOG = foreign.logger(__name__)
 #: Seconds for which a run's URL outlives its time limit: clocks differ, and
 #: a result that comes late is worth knowing.
 MARGIN = 3600
-
-#: Seconds for a run whose deployment has no time limit.
-DEFAULT_TIMEOUT = 3600
 
 #: Returns what signs the URLs of a container.
 Sign = abc.Callable[[str], keys.Signer]
@@ -45,7 +45,7 @@ class Order:
 
     :ivar inputs: what differs from the stack's own values.
     :ivar timeout: seconds for the whole of it; None: as many as the
-        deployment has, or `DEFAULT_TIMEOUT`.
+        deployment has, or `runs.DEFAULT_TIMEOUT`.
     :ivar delivery_timeout: seconds until the server must have reported, for
         those that do; None: as many as the deployment has.
     :ivar repeats: the id of the run that is repeated.
@@ -86,22 +86,23 @@ class Starter:
     def __init__(
         self,
         heat: orchestration.Deploying,
-        store: store_module.ObjectStore,
+        store: stores.ObjectStore,
         *,
         who: str,
         sign: Sign | None = None,
         known_hooks: abc.Collection[str] = hooks.HOOKS,
         log_limit: int = live.LIMIT,
-        clock: abc.Callable[[], float] = time.time,
+        clock: abc.Callable[[], float] | None = None,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
         self._heat = heat
         self._store = store
+        self._book = books.Book(store)
         self._who = who
         self._sign = sign or self._any_key
         self._known_hooks = known_hooks
         self._log_limit = log_limit
-        self._clock = clock
+        self._clock = clock or store.now
         self._sleep = sleep
 
     def start(self, target: targets.Target, order: Order) -> runs.Run:
@@ -138,7 +139,7 @@ class Starter:
             reason='heat-plugins is delivering it to the server',
             started_at=int(now),
             started_by=self._who,
-            timeout=order.timeout or target.timeout or DEFAULT_TIMEOUT,
+            timeout=order.timeout or target.timeout or runs.DEFAULT_TIMEOUT,
             delivery_timeout=(
                 order.delivery_timeout or target.delivery_timeout
             ),
@@ -152,7 +153,12 @@ class Starter:
         )
         signer = self._sign(found.container)
         run_claims.Claims(
-            found, clock=time.monotonic, sleep=self._sleep
+            found,
+            other_operations.OtherOperations(
+                self._heat, self._book, who=self._who, clock=self._clock
+            ),
+            clock=time.monotonic,
+            sleep=self._sleep,
         ).claim(run)
         draft = derived.draft(
             target,
@@ -187,7 +193,7 @@ class Starter:
                 server_id=run.server_id,
                 action=run.action,
                 # By this it is found again if we die before the next line.
-                reason=runs.mark(run.id),
+                reason=tokens.of_run(run.id),
             )
             run = dataclasses.replace(
                 run,
@@ -245,13 +251,62 @@ def _urls(run: runs.Run, signer: keys.Signer) -> derived.Urls:
 
 
 def withdraw(heat: orchestration.Deploying, run: runs.Run) -> None:
-    """Take a run from its server, and delete what was made in Heat."""
-    take_back(
-        heat,
-        run_id=run.id,
-        server_id=run.server_id,
-        row_id=run.row_id,
-        config_id=run.config_id,
+    """Take a run from its server, and delete what was made in Heat.
+
+    A user who may only write into the container may have written the record.
+    So nothing goes but what Heat shows to be of the run.
+    """
+    rows = _rows(heat, run)
+    for row in rows:
+        heat.delete_deployment(row.id)
+        heat.delete_config(row.config_id)
+    left = {run.config_id} - {None, *(row.config_id for row in rows)}
+    for config_id in map(str, left):
+        if _is_config_of(heat, config_id, run.id):
+            heat.delete_config(config_id)
+
+
+def _rows(
+    heat: orchestration.Deploying, run: runs.Run
+) -> list[orchestration.Deployment]:
+    """Return the deployments that Heat has for a run."""
+    if run.row_id is None:
+        return marked(heat, run.server_id, run.id)
+    try:
+        row = heat.deployment(run.row_id)
+    except errors.NotFound:
+        return []
+    if tokens.is_of_run(row.reason, run.id):
+        return [row]
+    _tell_foreign(run.id, f'deployment {row.id}')
+    return []
+
+
+def _is_config_of(
+    heat: orchestration.Deploying, config_id: str, run_id: str
+) -> bool:
+    """Say whether a config was made for a run: it has a URL of its result."""
+    try:
+        config = heat.config(config_id)
+    except errors.NotFound:
+        return False
+    signals = [
+        str(one.get('value'))
+        for one in config.inputs
+        if one.get('name') == derived.SIGNAL_ID
+    ]
+    if any(f'/{run_id}?' in one for one in signals):
+        return True
+    _tell_foreign(run_id, f'software config {config_id}')
+    return False
+
+
+def _tell_foreign(run_id: str, what: str) -> None:
+    LOG.warning(
+        'The record of run %(run)s names %(what)s, which was not made for '
+        'it; heat-plugins leaves that alone. A user who may write into the '
+        "container of the run's stack has changed the record",
+        {'run': run_id, 'what': what},
     )
 
 
@@ -263,7 +318,7 @@ def take_back(
     row_id: str | None,
     config_id: str | None,
 ) -> None:
-    """Delete what was made in Heat for a run.
+    """Delete what was made in Heat for a run whose record is proved.
 
     :param row_id: the deployment; if it is not known, what bears the mark of
         the run goes.
@@ -305,8 +360,11 @@ def marked(
     heat: orchestration.Deploying, server_id: str, run_id: str
 ) -> list[orchestration.Deployment]:
     """Return the deployments of a server that were made for a run."""
-    mark = runs.mark(run_id)
-    return [row for row in heat.deployments(server_id) if row.reason == mark]
+    return [
+        row
+        for row in heat.deployments(server_id)
+        if tokens.is_of_run(row.reason, run_id)
+    ]
 
 
 def _ended(found: records.Records, run: runs.Run) -> runs.Run | None:

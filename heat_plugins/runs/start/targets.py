@@ -9,7 +9,7 @@ from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import errors
-from heat_plugins import pool as pools
+from heat_plugins import pools
 from heat_plugins.configs import actions
 from heat_plugins.configs import handover
 from heat_plugins.runs import orchestration
@@ -255,11 +255,14 @@ class Finder:
         self,
         stack: orchestration.Stack,
         is_wanted: abc.Callable[[stack_tree.Place], bool],
-    ) -> list[Target]:
-        """Return the deployments of a root stack that are wanted.
+        first: int | None = None,
+    ) -> abc.Iterator[Target]:
+        """Yield the deployments of a root stack that are wanted.
 
         :param is_wanted: asked about each resource; with one that is wanted,
             those inside of it are.
+        :param first: how many to read before the others; None to read all at
+            once.
         """
         places = stack_tree.find(self._heat, stack)
         wanted = [
@@ -269,9 +272,10 @@ class Finder:
             )
             if place.is_deployment
         ]
-        return self._targets(
-            stack, '', wanted, stack_tree.server_names(places)
-        )
+        names = stack_tree.server_names(places)
+        parts = [wanted] if first is None else [wanted[:first], wanted[first:]]
+        for part in filter(None, parts):
+            yield from self._targets(stack, '', part, names)
 
     def servers(
         self,

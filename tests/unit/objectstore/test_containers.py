@@ -4,7 +4,7 @@
 import testtools
 
 from heat_plugins import errors
-from heat_plugins import pool
+from heat_plugins import pools
 from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import parcels
 from heat_plugins.plans import local
@@ -66,7 +66,7 @@ class ProjectsTest(testtools.TestCase):
         super().setUp()
         self.cluster = fake_swift.ceph()
         self.stores = [self.cluster.store(name) for name in ('p1', 'p2')]
-        self.pool = pool.Pool(wait=0)
+        self.pool = pools.Pool(wait=0)
 
     def test_both_have_names_of_plans(self):
         for number, store in enumerate(self.stores):

@@ -7,8 +7,8 @@ import gzip
 import pytest
 
 from heat_plugins import errors
-from heat_plugins import pool
-from heat_plugins.objectstore import claims
+from heat_plugins import pools
+from heat_plugins.objectstore import exclusive
 from heat_plugins.objectstore import json_records
 from tests.unit import fake_swift
 
@@ -71,7 +71,7 @@ def test_names_have_no_prefix_and_are_no_announcements(store):
     records = json_records.Records(store, 'box', prefix='own/')
     for name in ('b/2', 'b/1', 'a'):
         records.write(name, 1)
-    json_records.Records(store, 'box').write(f'{claims.FOLDER}x/y', 1)
+    json_records.Records(store, 'box').write(f'{exclusive.FOLDER}x/y', 1)
     assert records.names('b/') == ['b/1', 'b/2']
     assert records.names() == ['a', 'b/1', 'b/2']
     records.delete('a', 'gone', 'b/1')
@@ -96,7 +96,7 @@ def test_requests_are_repeated_by_a_pool_alone():
         once.write('x', 1)
     cluster.fail(1, 503, 'PUT')
     patient = json_records.Records(
-        cluster.store(), 'box', pool=pool.Pool(wait=0)
+        cluster.store(), 'box', pool=pools.Pool(wait=0)
     )
     patient.write('x', 1)
     assert once.find('x') == 1

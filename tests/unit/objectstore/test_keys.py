@@ -23,6 +23,11 @@ ACCOUNT_KEY = 'x-account-meta-temp-url-key'
 DIGESTS = ('sha256', 'sha512', 'sha1')
 
 
+def at(seconds):
+    """Return the time by a clock that is ahead of this host's."""
+    return time.time() + seconds
+
+
 class Case(testtools.TestCase):
     def setUp(self):
         super().setUp()
@@ -216,6 +221,32 @@ class RotationTest(Case):
         self.assert_usable(new)
         self.assert_unusable(old)
 
+    def test_a_host_whose_clock_is_wrong_keeps_a_key_as_long(self):
+        for seconds in (-3000, 3000):
+            cluster = fake_swift.Cluster(clock=functools.partial(at, seconds))
+            cluster.now = cluster.clock
+            self.use(cluster)
+            keys.KeyKeeper.forget_abilities()
+            self.keeper(secret='old').ensure(BOX)
+            keeper = self.keeper(secret='new', overlap=100)
+            keeper.ensure(BOX)
+            self.assertAlmostEqual(at(seconds + 100), self.until(), delta=10)
+            keeper.ensure(BOX)
+            self.assertIn(KEY_2, self.meta())
+            self.meta()[KEY_2_EXPIRES] = str(int(at(seconds)) - 10)
+            self.keeper(secret='new', overlap=100).ensure(BOX)
+            self.assertNotIn(KEY_2, self.meta())
+
+    def test_a_signer_has_the_store_s_time_as_that_is_learnt(self):
+        store = self.cluster.store()
+        signer = keys.KeyKeeper(
+            store, secret='s', digests=DIGESTS, overlap=None
+        ).ensure(BOX)
+        self.assertAlmostEqual(time.time(), signer.now(), delta=5)
+        self.cluster.now = functools.partial(at, 3000)
+        store.head_container(BOX)
+        self.assertAlmostEqual(at(3000), signer.now(), delta=5)
+
     def test_an_engine_never_drops_the_key_that_it_signs_with(self):
         old_keeper = self.keeper(secret='old', overlap=100)
         new_keeper = self.keeper(secret='new', overlap=100)
@@ -367,6 +398,17 @@ class AccountKeyTest(Case):
 class AbilityTest(Case):
     def probes(self):
         return sum(each.signed for each in self.cluster.seen)
+
+    def test_a_host_whose_clock_is_wrong_probes_by_the_store_s(self):
+        for seconds in (-3000, 3000):
+            keys.KeyKeeper.forget_abilities()
+
+            def clock(ahead=seconds):
+                return time.time() + ahead
+
+            self.use(fake_swift.Cluster(clock=clock))
+            self.cluster.now = clock
+            self.assertEqual(keys.CONTAINER, self.keeper().ensure(BOX).kind)
 
     def test_a_cluster_is_probed_once_for_all_of_its_projects(self):
         self.keeper().ensure(BOX)

@@ -8,7 +8,7 @@ from urllib import parse
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 from heat_plugins.objectstore import tempurl
 from heat_plugins.objectstore import wire
 from tests.unit import fake_swift
@@ -34,7 +34,7 @@ class Canned:
 
 
 def answering(status, body=b''):
-    return store_module.ObjectStore(Canned(status, body))
+    return stores.ObjectStore(Canned(status, body))
 
 
 class StoreTest(testtools.TestCase):
@@ -82,7 +82,7 @@ class StoreTest(testtools.TestCase):
         self.assertEqual(201, self.cluster.put_signed(self.url(), b'[1]'))
         self.assertEqual(
             [
-                store_module.Entry(
+                stores.Entry(
                     name='signals/a',
                     size=3,
                     etag=hashlib.md5(b'[1]').hexdigest(),
@@ -104,6 +104,32 @@ class StoreTest(testtools.TestCase):
             [name], [e.name for e in self.store.list_objects('box', name)]
         )
 
+    def test_dots_in_a_name_lead_to_no_other_object(self):
+        self.store.put_container('other', {})
+        self.store.put_object('other', 'kept', b'whole')
+        names = [
+            'a/../../other/kept',
+            'a/./b',
+            'a/..',
+            '..',
+            '.',
+            './a',
+            '...',
+        ]
+        self.fill('a/b', 'b', *names)
+        for name in names:
+            self.store.put_object('box', name, name.encode())
+        for name in names:
+            self.assertEqual(
+                name.encode(), self.store.get_object('box', name, 100)
+            )
+            self.assertTrue(self.store.has_object('box', name))
+            self.store.delete_object('box', name)
+        self.assertEqual(
+            ['a/b', 'b'], [e.name for e in self.store.list_objects('box', '')]
+        )
+        self.assertEqual(b'whole', self.store.get_object('other', 'kept', 9))
+
     def test_a_listing_names_what_is_under_its_prefix_only(self):
         self.fill('runs/x', 'signals/x', 'signals-x', 'z')
         self.assertEqual(
@@ -112,7 +138,7 @@ class StoreTest(testtools.TestCase):
         )
 
     def test_a_listing_is_whole_however_many_pages_it_has(self):
-        page = store_module.PAGE
+        page = stores.PAGE
         for cluster, count, pages in (
             (fake_swift.Cluster(), page, 2),
             (fake_swift.Cluster(), 2 * page + 1, 3),
@@ -126,10 +152,23 @@ class StoreTest(testtools.TestCase):
             self.assertEqual(names, [each.name for each in entries])
             self.assertEqual(pages, cluster.asked().count('GET /box'))
 
+    def test_a_folder_can_be_one_entry_however_much_is_in_it(self):
+        page = stores.PAGE
+        names = [f'a/b/{n:05}' for n in range(page)]
+        self.fill('a/a', *names, 'a/c', 'a/d/e', 'b')
+        entries = self.store.iterate('box', 'a/', folded=True)
+        self.assertEqual(
+            ['a/a', 'a/b/', 'a/c', 'a/d/'], [each.name for each in entries]
+        )
+        self.assertEqual(1, self.cluster.asked().count('GET /box'))
+        # Also beyond a page.
+        self.fill(*(f'a/{n:05}/x' for n in range(page)))
+        entries = self.store.iterate('box', 'a/', folded=True)
+        self.assertEqual(page + 4, len([*entries]))
+
     def test_a_listing_that_goes_in_circles_is_an_outage(self):
         page = ','.join(
-            f'{{"name": "{n:05}", "bytes": 1}}'
-            for n in range(store_module.PAGE)
+            f'{{"name": "{n:05}", "bytes": 1}}' for n in range(stores.PAGE)
         )
         store = answering(200, f'[{page}]'.encode())
         self.assertRaises(
@@ -359,7 +398,7 @@ class ClusterURLTest(testtools.TestCase):
             ('https://s/v2ish/object/v1/AUTH_a', 'https://s/v2ish/object'),
             ('https://s/object', 'https://s/object'),
         ):
-            store = store_module.ObjectStore(Canned(url=url))
+            store = stores.ObjectStore(Canned(url=url))
             self.assertEqual(cluster, store.cluster_url)
 
     def test_a_storage_url_names_an_account_or_not(self):
@@ -369,7 +408,7 @@ class ClusterURLTest(testtools.TestCase):
             ('http://s/v1', False),
             ('http://s/swift/v1/', False),
         ):
-            store = store_module.ObjectStore(Canned(url=url))
+            store = stores.ObjectStore(Canned(url=url))
             self.assertEqual(names, store.names_account, url)
 
     def test_info_lies_there(self):

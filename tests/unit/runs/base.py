@@ -5,12 +5,12 @@ import json
 
 import testtools
 
-from heat_plugins import pool as pools
+from heat_plugins import pools
 from heat_plugins.objectstore import keys
 from heat_plugins.runs import run_service
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet.records import book as books
+from heat_plugins.runs.fleet.records import books
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import records
 from heat_plugins.runs.start import starting

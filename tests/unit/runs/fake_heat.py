@@ -13,7 +13,7 @@ import uuid
 from heat_plugins import errors
 from heat_plugins.runs import orchestration
 from heat_plugins.signals import group_ids
-from heat_plugins.timeline import events
+from heat_plugins.timeline import stack_events
 
 COMPONENT = {
     'configs': [
@@ -172,7 +172,7 @@ class Heat:
     def happens(self, stack, name, status, time, physical_id=''):
         """Let an event be listed."""
         self.happened.append(
-            events.Event(
+            stack_events.Event(
                 resource=name,
                 stack_id=stack.id,
                 physical_id=physical_id,
@@ -264,6 +264,19 @@ class Heat:
         return self._row(
             config_id, server_id, action, 'IN_PROGRESS', reason
         ).id
+
+    def set_status(self, deployment_id, status):
+        self._ask('set_status', deployment_id)
+        row = self._found(self.rows, deployment_id)
+        self.rows[row.id] = dataclasses.replace(row, status=status)
+
+    def server_configs(self, server_id):
+        self._ask('server_configs', server_id)
+        return [
+            self.configs[row.config_id]
+            for row in self.rows.values()
+            if row.server_id == server_id
+        ]
 
     def delete_deployment(self, deployment_id):
         self._ask('delete_deployment', deployment_id)

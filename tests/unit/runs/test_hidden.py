@@ -5,7 +5,7 @@ import dataclasses
 
 from heat_plugins import masking
 from heat_plugins.configs import hidden_inputs
-from heat_plugins.runs import run as runs
+from heat_plugins.runs import runs
 from tests.unit.runs import base
 
 

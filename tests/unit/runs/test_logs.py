@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a run prints is read complete and in order."""
 
+import contextlib
+import tracemalloc
 from urllib import parse
 
 from heat_plugins import errors
@@ -36,7 +38,7 @@ class LogsCase(base.RunsTestCase):
         self.assertEqual(201, self.send(name, body(offset, content)))
 
     def slot(self, number):
-        return bytes([65 + number]) * live.SLOT
+        return bytes([65 + number % 26]) * live.SLOT
 
     def read(self):
         return [(one.left_out, one.content) for one in self.reader.read()]
@@ -87,6 +89,15 @@ class LogsCase(base.RunsTestCase):
         # Until the server corrects it.
         self.sent(0, b'right')
         self.assertEqual(b'right', self.content())
+
+    def test_many_of_one_name_in_folders_are_fetched_once(self):
+        for number in range(200):
+            content = body(0, b'%d' % number)
+            self.assertEqual(201, self.send(f'{number:03d}/000000', content))
+        for _ in range(2):
+            before = len(self.cluster.seen)
+            self.read()
+            self.assertLessEqual(len(self.cluster.seen) - before, 2)
 
     def test_a_run_goes_with_all_that_its_server_has_put(self):
         self.patch(live, 'MOST', 5)
@@ -164,6 +175,71 @@ class LogsCase(base.RunsTestCase):
             self.send(name, content)
         self.assertEqual([], self.read())
         self.assertFalse(self.reader.finished)
+
+    def waiting(self, number):
+        """Send parts of which the first is missing; return them all."""
+        for place in range(1, number):
+            content = body(place * live.SLOT, self.slot(place), head=number)
+            self.assertEqual(201, self.send(f'{place:06d}', content))
+        return b''.join(self.slot(place) for place in range(number))
+
+    def test_what_waits_for_an_earlier_part_has_little_room(self):
+        whole = self.waiting(100)
+        self.content()
+        room = 4 * live.SLOT
+        reader = self.runs.log(self.run_)
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        for _ in range(2):
+            self.assertEqual([], list(reader.read(room)))
+        self.assertLess(tracemalloc.get_traced_memory()[1], 3 * room)
+        first = body(0, self.slot(0), head=100)
+        self.assertEqual(201, self.send('000000', first))
+        content = b''.join(part.content for part in reader.read(room))
+        self.assertTrue(whole == content)
+
+    def test_a_part_that_is_replaced_before_its_turn_is_left_out(self):
+        for number in range(2, 5):
+            self.sent(number, self.slot(number))
+        self.assertEqual([], list(self.reader.read(1)))
+        for number in (0, 1, 5):
+            self.sent(number, self.slot(number))
+        found = [(x.left_out, x.content) for x in self.reader.read(1)]
+        slots = [(0, self.slot(number)) for number in (0, 1, 3, 4, 5)]
+        slots[2] = live.SLOT, self.slot(3)
+        self.assertEqual(slots, found)
+
+    def test_a_part_whose_turn_comes_in_an_outage_is_not_lost(self):
+        whole = self.waiting(9)
+        self.assertEqual([], list(self.reader.read(1)))
+        self.send('000000', body(0, self.slot(0), head=9))
+        contents = []
+        for _ in range(20):
+            self.cluster.before = self.failing_each_third()
+            with contextlib.suppress(errors.Unavailable):
+                for part in self.reader.read(1):
+                    contents.append(part.content)
+        self.assertTrue(whole == b''.join(contents))
+
+    def failing_each_third(self):
+        asked = []
+
+        def before(request):
+            asked.append(request)
+            if len(asked) % 3 == 0:
+                raise errors.Unavailable('503')
+
+        return before
+
+    def test_a_caller_may_leave_the_rest_for_its_next_call(self):
+        for number in range(5):
+            self.sent(number, self.slot(number))
+        content = b''
+        for _ in range(5):
+            content += next(self.reader.read()).content
+        expected = b''.join(self.slot(number) for number in range(5))
+        self.assertTrue(expected == content)
+        self.assertEqual([], self.read())
 
     def test_a_hostile_offset_takes_no_time(self):
         self.sent(0, self.slot(0))

@@ -4,7 +4,7 @@
 import dataclasses
 
 from heat_plugins import errors
-from heat_plugins.runs import run as runs
+from heat_plugins.runs import runs
 from heat_plugins.runs.records import orphans
 from tests.unit.runs import base
 

@@ -5,8 +5,8 @@ import dataclasses
 import json
 
 from heat_plugins import errors
-from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service
+from heat_plugins.runs import runs
 from heat_plugins.runs.follow import settling
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import retention
@@ -38,6 +38,50 @@ class SettleTest(base.RunsTestCase):
         self.assertEqual('done\n', run.outputs['deploy_stdout'])
         self.assertEqual(5, run.ended_at - run.started_at)
         self.assert_clean()
+
+    def test_a_record_takes_nothing_that_is_not_of_its_run(self):
+        """Who may write into the container has no rights in Heat by that."""
+        stacks_own = self.row.config_id
+        other = self.heat.add_deployment(self.stack, 'other')
+        for values in (
+            {'row_id': self.row.id, 'config_id': stacks_own},
+            {'row_id': None, 'config_id': other.config_id},
+            {'row_id': 'gone', 'config_id': other.config_id},
+        ):
+            run = dataclasses.replace(
+                self.run_, state=State.CANCELLED, ended_at=1, **values
+            )
+            self.records.write(run)
+            with self.assertLogs(level='WARNING') as logs:
+                self.show(run)
+            self.assertIn('which was not made for it', logs.output[0])
+            for row in (self.row, other):
+                self.assertIn(row.id, self.heat.rows)
+                self.assertIn(row.config_id, self.heat.configs)
+            self.records.open(run.key)
+
+    def test_a_record_of_another_stack_is_none(self):
+        run = dataclasses.replace(self.run_, stack_id='of another')
+        self.records.write(run)
+        error = self.assertRaises(errors.UnreadableRun, self.show, run)
+        self.assertIn('the record of another stack', str(error))
+
+    def test_what_a_dead_process_left_of_a_run_goes(self):
+        config_id = self.run_.config_id
+        self.heat.delete_deployment(self.run_.row_id)
+        self.assertIn(config_id, self.heat.configs)
+        self.runs.cancel('shop', self.run_.id)
+        self.assertNotIn(config_id, self.heat.configs)
+
+    def test_a_run_that_ends_asks_heat_for_one_thing_more(self):
+        self.answer()
+        self.heat.asked.clear()
+        self.show(self.run_)
+        asked = [one.partition(' ')[0] for one in self.heat.asked]
+        self.assertEqual(
+            ['deployment', 'delete_deployment', 'delete_config'],
+            [one for one in asked if 'deployment' in one or 'config' in one],
+        )
 
     def test_the_reason_of_a_failure_shows_no_input_that_was_given(self):
         self.runs.cancel('shop', self.run_.id)

@@ -4,8 +4,8 @@
 import dataclasses
 
 from heat_plugins import errors
-from heat_plugins.objectstore import claims
-from heat_plugins.runs import run as runs
+from heat_plugins.objectstore import exclusive
+from heat_plugins.runs import runs
 from heat_plugins.runs.records import record_names
 from tests.unit.runs import base
 
@@ -249,7 +249,11 @@ class OneAtATimeTest(base.RunsTestCase):
         def sleep(seconds):
             # It had read its listing before we came.
             self.records.write(
-                dataclasses.replace(a_run(self.row.id), id=came[0].run_id)
+                dataclasses.replace(
+                    a_run(self.row.id),
+                    id=came[0].run_id,
+                    stack_id=self.stack.id,
+                )
             )
 
         self.sleep = sleep
@@ -307,7 +311,7 @@ class OneAtATimeTest(base.RunsTestCase):
         self.assertEqual(1, len(self.objects(record_names.OPEN)))
 
     def test_who_stands_still_for_too_long_gives_way(self):
-        self.patch(claims, 'PATIENCE', -1.0)
+        self.patch(exclusive, 'PATIENCE', -1.0)
         self.assertRaises(errors.Refused, self.start)
         self.assertEqual([], self.objects())
         self.assertEqual([], self.heat.given())

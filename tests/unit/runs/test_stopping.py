@@ -4,8 +4,8 @@
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service
+from heat_plugins.runs import runs
 from heat_plugins.runs.records import record_names
 from tests.unit.runs import base
 

@@ -4,8 +4,8 @@
 import json
 
 from heat_plugins import errors
-from heat_plugins.runs import run as runs
 from heat_plugins.runs import run_service
+from heat_plugins.runs import runs
 from heat_plugins.runs.records import record_names
 from heat_plugins.runs.records import unreadable
 from heat_plugins.runs.start import starting
@@ -39,8 +39,15 @@ class UnreadableTestCase(base.RunsTestCase):
 class ReadTest(UnreadableTestCase):
     def refused(self, content):
         self.garble(self.run_, content)
-        exc = self.assertRaises(errors.Unreadable, self.show, self.run_)
-        self.assertEqual(self.run_.key, exc.key)
+        exc = self.assertRaises(errors.UnreadableRun, self.show, self.run_)
+        self.assertEqual(
+            self.run_.key,
+            record_names.Key(
+                run_id=exc.run_id,
+                deployment_id=exc.deployment_id,
+                action=exc.action,
+            ),
+        )
         return str(exc)
 
     def test_its_run_its_object_and_the_remedy_are_named(self):

@@ -2,7 +2,7 @@
 """Waiting for runs."""
 
 from heat_plugins import errors
-from heat_plugins.runs import run as runs
+from heat_plugins.runs import runs
 from heat_plugins.runs.follow import waiting
 from tests.unit.runs import base
 

@@ -13,12 +13,15 @@
     operations/outputs/<operation>/<member>.<attempt>    long outputs, whole
     operations/logs/<operation>/<member>.<attempt>/<slot>   see `live`
     operations/arrivals/<operation>/requests/<time>   pause, resume, cancel …
+    operations/arrivals/<operation>/met     there if others run on its members
+    operations/live/<action>/<operation>    while it may start runs
 
 All results and requests of an operation lie below one prefix: however many
 stacks it is over, one listing tells what has come.
 """
 
 import secrets
+from urllib import parse
 
 from heat_plugins.runs.records import record_names
 
@@ -54,10 +57,6 @@ def leads(operation_id: str) -> str:
     return f'operations/leads/{operation_id}/'
 
 
-def lead(operation_id: str, epoch: int) -> str:
-    return f'{leads(operation_id)}{epoch:06d}'
-
-
 def control(operation_id: str, epoch: int) -> str:
     return f'operations/states/{operation_id}/{epoch:06d}/control'
 
@@ -74,9 +73,27 @@ def requests(operation_id: str) -> str:
     return f'{arrivals(operation_id)}requests/'
 
 
+def met(operation_id: str) -> str:
+    """Return the object that lists other operations; see `exclusions`."""
+    return f'{arrivals(operation_id)}met'
+
+
+def live(action: str) -> str:
+    """Return the prefix of the operations that may start runs of an action."""
+    return f'operations/live/{parse.quote(action, safe="")}/'
+
+
 def new_request(operation_id: str, now: float) -> str:
     """Return a name for a request; those of later requests sort after it."""
     return f'{requests(operation_id)}{now:017.6f}-{secrets.token_hex(4)}'
+
+
+def requested_at(name: str) -> float:
+    """Return the time in the name of a request; 0 if that has none."""
+    try:
+        return float(name.rpartition('/')[2].partition('-')[0])
+    except ValueError:
+        return 0.0
 
 
 def result(operation_id: str, member: int, attempt: int) -> str:

@@ -7,17 +7,20 @@ process be killed at any of them. Its servers fetch what Heat has for them,
 run each config once as agents do, and answer to the URL that they were given.
 """
 
+import dataclasses
+import hashlib
 import json
 import random
 
 from heat_plugins import errors
-from heat_plugins import pool as pools
+from heat_plugins import pools
 from heat_plugins.objectstore import keys
 from heat_plugins.runs import run_service
 from heat_plugins.runs.fleet import advancing
-from heat_plugins.runs.fleet import limits as limit_values
-from heat_plugins.runs.fleet import operation as operations
-from heat_plugins.runs.fleet.records import book as books
+from heat_plugins.runs.fleet import operation_limits
+from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.fleet.records import binding
+from heat_plugins.runs.fleet.records import books
 from tests.unit import fake_swift
 from tests.unit.runs import fake_heat
 
@@ -45,6 +48,7 @@ class World:
     :param actions: what the servers' deployments have.
     :param fail: the servers whose runs fail.
     :param silent: those that never answer.
+    :param server_names: of the servers' resources, in place of their number.
     """
 
     def __init__(
@@ -57,6 +61,7 @@ class World:
         actions=('BACKUP', 'FAIL/OVER'),
         fail=(),
         silent=(),
+        server_names=(),
     ):
         keys.KeyKeeper.forget_abilities()
         self.random = random.Random(seed)
@@ -82,6 +87,7 @@ class World:
             ]
         }
         self.members = []
+        server_names = server_names or [f'server{n}' for n in range(members)]
         for n in range(members):
             stack = self.stacks[n % len(names)]
             row = self.heat.add_deployment(
@@ -89,7 +95,7 @@ class World:
             )
             self.heat.add_resource(
                 stack,
-                f'server{n}',
+                server_names[n],
                 'OS::Heat::DeployedServer',
                 f'server-{n}',
                 metadata={'role': 'db' if n % 2 else 'web'},
@@ -101,9 +107,12 @@ class World:
                     resource=f'db{n}',
                     deployment_id=row.id,
                     server_id=f'server-{n}',
-                    server_name=f'server{n}',
+                    server_name=server_names[n],
                 )
             )
+        #: By operation: what proves its records, the deployment by which
+        #: engines find it, and the config of that with the stacks.
+        self.seals, self.registered, self.bound = {}, {}, {}
         self.original = set(self.heat.rows)
         self.configs = set(self.heat.configs)
         self.fail, self.silent = set(fail), set(silent)
@@ -161,14 +170,52 @@ class World:
         return operations.Order(
             id='20270115T080000Z-00c0ffee',
             action='BACKUP',
-            limits=limit_values.Limits(**limits),
+            limits=operation_limits.Limits(**limits),
             members=tuple(self.members),
             created_at=int(self.now),
             created_by='ann',
         )
 
     def advancer(self, order, who='ann'):
-        return advancing.Advancer(self.tools(who), order)
+        tools = self.tools(who)
+        if order.id not in self.seals:
+            self._register(tools.book, order)
+        return advancing.Advancer(tools, order, self.seals[order.id])
+
+    def begin(self, order, who='ann'):
+        """Record an operation; return what leads it."""
+        advancer = self.advancer(order, who)
+        advancer.begin(self.registered[order.id])
+        return advancer
+
+    def _register(self, book, order):
+        """Let Heat know of an operation, which is no request of a test's."""
+        self.seals[order.id] = seal = book.bind(order)
+        config = self.heat.add_config(
+            name=order.id,
+            group=binding.GROUP,
+            config=seal.text(order.stack_ids),
+            inputs=[],
+            outputs=[],
+        )
+        self.configs.add(config.id)
+        self.bound[order.id] = config, order.stack_ids
+        row = self.heat._row(
+            config.id, order.id, order.action, 'IN_PROGRESS', 'registered'
+        )
+        self.registered[order.id] = row.id
+
+    def rebind(self, operation_id, content):
+        """Let Heat know of another order, as its creator could have."""
+        seal = dataclasses.replace(
+            self.seals[operation_id],
+            order=hashlib.sha256(content).hexdigest(),
+        )
+        config, stacks = self.bound[operation_id]
+        self.heat.configs[config.id] = dataclasses.replace(
+            config, config=seal.text(stacks)
+        )
+        self.seals[operation_id] = seal
 
     # Time and servers
 
@@ -191,7 +238,7 @@ class World:
     def _fetch(self):
         """Let each server begin with what it is given."""
         for row in list(self.heat.rows.values()):
-            if row.id in self.original:
+            if row.id in self.original or not _is_of_run(row):
                 continue
             server = self.begun.setdefault(row.server_id, set())
             if row.config_id in server or self.random.random() < 0.5:
@@ -222,7 +269,7 @@ class World:
         return [
             one
             for key, one in self.heat.rows.items()
-            if key not in self.original
+            if key not in self.original and _is_of_run(one)
         ]
 
     # What goes wrong
@@ -275,6 +322,11 @@ class World:
             raise kind('nothing is served')
         if self.random.random() * 1000 < self.outage:
             raise kind('out of order')
+
+
+def _is_of_run(row):
+    """Say whether Heat has a deployment for a run, not for an operation."""
+    return row.reason.startswith('heat-plugins run ')
 
 
 def run(world, advancers, most=100_000):

@@ -3,10 +3,12 @@ import testtools
 
 from heat_plugins.runs.fleet import deciding
 from heat_plugins.runs.fleet import fleet_requests
-from heat_plugins.runs.fleet import limits as limit_values
-from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.fleet import operation_limits
+from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.fleet.records import binding
 
 NOW = 1_800_000_000
+SEAL = binding.Binding.new('20270115T080000Z-00c0ffee', b'')
 _Phase = operations.Phase
 _State = operations.State
 
@@ -16,7 +18,7 @@ def operation(members=6, **limits):
         operations.Order(
             id='20270115T080000Z-00c0ffee',
             action='BACKUP',
-            limits=limit_values.Limits.read(limits),
+            limits=operation_limits.Limits.read(limits),
             members=tuple(
                 operations.Member(
                     stack_id='s',
@@ -46,8 +48,8 @@ class DecidingTestCase(testtools.TestCase):
         return step.operation
 
     def follow(self, found, what):
-        wanted = {'do': what, 'who': 'bob'}
-        return fleet_requests.follow(found, wanted, NOW)
+        wanted = operations.Request(do=what, who='bob')
+        return fleet_requests.follow(found, wanted, NOW, SEAL)
 
     def test_a_run_starts_as_another_one_ends(self):
         found = self.advance(operation(max_concurrent=2), (0, 1))
@@ -101,7 +103,11 @@ class DecidingTestCase(testtools.TestCase):
         found = ended(self.follow(found, 'pause'), 0)
         found = self.advance(found)
         self.assertIs(_Phase.PAUSED, found.control.phase)
-        self.assertEqual('Paused by bob', found.control.reason)
+        self.assertEqual(
+            'Paused by bob. To continue: openstack software deployment '
+            f'operation resume {found.id}',
+            found.control.reason,
+        )
         self.advance(self.follow(found, 'resume'), (2,))
 
     def test_a_cancelled_operation_takes_its_runs_back(self):
@@ -156,7 +162,7 @@ class DecidingTestCase(testtools.TestCase):
         gone = {'state': _State.CANCELLED, 'gone': True, 'ended_at': NOW}
         found = self.advance(ended(found, 1).attempted({0: gone}))
         self.assertIs(_Phase.COMPLETE, found.control.phase)
-        self.assertEqual('All 1 succeeded', found.control.reason)
+        self.assertEqual('It succeeded', found.control.reason)
 
     def test_a_request_that_makes_no_sense_changes_nothing(self):
         found = self.advance(operation(2), (0, 1))
@@ -166,10 +172,10 @@ class DecidingTestCase(testtools.TestCase):
 
 class LimitsTestCase(testtools.TestCase):
     def test_what_was_written_can_be_read(self):
-        limits = limit_values.Limits(
-            max_concurrent=limit_values.Share.parse('20%'), canary=2
+        limits = operation_limits.Limits(
+            max_concurrent=operation_limits.Share.parse('20%'), canary=2
         )
-        self.assertEqual(limits, limit_values.Limits.read(limits.shown()))
+        self.assertEqual(limits, operation_limits.Limits.read(limits.shown()))
 
     def test_what_is_no_limit_is_refused(self):
         for values in (
@@ -180,4 +186,4 @@ class LimitsTestCase(testtools.TestCase):
             {'timeout': 0},
             {'approve_after_canary': 'yes'},
         ):
-            self.assertRaises(ValueError, limit_values.Limits.read, values)
+            self.assertRaises(ValueError, operation_limits.Limits.read, values)

@@ -7,12 +7,13 @@ from unittest import mock
 import pytest
 
 from heat_plugins import errors
-from heat_plugins.runs import run as runs
+from heat_plugins.runs import runs
 from heat_plugins.runs.fleet import advancing
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
-from heat_plugins.runs.fleet import limits as limit_values
+from heat_plugins.runs.fleet import operation_limits
 from heat_plugins.runs.fleet import operation_runs
+from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet.records import layout
 from heat_plugins.runs.records import retention
 from heat_plugins.runs.start import starting
@@ -77,7 +78,7 @@ def test_metadata_is_the_template_s_and_nova_s(world, shown, is_target):
 def test_what_has_no_targets_or_too_many_is_refused(
     world, monkeypatch, wanted, said
 ):
-    monkeypatch.setattr(fleet_targets, 'MOST', 1)
+    monkeypatch.setattr(operations, 'MOST', 1)
     with pytest.raises(errors.Error, match=said):
         choose(world, **wanted)
 
@@ -97,18 +98,29 @@ def test_what_cannot_be_recorded_leaves_nothing_in_heat(world):
         pytest.raises(KeyboardInterrupt),
     ):
         door.create(
-            chosen, limit_values.Limits(), starting.Order(action='BACKUP')
+            chosen, operation_limits.Limits(), starting.Order(action='BACKUP')
         )
     assert set(world.heat.configs) == world.configs
 
 
+def test_who_may_create_no_deployments_registers_nothing(world):
+    door = fleets.Fleets(world.heat, world.tools())
+    chosen = choose(world, stacks=['s0'])
+    world.heat.failing['create_deployment'] = errors.Denied('no', 403)
+    with pytest.raises(errors.Denied):
+        door.create(
+            chosen, operation_limits.Limits(), starting.Order(action='BACKUP')
+        )
+    assert set(world.heat.configs) == world.configs
+    assert world.cluster.container(simulation.CONTAINER) is None
+
+
 def test_the_runs_of_a_stack_have_their_outputs_whole(world):
     world.stdout = 'x' * (runs.TAIL + 1)
-    door = operation_runs.OperationRuns(world.tools().book)
+    door = operation_runs.OperationRuns(world.tools().book, world.seals.get)
     for name in ('20270115T080000Z-00c0ffee', '20270115T080000Z-11c0ffee'):
         order = dataclasses.replace(world.order(), id=name)
-        one = world.advancer(order)
-        one.begin()
+        one = world.begin(order)
         simulation.run(world, [one])
 
     def listed(**wanted):
@@ -116,6 +128,7 @@ def test_the_runs_of_a_stack_have_their_outputs_whole(world):
         return door.history(world.stacks[0].id, lambda run: True, **wanted)
 
     newest, oldest = listed()
+    assert door.find(newest.id).outputs == newest.outputs
     assert listed(action='OTHER') == []
     assert listed(limit=1) == [newest]
     assert len(newest.outputs['deploy_stdout']) == runs.TAIL
@@ -123,11 +136,17 @@ def test_the_runs_of_a_stack_have_their_outputs_whole(world):
     container = world.cluster.container(simulation.CONTAINER)
     del container.objects[layout.outputs(*layout.attempt_of(oldest.id))]
     assert door.outputs(oldest) == oldest.outputs
+    # What is repeated must be proved; a list shows it all the same.
+    name = layout.order(oldest.operation)
+    container.objects[name] += b' '
+    with pytest.raises(errors.Tampered, match=name):
+        door.find(oldest.id)
+    assert listed() == [newest, oldest]
 
 
 def test_what_has_not_ended_is_not_forgotten(world):
     order = world.order()
-    world.advancer(order).begin()
+    world.begin(order)
     door = fleets.Fleets(world.heat, world.tools())
     with pytest.raises(errors.Refused, match='is running; cancel it first'):
         door.delete(order.id, force=True)
@@ -135,13 +154,17 @@ def test_what_has_not_ended_is_not_forgotten(world):
 
 def test_an_unreadable_record_is_forgotten_by_force_alone(world):
     order = world.order()
-    world.advancer(order).begin()
+    world.begin(order)
     door = fleets.Fleets(world.heat, world.tools())
     container = world.cluster.container(simulation.CONTAINER)
     container.objects[layout.control(order.id, 1)] = b'{}'
-    with pytest.raises(errors.Error, match='has an unreadable record'):
+    with pytest.raises(errors.Tampered, match='Check the access control list'):
         door.delete(order.id)
+    before = set(world.heat.rows)
     assert door.delete(order.id, force=True) == order.id
+    # Nor does Heat know of it any longer.
+    assert before - set(world.heat.rows) == {world.registered[order.id]}
+    assert len(world.configs - set(world.heat.configs)) == 1
 
 
 def test_the_oldest_that_have_ended_are_forgotten():
@@ -149,16 +172,46 @@ def test_the_oldest_that_have_ended_are_forgotten():
     door = fleets.Fleets(
         world.heat, world.tools(), retention.Retention(number=2)
     )
-    newest = [one['id'] for one in door.history(fleets.Filter())]
+    newest = [one.id for one in door.history(fleets.Filter())]
     heads = world.tools().book.heads
-    # This one is retried meanwhile.
-    retried = heads.read(newest[3]) | {'state': 'running', 'ended_at': None}
-    with mock.patch.object(
-        type(heads), 'newest', return_value=list(heads.newest())
-    ):
-        heads.write(newest[3], retried)
-        door.forget_surplus()
-    assert [one['id'] for one in door.history(fleets.Filter())] == [
+    # Of this one a user says that it has ended.
+    order = dataclasses.replace(world.order(), id=newest[3])
+    world.begin(order)
+    heads.write(dataclasses.replace(heads.read(newest[0]), id=newest[3]))
+    before = len(world.cluster.seen)
+    door.forget_surplus()
+    # Whether an operation has ended does not take its attempts.
+    read = [
+        one.where
+        for one in world.cluster.seen[before:]
+        if one.method == 'GET' and one.where.endswith('/00000')
+    ]
+    assert read == []
+    assert [one.id for one in door.history(fleets.Filter())] == [
         *newest[:2],
         newest[3],
     ]
+
+
+def test_what_cannot_be_checked_is_not_forgotten():
+    world, _ = test_cost.operated(3)
+    heads = world.tools().book.heads
+    oldest = heads.ids()[0]
+    head = heads.read(oldest)
+    order = dataclasses.replace(world.order(), id=oldest)
+    world.begin(order).release()
+    heads.write(head)
+    objects = world.cluster.container(simulation.CONTAINER).objects
+    door = fleets.Fleets(
+        world.heat, world.tools(), retention.Retention(number=2)
+    )
+    objects[layout.order(oldest)] += b' '
+    door.forget_surplus()
+    assert oldest in heads.ids()
+    # Nor is what somebody else has made look as if it had never begun.
+    for name in list(objects):
+        if name.startswith(f'operations/states/{oldest}'):
+            del objects[name]
+    objects[layout.order(oldest)] = objects[layout.order(oldest)][:-1]
+    door.forget_surplus()
+    assert oldest in heads.ids()

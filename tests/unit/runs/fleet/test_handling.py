@@ -9,12 +9,12 @@ from heat_plugins import errors
 from heat_plugins.runs.fleet import fleet_targets
 from heat_plugins.runs.fleet import fleets
 from heat_plugins.runs.fleet import handling
-from heat_plugins.runs.fleet import limits as limit_values
+from heat_plugins.runs.fleet import operation_limits
 from heat_plugins.runs.start import starting
 from heat_plugins.signals import beginning
 from tests.unit.runs.fleet import simulation
 
-ONE = limit_values.Limits(max_concurrent=limit_values.Share(1))
+ONE = operation_limits.Limits(max_concurrent=operation_limits.Share(1))
 
 
 class HandlingTestCase(testtools.TestCase):
@@ -133,7 +133,7 @@ class HandlingTestCase(testtools.TestCase):
 
     def test_all_servers_are_told_to_stop_before_one_is_withdrawn(self):
         self.world.silent = {0, 1}
-        advancer = self.begin(limit_values.Limits())
+        advancer = self.begin(operation_limits.Limits())
         urls = [
             one['value']
             for draft in self.given

@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from heat_plugins import errors
 from heat_plugins.runs.fleet import advancing
-from heat_plugins.runs.fleet import limits as limit_values
-from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.runs.fleet import operation_limits
+from heat_plugins.runs.fleet import operations
+from tests.unit import examples
 from tests.unit.runs.fleet import simulation
 
 _EXAMPLES = hypothesis.settings(
-    max_examples=25, deadline=None, derandomize=True
+    max_examples=examples.number(25), deadline=None, derandomize=True
 )
 
 _State = operations.State
@@ -31,8 +32,8 @@ def worlds(draw):
         silent=draw(st.sets(st.integers(0, members - 1), max_size=1)),
     )
     limits = {
-        'max_concurrent': limit_values.Share(draw(st.integers(1, 6))),
-        'max_errors': limit_values.Share(draw(st.integers(0, 3))),
+        'max_concurrent': operation_limits.Share(draw(st.integers(1, 6))),
+        'max_errors': operation_limits.Share(draw(st.integers(0, 3))),
         'canary': draw(st.integers(0, 2)),
         'pause': draw(st.sampled_from([0, 0, 7])),
         'timeout': 90,
@@ -72,7 +73,7 @@ def check(world, order, found):
 def begin(world, order):
     first = world.advancer(order)
     with contextlib.suppress(errors.Unavailable, simulation.Killed):
-        first.begin()
+        first.begin(world.registered[order.id])
     return first
 
 
@@ -108,8 +109,8 @@ def test_the_same_after_a_kill_at_any_request():
         return simulation.World(5, seed=3, stacks=2, fail=[1], silent=[3])
 
     limits = {
-        'max_concurrent': limit_values.Share(2),
-        'max_errors': limit_values.Share(1),
+        'max_concurrent': operation_limits.Share(2),
+        'max_errors': operation_limits.Share(1),
         'timeout': 30,
     }
     whole = world()
@@ -248,7 +249,7 @@ def _ask(world, order, what):
     """Ask for something, as a command does; it may come to nothing."""
     with contextlib.suppress(errors.Unavailable, simulation.Killed):
         world.tools('bob').book.request(
-            order.id, world.now, do=what, who='bob'
+            world.seals[order.id], world.now, do=what, who='bob'
         )
 
 

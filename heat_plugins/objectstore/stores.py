@@ -16,6 +16,8 @@ from urllib import parse
 
 from heat_plugins import bounds
 from heat_plugins import errors
+from heat_plugins.objectstore import budgets
+from heat_plugins.objectstore import clocks
 from heat_plugins.objectstore import wire
 
 # The most entries that one listing request asks for. Swift refuses more than
@@ -62,11 +64,36 @@ _KINDS: abc.Mapping[int, type[errors.ServiceError]] = {
 }
 
 
-class ObjectStore:
-    """One account of an object store."""
+_ROLE = (
+    'needs a role in this project that the object store accepts, such as '
+    'member (operator_roles of Swift, rgw_keystone_accepted_roles of Ceph), '
+    'or a read ACL of the container. A colleague with such a role can share '
+    'results: "openstack software deployment operation share"'
+)
 
-    def __init__(self, transport: wire.Transport) -> None:
+# Why a user may not read, by the status of the answer.
+_HINTS = {
+    401: f'. The token is invalid; or, on Ceph, the user {_ROLE}',
+    403: f'. The user {_ROLE}',
+}
+
+
+class ObjectStore:
+    """One account of an object store.
+
+    :param now: the time by its own clock; see `clocks`.
+    """
+
+    def __init__(
+        self, transport: wire.Transport, now: clocks.Clock | None = None
+    ) -> None:
         self._transport = transport
+        self.now = now or clocks.Clock()
+
+    def within(self, budget: budgets.Budget) -> 'ObjectStore':
+        """Return the same store for requests within a budget."""
+        limited = budgets.Limited(self._transport, budget)
+        return ObjectStore(limited, self.now)
 
     @property
     def url(self) -> str:
@@ -181,12 +208,27 @@ class ObjectStore:
             )
         return found
 
-    def iterate(self, container: str, prefix: str) -> abc.Iterator[Entry]:
+    def iterate(
+        self,
+        container: str,
+        prefix: str,
+        after: str = '',
+        *,
+        folded: bool = False,
+    ) -> abc.Iterator[Entry]:
         """List objects whose names begin with `prefix`, page by page.
 
         A page is read when its first entry is asked for.
+
+        :param after: a name; those up to it are left out.
+        :param folded: whether all objects of a folder below `prefix` are one
+            entry, whose name ends with a slash.
         """
         query = {'format': 'json', 'prefix': prefix, 'limit': str(PAGE)}
+        if folded:
+            query['delimiter'] = '/'
+        if after:
+            query['marker'] = after
         while True:
             found = self._entries(container, query)
             if found and found[-1].name == query.get('marker'):
@@ -212,8 +254,9 @@ class ObjectStore:
                     size=int(item['bytes']),
                     etag=str(item.get('hash', '')),
                 )
-                for item in bounds.read_json(page.body or b'[]')
                 if 'name' in item
+                else Entry(name=str(item['subdir']), size=0)
+                for item in bounds.read_json(page.body or b'[]')
             ]
         except (ValueError, OverflowError, TypeError, KeyError) as exc:
             what = f'container {container}' if container else 'the account'
@@ -342,9 +385,10 @@ class ObjectStore:
         body: bytes | None = None,
     ) -> wire.Response:
         path = '/'.join(part for part in (container, name) if part)
-        url = f'{self.url}/{parse.quote(path)}' if path else self.url
+        url = f'{self.url}/{_quoted(container, name)}' if path else self.url
         if query:
             url = f'{url}?{parse.urlencode(query)}'
+        sent = self.now.sent()
         response = self._transport.send(
             wire.Request(
                 method=method,
@@ -354,6 +398,7 @@ class ObjectStore:
                 body=body,
             )
         )
+        self.now.observe(sent, response.headers.get('date'))
         if response.status >= 300:
             raise self._error(method, path or 'the account', response)
         return response
@@ -362,11 +407,29 @@ class ObjectStore:
         self, method: str, what: str, response: wire.Response
     ) -> errors.ServiceError:
         kind = _KINDS.get(response.status) or errors.of_status(response.status)
+        # What writes says itself what for.
+        hint = _HINTS.get(response.status, '') if method == 'GET' else ''
         return kind(
             f'The object store answered {response.status} to {method} of '
-            f'{what} at {parse.urlsplit(self.url).netloc}',
+            f'{what} at {parse.urlsplit(self.url).netloc}{hint}',
             response.status,
         )
+
+
+def _quoted(container: str, name: str) -> str:
+    """Return the path of an object, or of a container, for a URL.
+
+    HTTP clients and proxies resolve ``..`` in a path, and the holder of a URL
+    for a prefix chooses names below it: `prefix/../../../other/object` would
+    be an object of another container. A slash that is quoted is not a
+    separator; a name that is nothing but dots needs those quoted.
+    """
+    if not name:
+        return parse.quote(container)
+    if {'.', '..'}.isdisjoint(name.split('/')):
+        return f'{parse.quote(container)}/{parse.quote(name)}'
+    whole = parse.quote(name, safe='').replace('.', '%2E')
+    return f'{parse.quote(container)}/{whole}'
 
 
 def _age(headers: abc.Mapping[str, str]) -> float:

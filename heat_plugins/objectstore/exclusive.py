@@ -13,9 +13,19 @@ with an object of its own and then reads a fresh listing of all announcements:
   another. After `_LOOKS` of those it gives way. So a candidate waits at
   most `PATIENCE` for one that has died.
 
-A window remains: a listing that does not show an announcement made before it
-(Swift's may lag behind), and a process that stands still for more than
-`PATIENCE` seconds between reading its last listing and taking the thing.
+These windows remain, for this and for what builds on it (`lease`, claims of
+runs, names and locks of plans without Mistral):
+
+- a listing that does not show an announcement made before it: Swift's may lag
+  behind;
+- a candidate that stands still for more than `PATIENCE` seconds between
+  reading its last listing and taking the thing; a request that arrives that
+  late is the same;
+- a leader that stands still for longer than its lease is valid after it was
+  checked (`lease.EXPIRY` less `lease.SAFE`), between the check and a request.
+
+What follows must be harmless then: records lie below an epoch, and a server
+runs one config after the other, each once.
 """
 
 from collections import abc
@@ -26,13 +36,16 @@ from urllib import parse
 import uuid
 
 from heat_plugins import errors
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 
 #: Seconds from a candidate's listing within which it takes the thing.
 PATIENCE = 10.0
 
 #: Where `create` keeps announcements, in the container of the object.
 FOLDER = '.heat-plugins/claims/'
+
+#: The most candidates; each may cost requests.
+CANDIDATES = 1000
 
 _PAUSE = 0.25
 
@@ -137,23 +150,24 @@ def _must_wait(contest: Contest, *, late: bool) -> bool:
 
 
 def create(
-    store: store_module.ObjectStore,
+    store: stores.ObjectStore,
     container: str,
     name: str,
     body: bytes,
     *,
-    now: abc.Callable[[], float] = time.time,
+    now: abc.Callable[[], float] | None = None,
     clock: abc.Callable[[], float] = time.monotonic,
     sleep: abc.Callable[[float], None] = time.sleep,
 ) -> bool:
     """Write an object unless there is one, or another caller creates it.
 
-    :param now: seconds since the epoch; all candidates compare it.
+    :param now: seconds since the epoch, as all candidates compare it; by
+        default the store's.
     :returns: whether it was written.
     :raises errors.NoObject: there is no such container.
     :raises errors.Unavailable: the store answers too slowly to tell.
     """
-    contest = _Creation(store, container, name, body, now())
+    contest = _Creation(store, container, name, body, (now or store.now)())
     try:
         won = win(contest, clock=clock, sleep=sleep)
     except _Taken:
@@ -179,7 +193,7 @@ class _Creation:
 
     def __init__(
         self,
-        store: store_module.ObjectStore,
+        store: stores.ObjectStore,
         container: str,
         name: str,
         body: bytes,
@@ -193,7 +207,9 @@ class _Creation:
         self.ours = f'{now:017.6f}-{uuid.uuid4().hex}'
 
     def others(self) -> abc.Iterable[str]:
-        entries = self._store.list_objects(self._container, self._folder)
+        entries = self._store.list_objects(
+            self._container, self._folder, CANDIDATES
+        )
         # After the listing: who has won deletes its announcement last.
         if self._store.has_object(self._container, self._name):
             raise _Taken

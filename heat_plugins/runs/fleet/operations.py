@@ -7,10 +7,13 @@ Times are seconds since the epoch.
 from collections import abc
 import dataclasses
 import enum
+import json
 from typing import Any
 
-from heat_plugins.runs import run as runs
-from heat_plugins.runs.fleet import limits as limit_values
+from heat_plugins import masking
+from heat_plugins import stored
+from heat_plugins.runs import runs
+from heat_plugins.runs.fleet import operation_limits
 
 State = runs.State
 
@@ -45,6 +48,59 @@ class Stop(enum.Enum):
     CANARY = 'canary'
     DEADLINE = 'deadline'
     CANCELLED = 'cancelled'
+
+
+#: The most targets of an operation.
+MOST = 10_000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Head:
+    """What a list shows of an operation.
+
+    :ivar state: None if the record is unreadable; then `reason` names its
+        object, and all but the ID and the time of creation is empty.
+    :ivar counts: how many targets are in which state; zeros are left out.
+    :ivar script: the first line of a script of the user's own.
+    """
+
+    id: str
+    action: str = ''
+    state: Phase | None = None
+    reason: str = ''
+    stacks: abc.Sequence[str] = ()
+    stack_ids: abc.Sequence[str] = ()
+    targets: int = 0
+    counts: abc.Mapping[str, int] = dataclasses.field(default_factory=dict)
+    percent: int = 0
+    created_at: int
+    created_by: str = ''
+    ended_at: int | None = None
+    script: str = ''
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a user has asked of an operation in progress.
+
+    :ivar do: what to do; see `fleet_requests`.
+    :ivar who: the user's name.
+    :ivar only: of a retry, on which targets: a state, or the name of a server
+        or resource; None for all that have not succeeded.
+    """
+
+    do: str
+    who: str = 'unknown'
+    only: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A request that an operation has followed."""
+
+    do: str
+    who: str
+    at: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -83,8 +139,12 @@ class Attempt:
     :ivar state: None before the first attempt of this round.
     :ivar round: the round that it belongs to.
     :ivar gone: whether the member left the operation with its stack.
+    :ivar wait_until: when to check again whether another run has ended; None
+        if there is none.
     :ivar outputs: by name; of long ones the end.
     :ivar cut: how long those are.
+    :ivar cancelled_by: of a former one, who has cancelled the operation.
+    :ivar former: the last attempts before this one, in JSON's types.
     """
 
     number: int = 0
@@ -92,6 +152,7 @@ class Attempt:
     state: State | None = None
     reason: str = ''
     gone: bool = False
+    wait_until: int | None = None
     started_at: int | None = None
     reported_at: int | None = None
     ended_at: int | None = None
@@ -101,10 +162,24 @@ class Attempt:
         default_factory=dict, repr=False
     )
     cut: abc.Mapping[str, int] = dataclasses.field(default_factory=dict)
+    cancelled_by: str | None = None
+    former: abc.Sequence[abc.Mapping[str, Any]] = dataclasses.field(
+        default=(), repr=False
+    )
+
+    @property
+    def every(self) -> 'list[Attempt]':
+        """This attempt and those before it, the first one first."""
+        return [*(stored.read(Attempt, one) for one in self.former), self]
 
     @property
     def is_live(self) -> bool:
         return self.state is not None and not self.state.ended
+
+    @property
+    def counts(self) -> bool:
+        """Whether its end says something about the action."""
+        return not self.gone and self.state is not State.SKIPPED
 
     @property
     def has_failed(self) -> bool:
@@ -126,7 +201,7 @@ class Order:
 
     id: str
     action: str
-    limits: limit_values.Limits
+    limits: operation_limits.Limits
     members: abc.Sequence[Member]
     created_at: int
     created_by: str
@@ -138,6 +213,13 @@ class Order:
         default=None, repr=False
     )
     log_limit: int | None = None
+
+    @property
+    def script(self) -> str:
+        """What an operation of the user's own runs, without its inputs."""
+        config = (self.config or {}).get('config') or ''
+        shown = config if isinstance(config, str) else json.dumps(config)
+        return str(masking.Mask(masking.texts(self.inputs)).value(shown))
 
     @property
     def stacks(self) -> list[str]:
@@ -160,7 +242,9 @@ class Control:
     :ivar stopped: why nothing else starts.
     :ivar stopped_by: who has cancelled it.
     :ivar handled: the names of the last requests that it has followed.
-    :ivar registered: the config in Heat by which engines find it.
+    :ivar asked: what users have asked for last, with who and when.
+    :ivar registered: the deployment in Heat by which engines find it; that
+        of a former release is a config.
     """
 
     began_at: int
@@ -173,7 +257,13 @@ class Control:
     stopped: Stop | None = None
     stopped_by: str | None = None
     handled: abc.Sequence[str] = ()
+    asked: abc.Sequence[abc.Mapping[str, Any]] = ()
     registered: str | None = None
+
+    @property
+    def requests(self) -> list[Asked]:
+        """What users have asked for, the first first."""
+        return [stored.read(Asked, one) for one in self.asked]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -207,8 +297,15 @@ class Operation:
 
     @property
     def pending(self) -> list[int]:
-        """The members that this round has not begun with."""
-        return [n for n, one in enumerate(self.attempts) if one.state is None]
+        """The members that this round has not begun with.
+
+        What a retry leaves alone is of a former round.
+        """
+        return [
+            n
+            for n, one in enumerate(self.attempts)
+            if one.state is None and one.round == self.control.round
+        ]
 
     @property
     def failures(self) -> list[int]:
@@ -221,10 +318,24 @@ class Operation:
         """Return what the last attempt on a member is called."""
         return f'{self.id}.{member}.{self.attempts[member].number}'
 
-    def timeout(self, member: int, default: int) -> int:
+    def timeout(self, member: int) -> int:
         """Return how many seconds a run may take."""
-        ordered = self.order.limits.timeout
-        return ordered or self.order.members[member].timeout or default
+        ordered = (
+            self.order.limits.timeout or self.order.members[member].timeout
+        )
+        return ordered or runs.DEFAULT_TIMEOUT
+
+    def with_attempt(self, member: int, number: int) -> 'Operation':
+        """Return it as it was when an attempt on a member was its last.
+
+        :raises IndexError: there was no such attempt, or it is not kept.
+        """
+        kept = [
+            one
+            for one in self.attempts[member].every
+            if one.number == number and one.state is not None
+        ]
+        return self.attempted({member: vars(kept[0])})
 
     def delivery_timeout(self, member: int) -> int | None:
         ordered = self.order.limits.delivery_timeout

@@ -8,10 +8,11 @@ result. The rest may wait, since the next leader finds it out.
 from collections import abc
 
 from heat_plugins import errors
-from heat_plugins.runs.fleet import operation as operations
+from heat_plugins.objectstore import lease as leases
+from heat_plugins.runs.fleet import operations
 from heat_plugins.runs.fleet import overview
-from heat_plugins.runs.fleet.records import book as books
-from heat_plugins.runs.fleet.records import lease as leases
+from heat_plugins.runs.fleet.records import binding
+from heat_plugins.runs.fleet.records import books
 
 # Seconds between two heads, and until what may wait is written.
 _HEAD, _FLUSH = 10.0, 15.0
@@ -30,18 +31,20 @@ class Journal:
         self,
         book: books.Book,
         order: operations.Order,
+        seal: binding.Seal,
         lease: leases.Lease,
         monotonic: abc.Callable[[], float],
     ) -> None:
         self._book = book
         self._order = order
+        self._seal = seal
         self._lease = lease
         self._monotonic = monotonic
         # The operation as it was written last, and when something about it
         # changed that may wait.
         self._written: _Operation | None = None
         self._dirty_since: float | None = None
-        self._head: object = None
+        self._head: operations.Head | None = None
         self._next_head = self._next_tidy = 0.0
         # Objects to be deleted once the record is written.
         self._used: list[str] = []
@@ -55,7 +58,7 @@ class Journal:
     def load(self) -> _Operation:
         """Return the operation as it is recorded, in our epoch from now on."""
         epoch = self._lease.epoch or 0
-        found, written = self._book.operation(self._order, epoch)
+        found, written = self._book.operation(self._order, epoch, self._seal)
         self._written = found if written == epoch else None
         self._used = []
         if self._written is None:
@@ -98,7 +101,7 @@ class Journal:
         """
         if self._lease.epoch is None:
             raise leases.Lost
-        self._book.write(found, self._lease.epoch, self._written)
+        self._book.write(found, self._lease.epoch, self._written, self._seal)
         self._written = found
         self._dirty_since = None
 
@@ -120,9 +123,12 @@ class Journal:
         """Write what a list shows, from time to time."""
         head = overview.head(found)
         now = self._monotonic()
+        # Others do not look further at what has ended.
+        former = None if self._head is None else self._head.state
+        force = force or (former is not None and former.ended)
         if head == self._head or not (force or now >= self._next_head):
             return
-        self._book.heads.write(self._order.id, head)
+        self._book.heads.write(head)
         self._head, self._next_head = head, now + _HEAD
 
 

@@ -7,7 +7,7 @@ import threading
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.objectstore import claims
+from heat_plugins.objectstore import exclusive
 from tests.unit import fake_swift
 from tests.unit import threads
 
@@ -23,7 +23,7 @@ class CreateTest(testtools.TestCase):
         self.slept = []
 
     def create(self, name='a', body=b'1', store=None, sleep=None):
-        return claims.create(
+        return exclusive.create(
             store or self.store,
             'box',
             name,
@@ -36,7 +36,7 @@ class CreateTest(testtools.TestCase):
         return self.cluster.container('box').objects
 
     def announce(self, started, name='a', token='00'):
-        place = f'{claims.FOLDER}{name}/{started:017.6f}-{token}'
+        place = f'{exclusive.FOLDER}{name}/{started:017.6f}-{token}'
         self.store.put_object('box', place, b'{}')
         return place
 
@@ -88,13 +88,13 @@ class CreateTest(testtools.TestCase):
         self.assertEqual({'a': b'1'}, self.objects())
 
     def test_what_is_no_announcement_is_not_in_the_way(self):
-        self.store.put_object('box', f'{claims.FOLDER}a/x', b'')
+        self.store.put_object('box', f'{exclusive.FOLDER}a/x', b'')
         self.assertTrue(self.create())
 
     def test_a_later_candidate_that_has_died_is_waited_for_for_a_while(self):
         self.announce(self.now + 5)
         ticks = iter(range(1000))
-        made = claims.create(
+        made = exclusive.create(
             self.store,
             'box',
             'a',
@@ -107,14 +107,14 @@ class CreateTest(testtools.TestCase):
         self.assertEqual({'a': b'1'}, self.objects())
 
     def test_a_store_too_slow_to_tell_is_told_and_nothing_is_left(self):
-        self.patch(claims, 'PATIENCE', -1.0)
+        self.patch(exclusive, 'PATIENCE', -1.0)
         error = self.assertRaises(errors.Unavailable, self.create)
         self.assertIn('Cannot create object a', str(error))
         self.assertEqual({}, self.objects())
 
     def test_a_slow_listing_is_read_again(self):
         times = iter([0.0, 0.0, 60.0, 60.0, 61.0])
-        made = claims.create(
+        made = exclusive.create(
             self.store,
             'box',
             'a',
@@ -150,7 +150,7 @@ class CreateTest(testtools.TestCase):
             def race(number, start=start, won=won, store=store):
                 start.wait()
                 body = str(number).encode()
-                if claims.create(store.store(), 'box', 'a', body):
+                if exclusive.create(store.store(), 'box', 'a', body):
                     won.append(body)
 
             threads.run(*(functools.partial(race, n) for n in range(12)))

@@ -16,6 +16,9 @@ from heat_plugins.signals import signal_names
 #: The reason of a run that waits for its server.
 UNANSWERED = 'The server has not answered yet'
 
+#: Seconds for a run whose deployment has no time limit.
+DEFAULT_TIMEOUT = 3600
+
 #: How much of an output a record holds: its end, where errors are told.
 TAIL = 4096
 
@@ -34,13 +37,21 @@ class State(enum.StrEnum):
     FAILED = 'failed'
     TIMED_OUT = 'timed-out'
     CANCELLED = 'cancelled'
+    #: Of an operation: another run of the action is in progress there.
+    SKIPPED = 'skipped'
 
     @property
     def ended(self) -> bool:
         return self in _ENDED
 
 
-_ENDED = (State.COMPLETE, State.FAILED, State.TIMED_OUT, State.CANCELLED)
+_ENDED = (
+    State.COMPLETE,
+    State.FAILED,
+    State.TIMED_OUT,
+    State.CANCELLED,
+    State.SKIPPED,
+)
 
 
 #: The ends that a server's result makes.
@@ -163,11 +174,6 @@ class Run:
         if not all(isinstance(one.get('name'), str) for one in found.declared):
             raise ValueError('an output has no name')
         return found
-
-
-def mark(run_id: str) -> str:
-    """Return what the row that was made for a run says, to find it by."""
-    return f'heat-plugins run {run_id}'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

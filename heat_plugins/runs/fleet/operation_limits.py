@@ -6,6 +6,10 @@ import dataclasses
 import re
 from typing import Any
 
+#: What an operation does with a target on which the action runs already: it
+#: leaves the target out, or waits for the end of that run.
+SKIP, WAIT = 'skip', 'wait'
+
 _SHARE = re.compile(r'([0-9]{1,6})(%?)')
 
 
@@ -55,6 +59,7 @@ class Limits:
     :ivar timeout: for each run; None: as long as its deployment says.
     :ivar delivery_timeout: until a server must have reported, if it does.
     :ivar deadline: for the whole; None: no limit.
+    :ivar if_running: `SKIP` or `WAIT`.
     """
 
     max_concurrent: Share = CONCURRENT
@@ -65,6 +70,7 @@ class Limits:
     timeout: int | None = None
     delivery_timeout: int | None = None
     deadline: int | None = None
+    if_running: str = SKIP
 
     def concurrent(self, total: int) -> int:
         """Return the most runs at a time."""
@@ -106,6 +112,8 @@ class Limits:
                 raise ValueError(f'{name} must be a number, at least 1')
         if not isinstance(found.get('approve_after_canary', False), bool):
             raise ValueError('approve_after_canary must be true or false')
+        if found.get('if_running', SKIP) not in (SKIP, WAIT):
+            raise ValueError(f'if_running must be {SKIP} or {WAIT}')
         return cls(**found)
 
 

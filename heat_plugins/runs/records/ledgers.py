@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The runs of root stacks that are known by their ids.
 
-It is what an engine needs, which has its stacks at hand; `service` finds
+It is what an engine needs, which has its stacks at hand; `run_service` finds
 them by name as well.
 """
 
@@ -12,9 +12,9 @@ from typing import Any
 
 from heat_plugins import errors
 from heat_plugins.configs import hooks
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 from heat_plugins.runs import orchestration
-from heat_plugins.runs import run as runs
+from heat_plugins.runs import runs
 from heat_plugins.runs.follow import logs
 from heat_plugins.runs.follow import settling
 from heat_plugins.runs.follow import tailing
@@ -40,18 +40,19 @@ class Ledger:
     :param keep: how many finished runs are kept.
     :param sign: see `starting.Starter`.
     :param known_hooks: see `starting.Starter`.
+    :param clock: seconds since the epoch; by default the store's.
     """
 
     def __init__(
         self,
         heat: orchestration.Deploying,
-        store: store_module.ObjectStore,
+        store: stores.ObjectStore,
         *,
         who: str,
         keep: retention.Retention | None = None,
         sign: starting.Sign | None = None,
         known_hooks: abc.Collection[str] = hooks.HOOKS,
-        clock: abc.Callable[[], float] = time.time,
+        clock: abc.Callable[[], float] | None = None,
         monotonic: abc.Callable[[], float] = time.monotonic,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
@@ -59,7 +60,7 @@ class Ledger:
         self._store = store
         self._who = who
         self._keep = keep or retention.Retention()
-        self._clock = clock
+        self._clock = clock or store.now
         self._monotonic = monotonic
         self._sleep = sleep
         self._starter = starting.Starter(
@@ -69,7 +70,7 @@ class Ledger:
             sign=sign,
             known_hooks=known_hooks,
             log_limit=self._keep.log_limit,
-            clock=clock,
+            clock=self._clock,
             sleep=sleep,
         )
 
@@ -158,6 +159,7 @@ class Ledger:
         tick: abc.Callable[[], None] = lambda: None,
         pace: waiting.Pace | None = None,
         everything: bool = False,
+        note: abc.Callable[[str], None] = lambda said: None,
     ) -> waiting.Waiter:
         """Return what waits for runs of a root stack; see there."""
         found = self._records(root_stack_id)
@@ -168,6 +170,7 @@ class Ledger:
             tick=tick,
             pace=pace,
             everything=everything,
+            note=note,
             clock=self._monotonic,
             sleep=self._sleep,
         )
@@ -191,7 +194,7 @@ class Ledger:
         settler = self._settler(found)
         for key in opened[:_FORMER]:
             # What cannot be read is refused by who announces the next.
-            with contextlib.suppress(errors.Unreadable):
+            with contextlib.suppress(errors.UnreadableRun):
                 run = found.read(key)
                 if run is not None:
                     settled(settler, run, arrivals, {key.run_id})
@@ -225,7 +228,7 @@ def look(
     try:
         run = found.read(key)
         return run and settled(settler, run, arrivals, opened)
-    except errors.Unreadable as exc:
+    except errors.UnreadableRun as exc:
         unreadable.pass_over(exc)
         return None
 

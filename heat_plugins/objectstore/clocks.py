@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The time by an object store's own clock.
+
+Processes on several hosts write times into records, and compare them. Each
+response of an object store says when it was sent, so all take the store's
+time. Where it does not, they take their hosts' times.
+"""
+
+from collections import abc
+import datetime
+from email import utils as email_utils
+import threading
+import time
+
+from heat_plugins import foreign
+
+LOG = foreign.logger(__name__)
+
+#: Seconds by which the clocks of hosts may differ without a warning.
+APART = 60.0
+
+# Seconds beyond which a time in the future is no clock's, but made up; and the
+# most characters of a name in a warning.
+_MADE_UP, _NAME = 86400.0, 60
+
+# A response says its time in whole seconds, and may come late.
+_ROUNDING = 2.0
+
+
+class Clock:
+    """Seconds since the epoch, as an object store has them.
+
+    :param now: the host's own clock.
+    """
+
+    def __init__(self, now: abc.Callable[[], float] | None = None) -> None:
+        # Looked up each time, as tests replace it.
+        self._now = now or (lambda: time.time())
+        self._offset = 0.0
+
+    def __call__(self) -> float:
+        return self._now() + self._offset
+
+    def sent(self) -> float:
+        """Return when a request is sent, for `observe`."""
+        return self._now()
+
+    def observe(self, sent: float, date: str | None) -> None:
+        """Learn from a response.
+
+        :param sent: when the request was sent.
+        :param date: the response's header.
+        """
+        said = _seconds(date)
+        if said is None:
+            return
+        received = self._now()
+        # The store's clock stood somewhere between these when it answered;
+        # nothing is learnt from what fits what is known.
+        least, most = said - received, said + 1.0 - sent
+        if (
+            least - _ROUNDING <= self._offset <= most + _ROUNDING
+            or received < sent
+        ):
+            return
+        self._offset = (least + most) / 2
+        if abs(self._offset) > APART:
+            warn(
+                'host',
+                "This host's clock differs from the object store's by "
+                f'{abs(self._offset):.0f} s. heat-plugins takes the object '
+                "store's time; correct this host's clock",
+            )
+
+
+_lock = threading.Lock()
+_warned: set[str] = set()
+
+
+def warn(kind: str, message: str) -> None:
+    """Log a warning about clocks, each kind once in a process."""
+    with _lock:
+        is_first = kind not in _warned
+        _warned.add(kind)
+    if is_first:
+        LOG.warning('%s', message)
+
+
+def warn_if_ahead(written: float, now: float, whose: str) -> None:
+    """Warn if a time that another process wrote is in the future.
+
+    :param whose: who wrote it, in words of any length.
+    """
+    ahead = written - now
+    if APART < ahead <= _MADE_UP:
+        warn(
+            'other',
+            f'The clock of {foreign.line(whose, _NAME)} is {ahead:.0f} s '
+            'ahead of ours. Runs may end as timed-out too early; correct the '
+            'clocks of the hosts',
+        )
+
+
+def _seconds(date: str | None) -> float | None:
+    try:
+        when = email_utils.parsedate_to_datetime(date or '')
+    except (TypeError, ValueError, IndexError):
+        return None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=datetime.UTC)
+    return when.timestamp()

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lease: one process at a time leads something, until it dies.
+
+A leader has an object with the number of its epoch, which is created once, and
+rewrites it from time to time. Its age, by the object store's own clock, says
+whether the leader lives: after `EXPIRY` seconds another process may lead the
+next epoch. The leader itself does nothing once its last renewal is older than
+`SAFE`. What a leader writes, it writes below its epoch: what a former leader
+writes, which does not know yet that it is none, no process reads.
+
+`exclusive` says which windows remain.
+"""
+
+from collections import abc
+import dataclasses
+import itertools
+import re
+import threading
+import time
+from typing import Any
+
+from heat_plugins import errors
+from heat_plugins import stored
+from heat_plugins.objectstore import clocks
+from heat_plugins.objectstore import json_records
+from heat_plugins.objectstore import stores
+
+#: Seconds after which a lease that is not renewed has expired.
+EXPIRY = 45.0
+
+#: Seconds after a renewal in which its leader relies on it.
+SAFE = 25.0
+
+# Seconds between two renewals.
+_RENEWAL = 10.0
+
+# Seconds by which two clocks may differ.
+_SKEW = 600.0
+
+# The most bytes of a lease.
+_LIMIT = 64 * 1024
+
+# The most epochs, the most objects that are listed for them, and how many a
+# listing may not show yet.
+_EPOCHS, _LISTED, _HIDDEN = 20_000, 25_000, 20
+
+_EPOCH = re.compile('[0-9]{6}')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Renewal:
+    """What a lease says.
+
+    :ivar who: the name of who leads, for people.
+    :ivar at: when it was renewed, by that process's clock.
+    """
+
+    who: str
+    at: float
+    released: bool = False
+
+
+class Lost(Exception):
+    """Another process leads, or may do so."""
+
+
+def name(folder: str, epoch: int) -> str:
+    """Return the object of an epoch.
+
+    :param folder: what the names of all epochs begin with.
+    """
+    return f'{folder}{epoch:06d}'
+
+
+def last(
+    store: stores.ObjectStore,
+    container: str,
+    folder: str,
+    *,
+    certain: bool = True,
+) -> int:
+    """Return the last epoch; 0 if there is none.
+
+    Each epoch follows on another one. So what lies behind a gap does not
+    count, except that the listing may lag behind: then the epoch that is
+    missing is asked for itself, a few times.
+
+    :param certain: whether to do that.
+    :raises errors.Unreadable: there are too many.
+    """
+
+    def has(epoch: int) -> bool:
+        return store.has_object(container, name(folder, epoch))
+
+    number, there = 0, _listed(store, container, folder)
+    hidden = _HIDDEN if certain else 0
+    while number + 1 in there or (hidden and has(number + 1)):
+        number += 1
+        hidden -= number not in there
+    if number >= _EPOCHS:
+        raise errors.Unreadable(f'more than {_EPOCHS} processes led it')
+    return number
+
+
+def _listed(
+    store: stores.ObjectStore, container: str, folder: str
+) -> set[int]:
+    try:
+        entries = itertools.islice(store.iterate(container, folder), _LISTED)
+        names = [one.name.removeprefix(folder) for one in entries]
+    except errors.NoObject:
+        return set()
+    return {int(one) for one in names if _EPOCH.fullmatch(one)}
+
+
+class Lease:
+    """The leadership of one thing.
+
+    :param folder: what the names of its epochs' objects begin with.
+    :param who: the name of who leads, for people.
+    :ivar epoch: the epoch that we lead; None if we do not.
+    """
+
+    def __init__(
+        self,
+        store: stores.ObjectStore,
+        container: str,
+        folder: str,
+        *,
+        who: str,
+        clock: abc.Callable[[], float] = time.time,
+        monotonic: abc.Callable[[], float] = time.monotonic,
+        sleep: abc.Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._records = json_records.Records(store, container, limit=_LIMIT)
+        self._folder = folder
+        self._who = who
+        self._clock = clock
+        self._monotonic = monotonic
+        self._sleep = sleep
+        self._lock = threading.Lock()
+        self._renewed = 0.0
+        self.epoch: int | None = None
+
+    def begin(self) -> None:
+        """Lead something new, which no other process knows."""
+        self._renewed = self._monotonic()
+        self._put(1)
+        self.epoch = 1
+
+    def acquire(self, epoch: int) -> bool:
+        """Lead the epoch after another one, unless a process leads that.
+
+        :param epoch: the last one.
+        """
+        if epoch and self.is_held(epoch):
+            return False
+        begun = self._monotonic()
+        created = self._records.create(
+            name(self._folder, epoch + 1),
+            self._values(),
+            now=self._clock,
+            clock=self._monotonic,
+            sleep=self._sleep,
+        )
+        if created:
+            self._renewed = begun
+            self.epoch = epoch + 1
+        return created
+
+    def check(self) -> None:
+        """Renew the lease if it is time to.
+
+        :raises Lost: another process may lead.
+        """
+        with self._lock:
+            while True:
+                if self.epoch is None:
+                    raise Lost
+                now = self._monotonic()
+                if now - self._renewed < _RENEWAL:
+                    return
+                try:
+                    self._renew(self.epoch, now)
+                except errors.Unavailable:
+                    # The lease holds for a while without it.
+                    if self._monotonic() - self._renewed > SAFE:
+                        raise
+                    return
+
+    def _renew(self, epoch: int, now: float) -> None:
+        late = now - self._renewed > SAFE
+        if late:
+            self._check_following(epoch)
+        self._put(epoch)
+        if late:
+            # Another process may have taken over between the two requests.
+            self._check_following(epoch)
+        self._renewed = now
+
+    def _check_following(self, epoch: int) -> None:
+        if self._records.has(name(self._folder, epoch + 1)):
+            self.epoch = None
+            raise Lost
+
+    def release(self) -> None:
+        """Let another process lead at once."""
+        with self._lock:
+            epoch, self.epoch = self.epoch, None
+            if epoch is not None:
+                self._put(epoch, released=True)
+
+    def is_held(self, epoch: int) -> bool:
+        """Say whether a process leads an epoch."""
+        try:
+            found = self._records.fetch(name(self._folder, epoch))
+        except (errors.NoObject, ValueError):
+            return False
+        try:
+            lease = stored.read(Renewal, found.value)
+        except stored.LaterRelease:
+            return found.age <= EXPIRY
+        except ValueError:
+            return False
+        if found.age <= EXPIRY:
+            clocks.warn_if_ahead(lease.at, self._clock(), lease.who)
+        # A store may tell no ages. Then two clocks are compared.
+        age = found.age or self._clock() - lease.at - _SKEW
+        return not lease.released and age <= EXPIRY
+
+    def _put(self, epoch: int, *, released: bool = False) -> None:
+        self._records.write(
+            name(self._folder, epoch), self._values(released=released)
+        )
+
+    def _values(self, *, released: bool = False) -> dict[str, Any]:
+        lease = Renewal(who=self._who, at=self._clock(), released=released)
+        return stored.versioned(Renewal, stored.dump(lease))

@@ -1,0 +1,429 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The records of a project's operations, in a container of their own.
+
+Who leads an operation writes its state below the epoch that it leads in, so
+that a former leader, which does not know yet that it is none, writes where
+no process reads. A new leader copies the state; it writes the control
+last, and until that is there the former epoch holds.
+
+States and requests are sealed, see `binding`: the caller that reads them says
+what proves them.
+"""
+
+from collections import abc
+import contextlib
+import dataclasses
+import itertools
+import json
+from typing import Any, TypeVar
+
+from heat_plugins import errors
+from heat_plugins import foreign
+from heat_plugins import pools
+from heat_plugins import stored
+from heat_plugins.objectstore import budgets
+from heat_plugins.objectstore import cleaning
+from heat_plugins.objectstore import containers
+from heat_plugins.objectstore import json_records
+from heat_plugins.objectstore import lease
+from heat_plugins.objectstore import stores
+from heat_plugins.runs import orchestration
+from heat_plugins.runs.fleet import operation_limits
+from heat_plugins.runs.fleet import operations
+from heat_plugins.runs.fleet.records import binding
+from heat_plugins.runs.fleet.records import heads
+from heat_plugins.runs.fleet.records import layout
+from heat_plugins.runs.records import record_names
+
+LOG = foreign.logger(__name__)
+
+_T = TypeVar('_T')
+
+# The most bytes of an order with `operations.MOST` targets, of another
+# record, and the most brackets and braces in either.
+_ORDER, _LIMIT, _PARTS = 16 * 1024 * 1024, 16 * 1024 * 1024, 100_000
+
+# The most bytes of a request.
+_REQUEST = 64 * 1024
+
+# How many of the last epochs are read to see which has a control.
+_COPIES = 20
+
+# The most operations that others look at.
+_OTHERS = 1000
+
+
+class Book:
+    """The records of one project.
+
+    :param pool: for many requests at a time.
+    :param own: their container, if that is known.
+    """
+
+    def __init__(
+        self,
+        store: stores.ObjectStore,
+        pool: pools.Pool | None = None,
+        own: containers.Own | None = None,
+    ) -> None:
+        self.store = store
+        self.pool = pool or pools.Pool()
+        self._own = own or containers.Own(store, layout.CONTAINER)
+        self._records = json_records.Records(
+            store, self._own, limit=_LIMIT, parts=_PARTS
+        )
+        self.heads = heads.Heads(store, self._own, self.pool)
+
+    def within(self, budget: budgets.Budget) -> 'Book':
+        """Return the same records for requests within a budget."""
+        return Book(self.store.within(budget), self.pool, self._own)
+
+    @property
+    def container(self) -> str:
+        """The container's name; it may not be there."""
+        return self._records.container
+
+    # Orders
+
+    def find(self, operation_id: str) -> str:
+        """Return the one operation whose id begins, or ends, like that.
+
+        :raises errors.NotFound: there is none, or more than one.
+        """
+        return record_names.find(operation_id, 'operation', self.heads.ids)
+
+    def bind(self, order: operations.Order) -> binding.Binding:
+        """Return the seal of a new operation."""
+        values = stored.versioned(operations.Order, order_values(order))
+        return binding.Binding.new(order.id, self._records.content(values))
+
+    def write_order(self, order: operations.Order) -> None:
+        """Write an order.
+
+        :raises errors.Refused: it is too large to be read again.
+        """
+        values = stored.versioned(operations.Order, order_values(order))
+        size = len(json.dumps(values))
+        if len(order.members) > operations.MOST or size > _ORDER:
+            raise errors.Refused(
+                f'An operation with {len(order.members)} targets and '
+                f'{size} bytes is too large; at most {operations.MOST} '
+                f'targets and {_ORDER} bytes are allowed'
+            )
+        self._records.write(layout.order(order.id), values)
+
+    def order(self, seal: binding.Seal) -> operations.Order:
+        """Return what was ordered.
+
+        :raises errors.NotFound: there is no such operation.
+        :raises errors.Unreadable: the record is invalid, or was changed.
+        """
+        name = layout.order(seal.operation_id)
+
+        def read(values: Any) -> operations.Order:
+            order = _order(values)
+            if order.id != seal.operation_id:
+                raise ValueError('it is the record of another operation')
+            return order
+
+        try:
+            return self._record(
+                seal,
+                lambda: self._records.record(
+                    read,
+                    name,
+                    check=lambda content: seal.check_order(name, content),
+                ),
+            )
+        except errors.NoObject as exc:
+            raise errors.NotFound(
+                f'There is no operation {seal.operation_id}'
+            ) from exc
+
+    # States
+
+    def epoch(self, operation_id: str, *, certain: bool = True) -> int:
+        """Return the last epoch of an operation; see `lease.last`.
+
+        :raises errors.Unreadable: there are too many.
+        """
+        try:
+            return lease.last(
+                self.store,
+                self.container,
+                layout.leads(operation_id),
+                certain=certain,
+            )
+        except errors.Unreadable as exc:
+            raise _unreadable(operation_id, exc) from exc
+
+    def show(self, seal: binding.Seal) -> operations.Operation:
+        """Return an operation as it is recorded.
+
+        :raises errors.NotFound: there is none of that id.
+        :raises errors.Unreadable: a record of it is invalid, or was changed.
+        """
+        order = self.order(seal)
+        return self.operation(order, self.epoch(order.id), seal)[0]
+
+    def outline(self, seal: binding.Seal) -> operations.Operation:
+        """Return an operation without its attempts; see `show`."""
+        order = self.order(seal)
+        control, _ = self._control(order, self.epoch(order.id), seal)
+        return operations.Operation(order=order, control=control, attempts=())
+
+    def operation(
+        self, order: operations.Order, epoch: int, seal: binding.Seal
+    ) -> tuple[operations.Operation, int]:
+        """Return an operation as it stands, and the epoch of that.
+
+        :param epoch: the last one. Where its leader has not finished the
+            copy, the one before holds.
+        :raises errors.NotFound: it has been deleted.
+        :raises errors.Unreadable: a record of it is invalid.
+        """
+        control, number = self._control(order, epoch, seal)
+        return self._with_attempts(order, control, number, seal), number
+
+    def _control(
+        self, order: operations.Order, epoch: int, seal: binding.Seal
+    ) -> tuple[operations.Control, int]:
+        for number in range(epoch, max(0, epoch - _COPIES), -1):
+            with contextlib.suppress(errors.NoObject):
+                name = layout.control(order.id, number)
+                return self._read(seal, _control, name), number
+        if epoch > _COPIES:
+            raise _unreadable(
+                order.id,
+                errors.Unreadable(
+                    f'the last {_COPIES} processes that led it wrote nothing'
+                ),
+            )
+        raise errors.NotFound(f'There is no operation {order.id}')
+
+    def _with_attempts(
+        self,
+        order: operations.Order,
+        control: operations.Control,
+        epoch: int,
+        seal: binding.Seal,
+    ) -> operations.Operation:
+        def read(shard: int) -> list[operations.Attempt]:
+            size = min(layout.SHARD, len(order.members) - shard * layout.SHARD)
+
+            def attempts(values: Any) -> list[operations.Attempt]:
+                if not isinstance(values, list) or len(values) != size:
+                    raise ValueError(f'it must be a list of {size} attempts')
+                return [_attempt(one) for one in values]
+
+            try:
+                name = layout.shard(order.id, epoch, shard)
+                return self._read(seal, attempts, name)
+            except errors.NoObject:
+                return [operations.Attempt()] * size
+
+        shards = layout.shards(len(order.members))
+        parts = self.pool.each(read, list(shards))
+        return operations.Operation(
+            order=order,
+            control=control,
+            attempts=tuple(one for part in parts for one in part),
+        )
+
+    def write(
+        self,
+        found: operations.Operation,
+        epoch: int,
+        before: operations.Operation | None,
+        seal: binding.Seal,
+    ) -> None:
+        """Write what has changed of an operation.
+
+        :param before: as it was written last in this epoch; None to write
+            all of it.
+        """
+
+        def write(shard: int) -> None:
+            self._write(
+                seal,
+                layout.shard(found.id, epoch, shard),
+                # A list has no version: that of the control holds.
+                [stored.dump(one) for one in _shard(found, shard)],
+            )
+
+        empty = operations.Operation.new(found.order)
+        shards = layout.shards(len(found.attempts))
+        former = before or empty
+        changed = [n for n in shards if _shard(found, n) != _shard(former, n)]
+        self.pool.each(write, changed)
+        if before is None or found.control != before.control:
+            self._write(
+                seal,
+                layout.control(found.id, epoch),
+                stored.versioned(
+                    operations.Control, stored.dump(found.control)
+                ),
+            )
+
+    def _write(self, seal: binding.Seal, name: str, value: Any) -> None:
+        self._records.write(name, seal.seal(name, value))
+
+    # Other operations; see `exclusions`
+
+    def announce(self, order: operations.Order) -> None:
+        """Let others know that an operation may start runs."""
+        name = layout.live(order.action) + order.id
+        self.store.put_object(self.container, name, b'{}')
+
+    def announced(self, action: str) -> list[str]:
+        """Return the operations that may start runs of an action.
+
+        One that has ended is among them if its leader died at the end.
+        """
+        prefix = layout.live(action)
+        try:
+            entries = list(
+                itertools.islice(
+                    self.store.iterate(self.container, prefix), _OTHERS + 1
+                )
+            )
+        except errors.NoObject:
+            return []
+        if len(entries) > _OTHERS:
+            LOG.warning(
+                'More than %(number)s operations with %(action)s may be in '
+                'progress; heat-plugins looks at the oldest',
+                {'number': _OTHERS, 'action': action},
+            )
+        found = [one.name.removeprefix(prefix) for one in entries[:_OTHERS]]
+        return [one for one in found if layout.is_operation_id(one)]
+
+    # Requests and results
+
+    def request(self, seal: binding.Seal, now: float, **wanted: str) -> None:
+        """Ask who leads an operation for something."""
+        self._write(
+            seal,
+            layout.new_request(seal.operation_id, now),
+            stored.versioned(operations.Request, wanted),
+        )
+
+    def read_request(
+        self, seal: binding.Seal, name: str
+    ) -> operations.Request | None:
+        """Return a user's request; None if it is gone.
+
+        :raises errors.Unreadable: it is invalid, or no user with a role in
+            Heat has written it.
+        """
+        with contextlib.suppress(errors.NoObject):
+            return self._read(seal, _request, name, _REQUEST)
+        return None
+
+    def _read(
+        self,
+        seal: binding.Seal,
+        read: abc.Callable[[Any], _T],
+        name: str,
+        limit: int | None = None,
+    ) -> _T:
+        """Return a sealed record of an operation.
+
+        :raises errors.NoObject: there is none.
+        :raises errors.Unreadable: it is invalid, or was changed.
+        """
+        return self._record(
+            seal,
+            lambda: self._records.record(
+                lambda values: read(seal.open(name, values)), name, limit
+            ),
+        )
+
+    @staticmethod
+    def _record(seal: binding.Seal, read: abc.Callable[[], _T]) -> _T:
+        try:
+            return read()
+        except errors.Tampered:
+            # It names the operation.
+            raise
+        except errors.Unreadable as exc:
+            raise _unreadable(seal.operation_id, exc) from exc
+
+    def discard(self, names: abc.Collection[str]) -> None:
+        """Delete objects."""
+        cleaning.delete(self.store, self.container, names)
+
+    def delete(self, operation_id: str) -> None:
+        """Delete all that is known of an operation."""
+        for prefix in layout.prefixes(operation_id):
+            cleaning.delete_below(self.store, self.container, prefix)
+        # They go with the last of them.
+        self.heads.forget()
+        with contextlib.suppress(errors.NoObject, errors.Conflict):
+            self.store.delete_container(self.container)
+
+
+def _shard(
+    found: operations.Operation, shard: int
+) -> tuple[operations.Attempt, ...]:
+    start = shard * layout.SHARD
+    return found.attempts[start : start + layout.SHARD]
+
+
+def _unreadable(
+    operation_id: str, why: errors.Unreadable
+) -> errors.Unreadable:
+    """Return an error that names the operation and the remedy, too."""
+    remedy = (
+        ''
+        if isinstance(why, errors.LaterRelease)
+        else '. "openstack software deployment operation delete --force" '
+        'deletes it'
+    )
+    return type(why)(
+        f'Operation {operation_id} has an unreadable record: {why}{remedy}'
+    )
+
+
+def order_values(found: operations.Order) -> dict[str, Any]:
+    """Return an order in JSON's types, secrets included."""
+    return {
+        **stored.dump(found),
+        'limits': found.limits.shown(),
+        'members': [stored.dump(one) for one in found.members],
+    }
+
+
+def _order(values: object) -> operations.Order:
+    if not isinstance(values, abc.Mapping):
+        raise ValueError('it is not a map for an Order')
+    members, limits = values.get('members'), values.get('limits')
+    if not isinstance(limits, abc.Mapping):
+        raise ValueError('it has no limits')
+    # Before each is read.
+    if not isinstance(members, list) or not (
+        0 < len(members) <= operations.MOST
+    ):
+        raise ValueError(f'it has not 1 to {operations.MOST} members')
+    read = operation_limits.Limits.read(limits)
+    if values.get('config') is not None:
+        stored.read(orchestration.Config, values['config'])
+    return stored.read(
+        operations.Order, {**values, 'limits': dataclasses.asdict(read)}
+    )
+
+
+def _control(values: object) -> operations.Control:
+    control = stored.read(operations.Control, values)
+    _ = control.requests
+    return control
+
+
+def _attempt(values: object) -> operations.Attempt:
+    attempt = stored.read(operations.Attempt, values)
+    _ = attempt.every
+    return attempt
+
+
+def _request(values: object) -> operations.Request:
+    return stored.read(operations.Request, values)

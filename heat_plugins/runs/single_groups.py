@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups without nested stack get one, so that Heat's own classes know them.
+
+An update of their stack does it, with its template and parameters as they are:
+only the environment gets one more parameter default, of which other resources
+know nothing. heat-engine then runs nothing on the servers.
+"""
+
+from collections import abc
+import dataclasses
+import time
+from typing import Any, Protocol
+
+from heat_plugins import bounds
+from heat_plugins import errors
+from heat_plugins import retrying
+from heat_plugins.runs import orchestration
+from heat_plugins.runs.start import stack_tree
+from heat_plugins.signals import group_ids
+
+# Seconds after which an update has ended that no poll has met in progress.
+_BEGINNING = 60.0
+
+#: The parameter default, which the resources read.
+PARAMETER_DEFAULT, NESTED = 'heat_plugins_group_members', 'nested'
+
+
+class Heat(orchestration.Orchestration, Protocol):
+    """Heat, where stacks can be updated."""
+
+    def update_environment(
+        self, stack: orchestration.Stack, environment: abc.Mapping[str, Any]
+    ) -> None:
+        """Begin to update a stack, with more in its environment."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SingleGroups:
+    """The groups of a root stack that have no nested stack.
+
+    :ivar paths: their names, after those of the stacks that they are in.
+    :ivar failed: the members whose last action has not completed; a nested
+        stack would repeat it.
+    """
+
+    stack: orchestration.Stack
+    paths: abc.Sequence[str]
+    failed: abc.Sequence[str] = ()
+
+    @property
+    def obstacle(self) -> str:
+        """Why the stack cannot be updated for them now; empty if it can."""
+        status = self.stack.status
+        if status.endswith('_IN_PROGRESS'):
+            remedy = 'wait until that has ended'
+        elif status == 'SUSPEND_COMPLETE':
+            remedy = 'resume it'
+        elif not status.endswith('_COMPLETE'):
+            remedy = 'update it until it is complete'
+        else:
+            return self._failures
+        return f'The stack is {status}: {remedy}, then repeat this command'
+
+    @property
+    def _failures(self) -> str:
+        if not self.failed:
+            return ''
+        return (
+            f'Members {bounds.listed(self.failed)} have not completed their '
+            'last action, and would run it again: remove them from the '
+            'group, or update the stack until they are complete'
+        )
+
+
+def find(heat: Heat, names: abc.Sequence[str] = ()) -> list[SingleGroups]:
+    """Return the stacks that have such groups.
+
+    :param names: of stacks, or their ids; all of the project if none.
+    """
+    found = []
+    for name in names or heat.stack_ids():
+        try:
+            stack = heat.stack(name)
+            groups = _single(heat, stack)
+        except errors.NotFound:
+            if names:
+                raise
+            # It has just gone.
+            continue
+        if groups.paths:
+            found.append(groups)
+    return found
+
+
+def _single(heat: Heat, stack: orchestration.Stack) -> SingleGroups:
+    places = stack_tree.find(heat, stack)
+    return SingleGroups(
+        stack=stack,
+        paths=[
+            place.path
+            for place in places
+            if place.member is None
+            and group_ids.is_one(place.resource.physical_id)
+        ],
+        failed=[
+            place.path
+            for place in places
+            if place.member is not None and place.member.status != 'COMPLETE'
+        ],
+    )
+
+
+class NestingUpdate:
+    """The update that gives the groups of a stack nested stacks.
+
+    :param note: called with a sentence for people when an outage begins.
+    """
+
+    def __init__(
+        self,
+        heat: Heat,
+        stack: orchestration.Stack,
+        note: abc.Callable[[str], object],
+        *,
+        clock: abc.Callable[[], float] = lambda: time.monotonic(),
+    ) -> None:
+        self._heat = heat
+        self._stack = stack
+        self._clock = clock
+        self._outage = retrying.Outage(note, clock=clock)
+        self._has_begun = False
+        self._since = clock()
+
+    def begin(self) -> None:
+        """Begin to update the stack."""
+        defaults = {PARAMETER_DEFAULT: NESTED}
+        self._heat.update_environment(
+            self._stack, {'parameter_defaults': defaults}
+        )
+        self._since = self._clock()
+
+    def poll(self) -> str | None:
+        """Return how it has ended, '' for success; None if it has not.
+
+        :raises errors.Unavailable: Heat has been unavailable for too long.
+        """
+        with self._outage.ridden_out():
+            return self._outcome()
+        return None
+
+    def _outcome(self) -> str | None:
+        stack = self._heat.stack(self._stack.id)
+        if stack.status.endswith('_FAILED'):
+            return f'The stack is {stack.status}; see its events'
+        if not stack.status.endswith('_COMPLETE'):
+            self._has_begun = True
+            return None
+        paths = _single(self._heat, stack).paths
+        if not paths:
+            return ''
+        # A stack is complete for a moment before its update begins.
+        waited = self._clock() - self._since
+        if not self._has_begun and waited < _BEGINNING:
+            return None
+        return (
+            f'The stack is {stack.status}, and these groups still have no '
+            f'nested stack: {bounds.listed(paths)}; see its events'
+        )

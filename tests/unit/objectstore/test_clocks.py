@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The time by an object store's own clock."""
+
+from email import utils as email_utils
+
+import pytest
+
+from heat_plugins.objectstore import clocks
+from tests.unit import fake_swift
+
+NOW = 1_800_000_000.0
+
+
+class Host:
+    """A host whose clock is wrong, and how it reaches a store."""
+
+    def __init__(self, ahead):
+        self.now = NOW + ahead
+        self.clock = clocks.Clock(lambda: self.now)
+
+    def ask(self, store_now, seconds=0.1):
+        sent = self.clock.sent()
+        self.now += seconds
+        date = email_utils.formatdate(store_now, usegmt=True)
+        self.clock.observe(sent, date)
+
+
+@pytest.fixture(autouse=True)
+def not_warned(monkeypatch):
+    monkeypatch.setattr(clocks, '_warned', set())
+
+
+@pytest.mark.parametrize('ahead', [600, -600, 86400, 5])
+def test_the_store_s_time_counts(ahead):
+    host = Host(ahead)
+    host.ask(NOW + 0.05)
+    assert abs(host.clock() - (NOW + 0.1)) < 1.5
+    # As time goes by.
+    host.now += 3600
+    assert abs(host.clock() - (NOW + 3600.1)) < 1.5
+
+
+@pytest.mark.parametrize('ahead', [0, 0.4, -0.4, 1])
+def test_what_is_only_rounded_changes_nothing(ahead):
+    host = Host(ahead)
+    host.ask(NOW)
+    assert host.clock() == host.now
+
+
+def test_a_slow_response_tells_less_than_a_quick_one():
+    host = Host(600)
+    host.ask(NOW, seconds=60)
+    assert abs(host.clock() - (NOW + 60)) <= 31
+    host.ask(NOW + 60)
+    assert abs(host.clock() - (NOW + 60)) < 3
+    # A slow one then changes nothing.
+    before = host.clock() - host.now
+    host.ask(NOW + 65, seconds=60)
+    assert host.clock() - host.now == before
+
+
+def test_a_clock_that_is_set_right_is_noticed():
+    host = Host(600)
+    host.ask(NOW)
+    host.now -= 600
+    host.ask(NOW)
+    assert abs(host.clock() - NOW) < 3
+
+
+@pytest.mark.parametrize(
+    'date', [None, '', 'x', 'Thu, 99 Nov 2026', '9' * 5000, 'Mon, 1 Jan 99999']
+)
+def test_a_response_without_a_time_changes_nothing(date):
+    host = Host(600)
+    host.clock.observe(host.now, date)
+    assert host.clock() == host.now
+
+
+def test_a_host_whose_clock_is_wrong_is_told_once(caplog):
+    for _ in range(2):
+        Host(600).ask(NOW)
+    (record,) = caplog.records
+    assert 'differs from the object store' in record.getMessage()
+    assert "correct this host's clock" in record.getMessage()
+
+
+def test_hosts_that_differ_little_are_not_told(caplog):
+    Host(clocks.APART - 5).ask(NOW)
+    clocks.warn_if_ahead(NOW + clocks.APART - 1, NOW, 'ann')
+    assert caplog.records == []
+
+
+def test_without_the_store_s_time_a_time_in_the_future_is_told_once(caplog):
+    for _ in range(2):
+        clocks.warn_if_ahead(NOW + 600, NOW, 'ann')
+    (record,) = caplog.records
+    assert 'The clock of ann is 600 s ahead of ours' in record.getMessage()
+
+
+def test_who_writes_a_time_gets_few_words_into_the_log(caplog):
+    for _ in range(2):
+        clocks.warn_if_ahead(NOW + 600, NOW, 'ann\nERROR ' + 'x' * 60_000)
+    (record,) = caplog.records
+    assert '\n' not in record.getMessage()
+    assert len(record.getMessage()) < 250
+
+
+def test_a_time_that_is_made_up_is_no_clock_s(caplog):
+    clocks.warn_if_ahead(9e9, NOW, 'ann')
+    assert caplog.records == []
+
+
+def test_another_host_s_clock_hides_no_warning_of_our_own(caplog):
+    clocks.warn_if_ahead(NOW + 600, NOW, 'ann')
+    Host(600).ask(NOW)
+    assert len(caplog.records) == 2
+
+
+def test_a_store_learns_from_each_response():
+    cluster = fake_swift.Cluster()
+    cluster.now = lambda: NOW
+    store = cluster.store()
+    store.put_container('box', {})
+    assert abs(store.now() - NOW) < 3
+    cluster.has_clock = False
+    cluster.now = lambda: NOW + 1000
+    store.put_object('box', 'x', b'')
+    assert abs(store.now() - NOW) < 30
