@@ -36,7 +36,7 @@ class Begun:
         return self.state in outcome.FINISHED
 
 
-class Service(Protocol):
+class WorkflowService(Protocol):
     """Mistral, in one namespace of workflows of one project.
 
     Every method may raise an `errors.ServiceError`.

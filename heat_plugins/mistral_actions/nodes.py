@@ -4,7 +4,7 @@
 ``nodes.register`` writes to Ironic what a file says. What Ironic then does
 with nodes takes long; ``nodes.begin`` gathers nodes, and ``nodes.step`` looks
 and sends, until ``next_look`` is 0. The workflows ``nodes.register``,
-``nodes.introspect`` and ``nodes.move`` do so and wait in between.
+``nodes.introspect`` and ``nodes.move`` take the steps of ``nodes.work``.
 
 What goes wrong is a map of ``code`` and ``message``.
 """
@@ -15,6 +15,7 @@ from heat_plugins.clients import ironic
 from heat_plugins.clients import swift
 from heat_plugins.mistral_actions import making
 from heat_plugins.mistral_actions import sessions
+from heat_plugins.nodes import node_jobs
 from heat_plugins.nodes import node_operations
 
 
@@ -30,6 +31,10 @@ def _call(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
     return getattr(core(context), operation)(**arguments)
 
 
+def _work(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
+    return node_jobs.Operations(core(context)).work(**arguments)
+
+
 _action = making.Maker(__name__, _call)
 
 List = _action(node_operations.Operations.list)
@@ -38,3 +43,4 @@ Begin = _action(node_operations.Operations.begin)
 Step = _action(node_operations.Operations.step)
 Abort = _action(node_operations.Operations.abort)
 Summaries = _action(node_operations.Operations.summaries)
+Work = making.Maker(__name__, _work)(node_jobs.Operations.work)

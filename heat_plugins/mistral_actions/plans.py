@@ -41,11 +41,11 @@ def core(context: Any) -> plan_operations.Operations:
     return plan_operations.Operations(plans)
 
 
-def limits() -> rendering.Limits:
+def limits() -> rendering.RenderingLimits:
     """Return the operator's limits of what templates may take."""
     config.register_opts(CONF)
     found = CONF[config.GROUP]
-    return rendering.Limits(
+    return rendering.RenderingLimits(
         seconds=found.plan_render_seconds,
         memory=found.plan_render_memory * 1024**2,
         output=found.plan_render_output * 1024**2,
@@ -54,9 +54,12 @@ def limits() -> rendering.Limits:
 
 def _call(context: Any, operation: str, arguments: dict[str, Any]) -> Any:
     plans = core(context)
-    found = getattr(plans, operation)(**arguments)
+    result = getattr(plans, operation)(**arguments)
+    if operation == 'deploy':
+        # The workflow reads it.
+        return result
     return parcels.pack(
-        plans.plans.store, arguments.get('plan'), found, time.time()
+        plans.plans.store, arguments.get('plan'), result, time.time()
     )
 
 
@@ -75,6 +78,7 @@ ListRoles = _action(plan_operations.Operations.list_roles)
 Preview = _action(plan_operations.Operations.preview)
 Start = _action(plan_operations.Operations.start)
 Look = _action(plan_operations.Operations.look)
+Deploy = _action(plan_operations.Operations.deploy)
 Status = _action(plan_operations.Operations.status)
 Cancel = _action(plan_operations.Operations.cancel)
 Diff = _action(plan_operations.Operations.diff)

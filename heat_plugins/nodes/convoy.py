@@ -80,10 +80,31 @@ class Convoy:
 
     @property
     def ended(self) -> bool:
-        return all(one.phase.ended for one in self.members)
+        return all(member.phase.ended for member in self.members)
 
-    def count(self, *phases: Phase) -> int:
-        return sum(one.phase in phases for one in self.members)
+    @property
+    def done(self) -> tuple[str, ...]:
+        """The uuids of the nodes that have arrived."""
+        return tuple(
+            member.uuid
+            for member in self.members
+            if member.phase is Phase.DONE
+        )
+
+    @property
+    def reason(self) -> str:
+        """Say in a line how many have not arrived; '' until it ends."""
+        phases = [member.phase for member in self.members]
+        lacking = [one for one in Phase if one in phases]
+        if not self.ended or len(self.done) == len(phases):
+            return ''
+        counted = ', '.join(
+            f'{phases.count(one)} {one}'
+            for one in lacking
+            if one is not Phase.DONE
+        )
+        done = f'{len(self.done)} of {len(phases)} done'
+        return f'{self.verb}: {done}, {counted}'
 
 
 class Escort:

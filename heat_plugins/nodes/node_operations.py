@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from heat_plugins import errors
-from heat_plugins import pool as pools
+from heat_plugins import pools
 from heat_plugins import stored
 from heat_plugins.nodes import convoy as convoys
 from heat_plugins.nodes import introspection_summary as inventories
@@ -22,7 +22,7 @@ from heat_plugins.nodes import node_protocols
 from heat_plugins.nodes import node_reading
 from heat_plugins.nodes import registering
 from heat_plugins.objectstore import parcels
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 
 Report = dict[str, Any]
 Reports = list[Report]
@@ -48,12 +48,13 @@ class Operations:
 
     :param baremetal: the way to Ironic.
     :param store: the project's object store.
+    :ivar escort: moves nodes.
     """
 
     def __init__(
         self,
         baremetal: node_protocols.Baremetal,
-        store: store_module.ObjectStore,
+        store: stores.ObjectStore,
         *,
         pool: pools.Pool | None = None,
         clock: abc.Callable[[], float] = time.time,
@@ -62,7 +63,7 @@ class Operations:
         self._store = store
         self._pool = pool or pools.Pool()
         self._registrar = registering.Registrar(baremetal, pool=self._pool)
-        self._escort = convoys.Escort(baremetal, clock=clock)
+        self.escort = convoys.Escort(baremetal, clock=clock)
 
     def list(self) -> Reports:
         """List the nodes that the project may see."""
@@ -90,10 +91,19 @@ class Operations:
         :returns: a map: nodes, each with what was done; success; and the uuids
             of those that are enrolled, or manageable, now.
         """
-        with parcels.opened(self._store, nodes) as given:
-            results = self._registrar.register(
-                node_reading.read(given), remove=remove, dry_run=dry_run
-            )
+        try:
+            return self.registered(nodes, remove=remove, dry_run=dry_run)
+        finally:
+            self.forget(nodes)
+
+    def registered(
+        self, nodes: Any, *, remove: bool = False, dry_run: bool = False
+    ) -> Report:
+        """Do the same, and leave the reference for a repetition."""
+        given = parcels.received(self._store, nodes)
+        results = self._registrar.register(
+            node_reading.read(given), remove=remove, dry_run=dry_run
+        )
         return {
             'nodes': [
                 dataclasses.asdict(one) | {'success': one.success}
@@ -103,6 +113,10 @@ class Operations:
             'enrolled': _in(results, {'', *moves.MANAGE.ready}, moves.MANAGE),
             'manageable': _in(results, moves.PROVIDE.ready, moves.PROVIDE),
         }
+
+    def forget(self, nodes: Any) -> None:
+        """Delete what a reference leads to."""
+        parcels.forget(self._store, nodes)
 
     def begin(
         self,
@@ -121,18 +135,39 @@ class Operations:
         :param timeout: seconds that a node may take, all in all.
         :returns: as nodes.step.
         """
+        return self._report(
+            self.gather(
+                verb,
+                nodes,
+                concurrency=concurrency,
+                attempts=attempts,
+                timeout=timeout,
+            )
+        )
+
+    def gather(
+        self,
+        verb: str,
+        nodes: abc.Collection[str] | None,
+        *,
+        concurrency: int,
+        attempts: int,
+        timeout: float,
+    ) -> convoys.Convoy:
+        """Return the nodes of a move, none of which was sent."""
         if verb not in moves.BY_VERB:
             raise errors.Invalid(
                 f'{verb} must be one of {", ".join(moves.BY_VERB)}'
             )
-        for name, value in (
-            ('concurrency', concurrency),
-            ('attempts', attempts),
-            ('timeout', timeout),
-        ):
+        options = {
+            'concurrency': concurrency,
+            'attempts': attempts,
+            'timeout': timeout,
+        }
+        for name, value in options.items():
             if value < 1:
                 raise errors.Invalid(f'{name} must be 1 or more')
-        convoy = convoys.Convoy(
+        return convoys.Convoy(
             verb=verb,
             members=tuple(
                 convoys.Member(uuid=one.uuid, name=one.name)
@@ -142,7 +177,6 @@ class Operations:
             attempts=attempts,
             timeout=timeout,
         )
-        return self._report(convoy)
 
     def step(self, convoy: abc.Mapping[str, Any]) -> Report:
         """Judge the nodes that are on their way, and send others.
@@ -153,13 +187,7 @@ class Operations:
             the reason.
         """
         return self._report(
-            self._escort.step(stored.read(convoys.Convoy, convoy))
-        )
-
-    def stop(self, convoy: abc.Mapping[str, Any]) -> Report:
-        """Stop the nodes that are on their way."""
-        return self._report(
-            self._escort.stop(stored.read(convoys.Convoy, convoy))
+            self.escort.step(stored.read(convoys.Convoy, convoy))
         )
 
     def abort(self, nodes: abc.Collection[str] | None = None) -> Report:
@@ -204,18 +232,10 @@ class Operations:
     def _report(self, convoy: convoys.Convoy) -> Report:
         return {
             'convoy': dataclasses.asdict(convoy),
-            'next_look': self._escort.next_look(convoy),
-            'done': [
-                one.uuid
-                for one in convoy.members
-                if one.phase is convoys.Phase.DONE
-            ],
-            'success': (
-                convoy.count(convoys.Phase.DONE) == len(convoy.members)
-                if convoy.ended
-                else None
-            ),
-            'reason': _reason(convoy),
+            'next_look': self.escort.next_look(convoy),
+            'done': [*convoy.done],
+            'success': not convoy.reason if convoy.ended else None,
+            'reason': convoy.reason,
         }
 
     def _chosen(
@@ -255,16 +275,3 @@ def _in(
         for one in results
         if one.registered and one.state in ready | move.moving
     ]
-
-
-def _reason(convoy: convoys.Convoy) -> str:
-    """Say in a line how many have not arrived; '' until it ends."""
-    done = convoy.count(convoys.Phase.DONE)
-    if not convoy.ended or done == len(convoy.members):
-        return ''
-    said = ', '.join(
-        f'{convoy.count(phase)} {phase}'
-        for phase in convoys.Phase
-        if phase is not convoys.Phase.DONE and convoy.count(phase)
-    )
-    return f'{convoy.verb}: {done} of {len(convoy.members)} done, {said}'

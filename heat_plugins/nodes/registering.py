@@ -12,7 +12,7 @@ import functools
 
 from heat_plugins import errors
 from heat_plugins import masking
-from heat_plugins import pool as pools
+from heat_plugins import pools
 from heat_plugins import retrying
 from heat_plugins.nodes import changes
 from heat_plugins.nodes import matching

@@ -3,5 +3,5 @@
 
 A plan is a container with templates, environments and the file
 ``plan-environment.yaml``, which says what is enabled and set; all that is
-known of a plan is there. `service.Plans` is the door.
+known of a plan is there. `plan_service.Plans` is the door.
 """

@@ -6,10 +6,10 @@ import time
 from typing import Final
 
 from heat_plugins import errors
-from heat_plugins import pool as pools
+from heat_plugins import pools
 from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import json_records
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 from heat_plugins.plans import plan_protocols
 
 #: What the name of the container with an object of each name begins with.
@@ -22,15 +22,15 @@ _NAMES = 2000
 
 
 class Names:
-    """Names in a container, as `protocols.Registry` has them.
+    """Names in a container, as `plan_protocols.Registry` has them.
 
     It is a best effort: two who take a name at once may both be told that
-    they have it where listings lag behind; see `objectstore.claims`.
+    they have it where listings lag behind; see `objectstore.exclusive`.
     """
 
     def __init__(
         self,
-        store: store_module.ObjectStore,
+        store: stores.ObjectStore,
         pool: pools.Pool | None = None,
         *,
         sleep: abc.Callable[[float], None] = time.sleep,
@@ -42,15 +42,15 @@ class Names:
         self._sleep = sleep
 
     def create(self, record: plan_protocols.Record) -> bool:
-        """See `protocols.Registry.create`."""
+        """See `plan_protocols.Registry.create`."""
         value = {
             'description': record.description,
             'values': dict(record.values),
         }
-        return self._records.create(record.name, value, self._sleep)
+        return self._records.create(record.name, value, sleep=self._sleep)
 
     def get(self, name: str) -> plan_protocols.Record | None:
-        """See `protocols.Registry.get`."""
+        """See `plan_protocols.Registry.get`."""
         try:
             found = self._records.fetch(name).value
             return plan_protocols.Record(
@@ -67,13 +67,13 @@ class Names:
             ) from exc
 
     def find(self) -> list[plan_protocols.Record]:
-        """See `protocols.Registry.find`."""
+        """See `plan_protocols.Registry.find`."""
         names = self._records.names(most=_NAMES)
         found = self._pool.each(self.get, names)
         return [record for record in found if record is not None]
 
     def delete(self, name: str) -> bool:
-        """See `protocols.Registry.delete`."""
+        """See `plan_protocols.Registry.delete`."""
         if self.get(name) is None:
             return False
         self._records.delete(name)

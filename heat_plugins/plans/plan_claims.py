@@ -13,9 +13,13 @@ from typing import Final
 import uuid
 
 from heat_plugins import errors
+from heat_plugins import stored
 from heat_plugins.plans import plan_locks
 from heat_plugins.plans import plan_protocols
-from heat_plugins.plans.content import plan as plans
+from heat_plugins.plans.content import plans
+
+# That of a record that is invalid; no caller has it.
+_NO_TOKEN = ''
 
 # What says that a record is one of ours: environments serve others, too.
 _CLAIM: Final = 'heat_plugins_plan'
@@ -56,11 +60,7 @@ class Claims:
     def summaries(self) -> list[plans.Summary]:
         """Return the plans that have names, by name."""
         found = [
-            plans.Summary(
-                name=record.name,
-                description=record.description,
-                created_at=str(record.values[_CLAIM].get('since', '')),
-            )
+            _summary(record)
             for record in self._registry.find()
             if isinstance(record.values.get(_CLAIM), dict)
         ]
@@ -97,17 +97,12 @@ class Claims:
         record = self._registry.get(name)
         if record is None:
             return None
-        values = record.values.get(_CLAIM)
-        if not isinstance(values, dict):
+        if not isinstance(record.values.get(_CLAIM), dict):
             raise errors.Exists(
                 f'Mistral has an environment {name} that is not a plan; '
                 'choose another name'
             )
-        return Claim(
-            name=name,
-            token=str(values.get('token')),
-            since=str(values.get('since')),
-        )
+        return _claim(record)
 
     def has(self, claim: Claim) -> bool:
         """Say whether a name is still held by the same taking."""
@@ -124,3 +119,24 @@ class Claims:
     def _now(self) -> str:
         now = datetime.datetime.fromtimestamp(self._clock(), datetime.UTC)
         return now.isoformat(timespec='seconds')
+
+
+def _summary(record: plan_protocols.Record) -> plans.Summary:
+    try:
+        since, description = _claim(record).since, record.description
+    except errors.LaterRelease as exc:
+        since, description = '', f'unreadable: {exc}'
+    return plans.Summary(
+        name=record.name, description=description, created_at=since
+    )
+
+
+def _claim(record: plan_protocols.Record) -> Claim:
+    """Read a claim. An invalid one has no token."""
+    values = record.values[_CLAIM]
+    try:
+        return stored.read(Claim, {**values, 'name': record.name})
+    except stored.LaterRelease as exc:
+        raise errors.LaterRelease(f'Plan {record.name}: {exc}') from exc
+    except ValueError:
+        return Claim(name=record.name, token=_NO_TOKEN, since='')

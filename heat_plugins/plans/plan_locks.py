@@ -16,13 +16,17 @@ import dataclasses
 import datetime
 import functools
 import time
-from typing import Any, Final
+from typing import Final
 import uuid
 
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import retrying
+from heat_plugins import stored
 from heat_plugins.plans import plan_protocols
+
+# That of a record that is invalid; no caller has it.
+_NO_TOKEN = ''
 
 LOG = foreign.logger(__name__)
 
@@ -50,6 +54,18 @@ _INTERVAL: Final = 0.5
 
 # So often it is tried to give a lock back.
 _ATTEMPTS: Final = 3
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Lock:
+    """What a record says of a lock.
+
+    :ivar until: after this time it holds nothing.
+    """
+
+    token: str
+    since: str
+    until: float
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -113,7 +129,7 @@ class Locks:
             if isinstance(found, _Chain):
                 return found
             if self._clock() >= deadline:
-                since = _values(found).get('since') if found else 'just now'
+                since = _lock(found).since if found else 'just now'
                 raise errors.Busy(
                     f'Plan {name} has been locked for a change since '
                     f'{since}; wait for it, or, if it was interrupted, '
@@ -130,7 +146,7 @@ class Locks:
             if created(self._registry, ours):
                 break
             other = self._registry.get(ours.name)
-            if other is None or _until(other) >= now:
+            if other is None or _lock(other).until >= now:
                 return other
             chain += (other,)
         if chain and self._registry.get(chain[0].name) != chain[0]:
@@ -144,8 +160,7 @@ class Locks:
     ) -> plan_protocols.Record:
         follows = ''
         if chain:
-            token = str(_values(chain[-1]).get('token'))
-            follows = f'~{token[:_TOKEN]}'
+            follows = f'~{_lock(chain[-1]).token[:_TOKEN]}'
         return plan_protocols.Record(
             name=f'{_PREFIX}{name}{follows}',
             description=f'Plan {name} is locked for a change',
@@ -184,15 +199,15 @@ def created(
         raise
 
 
-def _values(record: plan_protocols.Record) -> abc.Mapping[str, Any]:
-    found = record.values.get(_LOCK)
-    return found if isinstance(found, dict) else {}
-
-
-def _until(record: plan_protocols.Record) -> float:
-    until = _values(record).get('until')
-    # Others may have corrupted it; then it holds nothing.
-    return float(until) if isinstance(until, int | float) else 0
+def _lock(record: plan_protocols.Record) -> _Lock:
+    """Read a lock. An invalid one holds nothing."""
+    try:
+        return stored.read(_Lock, record.values.get(_LOCK))
+    except stored.LaterRelease:
+        since = 'an unknown time by a later release'
+        return _Lock(token=_NO_TOKEN, since=since, until=float('inf'))
+    except ValueError:
+        return _Lock(token=_NO_TOKEN, since='an unknown time', until=0)
 
 
 def _time(seconds: float) -> str:

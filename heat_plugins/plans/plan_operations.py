@@ -10,7 +10,8 @@ from collections import abc
 import dataclasses
 from typing import Any
 
-from heat_plugins import pool
+from heat_plugins import jobs
+from heat_plugins import pools
 from heat_plugins.content import sources
 from heat_plugins.content import storage
 from heat_plugins.content import tarballs
@@ -18,15 +19,12 @@ from heat_plugins.objectstore import parcels
 from heat_plugins.plans import plan_service
 from heat_plugins.plans.deploy import comparing
 from heat_plugins.plans.deploy import deploying
-from heat_plugins.plans.deploy import stack_following
+from heat_plugins.plans.deploy import plan_deployment
 from heat_plugins.plans.deploy import steps
 from heat_plugins.plans.parameters import settings
 
 Report = dict[str, Any]
 Reports = list[Report]
-
-# Seconds until the next look at a deployment, at least and at most.
-_SOONEST, _LATEST = 2, 60
 
 
 class Operations:
@@ -35,6 +33,7 @@ class Operations:
     def __init__(self, plans: plan_service.Plans) -> None:
         self.plans = plans
         self.deployer = deploying.Deployer(plans)
+        self.deployment = plan_deployment.Deploy(self.deployer)
         self._store = plans.store
         self._settings = settings.Settings(plans)
         self._comparer = comparing.Comparer(plans)
@@ -232,13 +231,31 @@ class Operations:
         :param stack_id: what plan.start has returned.
         :param before: what plan.start has returned.
         """
-        found = self.deployer.look(stack_id, before)
-        return {
-            'status': found.status,
-            'reason': found.reason,
-            'success': found.success if found.ended else None,
-            'next_look': 0 if found.ended else self._next_look(found),
-        }
+        return self.deployer.poll(stack_id, before)
+
+    def deploy(
+        self,
+        plan: str,
+        timeout: int | None = None,
+        take_over: bool = False,
+        state: abc.Mapping[str, Any] | None = None,
+        outcome: abc.Mapping[str, Any] | None = None,
+    ) -> Report:
+        """Take a step of a deployment, as the workflow plan.deploy does.
+
+        :param plan: its name.
+        :param timeout: the most minutes that Heat may take.
+        :param take_over: whether the stack may be one that no plan has made.
+        :param state: what the last step has returned; null for the first.
+        :param outcome: of the call that the last step asked for, if it did.
+        :returns: a map: state; call, the workflow or action to run next, or
+            null; next_look, the seconds to wait; success, null until the
+            end; and the reason.
+        """
+        begun = plan_deployment.Deployment(
+            plan=plan, timeout=timeout, take_over=take_over
+        )
+        return jobs.advance(self.deployment, begun, state, outcome)
 
     def status(self, plan: str) -> Report:
         """Show how the deployment of a plan stands.
@@ -263,11 +280,6 @@ class Operations:
         found = self._comparer.differences(plan)
         return {'differences': [dataclasses.asdict(one) for one in found]}
 
-    def _next_look(self, found: stack_following.Progress) -> int:
-        # Each look is a row in Mistral's database, so they become seldom.
-        age = self.plans.clock() - found.since
-        return int(min(max(_SOONEST, age / 10), _LATEST))
-
     def _content(
         self,
         container: str,
@@ -276,6 +288,6 @@ class Operations:
     ) -> sources.Content:
         if object is None:
             return sources.from_container(
-                storage.Container(self._store, container, pool.Pool())
+                storage.Container(self._store, container, pools.Pool())
             )
         return tarballs.from_object(self._store, container, object, folders)

@@ -9,23 +9,22 @@ from typing import Any, BinaryIO
 
 from heat_plugins import bounds
 from heat_plugins import errors
-from heat_plugins import pool as pools
+from heat_plugins import pools
 from heat_plugins.content import sources
 from heat_plugins.content import storage
 from heat_plugins.content import texts
 from heat_plugins.objectstore import json_records
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 from heat_plugins.plans import plan_claims as claims_module
 from heat_plugins.plans import plan_locks as locks_module
 from heat_plugins.plans import plan_protocols
-from heat_plugins.plans.content import adoption
 from heat_plugins.plans.content import capabilities as capabilities_module
+from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import exporting
 from heat_plugins.plans.content import marks
-from heat_plugins.plans.content import plan as plans
 from heat_plugins.plans.content import plan_checking
-from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import plan_making
+from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import preparing
 from heat_plugins.plans.content import references
 from heat_plugins.plans.content import roles as roles_module
@@ -52,12 +51,12 @@ class Plans:
 
     def __init__(
         self,
-        store: store_module.ObjectStore,
+        store: stores.ObjectStore,
         registry: plan_protocols.Registry,
         stacks: plan_stacks.Stacks,
         *,
         pool: pools.Pool | None = None,
-        limits: rendering.Limits | None = None,
+        limits: rendering.RenderingLimits | None = None,
         clock: abc.Callable[[], float] = time.time,
         sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
@@ -67,7 +66,7 @@ class Plans:
         self.stacks = stacks
         self.clock = clock
         self._pool = pool or pools.Pool()
-        self._limits = limits or rendering.Limits()
+        self._limits = limits or rendering.RenderingLimits()
 
     # Making and unmaking
 
@@ -97,7 +96,7 @@ class Plans:
         :raises errors.Invalid: the name or the content cannot be a plan's.
         """
         plans.check_name(name)
-        order = plan_making.Order(
+        order = plan_making.CreationOrder(
             name=name,
             prepared=preparing.prepare(
                 name,
@@ -132,7 +131,7 @@ class Plans:
             if mark is not None and mark.rendered:
                 # It is a plan, or half of one, whose name is lost.
                 options['render'] = True
-            content = adoption.Adoption(source).content()
+            content = marks.Adoption(source).content()
         else:
             content = sources.from_container(source)
         return self.create(name, content, adopt=adopt, **options)
@@ -155,7 +154,9 @@ class Plans:
         :raises errors.Invalid: the plan would lack its root template, or an
             environment that is enabled.
         """
-        order = updating.Order(content=content, delete=delete, prune=prune)
+        order = updating.UpdateOrder(
+            content=content, delete=delete, prune=prune
+        )
         with self.lock(name) as plan:
             container = self._container(name)
             found = updating.difference(plan, container, order, self._limits)
@@ -191,10 +192,10 @@ class Plans:
             # Without a mark it is a name alone, and a container of that name
             # is not a plan's.
             if mark is not None and mark.adopted:
-                adoption.Adoption(container).undo()
+                marks.Adoption(container).undo()
             elif mark is not None:
                 container.make(
-                    dataclasses.replace(mark, state=plans.State.DELETING)
+                    dataclasses.replace(mark, state=plans.PlanState.DELETING)
                 )
                 container.remove(progress)
             if claim is not None:
@@ -202,15 +203,16 @@ class Plans:
 
     def export(
         self, name: str, file: BinaryIO, *, secrets: bool = False
-    ) -> tuple[str, ...]:
+    ) -> exporting.LeftOut:
         """Write a plan as a tarball (gzip).
 
         :param secrets: whether to write generated passwords and the values
-            of hidden parameters, too; see `exporting`.
-        :return: the names of parameters whose values are left out.
+            of secret parameters, too; see `exporting`.
         """
         fetch = self._container(name).fetch
-        return exporting.write(self.load(name), fetch, file, secrets=secrets)
+        return exporting.write(
+            self.load(name), fetch, file, with_secrets=secrets
+        )
 
     # Looking
 
@@ -241,7 +243,7 @@ class Plans:
         """
         container = self._container(name)
         mark = self._mark(name)
-        if mark.state is not plans.State.READY:
+        if mark.state is not plans.PlanState.READY:
             raise errors.Unfinished(
                 f'Plan {name} is incomplete ({mark.state.value}); if that '
                 'was interrupted, resume its creation, or delete it'

@@ -6,12 +6,12 @@ from importlib import metadata
 import pathlib
 
 from heat_plugins import errors
-from heat_plugins import pool
+from heat_plugins import pools
 from heat_plugins.content import sources
 from heat_plugins.content import storage
 from heat_plugins.content import tarballs
 from heat_plugins.plans import plan_service
-from heat_plugins.plans.content import plan as plans
+from heat_plugins.plans.content import plans
 from heat_plugins.validations import catalogue
 
 #: Where playbooks and their roles lie in a plan.
@@ -76,7 +76,7 @@ class Origins:
             if path.startswith(FOLDER)
             and (whole or catalogue.is_playbook(path))
         ]
-        files = storage.Container(self._store, found.container, pool.Pool())
+        files = storage.Container(self._store, found.container, pools.Pool())
         return Source(
             name=f'plan {plan}', content=files.fetch(wanted), plan=found
         )

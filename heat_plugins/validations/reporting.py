@@ -4,7 +4,7 @@
 Written by `guard`, read by `processes`. The kinds of lines:
 
 - ``task``: a task has started;
-- ``result``: one has ended on a host, see `runs.Task`;
+- ``result``: one has ended on a host, see `validation_runs.Task`;
 - ``stdout``: what Ansible has printed;
 - ``no-hosts``: a play had no hosts;
 - ``end``: how it all ended, always the last.

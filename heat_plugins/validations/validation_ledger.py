@@ -9,15 +9,15 @@ counts as dead.
 
 import dataclasses
 import re
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 import uuid
 
 from heat_plugins import errors
-from heat_plugins import pool as pools
+from heat_plugins import pools
 from heat_plugins import stored
 from heat_plugins.objectstore import containers
 from heat_plugins.objectstore import json_records
-from heat_plugins.objectstore import store as store_module
+from heat_plugins.objectstore import stores
 from heat_plugins.validations import validation_runs
 
 #: What the name of the container of a project's runs begins with.
@@ -36,6 +36,8 @@ _SILENCE = 5 * BEAT
 _READ = 500
 
 _ID = re.compile('[A-Za-z0-9][A-Za-z0-9-]{7,63}')
+# What `new_id` makes of the time.
+_BEGUN = re.compile(r'(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z.*')
 _RUN = '/run.json'
 _STOP = '/stop'
 
@@ -47,7 +49,7 @@ class Ledger:
 
     def __init__(
         self,
-        store: store_module.ObjectStore,
+        store: stores.ObjectStore,
         pool: pools.Pool | None = None,
     ) -> None:
         self._pool = pool or pools.Pool()
@@ -65,20 +67,18 @@ class Ledger:
         :raises errors.Invalid: its id is none.
         """
         name = f'{_checked(run.id)}{_RUN}'
-        if not self._records.create(name, dataclasses.asdict(run)):
+        if not self._records.create(name, _values(run)):
             raise errors.Exists(f'Run {run.id} exists already')
 
     def write(self, run: validation_runs.Run) -> None:
         """Write how a run stands."""
-        self._records.write(f'{run.id}{_RUN}', dataclasses.asdict(run))
+        self._records.write(f'{run.id}{_RUN}', _values(run))
 
     def write_detail(
         self, run_id: str, validation: str, detail: validation_runs.Detail
     ) -> None:
         """Write the outcome of a validation."""
-        self._records.write(
-            _detail(run_id, validation), dataclasses.asdict(detail)
-        )
+        self._records.write(_detail(run_id, validation), _values(detail))
 
     def find(self, run_id: str) -> validation_runs.Run:
         """Return a run as it stands.
@@ -108,11 +108,14 @@ class Ledger:
         return found[0]
 
     def every(self) -> list[validation_runs.Run]:
-        """Return all runs, the latest first."""
+        """Return all runs, the latest first.
+
+        An unreadable record is a run in the state UNREADABLE.
+        """
         objects = self._objects()
         ids = [one for one, names in objects.items() if one + _RUN in names]
         newest = sorted(ids, reverse=True)[:_READ]
-        found = self._pool.each(self._read, newest)
+        found = self._pool.each(self._listed, newest)
         every = [one for one in found if one is not None]
         return sorted(every, key=lambda one: one.started_at, reverse=True)
 
@@ -144,11 +147,28 @@ class Ledger:
                 *sorted(names, key=lambda name: name.endswith(_RUN))
             )
 
+    def _listed(self, run_id: str) -> validation_runs.Run | None:
+        try:
+            return self._read(run_id)
+        except errors.Unreadable as exc:
+            return validation_runs.Run(
+                id=run_id,
+                source='',
+                started_at=_BEGUN.sub(r'\1-\2-\3T\4:\5:\6Z', run_id),
+                state=validation_runs.State.UNREADABLE,
+                reason=str(exc),
+            )
+
     def _read(self, run_id: str) -> validation_runs.Run | None:
-        found = self._get(validation_runs.Run, f'{run_id}{_RUN}')
+        name = f'{run_id}{_RUN}'
+        found = self._get(validation_runs.Run, name)
         if found is None:
             return None
         run, age = found
+        if run.id != run_id:
+            raise self._records.unreadable(
+                name, ValueError('it is the record of another run')
+            )
         if not run.state.ended and age > _SILENCE:
             return dataclasses.replace(
                 run,
@@ -173,16 +193,17 @@ class Ledger:
         except errors.NoObject:
             return None
         except ValueError as exc:
-            raise errors.ServiceError(
-                f'Record {name} in container {self._records.container} is '
-                'unreadable; delete it'
-            ) from exc
+            raise self._records.unreadable(name, exc) from exc
+
+
+def _values(found: validation_runs.Run | validation_runs.Detail) -> Any:
+    return stored.versioned(type(found), dataclasses.asdict(found))
 
 
 def new_id(at: str) -> str:
     """Return the id of a new run.
 
-    :param at: when it begins, as `runs.Run.started_at`.
+    :param at: when it begins, as `validation_runs.Run.started_at`.
     """
     stamp = re.sub('[^0-9TZ]', '', at)
     return f'{stamp}-{uuid.uuid4().hex[:6]}'

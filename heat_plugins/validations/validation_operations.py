@@ -18,7 +18,7 @@ from heat_plugins import errors
 from heat_plugins.content import sources
 from heat_plugins.objectstore import parcels
 from heat_plugins.plans import plan_service
-from heat_plugins.plans.content import plan as plans
+from heat_plugins.plans.content import plans
 from heat_plugins.plans.deploy import requirements
 from heat_plugins.validations import catalogue
 from heat_plugins.validations import inputs

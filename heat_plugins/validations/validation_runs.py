@@ -5,13 +5,14 @@ from collections import abc
 import dataclasses
 import enum
 
-from heat_plugins import bounds
+from heat_plugins import wording
 
 
 class State(enum.StrEnum):
     """How a validation, or a run of several, stands.
 
-    A run is LOST when the process that ran it died without a word.
+    A run is LOST when the process that ran it died without a word, and
+    UNREADABLE when only its name is known.
     """
 
     WAITING = 'WAITING'
@@ -21,6 +22,7 @@ class State(enum.StrEnum):
     TIMED_OUT = 'TIMED_OUT'
     STOPPED = 'STOPPED'
     LOST = 'LOST'
+    UNREADABLE = 'UNREADABLE'
 
     @property
     def ended(self) -> bool:
@@ -121,11 +123,18 @@ def judged(run: Run, *, stopped: bool) -> Run:
         return dataclasses.replace(
             run, state=State.STOPPED, reason=run.reason or 'It was stopped'
         )
-    reasons = bounds.listed(
-        [f'{one.validation}: {one.reason}' for one in bad], 5, between='; '
+    reasons = wording.lines(
+        (
+            wording.Failure(name=one.validation, reason=one.reason)
+            for one in bad
+        ),
+        '"validation result show" has all',
+        noun='validation',
+        limit=5,
     )
     return dataclasses.replace(
         run,
         state=State.FAILED,
-        reason=f'{len(bad)} of {len(run.outcomes)} did not pass: {reasons}',
+        reason=f'{len(bad)} of {len(run.outcomes)} did not pass: '
+        + '; '.join(reasons),
     )

@@ -86,14 +86,14 @@ def check(
 
     It stops at one problem more than an error lists.
     """
-    found = itertools.chain(
+    problems = itertools.chain(
         _version(definition),
         *(
             _Checker(definition, workflow).check()
             for workflow in definition.workflows.values()
         ),
     )
-    return list(itertools.islice(found, bounds.LISTED + 1))
+    return list(itertools.islice(problems, bounds.LISTED + 1))
 
 
 def _version(
@@ -256,7 +256,7 @@ class _Checker:
 
 
 def _perhaps(name: str, known: Collection[str]) -> str:
-    texts = [one for one in known if isinstance(one, str)]
+    texts = [candidate for candidate in known if isinstance(candidate, str)]
     near = bounds.closest(name.replace('_', '-'), texts)
     near = near or bounds.closest(name, texts)
     return f'; did you mean "{near}"?' if near else ''

@@ -42,7 +42,7 @@ Path = tuple[str | int, ...]
 _Pair = tuple[yaml.Node, yaml.Node]
 
 
-class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+class _DefinitionLoader(yaml.SafeLoader):  # type: ignore[misc]
     """Takes ``&``, ``*`` and ``@`` for text, as Mistral's own loader does.
 
     So no text can blow up by way of its anchors, and none is read here
@@ -97,7 +97,7 @@ def _whole_number(loader: yaml.SafeLoader, node: yaml.Node) -> int:
     return value
 
 
-_Loader.add_constructor('tag:yaml.org,2002:int', _whole_number)
+_DefinitionLoader.add_constructor('tag:yaml.org,2002:int', _whole_number)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -144,14 +144,14 @@ class Definition:
 
     def _along(self, path: Path) -> Iterator[_Pair]:
         """Yield the root and what the steps lead to, as far as they do."""
-        found = (self.root, self.root)
-        yield found
+        pair = (self.root, self.root)
+        yield pair
         for step in path:
-            below = child(found[1], step)
+            below = child(pair[1], step)
             if below is None:
                 return
-            found = below
-            yield found
+            pair = below
+            yield pair
 
 
 def child(node: yaml.Node, step: str | int) -> _Pair | None:
@@ -234,17 +234,17 @@ def load(text: str) -> tuple[yaml.Node, Any]:
     loader: Any = None
     try:
         # It looks for characters that YAML does not know.
-        loader = _Loader(text)
+        loader = _DefinitionLoader(text)
         node = loader.get_single_node()
         data = None if node is None else loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         parts = (error.context, error.problem)
-        said = bounds.shortened(', '.join(filter(None, parts)), _SAID)
+        reason = bounds.shortened(', '.join(filter(None, parts)), _SAID)
         raise definition_problems.DefinitionError(
             [
                 definition_problems.Problem(
-                    message=f'this is not valid YAML: {said}',
+                    message=f'this is not valid YAML: {reason}',
                     line=None if mark is None else int(mark.line) + 1,
                 )
             ]
@@ -257,8 +257,8 @@ def load(text: str) -> tuple[yaml.Node, Any]:
     # Such as the 31st of February: a ValueError. A tab is no character for
     # YAML: a YAMLError without a mark.
     except (yaml.YAMLError, ValueError, OverflowError) as error:
-        said = bounds.shortened(' '.join(str(error).split()), _SAID)
-        raise _error(f'this is not valid YAML: {said}') from error
+        reason = bounds.shortened(' '.join(str(error).split()), _SAID)
+        raise _error(f'this is not valid YAML: {reason}') from error
     # "!!bool x" and "!!timestamp x" raise these.
     except (AttributeError, LookupError) as error:
         raise _error(
@@ -320,31 +320,33 @@ def targets(
             inner = ((key, key) for key in clause)
     elif depth and isinstance(clause, Sequence):
         inner = enumerate(clause)
-    for step, one in inner:
-        for name, path in targets(one, depth - 1):
+    for step, value in inner:
+        for name, path in targets(value, depth - 1):
             yield name, (step, *path)
 
 
 def _is_workbook(data: Mapping[str, Any]) -> bool:
     """Tell a workbook from workflows, one of which may be `workflows`."""
-    found = data.get('workflows', data.get('actions'))
-    if isinstance(found, dict) and isinstance(found.get('tasks'), dict):
-        return 'tasks' in found['tasks']
+    members = data.get('workflows', data.get('actions'))
+    if isinstance(members, dict) and isinstance(members.get('tasks'), dict):
+        return 'tasks' in members['tasks']
     return 'workflows' in data or 'actions' in data
 
 
 def _workflow(name: str, content: Any) -> Workflow:
-    said = content if isinstance(content, dict) else {}
+    spec = content if isinstance(content, dict) else {}
     inputs: dict[str, Any] = {}
-    declared = said.get('input')
-    for one in declared if isinstance(declared, list) else ():
-        if isinstance(one, dict):
-            inputs.update({str(key): value for key, value in one.items()})
+    declared = spec.get('input')
+    for declaration in declared if isinstance(declared, list) else ():
+        if isinstance(declaration, dict):
+            inputs.update(
+                {str(key): value for key, value in declaration.items()}
+            )
         else:
-            inputs[str(one)] = REQUIRED
+            inputs[str(declaration)] = REQUIRED
     return Workflow(
         name=name,
-        type=str(said.get('type', 'direct')),
+        type=str(spec.get('type', 'direct')),
         inputs=inputs,
         data=content,
     )
@@ -369,8 +371,8 @@ def _doubles(
                 lines.setdefault(key.value, line)
                 yield from _doubles(value, (*path, key.value))
     elif isinstance(node, yaml.SequenceNode):
-        for number, one in enumerate(node.value):
-            yield from _doubles(one, (*path, number))
+        for number, item in enumerate(node.value):
+            yield from _doubles(item, (*path, number))
 
 
 def _kind(path: Path) -> str:

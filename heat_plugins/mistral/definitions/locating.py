@@ -45,48 +45,50 @@ def locate(
     definition: definition_reading.Definition, ask: Ask
 ) -> list[definition_problems.Problem]:
     """Return what Mistral has against a definition, with its place."""
-    said = ask(_whole(definition), definition.workbook)
-    if said is None:
+    answer = ask(_whole(definition), definition.workbook)
+    if answer is None:
         return []
     workflows = itertools.islice(definition.workflows.values(), _ASKED)
     for workflow in workflows:
-        if found := ask(_text({workflow.name: workflow.data}), False):
-            return [_in_workflow(definition, workflow, found, ask)]
-    return [_problem(definition, said, ())]
+        if refusal := ask(_text({workflow.name: workflow.data}), False):
+            return [_in_workflow(definition, workflow, refusal, ask)]
+    return [_problem(definition, answer, ())]
 
 
 def _in_workflow(
     definition: definition_reading.Definition,
     workflow: definition_reading.Workflow,
-    said: str,
+    refusal: str,
     ask: Ask,
 ) -> definition_problems.Problem:
     path = definition.workflow_path(workflow.name)
     tasks = workflow.data['tasks']
-    named = _TASK.search(said)
+    named = _TASK.search(refusal)
     if named and named.group(1) in tasks:
         task = named.group(1)
         where = (*path, 'tasks', task)
-        return _problem(definition, said, where, workflow.name, task)
+        return _problem(definition, refusal, where, workflow.name, task)
     suspects = list(tasks)
-    found = None
+    culprit = None
     while suspects:
         half = suspects[: (len(suspects) + 1) // 2]
         if answer := ask(_part(workflow, half), False):
             if len(half) == 1:
-                found = half[0]
-                said = answer
+                culprit = half[0]
+                refusal = answer
                 break
             suspects = half
         elif len(suspects) == 1:
             break
         else:
             suspects = suspects[len(half) :]
-    if found is None:
-        return _problem(definition, said, path, workflow.name)
-    where = (*path, 'tasks', found)
-    key = None if _INSTANCE.search(said) else _key(workflow, found, ask)
-    return _problem(definition, said, where, workflow.name, str(found), key)
+    if culprit is None:
+        return _problem(definition, refusal, path, workflow.name)
+    where = (*path, 'tasks', culprit)
+    key = None if _INSTANCE.search(refusal) else _key(workflow, culprit, ask)
+    return _problem(
+        definition, refusal, where, workflow.name, str(culprit), key
+    )
 
 
 def _key(
@@ -94,10 +96,10 @@ def _key(
 ) -> str | None:
     """Return the key that Mistral refuses next to the essential ones."""
     content = workflow.data['tasks'][task]
-    made_of = [one for one in _MADE_OF if one in content]
-    for key in (*made_of, *(one for one in content if one not in made_of)):
+    made_of = [key for key in _MADE_OF if key in content]
+    for key in (*made_of, *(key for key in content if key not in made_of)):
         needed = made_of[: made_of.index(key)] if key in made_of else made_of
-        kept = {one: content[one] for one in (*needed, key)}
+        kept = {part: content[part] for part in (*needed, key)}
         alone = dataclasses.replace(workflow, data={'tasks': {task: kept}})
         if ask(_part(alone, [task]), False):
             return str(key)
@@ -119,23 +121,23 @@ def _part(workflow: definition_reading.Workflow, tasks: Iterable[Any]) -> str:
     if workflow.type == 'direct':
         # In a ring of tasks none would be the first.
         part['the_first_of_a_part'] = _STUB
-    whole = {'type': workflow.type, 'tasks': part}
-    return _text({workflow.name: whole})
+    reduced = {'type': workflow.type, 'tasks': part}
+    return _text({workflow.name: reduced})
 
 
 def _problem(
     definition: definition_reading.Definition,
-    said: str,
+    refusal: str,
     path: definition_reading.Path,
     workflow: str | None = None,
     task: str | None = None,
     key: str | None = None,
 ) -> definition_problems.Problem:
     within: list[str | int] = [] if key is None else [key]
-    if match := _INSTANCE.search(said):
+    if match := _INSTANCE.search(refusal):
         steps = itertools.islice(_STEP.finditer(match[1]), _STEPS)
-        within += [int(one[2]) if one[2] else one[1] for one in steps]
-    message = bounds.cut(said).partition('\n\nFailed validating')[0]
+        within += [int(step[2]) if step[2] else step[1] for step in steps]
+    message = bounds.cut(refusal).partition('\n\nFailed validating')[0]
     message = ' '.join(message.removeprefix('Invalid DSL: ').split())
     message = bounds.shortened(message, _LENGTH)
     if within:

@@ -3,9 +3,13 @@
 
 Whatever may have been made is written down before Mistral is asked for it,
 so that it can be removed whenever the asking is interrupted.
+
+Mistral deletes no workflow that a cron trigger runs. So those are looked for
+before anything else changes. Those of the same stack are changed, or go, in
+their turn; whatever others have made stays as it is, and so does the workflow.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 import contextlib
 import dataclasses
 from typing import Any
@@ -14,9 +18,49 @@ from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins import foreign
 from heat_plugins import retrying
-from heat_plugins.mistral import workflow_service as service_module
+from heat_plugins.mistral import workflow_service
 from heat_plugins.mistral.definitions import definition_records
-from heat_plugins.mistral.definitions import using
+
+#: Given names of cron triggers, returns those that the same stack has made.
+Mine = Callable[[Collection[str]], Collection[str]]
+
+
+def refuse_if_triggered(
+    service: workflow_service.WorkflowService,
+    names: Collection[str],
+    mine: Mine,
+) -> Mapping[str, str]:
+    """Refuse to let workflows go that triggers of others run.
+
+    :returns: the workflow for each trigger of the same stack.
+    :raises errors.Conflict: naming the triggers of others.
+    """
+    triggers = service.triggers(names) if names else {}
+    own = mine(triggers) if triggers else ()
+    others = {
+        trigger: triggers[trigger]
+        for trigger in triggers
+        if trigger not in own
+    }
+    if others:
+        raise errors.Conflict(explain_triggers(others))
+    return triggers
+
+
+def explain_triggers(triggers: Mapping[str, str]) -> str:
+    """Return why workflows cannot go, and what helps.
+
+    :param triggers: the workflow for each trigger.
+    """
+    listed = bounds.listed(
+        [f'"{name}" ({workflow})' for name, workflow in triggers.items()]
+    )
+    return (
+        'Mistral refuses to delete a workflow that a cron trigger runs. '
+        'Delete these triggers, or let them run other workflows, then retry: '
+        f'{listed}'
+    )
+
 
 LOG = foreign.logger(__name__)
 
@@ -25,7 +69,7 @@ class ConflictError(Exception):
     """A name is taken."""
 
 
-Save = Callable[[definition_records.Record], None]
+Save = Callable[[definition_records.DefinitionRecord], None]
 
 
 class Deployer:
@@ -38,10 +82,10 @@ class Deployer:
 
     def __init__(
         self,
-        service: service_module.Service,
+        service: workflow_service.WorkflowService,
         save: Save,
         patience: float = 15,
-        mine: using.Mine = lambda names: (),
+        mine: Mine = lambda names: (),
     ) -> None:
         self._service = service
         self._save = save
@@ -50,9 +94,9 @@ class Deployer:
 
     def bring(
         self,
-        record: definition_records.Record,
-        wanted: definition_records.Wanted,
-    ) -> definition_records.Record:
+        record: definition_records.DefinitionRecord,
+        wanted: definition_records.WantedDefinition,
+    ) -> definition_records.DefinitionRecord:
         """Make Mistral have what is wanted; return what it has.
 
         :raises ConflictError: if a name belongs to something else.
@@ -64,7 +108,7 @@ class Deployer:
         there = self.persist(self._service.find, names)
         self._refuse_clashes(wanted, there, mine)
         dropped = _without(record.names.values(), names)
-        self.persist(using.refuse, self._service, dropped, self._mine)
+        self.persist(refuse_if_triggered, self._service, dropped, self._mine)
         book_there = bool(wanted.book) and self.persist(
             self._service.has_book, wanted.book
         )
@@ -104,8 +148,8 @@ class Deployer:
 
     def _refuse_clashes(
         self,
-        wanted: definition_records.Wanted,
-        there: Mapping[str, service_module.Found],
+        wanted: definition_records.WantedDefinition,
+        there: Mapping[str, workflow_service.Found],
         mine: set[str],
     ) -> None:
         for name in wanted.names.values():
@@ -124,7 +168,7 @@ class Deployer:
             )
 
     def _bring_workflows(
-        self, wanted: definition_records.Wanted, new: list[str]
+        self, wanted: definition_records.WantedDefinition, new: list[str]
     ) -> None:
         old = [short for short in wanted.names if short not in new]
         if new:
@@ -140,8 +184,10 @@ class Deployer:
             nonlocal asked_before
             # An answer that was lost may have been a good one.
             if asked_before:
-                found = self._service.find(names)
-                if all(name in found and found[name].own for name in names):
+                existing = self._service.find(names)
+                if all(
+                    name in existing and existing[name].own for name in names
+                ):
                     return
             asked_before = True
             self._service.create(text)
@@ -149,7 +195,10 @@ class Deployer:
         self.persist(create)
 
     def _bring_book(
-        self, wanted: definition_records.Wanted, name: str, there: bool
+        self,
+        wanted: definition_records.WantedDefinition,
+        name: str,
+        there: bool,
     ) -> None:
         text = wanted.text()
 
@@ -163,11 +212,11 @@ class Deployer:
 
     def _undo(
         self,
-        begun: definition_records.Record,
-        before: definition_records.Record,
+        begun: definition_records.DefinitionRecord,
+        before: definition_records.DefinitionRecord,
     ) -> None:
         """Remove what was new, or leave it written down."""
-        new = definition_records.Record(
+        new = definition_records.DefinitionRecord(
             left=_without(begun.left, (*_values(before), *before.left)),
             left_actions=_without(
                 begun.left_actions, (*before.actions, *before.left_actions)
@@ -191,10 +240,10 @@ class Deployer:
 
     def _settle(
         self,
-        begun: definition_records.Record,
-        before: definition_records.Record,
-        wanted: definition_records.Wanted,
-    ) -> definition_records.Record:
+        begun: definition_records.DefinitionRecord,
+        before: definition_records.DefinitionRecord,
+        wanted: definition_records.WantedDefinition,
+    ) -> definition_records.DefinitionRecord:
         names = wanted.names.values()
         after = dataclasses.replace(
             begun,
@@ -220,8 +269,8 @@ class Deployer:
         return self.tidy(after)
 
     def tidy(
-        self, record: definition_records.Record
-    ) -> definition_records.Record:
+        self, record: definition_records.DefinitionRecord
+    ) -> definition_records.DefinitionRecord:
         """Remove what has been dropped and nothing needs; return the rest.
 
         What cannot go yet stays written down for the next occasion.
@@ -230,7 +279,7 @@ class Deployer:
             # A running execution may yet call it.
             if record.left and self._service.running(record.all_names):
                 return record
-            if using.refuse(self._service, record.left, self._mine):
+            if refuse_if_triggered(self._service, record.left, self._mine):
                 return record
             after = self.sweep(record)
         except errors.ServiceError as error:
@@ -241,22 +290,22 @@ class Deployer:
         return after
 
     def sweep(
-        self, record: definition_records.Record
-    ) -> definition_records.Record:
+        self, record: definition_records.DefinitionRecord
+    ) -> definition_records.DefinitionRecord:
         """Remove dropped objects; return the record of the rest.
 
         :raises errors.ServiceError: if some of it cannot be removed.
         """
         for name in record.left_books:
             self._gone(self._service.delete_book, name)
-        found = (
+        left = (
             self.persist(self._service.find, record.left)
             if record.left
             else {}
         )
-        for one in found.values():
-            if one.own:
-                self._gone(self._service.delete, one.id)
+        for workflow in left.values():
+            if workflow.own:
+                self._gone(self._service.delete, workflow.id)
         for name in record.left_actions:
             self._gone(self._service.delete_action, name)
         return dataclasses.replace(
@@ -274,7 +323,9 @@ class Deployer:
         )
 
 
-def _log_left(record: definition_records.Record, error: Exception) -> None:
+def _log_left(
+    record: definition_records.DefinitionRecord, error: Exception
+) -> None:
     LOG.info(
         'Workflows %s are to go from Mistral later: %s',
         bounds.listed(record.left),
@@ -282,7 +333,7 @@ def _log_left(record: definition_records.Record, error: Exception) -> None:
     )
 
 
-def _values(record: definition_records.Record) -> tuple[str, ...]:
+def _values(record: definition_records.DefinitionRecord) -> tuple[str, ...]:
     return tuple(record.names.values())
 
 

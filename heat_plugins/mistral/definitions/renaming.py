@@ -78,7 +78,8 @@ def render_book(
     if definition.book:
         members = [*definition.workflows, *definition.actions]
         names = {
-            f'{definition.book}.{one}': f'{name}.{one}' for one in members
+            f'{definition.book}.{member}': f'{name}.{member}'
+            for member in members
         }
     wanted: dict[str, Any] = {'name': name, 'version': VERSION}
     wanted |= {
@@ -167,11 +168,17 @@ def _inputs(data: object, defaults: Mapping[str, Any]) -> list[Any] | None:
     declared = data.get('input') if isinstance(data, dict) else None
     if not isinstance(declared, list):
         return None
-    found: list[Any] = []
-    for one in declared:
-        name = str(next(iter(one), '')) if isinstance(one, dict) else str(one)
-        found.append({name: defaults[name]} if name in defaults else one)
-    return None if found == declared else found
+    inputs: list[Any] = []
+    for declaration in declared:
+        name = (
+            str(next(iter(declaration), ''))
+            if isinstance(declaration, dict)
+            else str(declaration)
+        )
+        inputs.append(
+            {name: defaults[name]} if name in defaults else declaration
+        )
+    return None if inputs == declared else inputs
 
 
 def _input_edits(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write a definition from the properties that Heat's class has for one.
+"""Write the definition of a workflow or an ad-hoc action from properties.
 
-They have Mistral's words with underscores, and values that Heat has made
-plain: a number may come as a text.
+Those of Heat's class for workflows have Mistral's words with underscores, and
+values that Heat has made plain: a number may come as a text.
 """
 
 import collections
@@ -10,6 +10,9 @@ from collections.abc import Mapping
 import re
 from typing import Any, Final
 
+from heat_plugins import bounds
+from heat_plugins.mistral.definitions import definition_problems
+from heat_plugins.mistral.definitions import definition_reading
 from heat_plugins.mistral.definitions import renaming
 
 _NUMBERS: Final = frozenset(
@@ -42,9 +45,9 @@ def definition(name: str, properties: Mapping[str, Any]) -> str:
         workflow['task-defaults'] = defaults
     tasks: dict[str, Any] = {}
     for task in properties.get('tasks') or ():
-        said = {key: task[key] for key in task if key != 'policies'}
-        said |= task.get('policies') or {}
-        tasks[task['name']] = _policies(said)
+        spec = {key: task[key] for key in task if key != 'policies'}
+        spec |= task.get('policies') or {}
+        tasks[task['name']] = _policies(spec)
     workflow['tasks'] = tasks
     return renaming.dump({'version': renaming.VERSION, name: workflow})
 
@@ -56,10 +59,10 @@ def doubles(properties: Mapping[str, Any]) -> list[str]:
     return sorted(name for name, count in counted.items() if count > 1)
 
 
-def _policies(said: Mapping[str, Any]) -> dict[str, Any]:
+def _policies(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {
         _word(key): _value(key, value)
-        for key, value in said.items()
+        for key, value in spec.items()
         if key != 'name' and value is not None and value not in ([], {})
     }
 
@@ -67,9 +70,9 @@ def _policies(said: Mapping[str, Any]) -> dict[str, Any]:
 def _value(key: str, value: Any) -> Any:
     if key == 'retry' and isinstance(value, Mapping):
         return {
-            _word(name): _value(name, one)
-            for name, one in value.items()
-            if one is not None
+            _word(name): _value(name, entry)
+            for name, entry in value.items()
+            if entry is not None
         }
     if not isinstance(value, str):
         return value
@@ -82,3 +85,70 @@ def _value(key: str, value: Any) -> Any:
 
 def _word(key: str) -> str:
     return key.replace('_', '-')
+
+
+#: What Mistral's language lets an ad-hoc action have.
+ACTION_KEYS: Final = (
+    'description',
+    'tags',
+    'base',
+    'base-input',
+    'input',
+    'output',
+)
+
+# The base may be written with arguments: std.echo output="x".
+_BASE_NAME: Final = re.compile(r'^\s*([\w.][^=(\s"]*)')
+
+
+class AdhocError(ValueError):
+    """A definition that is none of one ad-hoc action; says why."""
+
+
+def read_action(text: str) -> dict[str, Any]:
+    """Return what a definition says about its only action.
+
+    :raises AdhocError: if there is not exactly one.
+    """
+    try:
+        _, content = definition_reading.load(text)
+    except definition_problems.DefinitionError as exc:
+        raise AdhocError(f'the definition is not YAML: {exc}') from exc
+    if not isinstance(content, Mapping):
+        raise AdhocError('the definition must be a map.')
+    actions = {k: v for k, v in content.items() if k != 'version'}
+    if len(actions) != 1:
+        raise AdhocError(
+            f'the definition has {len(actions)} actions; a resource can hold '
+            'only one.'
+        )
+    (spec,) = actions.values()
+    if not isinstance(spec, Mapping):
+        raise AdhocError('the action in the definition must be a map.')
+    unknown = sorted(str(key) for key in spec.keys() - {*ACTION_KEYS, 'name'})
+    if unknown:
+        raise AdhocError(
+            f'an ad-hoc action has no key "{bounds.shortened(unknown[0])}"; '
+            f'known keys: {", ".join(ACTION_KEYS)}.'
+        )
+    if not spec.get('base'):
+        raise AdhocError('the action in the definition needs a "base".')
+    return {str(key): value for key, value in spec.items() if key != 'name'}
+
+
+def write_action(name: str, spec: Mapping[str, Any]) -> str:
+    """Return the definition of an action of that name."""
+    wanted = {
+        key: spec[key]
+        for key in ACTION_KEYS
+        if spec.get(key) not in (None, '')
+    }
+    # The version first, so that mistralclient cannot take the text for a
+    # file's name.
+    return renaming.dump({'version': renaming.VERSION, name: wanted})
+
+
+def base_name(spec: Mapping[str, Any]) -> str:
+    """Return the name of the action that an ad-hoc action stands on."""
+    match = _BASE_NAME.match(str(spec.get('base') or ''))
+    return match[1] if match else ''

@@ -8,7 +8,7 @@ import itertools
 from typing import Final
 
 from heat_plugins import errors
-from heat_plugins.mistral import workflow_service as service_module
+from heat_plugins.mistral import workflow_service
 from heat_plugins.mistral.definitions import definition_records
 
 #: Executions that are ended at a time.
@@ -18,7 +18,7 @@ AT_A_TIME: Final = 20
 _LOOKED: Final = AT_A_TIME + 1
 
 
-class Way(enum.Enum):
+class OnDelete(enum.Enum):
     """What happens to executions when their resource is deleted."""
 
     #: Those that the resource or a trigger of Mistral began are cancelled.
@@ -30,9 +30,9 @@ class Way(enum.Enum):
 
 
 def end(
-    service: service_module.Service,
-    record: definition_records.Record,
-    way: Way,
+    service: workflow_service.WorkflowService,
+    record: definition_records.DefinitionRecord,
+    on_delete: OnDelete,
     others: Collection[str] = (),
 ) -> bool:
     """End and remove some executions; return whether none are left.
@@ -40,33 +40,41 @@ def end(
     :param others: ids of executions that the resource began, and that do
         not bear its mark.
     """
-    due = list(itertools.islice(_due(service, record, way, others), _LOOKED))
-    for one in due[:AT_A_TIME]:
-        if not one.finished:
-            _cancel(service, one.id)
+    due = list(
+        itertools.islice(_due(service, record, on_delete, others), _LOOKED)
+    )
+    for execution in due[:AT_A_TIME]:
+        if not execution.finished:
+            _cancel(service, execution.id)
         with contextlib.suppress(errors.NotFound):
-            service.delete_execution(one.id)
+            service.delete_execution(execution.id)
     return len(due) <= AT_A_TIME
 
 
 def _due(
-    service: service_module.Service,
-    record: definition_records.Record,
-    way: Way,
+    service: workflow_service.WorkflowService,
+    record: definition_records.DefinitionRecord,
+    on_delete: OnDelete,
     others: Collection[str],
-) -> Iterator[service_module.Begun]:
+) -> Iterator[workflow_service.Begun]:
     """Yield the executions to end and remove."""
-    for one in service.begun(record.all_names):
+    for execution in service.begun(record.all_names):
         # Mistral keeps a workflow as long as it has a trigger, so whatever
         # one began is over and done with.
-        ours = record.began(one.id) or one.by_trigger or one.id in others
-        if (ours or way is Way.CANCEL_ALL) and (
-            one.finished or way is not Way.LEAVE
+        ours = (
+            record.began(execution.id)
+            or execution.by_trigger
+            or execution.id in others
+        )
+        if (ours or on_delete is OnDelete.CANCEL_ALL) and (
+            execution.finished or on_delete is not OnDelete.LEAVE
         ):
-            yield one
+            yield execution
 
 
-def _cancel(service: service_module.Service, execution_id: str) -> None:
+def _cancel(
+    service: workflow_service.WorkflowService, execution_id: str
+) -> None:
     try:
         service.cancel(execution_id)
     except errors.Unavailable:

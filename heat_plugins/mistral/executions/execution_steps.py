@@ -50,7 +50,7 @@ def last_action(resource: calling.Caller) -> str | None:
     return runs[-1][1] if runs else None
 
 
-class Run:
+class ExecutionRun:
     """One execution, from its beginning to its end."""
 
     def __init__(
@@ -171,8 +171,8 @@ class Run:
         if row.state != 'SUCCESS':
             text = outcome.reason(row.state, row.state_info)
             raise RunFailed(f'{text} (execution {self._id})')
-        found = _result(self._resource, self._patience, row)
-        text = json.dumps(found)
+        result = _result(self._resource, self._patience, row)
+        text = json.dumps(result)
         # What is larger stays in Mistral, and is read there.
         if len(text) <= _RESULT_LIMIT:
             self._resource.data_set(_RESULT, text, redact=True)
@@ -193,10 +193,12 @@ class Run:
             _cancel(self._resource, self._id)
 
 
-class Removal:
+class ExecutionRemoval:
     """Runs the workflow that DELETE asks for, then deletes all executions."""
 
-    def __init__(self, resource: calling.Caller, run: Run | None) -> None:
+    def __init__(
+        self, resource: calling.Caller, run: ExecutionRun | None
+    ) -> None:
         """Begin; ``run`` is the last run, or None."""
         self._resource = resource
         self._run = run

@@ -59,24 +59,24 @@ def _raised(text: str) -> str:
     """Put the message of each action in the place of its exception."""
     first, *others = text.split(_RAISED)
     pieces = [first]
-    for said in others:
-        message = said.partition(_MESSAGE)[2]
+    for piece in others:
+        message = piece.partition(_MESSAGE)[2]
         if end := _RAISED_END.search(message):
-            said = message[: end.start()] + message[end.end() :]
+            piece = message[: end.start()] + message[end.end() :]
         else:
-            said = _RAISED + said
-        pieces.append(said)
+            piece = _RAISED + piece
+        pieces.append(piece)
     return ''.join(pieces)
 
 
 def _not_run(text: str) -> str:
     """Name a task that could not be run, and why."""
-    before, _, said = text.partition(_NOT_RUN)
-    ends = [*_NOT_RUN_END.finditer(said)]
+    before, _, task = text.partition(_NOT_RUN)
+    ends = [*_NOT_RUN_END.finditer(task)]
     if not ends:
         return text
     end = ends[-1]
-    return f'{before}{end[1]} -> {said[: end.start()]}{said[end.end() :]}'
+    return f'{before}{end[1]} -> {task[: end.start()]}{task[end.end() :]}'
 
 
 def mapping(value: Any) -> dict[str, Any]:
@@ -97,8 +97,8 @@ def published(
     :param tasks: the task executions, in any order.
     :param everywhere: what was published to all branches.
     """
-    found: dict[str, Any] = {}
-    for task in sorted(tasks, key=lambda one: str(one.get('updated_at'))):
-        found.update(mapping(task.get('published')))
-    found.update(mapping(everywhere))
-    return found
+    variables: dict[str, Any] = {}
+    for task in sorted(tasks, key=lambda row: str(row.get('updated_at'))):
+        variables.update(mapping(task.get('published')))
+    variables.update(mapping(everywhere))
+    return variables

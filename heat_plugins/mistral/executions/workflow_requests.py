@@ -4,11 +4,17 @@
 A signal is ``{"workflow": …, "input": {…}, "params": {…}, "description":
 …}``, each of them optional, or the whole body is the input. Alarms and
 webhooks send bodies of their own; what is none of the four is passed over.
+
+The log holds what became of the last signals, a bounded number of bounded
+texts. Each has a key of its own: several engines take signals at a time, and
+would overwrite each other's list.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import dataclasses
 import json
+import secrets
+import time
 from typing import Any, Final
 
 from heat_plugins import bounds
@@ -22,7 +28,7 @@ class RunError(ValueError):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Run:
+class RequestedRun:
     """The workflow to run, and its input.
 
     :ivar workflow: its name in the definition.
@@ -54,7 +60,7 @@ class Offer:
     default: str | None = None
 
 
-def asked(body: Any, offer: Offer) -> Run:
+def asked(body: Any, offer: Offer) -> RequestedRun:
     """Return what the body of a signal asks for.
 
     :raises RunError: if that cannot be run.
@@ -80,7 +86,7 @@ def asked(body: Any, offer: Offer) -> Run:
             f'the workflow "{workflow.name}" is reverse, so "params" must '
             'name its last task as "task_name"'
         )
-    return Run(
+    return RequestedRun(
         workflow=workflow.name,
         input=_input(workflow, offer.inputs, body.get('input') or {}),
         params=params,
@@ -144,3 +150,58 @@ def _kind(value: Any) -> str:
     if isinstance(value, int | float):
         return 'a number'
     return 'a map' if isinstance(value, Mapping) else 'a list'
+
+
+#: Number of signals that are remembered.
+LOGGED: Final = 10
+
+#: Characters of JSON that are kept of an error.
+LOGGED_ERROR: Final = 15000
+
+#: Ignored keys of a body that are kept, and characters of JSON of each.
+LOGGED_IGNORED: Final = 50
+
+_LOG_KEY: Final = 'signal.'
+
+
+def log_key() -> str:
+    """Return a key; later ones sort after it."""
+    return f'{_LOG_KEY}{time.time_ns():020d}.{secrets.token_hex(2)}'
+
+
+def write_log(entry: Mapping[str, Any]) -> str:
+    """Return the text for an entry."""
+    kept = dict(entry)
+    if isinstance(error := kept.get('error'), str):
+        kept['error'] = _kept(error, LOGGED_ERROR)
+    ignored = kept.get('ignored') or []
+    kept['ignored'] = [
+        _kept(name, LOGGED_IGNORED) for name in ignored[:LOGGED_IGNORED]
+    ]
+    return json.dumps(kept)
+
+
+def read_log(data: Mapping[str, str]) -> list[Any]:
+    """Return the entries among other things, the newest first."""
+    return [json.loads(data[key]) for key in _newest_keys(data)[:LOGGED]]
+
+
+def surplus_log(data: Iterable[str]) -> list[str]:
+    """Return the keys of the entries to forget."""
+    return _newest_keys(data)[LOGGED:]
+
+
+def _kept(text: str, size: int) -> str:
+    """Return what of a text takes no more than that as JSON.
+
+    There a character may take as many as twelve.
+    """
+    short, length = bounds.shortened(text, size), size
+    while (taken := len(json.dumps(short)) - 2) > size and length > 1:
+        length = min(length - 1, length * size // taken)
+        short = bounds.shortened(text, length)
+    return short
+
+
+def _newest_keys(data: Iterable[str]) -> list[str]:
+    return sorted(key for key in data if key.startswith(_LOG_KEY))[::-1]

@@ -55,7 +55,7 @@ def called(value: object) -> tuple[str, dict[str, Any], dict[str, Any]]:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Trigger:
+class CronTrigger:
     """A trigger as Mistral has it.
 
     :ivar next_time: of its next run, as Mistral writes it.
@@ -74,7 +74,7 @@ class Trigger:
     remaining: int | None
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> 'Trigger':
+    def from_row(cls, row: Mapping[str, Any]) -> 'CronTrigger':
         """Read what Mistral's API answers."""
         return cls(
             id=row['id'],
@@ -93,7 +93,7 @@ class Trigger:
         """Return when it runs next."""
         return time(self.next_time)
 
-    def again(self, now: datetime.datetime) -> 'Order':
+    def again(self, now: datetime.datetime) -> 'TriggerOrder':
         """Return how to make this trigger again, later on.
 
         What it would have run meanwhile it runs once, at the next minute,
@@ -114,8 +114,8 @@ class Trigger:
                 )
         return self._order(first)
 
-    def _order(self, first: datetime.datetime | None) -> 'Order':
-        return Order(
+    def _order(self, first: datetime.datetime | None) -> 'TriggerOrder':
+        return TriggerOrder(
             name=self.name,
             # By its name a workflow is found again that was deleted and
             # recreated in between.
@@ -129,7 +129,7 @@ class Trigger:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Order:
+class TriggerOrder:
     """A trigger to be made: as a template has it, or as Mistral is asked.
 
     :ivar first_time: as in "2030-12-31 23:59", in UTC.
@@ -153,7 +153,7 @@ class Order:
             return None
         return schedule.first_time(self.first_time)
 
-    def matches(self, trigger: Trigger) -> bool:
+    def matches(self, trigger: CronTrigger) -> bool:
         """Say whether a trigger can be the result of this order.
 
         That is how a trigger is recognised whose making was not answered.
@@ -173,7 +173,7 @@ class Order:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Record:
+class TriggerRecord:
     """What is remembered of a trigger that was made.
 
     :ivar id: Mistral's, which no later trigger of that name has.
@@ -183,8 +183,8 @@ class Record:
     """
 
     id: str
-    wanted: Order
-    order: Order
+    wanted: TriggerOrder
+    order: TriggerOrder
     made: str
 
     def has_expired(self, now: datetime.datetime) -> bool:
@@ -210,9 +210,9 @@ class Note:
     :ivar old: the trigger to remove first, and to restore on failure.
     """
 
-    order: Order
-    wanted: Order
-    old: Trigger | None = None
+    order: TriggerOrder
+    wanted: TriggerOrder
+    old: CronTrigger | None = None
 
 
 # Heat's database has 64 KB for it, and encryption takes a third of that.
@@ -220,7 +220,7 @@ _LONG: Final = 20000
 _PACKED: Final = 'zlib:'
 
 
-def dumps(value: Record | Note) -> str:
+def dumps(value: TriggerRecord | Note) -> str:
     """Write a record or a note down; a long one takes less space."""
     text = json.dumps(dataclasses.asdict(value), sort_keys=True)
     if len(text) < _LONG:
@@ -235,9 +235,9 @@ def _loads(text: str) -> Any:
     return json.loads(text)
 
 
-def read_record(text: str) -> Record:
+def read_record(text: str) -> TriggerRecord:
     """Read what :func:`dumps` has written."""
-    return stored.read(Record, _loads(text))
+    return stored.read(TriggerRecord, _loads(text))
 
 
 def read_note(text: str) -> Note:
@@ -250,10 +250,10 @@ def time(text: str | None) -> datetime.datetime | None:
     if not text:
         return None
     try:
-        found = datetime.datetime.fromisoformat(text)
+        parsed = datetime.datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found.replace(tzinfo=None)
+    return parsed.replace(tzinfo=None)
 
 
 def first_time_text(first: datetime.datetime | None) -> str | None:

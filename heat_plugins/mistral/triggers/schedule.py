@@ -60,7 +60,7 @@ def _times(
             'several triggers.'
         )
     try:
-        found = croniter.croniter(pattern, after)
+        times = croniter.croniter(pattern, after)
     # What it raises differs between its releases.
     except (ValueError, KeyError, AttributeError, TypeError) as exc:
         raise ScheduleError(
@@ -71,7 +71,7 @@ def _times(
         ) from exc
     try:
         while True:
-            yield found.get_next(datetime.datetime)
+            yield times.get_next(datetime.datetime)
     except croniter.CroniterBadDateError as exc:
         raise ScheduleError(
             f'no time matches the pattern "{pattern}", so it would never '

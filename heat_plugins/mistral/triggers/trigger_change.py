@@ -17,14 +17,14 @@ from heat_plugins.mistral.triggers import trigger_steps
 _Stage: TypeAlias = abc.Callable[[], Any]
 
 
-class Change(trigger_steps.Steps):
+class TriggerChange(trigger_steps.Steps):
     """Makes a trigger, or makes it again."""
 
     def __init__(
         self,
         resource: calling.TrustingCaller,
-        wanted: cron_triggers.Order,
-        before: cron_triggers.Order | None = None,
+        wanted: cron_triggers.TriggerOrder,
+        before: cron_triggers.TriggerOrder | None = None,
         recreate: bool = False,
     ) -> None:
         """Begin.
@@ -81,7 +81,7 @@ class Change(trigger_steps.Steps):
         )
         if isinstance(plan, trigger_plan.Wait):
             self.resource.pause(plan.seconds)
-        if isinstance(plan, cron_triggers.Order):
+        if isinstance(plan, cron_triggers.TriggerOrder):
             return self._prepare(plan, live, lost)
         if live is not None:
             if self.record is None:
@@ -95,7 +95,7 @@ class Change(trigger_steps.Steps):
     def _remember_end(self) -> None:
         record = self.record
         self.save(
-            cron_triggers.Record(
+            cron_triggers.TriggerRecord(
                 id=record.id if record else '',
                 wanted=self._wanted,
                 order=record.order if record else self._wanted,
@@ -106,9 +106,9 @@ class Change(trigger_steps.Steps):
 
     def _prepare(
         self,
-        order: cron_triggers.Order,
-        live: cron_triggers.Trigger | None,
-        lost: cron_triggers.Trigger | None,
+        order: cron_triggers.TriggerOrder,
+        live: cron_triggers.CronTrigger | None,
+        lost: cron_triggers.CronTrigger | None,
     ) -> _Stage:
         """Check all that can be, while the old trigger is still there."""
         workflow = self.resource.look(
@@ -153,15 +153,15 @@ class Change(trigger_steps.Steps):
         order = self._noted.order
         try:
             # A try before this one may have had no answer, and an effect.
-            found = self.by_name(order.name)
-            if found is None:
-                found = self.post('cannot create the cron trigger', order)
-            elif not order.matches(found):
+            trigger = self.by_name(order.name)
+            if trigger is None:
+                trigger = self.post('cannot create the cron trigger', order)
+            elif not order.matches(trigger):
                 raise cron_triggers.Refused(_taken(order.name))
         except (errors.ServiceError, cron_triggers.Refused) as exc:
             self._error = exc
             return self._restore
-        self.made(found, order, self._wanted)
+        self.made(trigger, order, self._wanted)
         coming = schedule.next_runs(
             order.pattern,
             order.first(),
@@ -177,7 +177,7 @@ class Change(trigger_steps.Steps):
 
     def _restore(self) -> NoReturn:
         error, note = self._error, self._noted
-        said = str(error).rstrip('.')
+        reason = str(error).rstrip('.')
         passing = isinstance(error, errors.Unavailable)
         if note.old is None:
             # If it is not known whether it was made, deleting looks again.
@@ -191,12 +191,12 @@ class Change(trigger_steps.Steps):
             self.put_back(note, note.old)
         except errors.ServiceError as exc:
             raise type(exc)(
-                f'{said}. The former trigger could not be restored ({exc}); '
+                f'{reason}. The former trigger could not be restored ({exc}); '
                 'the next update or check of this resource restores it.',
                 exc.status,
             ) from error
         raise errors.ServiceError(
-            f'{said}. The former trigger is restored.'
+            f'{reason}. The former trigger is restored.'
         ) from error
 
     def _tell(self, text: str) -> None:

@@ -39,16 +39,16 @@ class Wait:
     seconds: int
 
 
-Plan = Keep | Done | Wait | cron_triggers.Order
+Plan = Keep | Done | Wait | cron_triggers.TriggerOrder
 
 
 def plan(
-    wanted: cron_triggers.Order,
-    before: cron_triggers.Order | None,
-    live: cron_triggers.Trigger | None,
+    wanted: cron_triggers.TriggerOrder,
+    before: cron_triggers.TriggerOrder | None,
+    live: cron_triggers.CronTrigger | None,
     now: datetime.datetime,
     *,
-    lost: cron_triggers.Trigger | None = None,
+    lost: cron_triggers.CronTrigger | None = None,
     ran_out: bool = False,
     recreate: bool = False,
 ) -> Plan:
@@ -101,9 +101,9 @@ def plan(
 
 
 def _count(
-    wanted: cron_triggers.Order,
-    before: cron_triggers.Order | None,
-    known: cron_triggers.Trigger | None,
+    wanted: cron_triggers.TriggerOrder,
+    before: cron_triggers.TriggerOrder | None,
+    known: cron_triggers.CronTrigger | None,
     ran_out: bool,
 ) -> int | None:
     """Return how many runs are left; an unchanged count is carried on."""
@@ -115,9 +115,9 @@ def _count(
 
 
 def _first(
-    wanted: cron_triggers.Order,
+    wanted: cron_triggers.TriggerOrder,
     first: datetime.datetime,
-    live: cron_triggers.Trigger | None,
+    live: cron_triggers.CronTrigger | None,
     now: datetime.datetime,
     fresh: bool,
 ) -> datetime.datetime | Wait | None:
@@ -140,7 +140,9 @@ def _first(
     )
 
 
-def _what_else(wanted: cron_triggers.Order, now: datetime.datetime) -> str:
+def _what_else(
+    wanted: cron_triggers.TriggerOrder, now: datetime.datetime
+) -> str:
     if not wanted.pattern:
         return '.'
     coming = schedule.show(*schedule.upcoming(wanted.pattern, now))
@@ -148,7 +150,7 @@ def _what_else(wanted: cron_triggers.Order, now: datetime.datetime) -> str:
 
 
 def _about_to_run(
-    live: cron_triggers.Trigger, count: int | None, now: datetime.datetime
+    live: cron_triggers.CronTrigger, count: int | None, now: datetime.datetime
 ) -> bool:
     """Say whether removing it now might lose or repeat a run."""
     due = live.next()
@@ -174,9 +176,14 @@ def check_input(
     """
     if not isinstance(declared, list):
         return
-    required = {one for one in declared if isinstance(one, str)}
+    required = {
+        declaration for declaration in declared if isinstance(declaration, str)
+    }
     optional = {
-        name for one in declared if isinstance(one, Mapping) for name in one
+        name
+        for declaration in declared
+        if isinstance(declaration, Mapping)
+        for name in declaration
     }
     missing = sorted(required - given.keys())
     if missing:

@@ -33,7 +33,7 @@ class Steps:
     def __init__(
         self,
         resource: calling.TrustingCaller,
-        before: cron_triggers.Order | None = None,
+        before: cron_triggers.TriggerOrder | None = None,
     ) -> None:
         """Begin.
 
@@ -43,7 +43,7 @@ class Steps:
         self.resource = resource
         self.patience = resource.patience()
         self.before = before
-        self.record: cron_triggers.Record | None = None
+        self.record: cron_triggers.TriggerRecord | None = None
         self.note: cron_triggers.Note | None = None
         self._load()
 
@@ -55,7 +55,7 @@ class Steps:
         note = data.get(_NOTE)
         self.note = cron_triggers.read_note(note) if note else None
 
-    def save(self, record: cron_triggers.Record) -> None:
+    def save(self, record: cron_triggers.TriggerRecord) -> None:
         """Write the record down."""
         # It may hold secrets, as inputs do.
         text = cron_triggers.dumps(record)
@@ -91,7 +91,7 @@ class Steps:
             self.patience, what, call, *arguments, **named
         )
 
-    def _by_id(self, identifier: str) -> cron_triggers.Trigger | None:
+    def _by_id(self, identifier: str) -> cron_triggers.CronTrigger | None:
         row = self.resource.look(
             self.patience,
             'cannot read the cron trigger',
@@ -99,10 +99,12 @@ class Steps:
             identifier,
         )
         return (
-            None if row is None else cron_triggers.Trigger.from_row(vars(row))
+            None
+            if row is None
+            else cron_triggers.CronTrigger.from_row(vars(row))
         )
 
-    def by_name(self, name: str) -> cron_triggers.Trigger | None:
+    def by_name(self, name: str) -> cron_triggers.CronTrigger | None:
         """Return the trigger of a name, of any creator, or None."""
         rows = self._ask(
             'cannot list the cron triggers', self.calls.list, name=f'eq:{name}'
@@ -110,10 +112,10 @@ class Steps:
         for row in rows:
             # Public ones of other projects are among them.
             if row.name == name and _is_ours(self.resource, row):
-                return cron_triggers.Trigger.from_row(vars(row))
+                return cron_triggers.CronTrigger.from_row(vars(row))
         return None
 
-    def known(self) -> cron_triggers.Trigger | None:
+    def known(self) -> cron_triggers.CronTrigger | None:
         """Return the trigger that was made last, if it is still there."""
         if self.record is not None:
             return self._by_id(self.record.id) if self.record.id else None
@@ -121,7 +123,7 @@ class Steps:
             return self.by_name(self.resource.resource_id)
         return None
 
-    def recover(self) -> cron_triggers.Trigger | None:
+    def recover(self) -> cron_triggers.CronTrigger | None:
         """Return the trigger; what a crash has taken away is put back.
 
         :raises errors.ServiceError: if that is refused.
@@ -129,14 +131,14 @@ class Steps:
         note = self.note
         if note is None:
             return self.known()
-        found = self.by_name(note.order.name)
+        trigger = self.by_name(note.order.name)
         if (
-            found is not None
-            and not (note.old and found.id == note.old.id)
-            and note.order.matches(found)
+            trigger is not None
+            and not (note.old and trigger.id == note.old.id)
+            and note.order.matches(trigger)
         ):
-            self.made(found, note.order, note.wanted)
-            return found
+            self.made(trigger, note.order, note.wanted)
+            return trigger
         old = self.known()
         if old is not None or note.old is None:
             self.forget_note()
@@ -144,19 +146,19 @@ class Steps:
         return self.put_back(note, note.old)
 
     def put_back(
-        self, note: cron_triggers.Note, old: cron_triggers.Trigger
-    ) -> cron_triggers.Trigger:
+        self, note: cron_triggers.Note, old: cron_triggers.CronTrigger
+    ) -> cron_triggers.CronTrigger:
         """Make the trigger again that the note says was there."""
         order = old.again(schedule.now())
-        found = self.by_name(order.name)
-        if not found or not order.matches(found):
-            found = self.post('cannot restore the cron trigger', order)
-        self.made(found, order, self.before or note.wanted)
-        return found
+        trigger = self.by_name(order.name)
+        if not trigger or not order.matches(trigger):
+            trigger = self.post('cannot restore the cron trigger', order)
+        self.made(trigger, order, self.before or note.wanted)
+        return trigger
 
     def post(
-        self, what: str, order: cron_triggers.Order
-    ) -> cron_triggers.Trigger:
+        self, what: str, order: cron_triggers.TriggerOrder
+    ) -> cron_triggers.CronTrigger:
         """Let Mistral make a trigger; once, if the answer is not lost."""
         row = self._ask(
             what,
@@ -169,13 +171,13 @@ class Steps:
             first_time=order.first_time,
             count=order.count,
         )
-        return cron_triggers.Trigger.from_row(vars(row))
+        return cron_triggers.CronTrigger.from_row(vars(row))
 
     def made(
         self,
-        trigger: cron_triggers.Trigger,
-        order: cron_triggers.Order,
-        wanted: cron_triggers.Order,
+        trigger: cron_triggers.CronTrigger,
+        order: cron_triggers.TriggerOrder,
+        wanted: cron_triggers.TriggerOrder,
     ) -> None:
         """Remember a trigger that was made."""
         # Its first run may be over already.
@@ -184,7 +186,7 @@ class Steps:
         if due is not None:
             since = min(since, due - datetime.timedelta(seconds=1))
         self.save(
-            cron_triggers.Record(
+            cron_triggers.TriggerRecord(
                 id=trigger.id,
                 wanted=wanted,
                 order=order,
@@ -230,22 +232,22 @@ class Check(Steps):
         return True
 
 
-class Removal(Steps):
+class TriggerRemoval(Steps):
     """Removes the trigger, and with it Mistral removes its trust."""
 
     def step(self) -> bool:
         """Go on; return whether all is done."""
         note = self.note
         if note is not None:
-            found = self.by_name(note.order.name)
-            if found and note.order.matches(found):
-                self._delete(found.id)
+            trigger = self.by_name(note.order.name)
+            if trigger and note.order.matches(trigger):
+                self._delete(trigger.id)
             if note.old is not None:
                 self._delete(note.old.id)
         if self.record is None:
-            found = self.known()
-            if found is not None:
-                self._delete(found.id)
+            trigger = self.known()
+            if trigger is not None:
+                self._delete(trigger.id)
         elif self.record.id:
             self._delete(self.record.id)
         self.forget_note()
@@ -261,8 +263,8 @@ class Removal(Steps):
 
 
 def look(
-    resource: calling.TrustingCaller, before: cron_triggers.Order | None
-) -> tuple[cron_triggers.Trigger | None, bool] | None:
+    resource: calling.TrustingCaller, before: cron_triggers.TriggerOrder | None
+) -> tuple[cron_triggers.CronTrigger | None, bool] | None:
     """Return the trigger and whether it has expired; None: unknown."""
     steps = Check(resource, before)
     steps.patience = calling.Patience(0)
@@ -273,7 +275,7 @@ def look(
         return None
 
 
-def upcoming(trigger: cron_triggers.Trigger) -> list[str]:
+def upcoming(trigger: cron_triggers.CronTrigger) -> list[str]:
     """Return the times of a trigger's next runs, for people."""
     due = trigger.next()
     if due is None:

@@ -82,17 +82,19 @@ class Capabilities:
 
         One that comes several times requires what it does anywhere.
         """
-        found: dict[str, Environment] = {}
+        environments: dict[str, Environment] = {}
         requires: dict[str, dict[str, None]] = {}
         for group in self.groups:
-            for one in group.environments:
-                found.setdefault(one.path, one)
-                requires.setdefault(one.path, {}).update(
-                    dict.fromkeys(one.requires)
+            for environment in group.environments:
+                environments.setdefault(environment.path, environment)
+                requires.setdefault(environment.path, {}).update(
+                    dict.fromkeys(environment.requires)
                 )
         return {
-            path: dataclasses.replace(one, requires=tuple(requires[path]))
-            for path, one in found.items()
+            path: dataclasses.replace(
+                environment, requires=tuple(requires[path])
+            )
+            for path, environment in environments.items()
         }
 
 
@@ -106,11 +108,11 @@ class Root:
 
 def root(text: str) -> Root:
     """Return the root template and environment that a map names."""
-    found = texts.mapping(text, PATH)
+    entries = texts.mapping(text, PATH)
     return Root(
-        template=_optional(found.get('root_template'), 'root_template'),
+        template=_optional(entries.get('root_template'), 'root_template'),
         environment=_optional(
-            found.get('root_environment'), 'root_environment'
+            entries.get('root_environment'), 'root_environment'
         ),
     )
 
@@ -130,15 +132,15 @@ def read(
     :param enabled: the paths of the environments that are enabled.
     :raises errors.Invalid: it is no such map.
     """
-    found = texts.mapping(text or '', PATH)
+    entries = texts.mapping(text or '', PATH)
     reader = _Reader(
         paths,
         enabled,
         # Before the map could say so, a group was a choice.
-        exclusive='root_template' in found or 'root_environment' in found,
+        exclusive='root_template' in entries or 'root_environment' in entries,
     )
     topics = tuple(
-        reader.topic(topic) for topic in _maps(found, 'topics', PATH)
+        reader.topic(topic) for topic in _maps(entries, 'topics', PATH)
     )
     return Capabilities(
         topics=topics + reader.rest(),
@@ -161,15 +163,15 @@ class _Reader:
         self._exclusive = exclusive
         self._met: dict[str, list[Environment]] = {}
 
-    def topic(self, found: abc.Mapping[str, Any]) -> Topic:
-        title = _text(found.get('title'))
+    def topic(self, entry: abc.Mapping[str, Any]) -> Topic:
+        title = _text(entry.get('title'))
         return Topic(
             title=title,
-            description=_text(found.get('description')),
+            description=_text(entry.get('description')),
             groups=tuple(
                 self._group(group)
                 for group in _maps(
-                    found, 'environment_groups', f'topic {title!r}'
+                    entry, 'environment_groups', f'topic {title!r}'
                 )
             ),
         )
@@ -195,7 +197,7 @@ class _Reader:
             if len(met) > 1:
                 yield f'{PATH} names {path} {len(met)} times'
             required = dict.fromkeys(
-                name for one in met for name in one.requires
+                name for environment in met for name in environment.requires
             )
             for name in required:
                 if name not in self._paths:
@@ -203,38 +205,38 @@ class _Reader:
                         f'{path} requires {name}, which the plan does not have'
                     )
 
-    def _group(self, found: abc.Mapping[str, Any]) -> Group:
-        title = _text(found.get('title'))
+    def _group(self, entry: abc.Mapping[str, Any]) -> Group:
+        title = _text(entry.get('title'))
         environments = tuple(
-            self._environment(one)
-            for one in _maps(found, 'environments', f'group {title!r}')
+            self._environment(member)
+            for member in _maps(entry, 'environments', f'group {title!r}')
         )
-        exclusive = found.get('mutually_exclusive')
+        exclusive = entry.get('mutually_exclusive')
         if exclusive is None:
             exclusive = self._exclusive and len(environments) > 1
         return Group(
-            name=_text(found.get('name')),
+            name=_text(entry.get('name')),
             title=title,
-            description=_text(found.get('description')),
-            tags=_tags(found.get('tags')),
+            description=_text(entry.get('description')),
+            tags=_tags(entry.get('tags')),
             mutually_exclusive=exclusive is True,
             environments=environments,
         )
 
-    def _environment(self, found: abc.Mapping[str, Any]) -> Environment:
-        path = texts.path(found.get('file'), f'file of an entry of {PATH}')
-        requires = found.get('requires') or ()
+    def _environment(self, entry: abc.Mapping[str, Any]) -> Environment:
+        path = texts.path(entry.get('file'), f'file of an entry of {PATH}')
+        requires = entry.get('requires') or ()
         if not isinstance(requires, list | tuple):
             raise errors.Invalid(
                 f'requires of {path} in {PATH} must be a list'
             )
         environment = Environment(
             path=path,
-            title=_text(found.get('title')) or path,
-            description=_text(found.get('description')),
+            title=_text(entry.get('title')) or path,
+            description=_text(entry.get('description')),
             requires=tuple(
-                texts.path(one, f'requirement of {path} in {PATH}')
-                for one in requires
+                texts.path(requirement, f'requirement of {path} in {PATH}')
+                for requirement in requires
             ),
             enabled=path in self._enabled,
             present=path in self._paths,
@@ -252,11 +254,11 @@ def _may_be_enabled(path: str) -> bool:
 
 
 def _maps(
-    found: abc.Mapping[str, Any], section: str, where: str
+    entries: abc.Mapping[str, Any], section: str, where: str
 ) -> list[abc.Mapping[str, Any]]:
-    value = found.get(section) or []
+    value = entries.get(section) or []
     if not isinstance(value, list) or not all(
-        isinstance(one, dict) for one in value
+        isinstance(entry, dict) for entry in value
     ):
         raise errors.Invalid(f'{section} of {where} in {PATH} must be a list')
     return value

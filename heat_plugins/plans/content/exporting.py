@@ -2,19 +2,33 @@
 """What of a plan may leave it without its secrets."""
 
 from collections import abc
+import contextlib
 import dataclasses
 from typing import Any, BinaryIO
 
 from heat_plugins import errors
 from heat_plugins.content import tarballs
-from heat_plugins.plans.content import plan as plans
-from heat_plugins.plans.content import plan_environment as environments
+from heat_plugins.plans.content import environments
+from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
 from heat_plugins.plans.parameters import secrecy
-from heat_plugins.plans.parameters import secrets as secrets_module
 
 # Number of files that are in memory at a time.
 _CHUNK = 64
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LeftOut:
+    """The secrets that a tarball lacks, and those that it has all the same.
+
+    :ivar values: names of what was set; an entry of a map as ``Map.key``.
+    :ivar passwords: how many were generated.
+    :ivar files: those that set secrets; they are in the tarball, unchanged.
+    """
+
+    values: tuple[str, ...] = ()
+    passwords: int = 0
+    files: tuple[str, ...] = ()
 
 
 def write(
@@ -22,72 +36,85 @@ def write(
     fetch: references.Fetch,
     file: BinaryIO,
     *,
-    secrets: bool,
-) -> tuple[str, ...]:
+    with_secrets: bool,
+) -> LeftOut:
     """Write a plan as a tarball (gzip).
 
-    :param secrets: see `plan_service.Plans.export`.
+    :param with_secrets: see `plan_service.Plans.export`.
     """
-    environment = plan.environment
-    left_out: tuple[str, ...] = ()
-    if not secrets:
+    environment, left_out = plan.environment, LeftOut()
+    if not with_secrets:
         environment, left_out = _without_secrets(environment, fetch)
     text = environment.to_text().encode()
     paths = sorted(plan.entries)
     with tarballs.writer(file) as add:
         for start in range(0, len(paths), _CHUNK):
-            found = fetch(paths[start : start + _CHUNK])
-            for path, content in found.items():
+            contents = fetch(paths[start : start + _CHUNK])
+            for path, content in contents.items():
                 add(path, text if path == environments.PATH else content)
     return left_out
 
 
 def _without_secrets(
     plan: environments.PlanEnvironment, fetch: references.Fetch
-) -> tuple[environments.PlanEnvironment, tuple[str, ...]]:
+) -> tuple[environments.PlanEnvironment, LeftOut]:
     """Return a plan's environment without secret values.
 
     Of generated passwords the names stay, so that others are generated. Left
-    out is what is set for a hidden parameter, or for one that no template
+    out is what is set for a secret parameter, or for one that no template
     has. Where the templates cannot be read, all that is set is left out. Files
     stay as they are.
-
-    :return: also the names of the parameters that are left out.
     """
-    try:
-        hidden, known = secrecy.hidden_in(references.resolve(plan, fetch))
-    except errors.Error:
-        hidden, known = frozenset(), frozenset()
+    names = secrecy.SecretNames(secret=frozenset(), known=frozenset())
+    files: tuple[str, ...] = ()
+    with contextlib.suppress(errors.Error):
+        content = references.resolve(plan, fetch)
+        names = secrecy.SecretNames.of(content, plan)
+        files = _files_with_secrets(content, names)
     left_out: set[str] = set()
 
     def shown(section: abc.Mapping[str, Any]) -> dict[str, Any]:
-        left_out.update(
-            str(name)
-            for name in section
-            if name in hidden or name not in known
-        )
-        return {
-            name: value
-            for name, value in section.items()
-            if name not in left_out
-        }
+        visible, more = names.without(section)
+        left_out.update(more)
+        return visible
 
-    def entry(found: environments.Entry) -> environments.Entry:
-        if found.data is None:
-            return found
+    def entry(given: environments.Entry) -> environments.Entry:
+        if given.data is None:
+            return given
         data = {
             name: shown(section)
-            if name in ('parameter_defaults', 'parameters')
-            and isinstance(section, dict)
+            if name in secrecy.SECTIONS and isinstance(section, dict)
             else section
-            for name, section in found.data.items()
+            for name, section in given.data.items()
         }
         return environments.Entry(data=data)
 
-    found = dataclasses.replace(
-        secrets_module.withhold(plan),
+    exported = dataclasses.replace(
+        secrecy.withhold_passwords(plan),
         parameter_defaults=shown(plan.parameter_defaults),
         derived_parameters=shown(plan.derived_parameters),
+        workflow_parameters=secrecy.without_entries(
+            dict(plan.workflow_parameters), 'workflow_parameters', left_out
+        ),
         environments=tuple(map(entry, plan.environments)),
     )
-    return found, tuple(sorted(left_out))
+    return exported, LeftOut(
+        values=tuple(sorted(left_out)),
+        passwords=sum(
+            password is not None for password in plan.passwords.values()
+        ),
+        files=files,
+    )
+
+
+def _files_with_secrets(
+    content: references.Resolved, names: secrecy.SecretNames
+) -> tuple[str, ...]:
+    return tuple(
+        dict.fromkeys(
+            path
+            for path, values in secrecy.set_in(content)
+            if not path.startswith(f'{environments.PATH}#')
+            and any(names.texts(values))
+        )
+    )

@@ -32,7 +32,7 @@ _DIRECTIVES = frozenset({'hooks', 'restricted_actions'})
 _SCHEME = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*://')
 
 
-class Kind(enum.Enum):
+class LinkKind(enum.Enum):
     """What a file is to the file that refers to it."""
 
     TEMPLATE = 'template'
@@ -53,7 +53,7 @@ class Link:
     """
 
     path: str
-    kind: Kind
+    kind: LinkKind
     start: int
     end: int
     written: str
@@ -64,20 +64,20 @@ def is_template(text: str) -> bool:
     return _TEMPLATE.search(text) is not None
 
 
-def find(text: str, path: str, kind: Kind) -> list[Link]:
+def find(text: str, path: str, kind: LinkKind) -> list[Link]:
     """Find the references in a template or an environment.
 
     :param path: where it lies in the plan.
     :raises errors.Invalid: it is not YAML, or a reference leaves the plan.
     """
-    if kind is Kind.FILE:
+    if kind is LinkKind.FILE:
         return []
     with texts.reading(path):
         root = yaml_reading.compose(text)
     if not isinstance(root, yaml.MappingNode):
         raise errors.BadFile(f'{path} is no {kind.value}', path)
     finder = _Finder(text, path)
-    if kind is Kind.TEMPLATE:
+    if kind is LinkKind.TEMPLATE:
         finder.look_through(root)
     else:
         for key, value in root.value:
@@ -126,11 +126,11 @@ class _Finder:
                 if not isinstance(value, yaml.ScalarNode):
                     self.look_through(value)
                 elif key.value == 'get_file':
-                    self._add(value, Kind.FILE)
+                    self._add(value, LinkKind.FILE)
                 elif key.value == 'type' and value.value.endswith(
                     ('.yaml', '.template')
                 ):
-                    self._add(value, Kind.TEMPLATE)
+                    self._add(value, LinkKind.TEMPLATE)
 
     def look_through_registry(self, node: yaml.Node) -> None:
         """Find the files that an environment maps types to."""
@@ -154,9 +154,9 @@ class _Finder:
                 and value.value
                 and '::' not in value.value
             ):
-                self._add(value, Kind.TEMPLATE)
+                self._add(value, LinkKind.TEMPLATE)
 
-    def _add(self, node: yaml.ScalarNode, kind: Kind) -> None:
+    def _add(self, node: yaml.ScalarNode, kind: LinkKind) -> None:
         if id(node) in self._seen or not node.value:
             return
         self._seen.add(id(node))

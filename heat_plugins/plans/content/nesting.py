@@ -26,21 +26,23 @@ _DEEPEST: Final = 100
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Resource:
+class TemplateResource:
     """A resource of a template.
 
     :ivar file: the template's path; '' for the root.
     :ivar types: its type, and those that its properties name for others.
+    :ivar conditional: whether a condition may leave it out.
     """
 
     file: str
     name: str
     types: tuple[str, ...]
+    conditional: bool = False
 
 
-def resources(content: references.Resolved) -> tuple[Resource, ...]:
+def resources(content: references.Resolved) -> tuple[TemplateResource, ...]:
     """Return the resources of all templates of a content."""
-    found = []
+    all_resources = []
     for file, text in {'': content.template, **content.files}.items():
         if file and not links.is_template(text):
             continue
@@ -49,25 +51,32 @@ def resources(content: references.Resolved) -> tuple[Resource, ...]:
         except errors.Invalid:
             continue
         section = template.get('resources', template.get('Resources'))
-        for name, one in (
+        for name, definition in (
             section if isinstance(section, dict) else {}
         ).items():
-            types = tuple(dict.fromkeys(_types(one)))
-            found.append(Resource(file=file, name=str(name), types=types))
-    return tuple(found)
+            all_resources.append(
+                TemplateResource(
+                    file=file,
+                    name=str(name),
+                    types=tuple(dict.fromkeys(_types(definition))),
+                    conditional=isinstance(definition, dict)
+                    and 'condition' in definition,
+                )
+            )
+    return tuple(all_resources)
 
 
 def depth(content: references.Resolved) -> int:
     """Return how many levels of nested stacks Heat makes of a content."""
     below: dict[str, set[str]] = {}
     groups: set[str] = set()
-    registry = _registry(content)
-    for one in resources(content):
-        below.setdefault(one.file, set()).update(
-            str(registry.get(name, name)) for name in one.types
+    registry = TypeRegistry(content)
+    for resource in resources(content):
+        below.setdefault(resource.file, set()).update(
+            registry.made_of(name)[0] for name in resource.types
         )
-        if not _GROUPS.isdisjoint(one.types):
-            groups.add(one.file)
+        if not _GROUPS.isdisjoint(resource.types):
+            groups.add(resource.file)
     levels = 0
     level = {''}
     while level and levels < _DEEPEST:
@@ -82,66 +91,99 @@ def depth(content: references.Resolved) -> int:
     return levels
 
 
-def environments_of(
-    content: references.Resolved, files: abc.Iterable[str]
-) -> list[str]:
-    """Return the environments that bring templates into the stack.
+class TypeRegistry:
+    """What the environments of a content map resource types to."""
 
-    :param files: the templates' paths; '' for the root, which none brings.
-    """
-    registry = _registry(content)
-    brought: dict[str, set[str]] = {}
-    for key, section in _sections(content):
-        for name, path in section.items():
-            if isinstance(path, str) and registry[name] == path:
-                brought.setdefault(path, set()).add(key)
-    users: dict[str, set[str]] = {}
-    for one in resources(content):
-        for name in one.types:
-            users.setdefault(name, set()).add(one.file)
-    found: set[str] = set()
-    seen = {''}
-    level = set(files) - seen
-    while level:
-        seen |= level
-        found.update(*(brought.get(path, ()) for path in level))
-        # What a template names by its path comes with that template.
-        level = {
-            user
-            for path in level
-            if path not in brought
-            for user in users.get(path, ())
-        } - seen
-    return sorted(found)
+    def __init__(self, content: references.Resolved) -> None:
+        self._targets: dict[str, Any] = {}
+        self._sections: list[tuple[str, dict[str, Any]]] = []
+        for key in content.environments:
+            section = texts.mapping(content.files[key], key).get(
+                'resource_registry'
+            )
+            if isinstance(section, dict):
+                self._sections.append((key, section))
+                self._targets |= section
 
+    def made_of(self, name: str) -> tuple[str, frozenset[str]]:
+        """Return what Heat makes of a type: another type, or a template.
 
-def _sections(
-    content: references.Resolved,
-) -> list[tuple[str, dict[str, Any]]]:
-    """Return the resource registries by their environments' paths."""
-    found = []
-    for key in content.environments:
-        section = texts.mapping(content.files[key], key).get(
-            'resource_registry'
+        :return: also the environments that say so, if it is mapped.
+        """
+        before, seen = name, {name}
+        while (target := self._target(name)) and target not in seen:
+            seen.add(target)
+            before, name = name, target
+        return name, self._mapped_by(before)
+
+    def _mapped_by(self, name: str) -> frozenset[str]:
+        target = self._targets.get(name)
+        return frozenset(
+            key
+            for key, section in self._sections
+            if name in section and section[name] == target
         )
-        if isinstance(section, dict):
-            found.append((key, section))
-    return found
+
+    def _target(self, name: str) -> str | None:
+        target = self._targets.get(name)
+        return target if isinstance(target, str) else None
 
 
-def _registry(content: references.Resolved) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for _key, section in _sections(content):
-        found |= section
-    return found
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Use:
+    """A resource that the stack of a content has.
+
+    :ivar type: what Heat makes of one of its types.
+    :ivar environments: those that add it to the stack, or map it to this
+        type; none if the root template alone does.
+    """
+
+    resource: TemplateResource
+    type: str
+    environments: frozenset[str]
+
+
+def uses(
+    content: references.Resolved, *, conditional: bool
+) -> tuple[Use, ...]:
+    """Return the resources that Heat makes of a content, of all types.
+
+    :param conditional: whether to return those, too, that a condition may
+        leave out, with what is below them.
+    """
+    registry = TypeRegistry(content)
+    below: dict[str, list[TemplateResource]] = {}
+    for resource in resources(content):
+        if conditional or not resource.conditional:
+            below.setdefault(resource.file, []).append(resource)
+    # The templates that are reached, with the environments that add them.
+    added_by: dict[str, frozenset[str]] = {'': frozenset()}
+    used: dict[tuple[str, str, str], Use] = {}
+    waiting = ['']
+    while waiting:
+        file = waiting.pop()
+        for resource in below.get(file, ()):
+            for type_, mapped_by in map(registry.made_of, resource.types):
+                use = Use(
+                    resource=resource,
+                    type=type_,
+                    environments=mapped_by or added_by[file],
+                )
+                used[file, resource.name, type_] = use
+                before = added_by.get(type_)
+                after = (before or frozenset()) | use.environments
+                if type_ in content.files and after != before:
+                    added_by[type_] = after
+                    waiting.append(type_)
+    return tuple(used.values())
 
 
 def _types(value: Any) -> abc.Iterator[str]:
     if isinstance(value, dict):
         if isinstance(value.get('type'), str):
             yield value['type']
-        for one in value.values():
-            yield from _types(one)
+        for item in value.values():
+            yield from _types(item)
     elif isinstance(value, list):
-        for one in value:
-            yield from _types(one)
+        for item in value:
+            yield from _types(item)

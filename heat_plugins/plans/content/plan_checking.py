@@ -9,7 +9,7 @@ from typing import Final
 from heat_plugins import errors
 from heat_plugins.content import texts
 from heat_plugins.plans.content import capabilities
-from heat_plugins.plans.content import plan_environment as environments
+from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import references
 from heat_plugins.plans.content import roles
 from heat_plugins.plans.deploy import requirements
@@ -116,12 +116,12 @@ def _source_line(made: str, line: int, template: str) -> int | None:
     wanted = made.splitlines()[line - 1 : line]
     if not wanted or not wanted[0].strip() or len(wanted[0]) > _LONGEST:
         return None
-    found = [
+    numbers = [
         number
         for number, text in enumerate(template.splitlines(), 1)
         if _becomes(text[:_LONGEST], wanted[0])
     ]
-    return found[0] if len(found) == 1 else None
+    return numbers[0] if len(numbers) == 1 else None
 
 
 def _becomes(text: str, made: str) -> bool:

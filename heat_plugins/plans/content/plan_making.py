@@ -7,26 +7,25 @@ that says that all is there. What fails is undone. What is interrupted can be
 resumed: files that are there are not sent again.
 
 A container that is there already can become the plan's; what is undone then
-is told in `adoption`.
+is told in `marks.Adoption`.
 """
 
 import contextlib
 import dataclasses
 
 from heat_plugins import errors
-from heat_plugins import pool as pools
+from heat_plugins import pools
 from heat_plugins.content import storage
-from heat_plugins.plans import plan_claims as claims_module
-from heat_plugins.plans import plan_locks as locks_module
-from heat_plugins.plans.content import adoption as adoption_module
+from heat_plugins.plans import plan_claims
+from heat_plugins.plans import plan_locks
+from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import marks
-from heat_plugins.plans.content import plan as plans
-from heat_plugins.plans.content import plan_environment as environments
+from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import preparing
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Order:
+class CreationOrder:
     """A plan to be made.
 
     :ivar resume: whether to resume the creation that a caller interrupted.
@@ -47,10 +46,10 @@ class Maker:
 
     def __init__(
         self,
-        claims: claims_module.Claims,
-        locks: locks_module.Locks,
+        claims: plan_claims.Claims,
+        locks: plan_locks.Locks,
         container: marks.Container,
-        order: Order,
+        order: CreationOrder,
         progress: pools.Progress | None,
     ) -> None:
         self._claims = claims
@@ -58,7 +57,7 @@ class Maker:
         self._container = container
         self._order = order
         self._progress = progress
-        self._adoption = adoption_module.Adoption(container)
+        self._adoption = marks.Adoption(container)
         text = order.prepared.environment.to_text()
         self._last = {environments.PATH: text.encode()}
 
@@ -91,7 +90,7 @@ class Maker:
             with contextlib.suppress(errors.ServiceError):
                 self._adoption.forget()
 
-    def _claim(self) -> claims_module.Claim:
+    def _claim(self) -> plan_claims.Claim:
         name = self._order.name
         claim = self._take()
         if claim is None:
@@ -109,26 +108,26 @@ class Maker:
             )
         return claim
 
-    def _take(self) -> claims_module.Claim | None:
+    def _take(self) -> plan_claims.Claim | None:
         description = self._order.prepared.environment.description
         return self._claims.take(self._order.name, description)
 
     def _refuse_taken(self) -> None:
         name = self._order.name
         mark = self._container.mark()
-        if mark is not None and mark.state is plans.State.READY:
+        if mark is not None and mark.state is plans.PlanState.READY:
             raise errors.Exists(
                 f'Plan {name} exists already; update it, or choose another '
                 'name'
             )
-        if mark is not None and mark.state is plans.State.DELETING:
+        if mark is not None and mark.state is plans.PlanState.DELETING:
             raise errors.Unfinished(
                 f'Plan {name} is being deleted; if that was interrupted, '
                 'delete it again'
             )
         if not self._order.resume:
-            found = self._claims.find(name)
-            since = f' since {found.since}' if found else ''
+            claim = self._claims.find(name)
+            since = f' since {claim.since}' if claim else ''
             raise errors.Unfinished(
                 f'Plan {name} is being created{since}; if that was '
                 'interrupted, resume it or delete it'
@@ -144,7 +143,7 @@ class Maker:
         if exists and mark is None:
             # Another may have made it, with its mark, between the two.
             mark = self._container.mark()
-        begun = mark is not None and mark.state is plans.State.CREATING
+        begun = mark is not None and mark.state is plans.PlanState.CREATING
         if mark is not None and mark.adopted:
             raise errors.Unfinished(
                 f'Plan {name} is being created from the existing container '
@@ -156,7 +155,7 @@ class Maker:
                 f'Container {name} exists already, and is not a plan; create '
                 'the plan from it, or choose another name'
             )
-        self._mark(plans.State.CREATING)
+        self._mark(plans.PlanState.CREATING)
 
     def _adopt(self) -> None:
         prepared = self._order.prepared
@@ -175,21 +174,21 @@ class Maker:
         self._container.delete(surplus)
         self._container.write(self._last)
 
-    def _finish(self, claim: claims_module.Claim) -> None:
+    def _finish(self, claim: plan_claims.Claim) -> None:
         with self._locks.lock(claim.name):
             if not self._claims.has(claim):
                 raise errors.Exists(
                     f'Another caller has resumed the creation of plan '
                     f'{claim.name}, or has deleted it'
                 )
-            self._mark(plans.State.READY)
+            self._mark(plans.PlanState.READY)
 
-    def _mark(self, state: plans.State) -> None:
+    def _mark(self, state: plans.PlanState) -> None:
         self._container.make(
             marks.Mark(state=state, rendered=self._order.prepared.rendered)
         )
 
-    def _undo(self, claim: claims_module.Claim, exc: BaseException) -> None:
+    def _undo(self, claim: plan_claims.Claim, exc: BaseException) -> None:
         """Leave nothing that stands in the way of another attempt."""
         try:
             with self._locks.lock(claim.name):

@@ -8,9 +8,9 @@ from heat_plugins import errors
 from heat_plugins.content import sources
 from heat_plugins.content import texts
 from heat_plugins.plans.content import capabilities
+from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import plan_checking
-from heat_plugins.plans.content import plan_environment as environments
-from heat_plugins.plans.parameters import secrets
+from heat_plugins.plans.parameters import secrecy
 from heat_plugins.plans.rendering import rendering
 
 
@@ -35,7 +35,7 @@ def prepare(
     template: str | None,
     description: str | None,
     render: bool,
-    limits: rendering.Limits,
+    limits: rendering.RenderingLimits,
 ) -> Prepared:
     """Check the content of a plan before any of it is stored.
 
@@ -80,8 +80,8 @@ def prepare(
     )
     return Prepared(
         files=files,
-        environment=secrets.fill(
-            environment, secrets.wanted(root, environment.template)
+        environment=secrecy.fill_passwords(
+            environment, secrecy.passwords_wanted(root, environment.template)
         ),
         rendered=rendered,
     )
@@ -98,10 +98,10 @@ def _environment(
         template = texts.path(template, 'root template')
     if given is not None:
         text = texts.decode(given, environments.PATH)
-        found = environments.PlanEnvironment.from_text(text, template)
+        environment = environments.PlanEnvironment.from_text(text, template)
         if template is not None:
-            found = dataclasses.replace(found, template=template)
-        return found
+            environment = dataclasses.replace(environment, template=template)
+        return environment
     root = capabilities.Root()
     if capabilities.PATH in files:
         text = texts.decode(files[capabilities.PATH], capabilities.PATH)

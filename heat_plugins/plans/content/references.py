@@ -16,10 +16,9 @@ import yaml
 
 from heat_plugins import bounds
 from heat_plugins import errors
-from heat_plugins import yaml_reading
 from heat_plugins.content import texts
+from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import links
-from heat_plugins.plans.content import plan_environment as environments
 
 #: Returns the contents of those of some paths that the plan has.
 Fetch = abc.Callable[[abc.Collection[str]], abc.Mapping[str, bytes]]
@@ -90,13 +89,13 @@ def resolve(plan: environments.PlanEnvironment, fetch: Fetch) -> Resolved:
     keys = []
     for entry in _merged(plan):
         if isinstance(entry, str):
-            walk.want(entry, links.Kind.ENVIRONMENT)
+            walk.want(entry, links.LinkKind.ENVIRONMENT)
             keys.append(entry)
         else:
             key, content = entry
-            walk.take(key, texts.dump(content), links.Kind.ENVIRONMENT)
+            walk.take(key, texts.dump(content), links.LinkKind.ENVIRONMENT)
             keys.append(key)
-    walk.want(plan.template, links.Kind.TEMPLATE)
+    walk.want(plan.template, links.LinkKind.TEMPLATE)
     walk.run()
     lacking = sorted({plan.template, *keys} - set(walk.files))
     if lacking:
@@ -125,7 +124,7 @@ def follow(environments: abc.Iterable[str], fetch: Fetch) -> None:
     """
     walk = _Walk(fetch)
     for path in environments:
-        walk.want(path, links.Kind.ENVIRONMENT)
+        walk.want(path, links.LinkKind.ENVIRONMENT)
     walk.run()
 
 
@@ -192,7 +191,7 @@ class _Walk:
 
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
-        self._wanted: dict[str, links.Kind] = {}
+        self._wanted: dict[str, links.LinkKind] = {}
         self._asked: set[str] = set()
         self._by: dict[str, str] = {}
         self._size = 0
@@ -203,16 +202,16 @@ class _Walk:
         self.referred: set[str] = set()
         self.missing: list[Missing] = []
 
-    def want(self, path: str, kind: links.Kind) -> None:
+    def want(self, path: str, kind: links.LinkKind) -> None:
         if path not in self._asked:
             self._asked.add(path)
             self._wanted[path] = kind
 
-    def take(self, key: str, text: str, kind: links.Kind) -> None:
+    def take(self, key: str, text: str, kind: links.LinkKind) -> None:
         """Take a file, and want what it refers to."""
-        if kind is links.Kind.FILE and links.is_template(text):
-            kind = links.Kind.TEMPLATE
-        if kind is not links.Kind.FILE:
+        if kind is links.LinkKind.FILE and links.is_template(text):
+            kind = links.LinkKind.TEMPLATE
+        if kind is not links.LinkKind.FILE:
             self.yaml.append(key)
         self._size += len(text)
         if self._size > LARGEST:
@@ -221,21 +220,21 @@ class _Walk:
                 f'refer to, exceed {LARGEST} characters; enable fewer, or '
                 'remove large files'
             )
-        text, found = self._links(text, key, kind)
-        self.files[key] = links.spell(text, found)
-        for link in found:
+        text, targets = self._links(text, key, kind)
+        self.files[key] = links.spell(text, targets)
+        for link in targets:
             self.referred.add(link.path)
             self._by.setdefault(link.path, key)
             self.want(link.path, link.kind)
 
     def _links(
-        self, text: str, key: str, kind: links.Kind
+        self, text: str, key: str, kind: links.LinkKind
     ) -> tuple[str, list[links.Link]]:
         """Find references; text that only Heat's slow loader reads changes."""
         try:
             return text, links.find(text, key, kind)
         except errors.BadFile as exc:
-            if not isinstance(exc.__cause__, yaml_reading.Unreadable):
+            if not exc.is_unreadable:
                 raise
             self._rewritten += len(text)
             if self._rewritten > REWRITTEN:

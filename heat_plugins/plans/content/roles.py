@@ -41,15 +41,15 @@ class Role:
     )
 
     @classmethod
-    def from_dict(cls, found: abc.Mapping[str, Any]) -> Self:
+    def from_dict(cls, data: abc.Mapping[str, Any]) -> Self:
         return cls(
-            name=found['name'],
-            description=' '.join(str(found.get('description') or '').split()),
-            count=_count(found.get('CountDefault')),
-            tags=_names(found.get('tags')),
-            networks=_names(found.get('networks')),
-            services=_names(found.get('ServicesDefault')),
-            data=found,
+            name=data['name'],
+            description=' '.join(str(data.get('description') or '').split()),
+            count=_count(data.get('CountDefault')),
+            tags=_names(data.get('tags')),
+            networks=_names(data.get('networks')),
+            services=_names(data.get('ServicesDefault')),
+            data=data,
         )
 
 
@@ -66,19 +66,21 @@ def from_roles_data(text: str) -> tuple[Role, ...]:
     :raises errors.Invalid: it is not a list of maps with a name each, or a
         name comes twice.
     """
-    found = texts.load(text, PATH)
-    if not isinstance(found, list):
+    entries = texts.load(text, PATH)
+    if not isinstance(entries, list):
         raise errors.Invalid(f'{PATH} must be a list of roles')
-    for one in found:
-        if not isinstance(one, dict) or not isinstance(one.get('name'), str):
+    for entry in entries:
+        if not isinstance(entry, dict) or not isinstance(
+            entry.get('name'), str
+        ):
             raise errors.Invalid(
                 f'Each role of {PATH} must be a map with a name'
             )
-    counts = collections.Counter(one['name'] for one in found)
-    if len(counts) < len(found):
+    counts = collections.Counter(entry['name'] for entry in entries)
+    if len(counts) < len(entries):
         twice = sorted(name for name, count in counts.items() if count > 1)
         raise errors.Invalid(f'{PATH} has {bounds.listed(twice)} twice')
-    return tuple(Role.from_dict(one) for one in found)
+    return tuple(Role.from_dict(entry) for entry in entries)
 
 
 def from_template(text: str, where: str) -> tuple[Role, ...]:
@@ -121,5 +123,5 @@ def _count(value: Any) -> int | None:
 def _names(value: Any) -> tuple[str, ...]:
     """Return names; newer files map networks to more about them."""
     if isinstance(value, list | dict):
-        return tuple(str(one) for one in value)
+        return tuple(str(name) for name in value)
     return ()

@@ -8,14 +8,14 @@ import heapq
 
 from heat_plugins import bounds
 from heat_plugins import errors
-from heat_plugins.plans.content import capabilities as capabilities_module
-from heat_plugins.plans.content import plan as plans
-from heat_plugins.plans.content import plan_environment as environments
+from heat_plugins.plans.content import capabilities
+from heat_plugins.plans.content import environments
+from heat_plugins.plans.content import plans
 
 
 def select(
     plan: environments.PlanEnvironment,
-    offered: capabilities_module.Capabilities,
+    offered: capabilities.Capabilities,
     choices: abc.Mapping[str, bool],
     *,
     requirements: bool = False,
@@ -49,7 +49,11 @@ def select(
         if choices[path] and path not in present
     ]
     allowed = set(_violations(before, offered))
-    wrong = [one for one in _violations(after, offered) if one not in allowed]
+    wrong = [
+        violation
+        for violation in _violations(after, offered)
+        if violation not in allowed
+    ]
     if wrong:
         raise errors.Invalid(bounds.listed(wrong, between='; '))
     return _arranged(plan, after, known)
@@ -57,21 +61,22 @@ def select(
 
 def offered(
     plan: plans.Plan, read: abc.Callable[[str], str]
-) -> capabilities_module.Capabilities:
+) -> capabilities.Capabilities:
     """Return what can be chosen in a plan.
 
     :param read: returns a file of the plan.
     """
-    path = capabilities_module.PATH
+    path = capabilities.PATH
     text = read(path) if path in plan.entries else None
-    found = capabilities_module.read(
-        text, plan.entries, plan.environment.enabled
+    readable = capabilities.read(text, plan.entries, plan.environment.enabled)
+    return dataclasses.replace(
+        readable,
+        warnings=readable.warnings + cycles(readable),
     )
-    return dataclasses.replace(found, warnings=found.warnings + cycles(found))
 
 
 def cycles(
-    offered: capabilities_module.Capabilities,
+    offered: capabilities.Capabilities,
 ) -> tuple[str, ...]:
     """Return a sentence about a circle of requirements, if there is one."""
     known = offered.environments
@@ -84,7 +89,7 @@ def cycles(
 
 def _with_requirements(
     choices: abc.Mapping[str, bool],
-    known: abc.Mapping[str, capabilities_module.Environment],
+    known: abc.Mapping[str, capabilities.Environment],
 ) -> dict[str, bool]:
     """Add what the enabled ones require, but for what is not there."""
     full = dict(choices)
@@ -100,7 +105,7 @@ def _with_requirements(
 
 def _in_order(
     choices: abc.Mapping[str, bool],
-    known: abc.Mapping[str, capabilities_module.Environment],
+    known: abc.Mapping[str, capabilities.Environment],
 ) -> list[str]:
     """Return the choices in the map's order, whatever order they came in."""
     places = {path: place for place, path in enumerate(known)}
@@ -108,7 +113,7 @@ def _in_order(
 
 
 def _enforced(
-    required: str, known: abc.Mapping[str, capabilities_module.Environment]
+    required: str, known: abc.Mapping[str, capabilities.Environment]
 ) -> bool:
     """Say whether a requirement counts: it does not if it cannot be met."""
     return required in known and known[required].present
@@ -116,7 +121,7 @@ def _enforced(
 
 def _violations(
     enabled: abc.Collection[str],
-    offered: capabilities_module.Capabilities,
+    offered: capabilities.Capabilities,
 ) -> abc.Iterator[str]:
     known = offered.environments
     # A lookup in a list would search it for each of them.
@@ -127,7 +132,9 @@ def _violations(
                 yield f'{path} requires {required}, which is not enabled'
     for group in offered.groups:
         both = dict.fromkeys(
-            one.path for one in group.environments if one.path in enabled
+            environment.path
+            for environment in group.environments
+            if environment.path in enabled
         )
         if group.mutually_exclusive and len(both) > 1:
             yield (
@@ -139,7 +146,7 @@ def _violations(
 def _arranged(
     plan: environments.PlanEnvironment,
     paths: abc.Sequence[str],
-    known: abc.Mapping[str, capabilities_module.Environment],
+    known: abc.Mapping[str, capabilities.Environment],
 ) -> environments.PlanEnvironment:
     """Put environments into order; those written out keep their places."""
     try:
@@ -158,7 +165,7 @@ def _arranged(
 
 def _sorted(
     paths: abc.Sequence[str],
-    known: abc.Mapping[str, capabilities_module.Environment],
+    known: abc.Mapping[str, capabilities.Environment],
 ) -> list[str]:
     """Sort so that each follows what it requires, and else as given.
 
@@ -168,17 +175,19 @@ def _sorted(
     sorter: graphlib.TopologicalSorter[str] = graphlib.TopologicalSorter()
     for path in places:
         requires = known[path].requires if path in known else ()
-        sorter.add(path, *(one for one in requires if one in places))
+        sorter.add(
+            path, *(required for required in requires if required in places)
+        )
     sorter.prepare()
     ready: list[tuple[int, str]] = []
-    found = []
+    ordered = []
     while sorter.is_active():
         for path in sorter.get_ready():
             heapq.heappush(ready, (places[path], path))
         _, path = heapq.heappop(ready)
-        found.append(path)
+        ordered.append(path)
         sorter.done(path)
-    return found
+    return ordered
 
 
 def _circle(exc: graphlib.CycleError) -> str:

@@ -6,19 +6,19 @@ import dataclasses
 
 from heat_plugins import bounds
 from heat_plugins import errors
-from heat_plugins import pool as pools
+from heat_plugins import pools
 from heat_plugins.content import sources
 from heat_plugins.content import storage
 from heat_plugins.content import texts
-from heat_plugins.plans.content import plan as plans
+from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import plan_checking
-from heat_plugins.plans.content import plan_environment as environments
-from heat_plugins.plans.parameters import secrets
+from heat_plugins.plans.content import plans
+from heat_plugins.plans.parameters import secrecy
 from heat_plugins.plans.rendering import rendering
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Order:
+class UpdateOrder:
     """The changes that an update asks for.
 
     :ivar delete: paths to remove.
@@ -46,8 +46,8 @@ class Difference:
 def difference(
     plan: plans.Plan,
     container: storage.Container,
-    order: Order,
-    limits: rendering.Limits,
+    order: UpdateOrder,
+    limits: rendering.RenderingLimits,
 ) -> Difference:
     """Work out what to write and what to delete.
 
@@ -85,37 +85,39 @@ def difference(
             f'{bounds.listed(sorted(gone & needed))} cannot be deleted: it '
             'is the root template, or enabled; disable it first'
         )
-    found = Difference(
+    changes = Difference(
         write=storage.changed(files, plan.entries),
         delete=frozenset(gone),
         environment=_with_secrets(plan.environment, files),
     )
-    _check(found, plan, container)
-    return found
+    _check(changes, plan, container)
+    return changes
 
 
 def _check(
-    found: Difference, plan: plans.Plan, container: storage.Container
+    changes: Difference, plan: plans.Plan, container: storage.Container
 ) -> None:
     """Refuse new files that later commands cannot use.
 
     What was wrong before is no reason: it may take several steps to mend it.
     """
-    paths = set(plan.entries) - found.delete | set(found.write)
+    paths = set(plan.entries) - changes.delete | set(changes.write)
 
     def fetch(wanted: abc.Collection[str]) -> dict[str, bytes]:
         new = {
-            path: found.write[path] for path in wanted if path in found.write
+            path: changes.write[path]
+            for path in wanted
+            if path in changes.write
         }
         rest = [path for path in wanted if path in paths and path not in new]
         return {**container.fetch(rest), **new}
 
     try:
         plan_checking.check(
-            found.environment, paths, fetch, rendered=plan.rendered
+            changes.environment, paths, fetch, rendered=plan.rendered
         )
     except errors.BadFile as exc:
-        if exc.path in found.write:
+        if exc.path in changes.write:
             raise
     except errors.NotFound:
         # Of what is enabled a file was lost before.
@@ -125,9 +127,9 @@ def _check(
 def _rendered(
     plan: plans.Plan,
     container: storage.Container,
-    order: Order,
+    order: UpdateOrder,
     gone: abc.Collection[str],
-    limits: rendering.Limits,
+    limits: rendering.RenderingLimits,
 ) -> tuple[dict[str, bytes], set[str]]:
     """Render again, with the new files and the plan's others.
 
@@ -159,18 +161,20 @@ def _with_secrets(
     if path not in files:
         return environment
     root = texts.decode(files[path], path)
-    return secrets.fill(environment, secrets.wanted(root, path))
+    return secrecy.fill_passwords(
+        environment, secrecy.passwords_wanted(root, path)
+    )
 
 
 def carry_out(
-    found: Difference,
+    changes: Difference,
     plan: plans.Plan,
     container: storage.Container,
     progress: pools.Progress | None,
 ) -> None:
     """Write first, so that what refers to new files finds them."""
-    container.write(found.write, progress)
-    if found.environment != plan.environment:
-        text = found.environment.to_text()
+    container.write(changes.write, progress)
+    if changes.environment != plan.environment:
+        text = changes.environment.to_text()
         container.write({environments.PATH: text.encode()})
-    container.delete(found.delete)
+    container.delete(changes.delete)

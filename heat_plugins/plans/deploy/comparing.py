@@ -16,11 +16,11 @@ from heat_plugins import errors
 from heat_plugins import masking
 from heat_plugins.content import texts
 from heat_plugins.plans import plan_service
-from heat_plugins.plans.content import plan as plans
-from heat_plugins.plans.content import plan_environment as environments
+from heat_plugins.plans.content import environments
+from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
 from heat_plugins.plans.parameters import heat_validation
-from heat_plugins.plans.parameters import parameters
+from heat_plugins.plans.parameters import refusals
 from heat_plugins.plans.parameters import secrecy
 
 #: Lines that one comparison compares one by one.
@@ -77,7 +77,7 @@ class Comparer:
         if stack is None:
             raise errors.NotFound(f'Plan {name} is not deployed')
         wanted = self._plans.resolve(plan)
-        with secrecy.guarding(wanted):
+        with refusals.explained(self._stacks, plan, wanted):
             answer = self._stacks.validate(wanted)
         template, environment, files = self._stacks.content(stack)
         hiding = _Hiding(plan, answer, wanted, environment)
@@ -107,24 +107,18 @@ class _Hiding:
         wanted: references.Resolved,
         actual: abc.Mapping[str, Any],
     ) -> None:
-        root = heat_validation.read(answer, wanted, plan.environment)
-        self._hidden = heat_validation.hidden_names(answer, plan.environment)
-        self._known = parameters.effective(root).keys()
-        former = heat_validation.values(actual)
-        secrets = {
-            *heat_validation.secrets(answer, plan.environment),
-            *masking.texts([former.get(name) for name in self._hidden]),
-        }
-        self.mask = masking.Mask(secrets)
+        environment = plan.environment
+        names = heat_validation.secret_names(answer, wanted, environment)
+        secrets = heat_validation.secrets(answer, environment, names)
+        former = names.texts(heat_validation.values(actual))
+        self._names = names
+        self.mask = masking.Mask({*secrets, *former})
 
     def shown(self, name: str, value: Any) -> str:
-        # Whether a parameter that the templates no longer have may be
-        # seen is unknown.
-        if name in self._hidden or name not in self._known:
+        if not self._names.may_be_seen(name):
             return masking.MASK
-        return json.dumps(
-            self.mask.value(value), sort_keys=True, ensure_ascii=False
-        )
+        shown = self.mask.value(secrecy.masked(value))
+        return json.dumps(shown, sort_keys=True, ensure_ascii=False)
 
 
 def _template(

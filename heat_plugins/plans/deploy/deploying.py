@@ -13,15 +13,17 @@ import re
 from typing import Any
 
 from heat_plugins import errors
+from heat_plugins import jobs
 from heat_plugins import masking
 from heat_plugins.content import texts
 from heat_plugins.plans import plan_service
-from heat_plugins.plans.content import plan as plans
+from heat_plugins.plans.content import plans
 from heat_plugins.plans.deploy import deploy_records
 from heat_plugins.plans.deploy import plan_stacks
 from heat_plugins.plans.deploy import requirements
 from heat_plugins.plans.deploy import stack_following
 from heat_plugins.plans.deploy import steps as steps_module
+from heat_plugins.plans.parameters import refusals
 from heat_plugins.plans.parameters import secrecy
 from heat_plugins.plans.parameters import settings
 
@@ -37,6 +39,10 @@ CONTENT_TAG = 'plan-content-'
 #: What is shown where there is no stack.
 NOT_DEPLOYED = 'NOT_DEPLOYED'
 
+#: Seconds until the next poll of a deployment, at least and at most. Each poll
+#: is a row in Mistral's database, so they become seldom.
+SOONEST, LATEST = 2, 60
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Started:
@@ -49,12 +55,12 @@ class Started:
     :ivar warnings: a sentence each.
     """
 
-    stack_id: str
-    action: str
-    content_hash: str
+    stack_id: str = ''
+    action: str = ''
+    content_hash: str = ''
     before: str = ''
     after_event: str | None = None
-    steps: tuple[steps_module.Step, ...] = ()
+    steps: tuple[jobs.Call, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -146,7 +152,7 @@ class Deployer:
                 'timeout': timeout,
             }
             event = None
-            with secrecy.guarding(content):
+            with refusals.explained(self._stacks, plan, content):
                 if stack is None:
                     stack_id = self._stacks.create(name, content, **options)
                 else:
@@ -173,7 +179,7 @@ class Deployer:
         stack = self._stacks.find(name)
         _check(stack, plan, take_over)
         content = self._plans.resolve(plan)
-        with secrecy.guarding(content):
+        with refusals.explained(self._stacks, plan, content):
             if stack is None:
                 self._stacks.preview(name, content)
                 changes = {'added': _resources(content.template)}
@@ -228,17 +234,27 @@ class Deployer:
             )
         self._stacks.cancel(stack)
 
-    def look(self, stack_id: str, before: str) -> stack_following.Progress:
+    def required(self, name: str) -> list[str]:
+        """Return the groups of validations that a plan requires."""
+        return [*requirements.read(self._plans.load(name).environment)]
+
+    def poll(self, stack_id: str, before: str) -> dict[str, Any]:
         """Return how a deployment stands, and no counts.
 
         :param before: as `start` has returned it.
         """
         stack = self._stacks.find(stack_id)
-        found = stack_following.judge(stack, before)
-        if stack is None:
-            return found
-        mask = self.mask(stack.name)
-        return dataclasses.replace(found, reason=mask(found.reason))
+        progress = stack_following.judge(stack, before)
+        reason, age = progress.reason, self._plans.clock() - progress.since
+        if stack is not None:
+            reason = self.mask(stack.name)(reason)
+        interval = int(min(max(SOONEST, age / 10), LATEST))
+        return {
+            'status': progress.status,
+            'reason': reason,
+            'success': progress.success if progress.ended else None,
+            'next_look': 0 if progress.ended else interval,
+        }
 
     def mask(self, name: str) -> abc.Callable[[str], str]:
         """Return what masks the plan's secrets in words about its stack.
@@ -251,11 +267,11 @@ class Deployer:
         def made() -> masking.Mask:
             return masking.Mask(self._secrets(name))
 
-        def masked(said: str) -> str:
-            if _QUOTES_NOTHING.fullmatch(said):
-                return said
+        def masked(text: str) -> str:
+            if _QUOTES_NOTHING.fullmatch(text):
+                return text
             try:
-                return made().text(said)
+                return made().text(text)
             except (errors.NotFound, errors.Unfinished):
                 return (
                     'Heat has the reason. It is not shown here, because it '
@@ -272,8 +288,7 @@ class Deployer:
         tag = _content_tag(stack) if stack else ''
         record = deploy_records.find(annex, tag) if tag else None
         content = record.content if record else self._plans.resolve(plan)
-        own = secrecy.values(plan.environment, ())
-        return secrecy.of_content(content) | own
+        return secrecy.of_content(content, plan.environment)
 
 
 def _check(
@@ -301,8 +316,8 @@ def _check(
 
 def _resources(template: str) -> tuple[str, ...]:
     # Of a nested stack Heat's preview has what is in it, and not its name.
-    found = texts.mapping(template, 'the root template')
-    return tuple(sorted(found.get('resources', found.get('Resources')) or ()))
+    root = texts.mapping(template, 'the root template')
+    return tuple(sorted(root.get('resources', root.get('Resources')) or ()))
 
 
 def _content_tag(stack: plan_stacks.Stack) -> str:

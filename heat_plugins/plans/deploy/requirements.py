@@ -14,8 +14,8 @@ from typing import Final
 
 from heat_plugins import errors
 from heat_plugins.objectstore import json_records
-from heat_plugins.plans.content import plan as plans
-from heat_plugins.plans.content import plan_environment as environments
+from heat_plugins.plans.content import environments
+from heat_plugins.plans.content import plans
 
 #: The section of the file.
 SECTION: Final = 'required_validations'

@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Following a deployment to its end, by the stack's events."""
+"""The progress of a deployment, by the stack's events."""
 
 from collections import abc
 import dataclasses
 import datetime
 import time
 
-from heat_plugins import retrying
 from heat_plugins.plans.deploy import plan_stacks
 
 _PAGE = 200
-
-# Seconds between two looks, at first and at most.
-_LEAST, _MOST = 1.0, 5.0
 
 # Seconds between two looks at all resources, which is a large answer.
 _COUNT = 10.0
@@ -25,8 +21,8 @@ class Progress:
     :ivar status: of the stack; '' when it is gone.
     :ivar since: when it has started, in seconds since 1970.
     :ivar done: resources that this action is through with.
-    :ivar total: resources that there are, as far as is known; None for an
-        update, as it leaves out what stays as it is.
+    :ivar total: resources of a stack that is being created, as far as is
+        known; None for an update, as it leaves out what stays as it is.
     :ivar under_way: the resource that has started last, and what it does.
     :ivar failures: what has gone wrong, a line each.
     """
@@ -63,7 +59,6 @@ class Follower:
         after_event: str | None = None,
         mask: abc.Callable[[str], str],
         clock: abc.Callable[[], float] = time.monotonic,
-        sleep: abc.Callable[[float], None] = time.sleep,
     ) -> None:
         self._stacks = stacks
         self._stack_id = stack_id
@@ -71,7 +66,6 @@ class Follower:
         self._event = after_event
         self._mask = mask
         self._clock = clock
-        self._sleep = sleep
         self._done: set[str] = set()
         self._under_way = ''
         self._failures: list[str] = []
@@ -84,40 +78,17 @@ class Follower:
         :raises errors.ServiceError: Heat does not say.
         """
         stack = self._stacks.find(self._stack_id)
-        found = judge(stack, self._before)
+        progress = judge(stack, self._before)
         if stack is None:
-            return found
+            return progress
         self._read(stack)
-        if stack.action == 'CREATE':
-            self._count(stack, found.ended)
         return dataclasses.replace(
-            found,
-            reason=self._mask(found.reason),
+            progress,
+            reason=self._mask(progress.reason),
             done=len(self._done),
-            total=self._total,
+            total=self._count(stack, progress.ended),
             under_way=self._under_way,
             failures=tuple(self._failures),
-        )
-
-    def follow(
-        self,
-        tell: abc.Callable[[Progress], None],
-        interval: float = _LEAST,
-    ) -> Progress:
-        """Look until the deployment has ended; return how."""
-
-        def look() -> Progress:
-            found = self.look()
-            tell(found)
-            return found
-
-        return retrying.follow(
-            look,
-            lambda found: found.ended,
-            interval=interval,
-            growth=1.2,
-            most=_MOST,
-            sleep=self._sleep,
         )
 
     def _read(self, stack: plan_stacks.Stack) -> None:
@@ -131,6 +102,10 @@ class Follower:
     def _take(self, event: plan_stacks.Event) -> None:
         self._event = event.id
         if event.of_stack:
+            if self._starts_an_action(event):
+                # What came before is of another action.
+                self._done.clear()
+                self._failures.clear()
             return
         if event.status.endswith('_IN_PROGRESS'):
             self._done.discard(event.place)
@@ -141,13 +116,27 @@ class Follower:
             reason = self._mask(event.reason)
             self._failures.append(f'{event.resource} {event.status}: {reason}')
 
-    def _count(self, stack: plan_stacks.Stack, ended: bool) -> None:
+    def _starts_an_action(self, event: plan_stacks.Event) -> bool:
+        own = event.physical_id == self._stack_id
+        return own and event.status.endswith('_IN_PROGRESS')
+
+    def _count(self, stack: plan_stacks.Stack, ended: bool) -> int | None:
+        """Return how many resources a stack is created with.
+
+        A create has no action before it. So what an update follows is none,
+        also while Heat still shows the create that has failed.
+        """
+        if stack.action != 'CREATE' or self._before:
+            return None
         now = self._clock()
-        last = self._counted_at
-        if last is not None and now - last < _COUNT and not ended:
-            return
-        self._counted_at = now
-        self._total = len(self._stacks.statuses(stack))
+        last, done = self._counted_at, len(self._done)
+        # Nested stacks bring more of them between two counts.
+        grown = self._total is not None and done > self._total
+        if last is None or now - last >= _COUNT or ended or grown:
+            self._counted_at = now
+            self._total = len(self._stacks.statuses(stack))
+        # What is deleted again, as a replaced resource, is in no count.
+        return None if self._total is None else max(self._total, done)
 
 
 def judge(stack: plan_stacks.Stack | None, before: str) -> Progress:

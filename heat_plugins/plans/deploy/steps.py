@@ -10,113 +10,41 @@
         input: {output: done}
 """
 
-from collections import abc
-import dataclasses
-import enum
-import functools
-import time
-from typing import Any, Protocol
+from typing import Any
 
 from heat_plugins import errors
-from heat_plugins import retrying
-from heat_plugins.plans.content import plan_environment as environments
+from heat_plugins import jobs
+from heat_plugins.plans.content import environments
 
 #: The section of the file.
 SECTION = 'post_deployment'
 
-# Seconds between two looks at an execution.
-_INTERVAL = 2.0
 
-
-class Kind(enum.StrEnum):
-    WORKFLOW = 'workflow'
-    ACTION = 'action'
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Step:
-    """A workflow or an action of Mistral's, with its input."""
-
-    kind: Kind
-    name: str
-    input: abc.Mapping[str, Any] = dataclasses.field(
-        default_factory=dict, repr=False
-    )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """How a step stands; `success` is None until it ends."""
-
-    success: bool | None
-    reason: str = ''
-
-
-class Runner(Protocol):
-    """What runs steps: Mistral.
-
-    Each may raise `errors.Denied`, `errors.Unavailable` or another
-    `errors.ServiceError`.
-    """
-
-    def start(self, step: Step, description: str) -> str:
-        """Begin a step; return the id of its execution."""
-
-    def look(self, step: Step, execution_id: str) -> Outcome:
-        """Return how an execution stands."""
-
-
-def read(environment: environments.PlanEnvironment) -> tuple[Step, ...]:
+def read(environment: environments.PlanEnvironment) -> tuple[jobs.Call, ...]:
     """Return the steps of a plan.
 
     :raises errors.Invalid: its section is none of steps.
     """
-    found = environment.more.get(SECTION)
-    if found is None:
+    section = environment.more.get(SECTION)
+    if section is None:
         return ()
-    if not isinstance(found, list):
+    if not isinstance(section, list):
         raise errors.Invalid(
             f'{SECTION} of {environments.PATH} must be a list'
         )
-    return tuple(_step(one, place) for place, one in enumerate(found, 1))
+    return tuple(_call(entry, place) for place, entry in enumerate(section, 1))
 
 
-def run(
-    wanted: abc.Iterable[Step],
-    runner: Runner,
-    description: str,
-    *,
-    tell: abc.Callable[[Step], None],
-    sleep: abc.Callable[[float], None] = time.sleep,
-) -> None:
-    """Run steps one after the other, up to the first that fails.
-
-    :raises errors.Failed: a step did not succeed.
-    """
-    for step in wanted:
-        tell(step)
-        execution_id = runner.start(step, description)
-        sleep(_INTERVAL)
-        found = retrying.follow(
-            functools.partial(runner.look, step, execution_id),
-            lambda found: found.success is not None,
-            interval=_INTERVAL,
-            sleep=sleep,
-        )
-        if not found.success:
-            raise errors.Failed(
-                f'{step.kind} {step.name} of {SECTION}: {found.reason}'
-            )
-
-
-def _step(found: Any, place: int) -> Step:
-    if isinstance(found, dict) and found.keys() <= {*Kind, 'input'}:
-        values = {'input': {}, **found}
+def _call(entry: Any, place: int) -> jobs.Call:
+    if isinstance(entry, dict) and entry.keys() <= {*jobs.Kind, 'input'}:
+        values = {'input': {}, **entry}
         arguments = values.pop('input') or {}
         if len(values) == 1 and isinstance(arguments, dict):
             ((kind, name),) = values.items()
             if isinstance(name, str) and name.strip():
-                return Step(kind=Kind(kind), name=name, input=arguments)
+                return jobs.Call(
+                    kind=jobs.Kind(kind), name=name, input=arguments
+                )
     raise errors.Invalid(
         f'Number {place} in {SECTION} of {environments.PATH} must be a map '
         'with either workflow or action, a name, and optionally input, a map'

@@ -38,8 +38,12 @@ def fitted(
     for parameter in (wanted.parameter, *wanted.others):
         wrong = _wrong(value, parameter, tries)
         if wrong:
-            said = parameter.constraints.get('ConstraintDescription')
-            _refuse(value, parameter, f'{wrong} ({said})' if said else wrong)
+            description = parameter.constraints.get('ConstraintDescription')
+            _refuse(
+                value,
+                parameter,
+                f'{wrong} ({description})' if description else wrong,
+            )
     return value
 
 
@@ -77,11 +81,11 @@ def _number(value: Any) -> Any:
         raise TypeError
     if isinstance(value, int | float):
         return value
-    found = decimal.Decimal(value)
+    number = decimal.Decimal(value)
     # To write out the digits of 1e999999999 takes for ever.
-    if not found.is_finite() or found.adjusted() > _DIGITS:
+    if not number.is_finite() or number.adjusted() > _DIGITS:
         raise ValueError
-    return int(found) if found == found.to_integral() else float(found)
+    return int(number) if number == number.to_integral() else float(number)
 
 
 def _boolean(value: Any) -> bool:
@@ -104,7 +108,7 @@ def _list(value: Any) -> Any:
         return value
     if not isinstance(value, list):
         raise TypeError
-    return [_string(one) for one in value]
+    return [_string(member) for member in value]
 
 
 _CONVERTERS: dict[str, abc.Callable[[Any], Any]] = {
@@ -125,7 +129,9 @@ def _wrong(
         return _wrong_number(value, limits)
     members = value
     if parameter.type == 'comma_delimited_list' and isinstance(value, str):
-        members = [one.strip() for one in value.split(',')] if value else []
+        members = (
+            [member.strip() for member in value.split(',')] if value else []
+        )
     if 'AllowedValues' in limits:
         allowed = limits['AllowedValues']
         each = members if isinstance(members, list) else [members]
@@ -153,10 +159,12 @@ def _wrong_number(value: Any, limits: abc.Mapping[str, Any]) -> str | None:
             return f'it is not {offset} and a multiple of {step}'
     if 'AllowedValues' in limits:
         allowed = limits['AllowedValues']
-        if value not in [_number(one) for one in allowed]:
+        if value not in [_number(number) for number in allowed]:
             return f'allowed values: {_listed(allowed)}'
     return None
 
 
 def _listed(allowed: abc.Collection[Any]) -> str:
-    return bounds.listed([bounds.shortened(str(one)) for one in allowed])
+    return bounds.listed(
+        [bounds.shortened(str(allowed_value)) for allowed_value in allowed]
+    )

@@ -11,7 +11,7 @@ import functools
 from typing import Any
 
 from heat_plugins import masking
-from heat_plugins.plans.content import plan_environment as environments
+from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import references
 from heat_plugins.plans.parameters import parameters
 from heat_plugins.plans.parameters import secrecy
@@ -21,59 +21,65 @@ def read(
     answer: abc.Mapping[str, Any],
     resolved: references.Resolved,
     environment: environments.PlanEnvironment,
-) -> parameters.Template:
+) -> parameters.TemplateParameters:
     """Make of Heat's answer what can be shown.
 
-    A name that one template hides is hidden in all of them; and its value,
-    under whatever name it is handed down.
+    A name that is secret in one template is hidden in all of them; and its
+    value, under whatever name it is handed down.
 
-    :param answer: of `orchestration.Stacks.validate`.
+    :param answer: of `plan_stacks.Stacks.validate`.
     """
     return _Reader(answer, resolved, environment).root()
 
 
-def hidden_names(
+def secret_names(
     answer: abc.Mapping[str, Any],
+    resolved: references.Resolved,
     environment: environments.PlanEnvironment,
-) -> frozenset[str]:
-    """Return the names of passwords and of what some template hides."""
-    return _hidden(answer) | environment.passwords.keys()
+) -> secrecy.SecretNames:
+    """Return which parameters are secret, also of the cloud's templates."""
+    return secrecy.SecretNames.of(resolved, environment, _declared(answer))
 
 
-def _hidden(answer: abc.Mapping[str, Any]) -> frozenset[str]:
-    own = {
-        name
-        for name, found in (answer.get('Parameters') or {}).items()
-        if parameters.is_hidden(found)
-    }
-    below = (answer.get('NestedParameters') or {}).values()
-    return frozenset(own).union(*map(_hidden, below))
+def _declared(
+    answer: abc.Mapping[str, Any],
+) -> abc.Iterator[abc.Mapping[str, Any]]:
+    yield answer.get('Parameters') or {}
+    for below in (answer.get('NestedParameters') or {}).values():
+        yield from _declared(below)
 
 
 def secrets(
     answer: abc.Mapping[str, Any],
     environment: environments.PlanEnvironment,
+    names: secrecy.SecretNames,
 ) -> frozenset[str]:
-    """Return the texts that hidden parameters and passwords have.
+    """Return the texts that secret parameters have.
 
     A template's defaults are known to all who can read the template.
     """
-    hidden = hidden_names(answer, environment)
-    found = set(secrecy.values(environment, hidden))
-    for name, value in _merged(answer).items():
-        if name in hidden:
-            found.update(masking.texts(value))
-    return frozenset(found.union(*_handed_down(answer, hidden)))
+    hidden = set(masking.texts(environment.passwords))
+    for values_ in (
+        environment.parameter_defaults,
+        environment.derived_parameters,
+        _merged(answer),
+    ):
+        hidden.update(names.texts(values_))
+    return frozenset(hidden.union(*_handed_down(answer, names)))
 
 
 def _handed_down(
-    answer: abc.Mapping[str, Any], hidden: abc.Collection[str]
+    answer: abc.Mapping[str, Any], names: secrecy.SecretNames
 ) -> abc.Iterator[abc.Iterable[str]]:
-    for one in (answer.get('NestedParameters') or {}).values():
-        for name, found in (one.get('Parameters') or {}).items():
-            if name in hidden and 'Value' in found:
-                yield masking.texts(found['Value'])
-        yield from _handed_down(one, hidden)
+    for below in (answer.get('NestedParameters') or {}).values():
+        yield names.texts(
+            {
+                name: parameter['Value']
+                for name, parameter in (below.get('Parameters') or {}).items()
+                if 'Value' in parameter
+            }
+        )
+        yield from _handed_down(below, names)
 
 
 def _merged(answer: abc.Mapping[str, Any]) -> dict[str, Any]:
@@ -99,15 +105,16 @@ class _Reader:
         self._answer = answer
         self._resolved = resolved
         self._environment = environment
-        self._hidden = hidden_names(answer, environment)
-        self._mask = masking.Mask(secrets(answer, environment))
+        self._names = secret_names(answer, resolved, environment)
+        secret = secrets(answer, environment, self._names)
+        self._mask = masking.Mask(secret)
         self._set = _merged(answer)
         merged = answer.get('Environment') or {}
         self._registry = merged.get('resource_registry') or {}
         # The same few templates stand in many places.
         self._own = functools.cache(self._own_parameters)
 
-    def root(self) -> parameters.Template:
+    def root(self) -> parameters.TemplateParameters:
         own = parameters.declared(self._resolved.template)
         return self._template('', '', self._answer, own)
 
@@ -115,58 +122,66 @@ class _Reader:
         self,
         path: str,
         type_: str,
-        found: abc.Mapping[str, Any],
+        template: abc.Mapping[str, Any],
         own: abc.Mapping[str, Any],
-    ) -> parameters.Template:
-        below = found.get('NestedParameters') or {}
-        return parameters.Template(
+    ) -> parameters.TemplateParameters:
+        below = template.get('NestedParameters') or {}
+        return parameters.TemplateParameters(
             path=path,
             type=type_,
-            description=_description(found),
+            description=_description(template),
             parameters=tuple(
-                self._parameter(name, one, own.get(name) or {}, bool(path))
-                for name, one in (found.get('Parameters') or {}).items()
+                self._parameter(
+                    name, parameter, own.get(name) or {}, bool(path)
+                )
+                for name, parameter in (
+                    template.get('Parameters') or {}
+                ).items()
             ),
             nested=tuple(
                 self._template(
                     f'{path}.{name}' if path else name,
-                    one.get('Type') or '',
-                    one,
-                    self._own(one.get('Type') or ''),
+                    template_below.get('Type') or '',
+                    template_below,
+                    self._own(template_below.get('Type') or ''),
                 )
-                for name, one in below.items()
+                for name, template_below in below.items()
             ),
         )
 
     def _parameter(
         self,
         name: str,
-        found: abc.Mapping[str, Any],
+        given: abc.Mapping[str, Any],
         own: abc.Mapping[str, Any],
         nested: bool,
     ) -> parameters.Parameter:
-        hidden = name in self._hidden
+        hidden = name in self._names.secret
+        shown = _masked if hidden else self._shown
         default = own.get('default', own.get('Default'))
-        value = found.get('Value', found.get('Default'))
+        value = given.get('Value', given.get('Default'))
         return parameters.Parameter(
             name=name,
-            type=TYPES.get(found['Type'], str(found['Type']).lower()),
-            label=found.get('Label') or '',
-            description=found.get('Description') or '',
-            default=_masked(default) if hidden else self._mask.value(default),
-            value=_masked(value) if hidden else self._mask.value(value),
-            origin=self._origin(name, found, nested),
+            type=TYPES.get(given['Type'], str(given['Type']).lower()),
+            label=given.get('Label') or '',
+            description=given.get('Description') or '',
+            default=shown(default),
+            value=shown(value),
+            origin=self._origin(name, given, nested),
             hidden=hidden,
             constraints={
-                key: found[key] for key in CONSTRAINTS if key in found
+                key: given[key] for key in CONSTRAINTS if key in given
             },
-            tags=tuple(found.get('Tag') or ()),
+            tags=tuple(given.get('Tag') or ()),
         )
 
+    def _shown(self, value: Any) -> Any:
+        return self._mask.value(secrecy.masked(value))
+
     def _origin(
-        self, name: str, found: abc.Mapping[str, Any], nested: bool
+        self, name: str, given: abc.Mapping[str, Any], nested: bool
     ) -> parameters.Origin:
-        if nested and 'Value' in found:
+        if nested and 'Value' in given:
             return parameters.Origin.PARENT
         if name in self._environment.parameter_defaults:
             return parameters.Origin.PLAN
@@ -178,7 +193,7 @@ class _Reader:
             if generated is not None and self._set[name] == generated:
                 return parameters.Origin.GENERATED
             return parameters.Origin.ENVIRONMENT
-        if 'Default' in found:
+        if 'Default' in given:
             return parameters.Origin.DEFAULT
         return parameters.Origin.MISSING
 
@@ -219,10 +234,10 @@ CONSTRAINTS = (
 )
 
 
-def _description(found: abc.Mapping[str, Any]) -> str:
+def _description(template: abc.Mapping[str, Any]) -> str:
     # What Heat says of a template that says nothing.
-    said = str(found.get('Description') or '').strip()
-    return '' if said == 'No description' else said
+    description = str(template.get('Description') or '').strip()
+    return '' if description == 'No description' else description
 
 
 def _masked(value: Any) -> Any:

@@ -56,7 +56,7 @@ class Parameter:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Template:
+class TemplateParameters:
     """A template, at its place in the tree.
 
     :ivar path: names of resources, from the root down; '' for the root.
@@ -67,13 +67,13 @@ class Template:
     type: str = ''
     description: str = ''
     parameters: tuple[Parameter, ...] = ()
-    nested: tuple['Template', ...] = ()
+    nested: tuple['TemplateParameters', ...] = ()
 
-    def walk(self) -> abc.Iterator['Template']:
+    def walk(self) -> abc.Iterator['TemplateParameters']:
         """Return this template and all below it."""
         yield self
-        for one in self.nested:
-            yield from one.walk()
+        for template in self.nested:
+            yield from template.walk()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -93,50 +93,53 @@ class Effective:
 def declared(template: str) -> dict[str, abc.Mapping[str, Any]]:
     """Return what a template says of its parameters; nothing if it is none."""
     try:
-        found = texts.mapping(template, 'a template')
+        sections = texts.mapping(template, 'a template')
     except errors.Invalid:
         return {}
-    section = found.get('parameters', found.get('Parameters'))
+    section = sections.get('parameters', sections.get('Parameters'))
     if not isinstance(section, dict):
         return {}
     return {
-        name: one for name, one in section.items() if isinstance(one, dict)
+        name: declaration
+        for name, declaration in section.items()
+        if isinstance(declaration, dict)
     }
 
 
-def is_hidden(found: abc.Mapping[str, Any]) -> bool:
+def is_hidden(declaration: abc.Mapping[str, Any]) -> bool:
     """Say whether Heat, or a template, says that a parameter is hidden."""
-    marks = (found.get('NoEcho'), found.get('hidden'))
+    marks = (declaration.get('NoEcho'), declaration.get('hidden'))
     return any(str(mark).lower() == 'true' for mark in marks)
 
 
-def effective(root: Template) -> dict[str, Effective]:
+def effective(root: TemplateParameters) -> dict[str, Effective]:
     """Return the parameters that can be set, by name, the root's first."""
-    found: dict[str, Effective] = {}
+    by_name: dict[str, Effective] = {}
     for template in root.walk():
         for parameter in template.parameters:
             if parameter.origin is Origin.PARENT:
                 continue
-            known = found.get(parameter.name)
+            known = by_name.get(parameter.name)
             if known is None:
-                found[parameter.name] = Effective(
+                by_name[parameter.name] = Effective(
                     parameter=parameter, paths=(template.path,)
                 )
                 continue
-            found[parameter.name] = dataclasses.replace(
+            by_name[parameter.name] = dataclasses.replace(
                 known,
                 others=known.others
                 if _checks_alike(parameter, known)
                 else (*known.others, parameter),
                 paths=(*known.paths, template.path),
             )
-    return found
+    return by_name
 
 
 def _checks_alike(parameter: Parameter, known: Effective) -> bool:
     return any(
-        (parameter.type, parameter.constraints) == (one.type, one.constraints)
-        for one in (known.parameter, *known.others)
+        (parameter.type, parameter.constraints)
+        == (checked.type, checked.constraints)
+        for checked in (known.parameter, *known.others)
     )
 
 

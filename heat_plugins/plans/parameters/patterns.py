@@ -2,10 +2,12 @@
 """Patterns that templates have for the values of parameters.
 
 A short one can take longer than anybody waits. So all but the plainest are
-tried in a process that has an end.
+tried in a process that has an end, which runs this module.
 """
 
+import json
 import re
+import sys
 from typing import Final
 
 from heat_plugins import errors
@@ -19,7 +21,7 @@ _PLAIN: Final = re.compile(
     r'\^?(\[(\\.|[^][\\])+\]|\\[dswDSW]|[\w.-])([*+?]|\{\d*,?\d*\})?\$?'
 )
 
-_PROCESS: Final = 'heat_plugins.plans.parameters.pattern_process'
+_PROCESS: Final = __name__
 _SECONDS: Final = 2
 _MEMORY: Final = 256 * 1024 * 1024
 _OUTPUT: Final = 1024
@@ -48,26 +50,36 @@ class Tries:
                 f'The parameters have more than {self._limit} patterns to '
                 'check; set fewer parameters at a time'
             )
-        _, found = confinement.run(
+        _, outcome = confinement.run(
             _PROCESS,
             [pattern, text],
             seconds=_SECONDS,
             memory=_MEMORY,
             output=_OUTPUT,
         )
-        if 'matches' not in found:
+        if 'matches' not in outcome:
             raise errors.Invalid(
                 f'Matching a value against {pattern:.200} took more than '
                 f'{_SECONDS} seconds; write the pattern without nested '
                 'repetitions'
             )
-        return bool(found['matches'])
+        return bool(outcome['matches'])
 
 
 def matches_here(pattern: str, text: str) -> bool:
     """Say so, however long it takes; False for what is no pattern."""
     try:
-        found = re.match(pattern, text)
+        match = re.match(pattern, text)
     except (re.error, OverflowError, RecursionError):
         return False
-    return found is not None and found.end() == len(text)
+    return match is not None and match.end() == len(text)
+
+
+def main() -> None:
+    confinement.enter()
+    pattern, text = json.load(sys.stdin)
+    json.dump({'matches': matches_here(pattern, text)}, sys.stdout)
+
+
+if __name__ == '__main__':
+    main()

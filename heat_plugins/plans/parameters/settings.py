@@ -6,37 +6,27 @@ import contextlib
 import copy
 import dataclasses
 import datetime
-import shlex
 from typing import Any
 
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins.plans import plan_service
+from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import links
-from heat_plugins.plans.content import nesting
-from heat_plugins.plans.content import plan as plans
-from heat_plugins.plans.content import plan_environment as environments
+from heat_plugins.plans.content import plans
 from heat_plugins.plans.content import references
 from heat_plugins.plans.parameters import constraints
 from heat_plugins.plans.parameters import heat_validation
 from heat_plugins.plans.parameters import parameters
 from heat_plugins.plans.parameters import patterns
+from heat_plugins.plans.parameters import refusals
 from heat_plugins.plans.parameters import secrecy
 
 # What Heat answers to what is wrong with a content.
 _BAD_REQUEST = 400
 
-# Names of services in types whose resources some cloud may lack.
-_SERVICES = frozenset(
-    {
-        'Aodh', 'Barbican', 'Blazar', 'Cinder', 'Designate', 'Glance',
-        'Ironic', 'Magnum', 'Manila', 'Mistral', 'Neutron', 'Nova',
-        'Octavia', 'Swift', 'Trove', 'Vitrage', 'Zaqar', 'Zun',
-    }
-)  # fmt: skip
-
 # Another form of what is kept takes another name.
-_KEPT = 'parameters/2/'
+_KEPT = 'parameters/3/'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,7 +36,7 @@ class Shown:
     :ivar warnings: references that lead nowhere, a sentence each.
     """
 
-    root: parameters.Template
+    root: parameters.TemplateParameters
     warnings: tuple[str, ...] = ()
 
 
@@ -118,23 +108,25 @@ class Settings:
         ) -> environments.PlanEnvironment:
             plan = self._plans.load(name)
             defaults = copy.deepcopy(dict(environment.parameter_defaults))
-            for one in unset:
-                _take_out(defaults, one, role)
+            for parameter in unset:
+                _take_out(defaults, parameter, role)
             if values:
                 if self.kept(plan) is None:
                     # What is wrong in any case is told before Heat is asked.
-                    declared = _declared(self._plans.resolve(plan))
+                    resolved = self._plans.resolve(plan)
+                    names = secrecy.SecretNames.of(resolved, environment)
+                    declared = _declared(resolved, names)
                     _put_in({}, declared, values, role)
                 known = parameters.effective(self.of(plan).root)
                 _put_in(defaults, known, values, role)
-            found = dataclasses.replace(
+            edited = dataclasses.replace(
                 environment, parameter_defaults=defaults
             )
             # Before it is written: Heat has to take the plan with it.
             shown.append(
-                self._ask(dataclasses.replace(plan, environment=found))
+                self._ask(dataclasses.replace(plan, environment=edited))
             )
-            return found
+            return edited
 
         plan = self._plans.change(name, edit)
         self._keep(plan, dataclasses.asdict(shown[-1]))
@@ -142,21 +134,14 @@ class Settings:
 
     def _ask(self, plan: plans.Plan) -> Shown:
         resolved = self._plans.resolve(plan)
-        try:
-            with secrecy.guarding(resolved):
-                answer = self._stacks.validate(resolved)
-        except errors.OverLimit as exc:
-            said = str(exc)
-            if exc.option == 'max_nested_stack_depth':
-                said += f' to {nesting.depth(resolved)}'
-            raise errors.OverLimit(said, exc.status, exc.option) from exc
-        except errors.NotFound as exc:
-            raise errors.Refused(
-                f'{exc}. {self._lacking(plan, resolved)}'
-            ) from exc
+        with refusals.explained(self._stacks, plan, resolved):
+            answer = self._stacks.validate(resolved)
         return Shown(
             root=heat_validation.read(answer, resolved, plan.environment),
-            warnings=_missing(resolved),
+            warnings=(
+                *_missing(resolved),
+                *refusals.warnings(self._stacks, plan, resolved),
+            ),
         )
 
     def _keep_refusal(self, plan: plans.Plan, exc: errors.Error) -> None:
@@ -173,98 +158,48 @@ class Settings:
 
         :raises errors.Refused: there is one; or an `errors.ServiceError`.
         """
-        found = self._plans.annex(plan).find(f'{_KEPT}{plan.content_hash}')
-        if not (isinstance(found, dict) and 'refused' in found):
+        kept = self._plans.annex(plan).find(f'{_KEPT}{plan.content_hash}')
+        if not (isinstance(kept, dict) and 'refused' in kept):
             return
-        said = (
-            f'{found["refused"]} (answer of {found.get("at")}. To ask Heat '
+        message = (
+            f'{kept["refused"]} (answer of {kept.get("at")}. To ask Heat '
             'again: openstack deployment plan parameter list --refresh '
             f'{plan.name})'
         )
-        if found.get('status') == _BAD_REQUEST:
-            raise errors.ServiceError(said, _BAD_REQUEST)
-        raise errors.Refused(said)
+        if kept.get('status') == _BAD_REQUEST:
+            raise errors.ServiceError(message, _BAD_REQUEST)
+        raise errors.Refused(message)
 
-    def _lacking(self, plan: plans.Plan, resolved: references.Resolved) -> str:
-        """Say which resources need what this cloud lacks, and the way back."""
-        try:
-            there = self._stacks.resource_types()
-        except errors.ServiceError:
-            return (
-                'This cloud may lack a service that a resource of the '
-                'plan needs'
-            )
-        lacking = [
-            (one, name)
-            for one in nesting.resources(resolved)
-            for name in one.types
-            if name.startswith('OS::')
-            and name.split('::')[1] in _SERVICES
-            and name not in there
-        ]
-        if not lacking:
-            return (
-                'This cloud has every service that the resources of the '
-                'plan need'
-            )
-        said = 'This cloud lacks the service for ' + bounds.listed(
-            [
-                f'resource {one.name} of '
-                f'{one.file or plan.environment.template} ({name})'
-                for one, name in lacking
-            ]
-        )
-        enabled = set(plan.environment.enabled)
-        brought = [
-            path
-            for path in nesting.environments_of(
-                resolved, [one.file for one, _name in lacking]
-            )
-            if path in enabled
-        ]
-        if not brought:
-            return f'{said}. No enabled environment adds these resources'
-        options = bounds.listed(
-            [f'--disable {shlex.quote(path)}' for path in brought], between=' '
-        )
-        return (
-            f'{said}. Disable the environment that adds them: openstack '
-            f'deployment plan capability set {plan.name} {options}'
-        )
-
-    def _keep(self, plan: plans.Plan, found: abc.Mapping[str, Any]) -> None:
+    def _keep(self, plan: plans.Plan, answer: abc.Mapping[str, Any]) -> None:
         annex = self._plans.annex(plan)
         name = f'{_KEPT}{plan.content_hash}'
         # Who may only read does without.
         with contextlib.suppress(errors.ServiceError):
-            annex.write(name, found)
+            annex.write(name, answer)
             annex.delete(*{*annex.names('parameters/')} - {name})
 
 
 def _declared(
-    resolved: references.Resolved,
+    resolved: references.Resolved, names: secrecy.SecretNames
 ) -> dict[str, parameters.Effective]:
     """Return the parameters that the plan's templates declare, by name.
 
     One that several of them declare with different types has none.
     """
-    found: dict[str, parameters.Effective] = {}
+    known: dict[str, parameters.Effective] = {}
     nested = filter(links.is_template, resolved.files.values())
     for text in (resolved.template, *nested):
-        for name, one in parameters.declared(text).items():
-            type_ = str(one.get('type', one.get('Type')))
+        for name, declaration in parameters.declared(text).items():
+            type_ = str(declaration.get('type', declaration.get('Type')))
             type_ = heat_validation.TYPES.get(type_, type_.lower())
-            if name in found and found[name].parameter.type != type_:
+            if name in known and known[name].parameter.type != type_:
                 type_ = ''
-            hidden = parameters.is_hidden(one)
-            if name in found:
-                hidden = hidden or found[name].parameter.hidden
-            found[name] = parameters.Effective(
+            known[name] = parameters.Effective(
                 parameter=parameters.Parameter(
-                    name=name, type=type_, hidden=hidden
+                    name=name, type=type_, hidden=name in names.secret
                 )
             )
-    return found
+    return known
 
 
 def warnings(
@@ -277,8 +212,8 @@ def warnings(
 def _missing(resolved: references.Resolved) -> tuple[str, ...]:
     return bounds.few(
         [
-            f'{one.by} refers to {one.path}, which the plan does not have'
-            for one in resolved.missing
+            f'{link.by} refers to {link.path}, which the plan does not have'
+            for link in resolved.missing
         ]
     )
 
@@ -353,13 +288,13 @@ def _take_out(defaults: dict[str, Any], given: str, role: str | None) -> None:
     if role is not None:
         places = [(f'{role}{given}', ''), (f'{role}Parameters', given)]
     for parameter, entry in places:
-        found = defaults.get(parameter)
+        value = defaults.get(parameter)
         if not entry and parameter in defaults:
             del defaults[parameter]
             return
-        if entry and isinstance(found, dict) and entry in found:
-            del found[entry]
-            if not found:
+        if entry and isinstance(value, dict) and entry in value:
+            del value[entry]
+            if not value:
                 del defaults[parameter]
             return
     of_role = f' for role {role}' if role else ''

@@ -64,10 +64,10 @@ def run(
     if code == -signal.SIGKILL:
         code = TIMED_OUT
     try:
-        found = json.loads(text)
+        written = json.loads(text)
     except ValueError:
-        found = None
-    return code, found if isinstance(found, dict) else {}
+        written = None
+    return code, written if isinstance(written, dict) else {}
 
 
 def enter() -> tuple[int, int]:

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The inside of `rendering`: what a template is given, and its sandbox.
 
-It runs in a process of its own, see `rendering_process`.
+It runs in a process of its own, which `rendering` starts: that reads a map of
+files, and writes a map of what was made of them, or of an ``error``.
 """
 
 from collections import abc
 import copy
+import json
 import posixpath
+import sys
 from typing import Any, Final
 
 import jinja2
@@ -16,7 +19,8 @@ from jinja2 import sandbox
 from heat_plugins import bounds
 from heat_plugins import errors
 from heat_plugins.content import texts
-from heat_plugins.plans.content import roles as roles_module
+from heat_plugins.plans.content import roles
+from heat_plugins.plans.rendering import confinement
 
 #: What templates are rendered with, as well as the roles.
 NETWORKS: Final = 'network_data.yaml'
@@ -30,7 +34,7 @@ _NETWORK: Final = '.network.j2.yaml'
 # Characters of what Jinja says, which quotes the template.
 _LONGEST_REASON = 500
 
-# Files that are made in all, as `sources.Limits` has it.
+# Files that are made in all, as `sources.SourceLimits` has it.
 _FILES = 50_000
 
 # Of what one multiplication, power or file may make.
@@ -78,17 +82,17 @@ def _renderings(
     """Return, by target, the template and its values."""
     data = _Data(content)
     excluded = data.excluded()
-    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    rendered: dict[str, tuple[str, dict[str, Any]]] = {}
     for path in sorted(content):
         for target, values in data.renderings(path):
             if target not in excluded:
                 target = texts.path(target, 'name of a rendered file')
-                found[target] = path, values
-            if len(found) > _FILES:
+                rendered[target] = path, values
+            if len(rendered) > _FILES:
                 raise errors.Invalid(
                     f'The Jinja templates render more than {_FILES} files'
                 )
-    return found
+    return rendered
 
 
 class _Data:
@@ -96,15 +100,15 @@ class _Data:
 
     def __init__(self, content: abc.Mapping[str, str]) -> None:
         self._content = content
-        text = self._text(roles_module.PATH)
+        text = self._text(roles.PATH)
         self._roles = [
-            role.data for role in roles_module.from_roles_data(text or '[]')
+            role.data for role in roles.from_roles_data(text or '[]')
         ]
         self._networks = self._read_networks()
 
     def excluded(self) -> set[str]:
-        found = texts.mapping(self._text(EXCLUDES) or '', EXCLUDES)
-        names = found.get('name') or []
+        excludes = texts.mapping(self._text(EXCLUDES) or '', EXCLUDES)
+        names = excludes.get('name') or []
         if not isinstance(names, list):
             raise errors.Invalid(f'name of {EXCLUDES} must be a list')
         return {str(name) for name in names}
@@ -154,18 +158,22 @@ class _Data:
         return values
 
     def _read_networks(self) -> list[dict[str, Any]]:
-        found = texts.load(self._text(NETWORKS) or '[]', NETWORKS)
-        if not isinstance(found, list) or not all(
-            isinstance(one, dict) and isinstance(one.get('name'), str)
-            for one in found
+        networks = texts.load(self._text(NETWORKS) or '[]', NETWORKS)
+        if not isinstance(networks, list) or not all(
+            isinstance(network, dict) and isinstance(network.get('name'), str)
+            for network in networks
         ):
             raise errors.Invalid(
                 f'{NETWORKS} must be a list of maps with names'
             )
         return [
-            one
-            | {'name_lower': str(one.get('name_lower') or one['name'].lower())}
-            for one in found
+            network
+            | {
+                'name_lower': str(
+                    network.get('name_lower') or network['name'].lower()
+                )
+            }
+            for network in networks
         ]
 
     def _text(self, path: str) -> str | None:
@@ -189,11 +197,11 @@ class _Sandbox(sandbox.SandboxedEnvironment):
     ) -> Any:
         if operator == '**':
             raise exceptions.SecurityError('the operator ** is not allowed')
-        for one, other in ((left, right), (right, left)):
+        for repeated, other in ((left, right), (right, left)):
             if (
-                isinstance(one, str | bytes | list | tuple)
+                isinstance(repeated, str | bytes | list | tuple)
                 and isinstance(other, int)
-                and len(one) * other > _LARGEST
+                and len(repeated) * other > _LARGEST
             ):
                 raise exceptions.SecurityError('a repetition is too large')
         return super().call_binop(context, operator, left, right)
@@ -211,9 +219,9 @@ class _Sandbox(sandbox.SandboxedEnvironment):
         except Exception as exc:
             line = getattr(exc, 'lineno', None)
             place = f' (line {line})' if line else ''
-            said = bounds.shortened(str(exc), _LONGEST_REASON)
+            reason = bounds.shortened(str(exc), _LONGEST_REASON)
             raise errors.Invalid(
-                f'Cannot render {path}{place}: {type(exc).__name__}: {said}'
+                f'Cannot render {path}{place}: {type(exc).__name__}: {reason}'
             ) from exc
 
     def _rendered(self, path: str, values: abc.Mapping[str, Any]) -> str:
@@ -229,3 +237,31 @@ class _Sandbox(sandbox.SandboxedEnvironment):
                 )
             parts.append(part)
         return ''.join(parts)
+
+
+def main() -> None:
+    memory, output = confinement.enter()
+    text = _rendered_input(memory)
+    if len(text) > output:
+        text = _error(f'The Jinja templates render more than {output} bytes')
+    sys.stdout.write(text)
+
+
+def _rendered_input(memory: int) -> str:
+    try:
+        return json.dumps({'files': render(json.load(sys.stdin))})
+    except errors.Invalid as exc:
+        return _error(str(exc))
+    except MemoryError:
+        return _error(
+            f'The Jinja templates need more than {memory // 1024**2} MiB of '
+            'memory'
+        )
+
+
+def _error(message: str) -> str:
+    return json.dumps({'error': message})
+
+
+if __name__ == '__main__':
+    main()

@@ -28,15 +28,15 @@ from typing import Final
 from heat_plugins import errors
 from heat_plugins.content import sources
 from heat_plugins.content import texts
-from heat_plugins.plans.content import roles as roles_module
+from heat_plugins.plans.content import roles
 from heat_plugins.plans.rendering import confinement
 from heat_plugins.plans.rendering import jinja
 
 #: Returns the contents of some paths of a plan.
 Fetch = abc.Callable[[abc.Collection[str]], abc.Mapping[str, bytes]]
 
-_DATA: Final = frozenset({roles_module.PATH, jinja.NETWORKS, jinja.EXCLUDES})
-_PROCESS: Final = 'heat_plugins.plans.rendering.rendering_process'
+_DATA: Final = frozenset({roles.PATH, jinja.NETWORKS, jinja.EXCLUDES})
+_PROCESS: Final = jinja.__name__
 
 # A statement that names other files, the constants in it, and what else it
 # may hold.
@@ -49,7 +49,7 @@ _LONGEST_STATEMENT: Final = 2000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Limits:
+class RenderingLimits:
     """What the rendering of a plan may take.
 
     :ivar seconds: of processor time.
@@ -65,7 +65,7 @@ class Limits:
     output: int = 64 * 1024 * 1024
 
 
-_LIMITS: Final = Limits()
+_LIMITS: Final = RenderingLimits()
 
 
 def is_due(paths: abc.Iterable[str]) -> bool:
@@ -74,23 +74,23 @@ def is_due(paths: abc.Iterable[str]) -> bool:
 
 
 def render(
-    content: sources.Content, limits: Limits = _LIMITS
+    content: sources.Content, limits: RenderingLimits = _LIMITS
 ) -> sources.Content:
     """Return a plan's content with its templates rendered into it.
 
     :raises errors.Invalid: one of them cannot be rendered.
     """
-    found = sources.Gathering()
+    gathered = sources.Gathering()
     made = outputs(
         content, lambda paths: {path: content[path] for path in paths}, limits
     )
     for path, file in {**content, **made}.items():
-        found.add(path, file)
-    return found.files
+        gathered.add(path, file)
+    return gathered.files
 
 
 def outputs(
-    paths: abc.Collection[str], fetch: Fetch, limits: Limits = _LIMITS
+    paths: abc.Collection[str], fetch: Fetch, limits: RenderingLimits = _LIMITS
 ) -> dict[str, bytes]:
     """Return what is made of a plan's templates, by its paths.
 
@@ -101,10 +101,10 @@ def outputs(
         return {}
     needed = _needed(frozenset(paths), fetch, limits)
     made = _render(needed, limits)
-    found = sources.Gathering()
+    gathered = sources.Gathering()
     for path, text in made.items():
-        found.add(path, text.encode())
-    return found.files
+        gathered.add(path, text.encode())
+    return gathered.files
 
 
 def targets(paths: abc.Collection[str], fetch: Fetch) -> dict[str, str]:
@@ -119,10 +119,10 @@ def targets(paths: abc.Collection[str], fetch: Fetch) -> dict[str, str]:
 
 
 def _needed(
-    paths: frozenset[str], fetch: Fetch, limits: Limits
+    paths: frozenset[str], fetch: Fetch, limits: RenderingLimits
 ) -> dict[str, str]:
     """Return templates, their data, and all that is included anywhere."""
-    found: dict[str, str] = {}
+    contents: dict[str, str] = {}
     size = 0
     wanted: abc.Set[str] = {
         path
@@ -134,7 +134,7 @@ def _needed(
             path: texts.decode(file, path)
             for path, file in fetch(sorted(wanted)).items()
         }
-        found |= fetched
+        contents |= fetched
         size += sum(map(len, fetched.values()))
         if size > limits.source:
             raise errors.Invalid(
@@ -148,8 +148,8 @@ def _needed(
             for name in _included(text)
         }
         # What is only known when it is rendered may be any of them.
-        wanted = (paths if '' in named else named & paths) - found.keys()
-    return found
+        wanted = (paths if '' in named else named & paths) - contents.keys()
+    return contents
 
 
 def _included(text: str) -> abc.Iterator[str]:
@@ -159,29 +159,35 @@ def _included(text: str) -> abc.Iterator[str]:
     """
     for statement in _STATEMENT.finditer(text):
         start = statement.end()
-        said, end, _ = text[start : start + _LONGEST_STATEMENT].partition('%}')
-        constants = _CONSTANT.findall(said)
+        statement_text, end, _ = text[
+            start : start + _LONGEST_STATEMENT
+        ].partition('%}')
+        constants = _CONSTANT.findall(statement_text)
         if not (
-            end and constants and _REST.fullmatch(_CONSTANT.sub('', said))
+            end
+            and constants
+            and _REST.fullmatch(_CONSTANT.sub('', statement_text))
         ):
             yield ''
         yield from (constant[1:-1] for constant in constants)
 
 
-def _render(content: abc.Mapping[str, str], limits: Limits) -> dict[str, str]:
-    code, found = confinement.run(
+def _render(
+    content: abc.Mapping[str, str], limits: RenderingLimits
+) -> dict[str, str]:
+    code, outcome = confinement.run(
         _PROCESS,
         dict(content),
         seconds=limits.seconds,
         memory=limits.memory,
         output=limits.output,
     )
-    if 'files' in found:
-        return dict(found['files'])
-    raise errors.Invalid(found.get('error') or _cause(code, limits))
+    if 'files' in outcome:
+        return dict(outcome['files'])
+    raise errors.Invalid(outcome.get('error') or _cause(code, limits))
 
 
-def _cause(code: int, limits: Limits) -> str:
+def _cause(code: int, limits: RenderingLimits) -> str:
     if code == confinement.TIMED_OUT:
         return (
             f'Rendering the Jinja templates took more than {limits.seconds} '

@@ -3,7 +3,7 @@
 
 import testtools
 
-from heat_plugins.mistral.definitions import adhoc
+from heat_plugins.mistral.definitions import structured
 
 
 class WriteTest(testtools.TestCase):
@@ -11,7 +11,7 @@ class WriteTest(testtools.TestCase):
         # As a template's json parameter does that is got in two places;
         # Mistral knows no anchors.
         shared = {'region': 'north'}
-        text = adhoc.write(
+        text = structured.write_action(
             'tell',
             {'base': 'std.echo', 'base-input': {'a': shared, 'b': shared}},
         )

@@ -22,7 +22,7 @@ BOOK = (
 
 
 def wanted(text, explicit=None):
-    return definition_records.Wanted.of(
+    return definition_records.WantedDefinition.of(
         definition_reading.read(text), 's', 'r', explicit
     )
 
@@ -32,7 +32,7 @@ class House:
 
     def __init__(self, patience=0):
         self.service = fake_service.FakeService()
-        self.record = definition_records.Record(mark='0123456789ab')
+        self.record = definition_records.DefinitionRecord(mark='0123456789ab')
         self.mine = ()
         self.deployer = publishing.Deployer(
             self.service, self.save, patience, lambda names: self.mine
@@ -40,7 +40,7 @@ class House:
 
     def save(self, record):
         # As a database would.
-        self.record = definition_records.Record.read(record.write())
+        self.record = definition_records.DefinitionRecord.read(record.write())
         assert self.record == record
 
     def bring(self, text, explicit=None):
@@ -224,9 +224,15 @@ def test_executions_are_known_by_their_ids(house):
 
 def test_record_of_a_later_release_is_read():
     assert (
-        definition_records.Record.read('{"names": {}, "new": 1}').names == {}
+        definition_records.DefinitionRecord.read(
+            '{"names": {}, "new": 1}'
+        ).names
+        == {}
     )
-    assert definition_records.Record.read(None) == definition_records.Record()
+    assert (
+        definition_records.DefinitionRecord.read(None)
+        == definition_records.DefinitionRecord()
+    )
 
 
 def test_workflow_that_a_trigger_of_others_runs_is_not_dropped(house):

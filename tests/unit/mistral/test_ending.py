@@ -11,7 +11,9 @@ from heat_plugins.mistral.definitions import definition_records
 from heat_plugins.mistral.executions import ending
 from tests.unit.mistral import fake_service
 
-RECORD = definition_records.Record(names={'a': 's.r.a'}, mark='0123456789ab')
+RECORD = definition_records.DefinitionRecord(
+    names={'a': 's.r.a'}, mark='0123456789ab'
+)
 
 
 @pytest.fixture
@@ -37,10 +39,10 @@ def mistral():
 @pytest.mark.parametrize(
     ('way', 'left'),
     [
-        (ending.Way.CANCEL, {'theirs running', 'theirs done'}),
-        (ending.Way.CANCEL_ALL, set()),
+        (ending.OnDelete.CANCEL, {'theirs running', 'theirs done'}),
+        (ending.OnDelete.CANCEL_ALL, set()),
         (
-            ending.Way.LEAVE,
+            ending.OnDelete.LEAVE,
             {
                 'ours running',
                 'theirs running',
@@ -60,7 +62,7 @@ def test_many_are_ended_bit_by_bit(mistral):
     for _ in range(2 * ending.AT_A_TIME):
         mistral.add('s.r.a', id=RECORD.execution_id())
     rounds = 1
-    while not ending.end(mistral, RECORD, ending.Way.CANCEL):
+    while not ending.end(mistral, RECORD, ending.OnDelete.CANCEL):
         rounds += 1
     assert rounds == 3
     assert not [row for row in mistral.rows if RECORD.began(row['id'])]
@@ -69,13 +71,13 @@ def test_many_are_ended_bit_by_bit(mistral):
 @pytest.mark.parametrize('method', ['cancel', 'delete_execution'])
 def test_execution_that_vanishes_meanwhile_is_no_trouble(mistral, method):
     mistral.faults = [(method, errors.NotFound('not found'), False)]
-    assert ending.end(mistral, RECORD, ending.Way.CANCEL)
+    assert ending.end(mistral, RECORD, ending.OnDelete.CANCEL)
 
 
 def test_mistral_that_is_away_is_noticed(mistral):
     mistral.faults = [('cancel', fake_service.unavailable(), False)]
     with pytest.raises(Exception, match='busy'):
-        ending.end(mistral, RECORD, ending.Way.CANCEL)
+        ending.end(mistral, RECORD, ending.OnDelete.CANCEL)
 
 
 def test_executions_without_end_are_not_all_listed(mistral):
@@ -90,5 +92,5 @@ def test_executions_without_end_are_not_all_listed(mistral):
 
     mistral.begun = endless
     mistral.cancel = mistral.delete_execution = lambda one: None
-    assert not ending.end(mistral, RECORD, ending.Way.CANCEL)
+    assert not ending.end(mistral, RECORD, ending.OnDelete.CANCEL)
     assert len(asked) == ending.AT_A_TIME + 1

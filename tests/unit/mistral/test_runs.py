@@ -46,7 +46,9 @@ def refused(body, offer=ONE):
 
 @pytest.mark.parametrize('body', [None, '', {}])
 def test_empty_body_runs_the_only_workflow_with_the_defaults(body):
-    assert workflow_requests.asked(body, ONE) == workflow_requests.Run(
+    assert workflow_requests.asked(
+        body, ONE
+    ) == workflow_requests.RequestedRun(
         workflow='main', input={'needed': 1}, params={'env': {'x': 1}}
     )
 
@@ -58,7 +60,9 @@ def test_what_is_given_goes_before_the_defaults():
         'params': {'env': {}},
         'description': 'why',
     }
-    assert workflow_requests.asked(body, ONE) == workflow_requests.Run(
+    assert workflow_requests.asked(
+        body, ONE
+    ) == workflow_requests.RequestedRun(
         workflow='main',
         input={'needed': 2, 'usual': 3},
         params={'env': {}},

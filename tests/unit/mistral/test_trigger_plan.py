@@ -11,7 +11,7 @@ from heat_plugins.mistral.triggers import trigger_plan
 
 NOW = datetime.datetime(2030, 1, 1, 12, 0, 30)
 
-WANTED = cron_triggers.Order(
+WANTED = cron_triggers.TriggerOrder(
     name='nightly',
     workflow='tidy',
     input={'what': 'all'},
@@ -21,7 +21,7 @@ WANTED = cron_triggers.Order(
     count=5,
 )
 
-LIVE = cron_triggers.Trigger(
+LIVE = cron_triggers.CronTrigger(
     id='1',
     name='nightly',
     workflow_name='tidy',
@@ -76,7 +76,7 @@ class PlanTest(testtools.TestCase):
             LIVE, pattern='* * * * * */2', next_time='2030-01-01 12:00:32'
         )
         order = self.plan(live=live, pattern='5 * * * *')
-        self.assertIsInstance(order, cron_triggers.Order)
+        self.assertIsInstance(order, cron_triggers.TriggerOrder)
 
     def test_a_first_time_that_the_pattern_meets_anyway_is_left_out(self):
         order = self.plan(
@@ -161,7 +161,7 @@ class MemoryTest(testtools.TestCase):
             text = cron_triggers.dumps(note)
             self.assertLess(len(text), 40000)
             self.assertEqual(note, cron_triggers.read_note(text))
-            record = cron_triggers.Record(
+            record = cron_triggers.TriggerRecord(
                 id='1', wanted=wanted, order=order, made=NOW.isoformat()
             )
             text = cron_triggers.dumps(record)

@@ -58,13 +58,13 @@ class ActionsTest(testtools.TestCase):
 
 class LimitsTest(testtools.TestCase):
     def test_they_are_the_operator_s_and_else_those_of_the_commands(self):
-        self.assertEqual(rendering.Limits(), plans.limits())
+        self.assertEqual(rendering.RenderingLimits(), plans.limits())
         fixture = self.useFixture(config_fixture.Config(plans.CONF))
         fixture.config(group='heat_plugins', plan_render_seconds=3)
         fixture.config(group='heat_plugins', plan_render_memory=200)
         fixture.config(group='heat_plugins', plan_render_output=2)
         self.assertEqual(
-            rendering.Limits(
+            rendering.RenderingLimits(
                 seconds=3, memory=200 * 1024**2, output=2 * 1024**2
             ),
             plans.limits(),

@@ -11,6 +11,7 @@ from heat_plugins import config
 from heat_plugins import errors
 from heat_plugins.mistral_actions import results
 from heat_plugins.mistral_actions import sessions
+from heat_plugins.nodes import node_jobs
 from heat_plugins.nodes import node_operations
 from heat_plugins.plans import plan_operations
 from heat_plugins.runs import run_operations
@@ -21,7 +22,10 @@ from tests.unit.mistral_actions import base
 #: By namespace: the operations, and which of them are no actions, since
 #: whoever waits calls them by hand.
 OPERATIONS = {
-    'nodes': (node_operations.Operations, {'inventory', 'stop'}),
+    'nodes': (
+        node_operations.Operations,
+        {'inventory', 'gather', 'registered', 'forget'},
+    ),
     'plan': (plan_operations.Operations, set()),
     'software_deployment': (run_operations.Operations, set()),
     'validations': (
@@ -31,7 +35,10 @@ OPERATIONS = {
 }
 
 #: What a namespace has beside those.
-MORE = {'software_deployment': [fleet_operations.Operations]}
+MORE = {
+    'nodes': [node_jobs.Operations],
+    'software_deployment': [fleet_operations.Operations],
+}
 
 ACTIONS = {
     name: action

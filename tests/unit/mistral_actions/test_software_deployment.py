@@ -198,7 +198,7 @@ class FleetActionsTest(testtools.TestCase):
                 resources=['db*'],
                 server_metadata={'role': 'web'},
                 max_concurrent='25%',
-                pause='1',
+                pause='30',
             )
         )
         self.assertEqual('running', found['state'])

@@ -16,6 +16,7 @@ class Heat:
 
     :ivar answer: what `validate` says; an error is raised.
     :ivar asked: what was asked for, in order.
+    :ivar resources: how many a stack has.
     """
 
     def __init__(self):
@@ -24,6 +25,7 @@ class Heat:
         self.stacks = {}
         self.contents = {}
         self.happened = {}
+        self.resources = 7
         self.unavailable = 0
         self._times = itertools.count(1)
 
@@ -142,7 +144,7 @@ class Heat:
 
     def statuses(self, stack):
         self._ask('statuses')
-        return ['CREATE_COMPLETE'] * 7
+        return ['CREATE_COMPLETE'] * self.resources
 
     def _ask(self, what, content=None):
         assert content is None or isinstance(content, references.Resolved)

@@ -6,7 +6,7 @@ import threading
 
 import testtools
 
-from heat_plugins import pool
+from heat_plugins import pools
 from heat_plugins.plans import plan_service
 from tests.unit import fake_swift
 from tests.unit.plans import fake_heat
@@ -151,7 +151,7 @@ class Cloud:
             self.swift.store(),
             self.registry,
             self.heat,
-            pool=pool.Pool(wait=0),
+            pool=pools.Pool(wait=0),
             clock=lambda: self.now,
             sleep=self._sleep,
         )

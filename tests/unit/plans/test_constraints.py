@@ -7,7 +7,7 @@ from heat_plugins import errors
 from heat_plugins.plans.parameters import constraints
 from heat_plugins.plans.parameters import parameters
 from heat_plugins.plans.parameters import patterns
-from heat_plugins.plans.parameters import secrets
+from heat_plugins.plans.parameters import secrecy
 
 
 def wanted(type_, *others, hidden=False, **limits):
@@ -167,4 +167,6 @@ class PatternTest(testtools.TestCase):
             '  quick: {type: string, hidden: true, constraints: '
             "[{allowed_pattern: '([a-zA-Z0-9]+)'}]}\n"
         )
-        self.assertEqual(('quick',), secrets.wanted(template, 'x.yaml'))
+        self.assertEqual(
+            ('quick',), secrecy.passwords_wanted(template, 'x.yaml')
+        )

@@ -11,15 +11,15 @@ from heat_plugins import errors
 from heat_plugins.content import tarballs
 from heat_plugins.content import texts
 from heat_plugins.plans.content import capabilities
+from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import links
-from heat_plugins.plans.content import plan_environment as environments
 from heat_plugins.plans.content import roles
 from heat_plugins.plans.content import selection
 from heat_plugins.plans.deploy import comparing
 from heat_plugins.plans.parameters import constraints
 from heat_plugins.plans.parameters import parameters
 from heat_plugins.plans.parameters import patterns
-from heat_plugins.plans.parameters import secrets
+from heat_plugins.plans.parameters import secrecy
 from heat_plugins.plans.rendering import jinja
 from heat_plugins.plans.rendering import rendering
 from tests.unit import growth
@@ -43,7 +43,7 @@ def template(size):
 
 def spelled(text):
     return links.spell(
-        text, links.find(text, 'deep/a.yaml', links.Kind.TEMPLATE)
+        text, links.find(text, 'deep/a.yaml', links.LinkKind.TEMPLATE)
     )
 
 
@@ -136,7 +136,7 @@ def fit(wanted):
             lambda size: '{%' + ' ' * size + '"a"' * size,
         ),
         (
-            lambda text: links.find(text, 'a', links.Kind.ENVIRONMENT),
+            lambda text: links.find(text, 'a', links.LinkKind.ENVIRONMENT),
             lambda size: 'resource_registry: {a: ' + '!a ' * size + 'b}',
         ),
         (links.is_template, lambda size: '"{' * size + '\n"{' * size),
@@ -169,7 +169,7 @@ def test_a_tarball_of_directories_has_an_end(monkeypatch):
             member = tarfile.TarInfo(f'a{number}')
             member.type = tarfile.DIRTYPE
             tarball.addfile(member)
-    limits = tarballs.sources.Limits(files=3)
+    limits = tarballs.sources.SourceLimits(files=3)
     stream.seek(0)
     with pytest.raises(errors.Invalid, match='more than 6 entries'):
         tarballs.read(stream, limits)
@@ -202,7 +202,9 @@ def test_few_patterns_are_tried_at_once(monkeypatch):
         }
         for n in range(patterns.TRIED + 50)
     }
-    wanted = secrets.wanted(texts.dump({'parameters': many}), 'a.yaml')
+    wanted = secrecy.passwords_wanted(
+        texts.dump({'parameters': many}), 'a.yaml'
+    )
     assert len(tried) == patterns.TRIED
     # The others are left to the user.
     assert len(wanted) == patterns.TRIED
@@ -252,6 +254,6 @@ def test_a_template_that_jinja_or_python_chokes_on_is_told(text):
 
 
 def test_no_more_is_sent_to_jinja_than_its_limit():
-    limits = rendering.Limits(source=100)
+    limits = rendering.RenderingLimits(source=100)
     with pytest.raises(errors.Invalid, match='exceed 100 characters'):
         rendering.render({'x.j2.yaml': b'x' * 101}, limits)

@@ -212,22 +212,22 @@ class MaskTest(DeployingCase):
             'plan', 'CREATE_IN_PROGRESS', reason='Stack CREATE started'
         )
         asked = len(self.cloud.swift.asked())
-        found = self.deployer.look(begun.stack_id, '')
-        self.assertEqual('Stack CREATE started', found.reason)
+        found = self.deployer.poll(begun.stack_id, '')
+        self.assertEqual('Stack CREATE started', found['reason'])
         self.assertEqual(asked, len(self.cloud.swift.asked()))
 
     def test_without_its_plan_nothing_can_be_told(self):
         begun = self.failed('pw12 is too short')
         self.cloud.swift.container('plan').meta.clear()
-        found = self.deployer.look(begun.stack_id, '')
-        self.assertNotIn('pw12', found.reason)
-        self.assertIn('was deleted', found.reason)
+        found = self.deployer.poll(begun.stack_id, '')
+        self.assertNotIn('pw12', found['reason'])
+        self.assertIn('was deleted', found['reason'])
 
     def test_an_object_store_that_is_away_may_come_back(self):
         begun = self.failed('pw12 is too short')
         self.cloud.swift.fail(times=99, status=503)
         self.assertRaises(
-            errors.Unavailable, self.deployer.look, begun.stack_id, ''
+            errors.Unavailable, self.deployer.poll, begun.stack_id, ''
         )
 
     def test_what_no_template_has_may_be_a_secret(self):

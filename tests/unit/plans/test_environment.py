@@ -5,9 +5,9 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins.content import texts
-from heat_plugins.objectstore import store
-from heat_plugins.plans.content import plan as plans
-from heat_plugins.plans.content import plan_environment as environments
+from heat_plugins.objectstore import stores
+from heat_plugins.plans.content import environments
+from heat_plugins.plans.content import plans
 
 FULL = {
     'version': 1.0,
@@ -134,7 +134,7 @@ class PlanTest(testtools.TestCase):
             rendered=False,
             environment=environments.PlanEnvironment(template='a'),
             entries={
-                path: store.Entry(name=path, size=1, etag=etag)
+                path: stores.Entry(name=path, size=1, etag=etag)
                 for path, etag in entries.items()
             },
         )
@@ -157,3 +157,12 @@ class PlanTest(testtools.TestCase):
             'x' * 181,
         ):
             self.assertRaises(errors.Invalid, plans.check_name, name)
+
+    def test_a_bad_name_is_told_what_a_name_is(self):
+        refusal = self.assertRaises(errors.Invalid, plans.check_name, 'a')
+        self.assertEqual(
+            "'a' cannot be the name of a plan: a name has 3 to 180 "
+            'characters, begins with a letter, and has only English letters, '
+            'digits, "_", "." and "-"',
+            str(refusal),
+        )

@@ -4,7 +4,7 @@
 import testtools
 
 from heat_plugins import errors
-from heat_plugins import pool
+from heat_plugins import pools
 from heat_plugins.plans import local
 from heat_plugins.plans import plan_locks
 from heat_plugins.plans import plan_protocols
@@ -22,7 +22,7 @@ class NamesTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.store = fake_swift.Cluster().store()
-        self.names = local.Names(self.store, pool.Pool(wait=0))
+        self.names = local.Names(self.store, pools.Pool(wait=0))
 
     def test_a_name_is_taken_once(self):
         self.assertIsNone(self.names.get('a'))
@@ -53,7 +53,7 @@ class NamesTest(testtools.TestCase):
 
     def test_on_ceph_a_plan_that_is_there_keeps_its_record(self):
         store = fake_swift.ceph().store()
-        names = local.Names(store, pool.Pool(wait=0))
+        names = local.Names(store, pools.Pool(wait=0))
         plans = plan_service.Plans(store, names, fake_heat.Heat())
         plans.create('plan', fakes.content())
         before = names.get('plan')
@@ -64,7 +64,7 @@ class NamesTest(testtools.TestCase):
         cluster = fake_swift.ceph()
         cluster.store('other').put_container('plan', {})
         store = cluster.store()
-        names = local.Names(store, pool.Pool(wait=0))
+        names = local.Names(store, pools.Pool(wait=0))
         plans = plan_service.Plans(store, names, fake_heat.Heat())
         error = self.assertRaises(
             errors.Denied, plans.create, 'plan', fakes.content()
@@ -77,7 +77,7 @@ class NamesTest(testtools.TestCase):
         slept = []
         both = [
             plan_locks.Locks(
-                local.Names(store, pool.Pool(wait=0)),
+                local.Names(store, pools.Pool(wait=0)),
                 clock=lambda: 1e9 + len(slept),
                 sleep=slept.append,
             )

@@ -6,7 +6,7 @@ import testtools
 from heat_plugins import errors
 from heat_plugins.plans import plan_protocols
 from heat_plugins.plans.content import marks
-from heat_plugins.plans.content import plan as plans
+from heat_plugins.plans.content import plans
 from heat_plugins.plans.rendering import jinja
 from heat_plugins.plans.rendering import rendering
 from tests.unit.plans import fakes
@@ -59,7 +59,7 @@ class CreateTest(testtools.TestCase):
             # The first is of its ACL, and the second of its mark.
             if asked.count('HEAD') == 3:
                 self.cloud.swift.before = lambda request: None
-                container.make(marks.Mark(state=plans.State.CREATING))
+                container.make(marks.Mark(state=plans.PlanState.CREATING))
 
         self.cloud.swift.before = before
         self.assertEqual('plan', self.create().name)

@@ -8,7 +8,7 @@ import yaml
 
 from heat_plugins import errors
 from heat_plugins.content import texts
-from heat_plugins.plans.content import plan_environment as environments
+from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import references
 
 ROOT = 'heat_template_version: 2021-04-16\n'

@@ -3,6 +3,8 @@
 
 from heat_plugins import errors
 from heat_plugins.plans.content import nesting
+from heat_plugins.plans.deploy import comparing
+from heat_plugins.plans.deploy import deploying
 from tests.unit.plans import fakes
 from tests.unit.plans import test_settings
 
@@ -129,6 +131,139 @@ class RefusalTest(test_settings.SettingsCase):
         self.assertTrue(
             said.endswith('No enabled environment adds these resources')
         )
+
+
+class LackingTest(test_settings.SettingsCase):
+    """Heat's own words are one type, and nothing at all for a validation."""
+
+    SAID = (
+        'Heat answered 400 to POST of stack plan: HEAT-E99001 Service neutron '
+        'is not available for resource type OS::Neutron::Net, reason: neutron '
+        'network endpoint is not in service catalog.'
+    )
+
+    def setUp(self):
+        super().setUp()
+        self.deployer = deploying.Deployer(self.plans)
+        self.plans.update(
+            'plan',
+            {
+                'root.yaml': GROUP + b'parameters: {}\n',
+                'base.yaml': REGISTRY,
+                'nodes/node.yaml': NETWORK,
+            },
+        )
+
+    def refuse(self, *_, **__):
+        raise errors.ServiceError(self.SAID, 400)
+
+    def warnings(self, **more):
+        return self.settings.show('plan', **more).warnings
+
+    def assert_explains(self, said):
+        self.assertIn(
+            'This cloud lacks the service for resource net of nodes/node.yaml '
+            '(OS::Neutron::Net). To leave out what needs it: '
+            'openstack deployment plan capability set plan --disable '
+            'base.yaml',
+            said,
+        )
+
+    def test_a_deployment_is_refused_with_the_resources_and_the_remedy(self):
+        self.heat.create = self.heat.preview = self.refuse
+        for call in (self.deployer.start, self.deployer.preview):
+            exc = self.assertRaises(errors.Refused, call, 'plan')
+            self.assertIn('not in service catalog. This cloud', str(exc))
+            self.assert_explains(str(exc))
+
+    def test_so_is_an_update(self):
+        self.deployer.start('plan')
+        self.heat.become('plan', 'CREATE_COMPLETE')
+        self.heat.replace = self.heat.preview_replace = self.refuse
+        for call in (self.deployer.start, self.deployer.preview):
+            exc = self.assertRaises(errors.Refused, call, 'plan')
+            self.assert_explains(str(exc))
+
+    def test_so_is_a_difference(self):
+        self.deployer.start('plan')
+        self.heat.answer = errors.NotFound('Not found')
+        comparer = comparing.Comparer(self.plans)
+        exc = self.assertRaises(errors.Refused, comparer.differences, 'plan')
+        self.assert_explains(str(exc))
+
+    def test_a_list_of_parameters_warns_of_it(self):
+        for _ in range(2):
+            (warning,) = self.warnings()
+            self.assert_explains(warning)
+
+    def test_what_a_condition_may_leave_out_is_no_warning(self):
+        maybe = NETWORK.replace(b'Net}', b'Net, condition: never}')
+        self.plans.update('plan', {'nodes/node.yaml': maybe})
+        self.assertEqual((), self.warnings())
+        self.heat.create = self.refuse
+        exc = self.assertRaises(errors.Refused, self.deployer.start, 'plan')
+        self.assert_explains(str(exc))
+
+    def test_what_no_resource_uses_is_no_warning(self):
+        unused = b'resource_registry: {"Shop::Other": nodes/node.yaml}'
+        self.plans.update(
+            'plan',
+            {
+                'base.yaml': unused,
+                'root.yaml': b'parameters: {}\nresources: {}\n',
+            },
+        )
+        self.assertEqual((), self.warnings())
+
+    def test_what_stands_for_a_type_of_the_service_is_named(self):
+        alias = (
+            b'resource_registry:\n'
+            b'  Shop::Node: Shop::Net\n'
+            b'  Shop::Net: OS::Neutron::Net\n'
+        )
+        self.plans.update('plan', {'base.yaml': alias})
+        (warning,) = self.warnings()
+        self.assertIn('resource all of root.yaml (OS::Neutron::Net)', warning)
+        self.assertIn('--disable base.yaml', warning)
+
+    def test_what_stands_in_for_the_service_s_own_type_is_enough(self):
+        instead = b'"OS::Neutron::Net": OS::Heat::None, '
+        registry = REGISTRY.replace(b'{', b'{' + instead)
+        self.plans.update('plan', {'base.yaml': registry})
+        self.assertEqual((), self.warnings())
+
+    def test_of_two_environments_both_have_to_go(self):
+        also = b'resource_registry: {"Shop::Also": ../nodes/node.yaml}'
+        root = GROUP + b'  also: {type: Shop::Also}\nparameters: {}\n'
+        self.plans.update(
+            'plan', {'root.yaml': root, 'environments/backup.yaml': also}
+        )
+        self.plans.select(
+            'plan', {'environments/backup.yaml': True}, requirements=True
+        )
+        (warning,) = self.warnings()
+        self.assertIn(
+            '--disable base.yaml --disable environments/backup.yaml', warning
+        )
+
+    def test_without_heat_s_list_of_types_its_own_words_stay(self):
+        self.heat.create = self.refuse
+
+        def unavailable():
+            raise errors.Unavailable('Heat cannot be reached', 503)
+
+        self.heat.resource_types = unavailable
+        self.assertEqual((), self.warnings())
+        exc = self.assertRaises(errors.Refused, self.deployer.start, 'plan')
+        self.assertEqual(self.SAID, str(exc))
+
+    def test_the_depth_that_a_deployment_needs_is_named(self):
+        def refuse(*_, **__):
+            raise DEEP
+
+        self.heat.create = refuse
+        exc = self.assertRaises(errors.OverLimit, self.deployer.start, 'plan')
+        self.assertTrue(str(exc).endswith(' 5 to 2'), str(exc))
 
 
 class ForeseenTest(test_settings.SettingsCase):

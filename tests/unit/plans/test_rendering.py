@@ -236,7 +236,7 @@ class ProcessTest(RenderCase):
             errors.Invalid,
             rendering.render,
             {'x.j2.yaml': text.encode()},
-            rendering.Limits(**limits),
+            rendering.RenderingLimits(**limits),
         )
         return str(error)
 

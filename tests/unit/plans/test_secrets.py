@@ -6,9 +6,9 @@ import re
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.plans.content import plan_environment as environments
+from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import roles
-from heat_plugins.plans.parameters import secrets
+from heat_plugins.plans.parameters import secrecy
 
 
 def wanted(**parameter):
@@ -16,7 +16,9 @@ def wanted(**parameter):
     lines = ''.join(
         f'    {key}: {value}\n' for key, value in parameter.items()
     )
-    return secrets.wanted(f'parameters:\n  Key:\n{lines}', 'root.yaml')
+    return secrecy.passwords_wanted(
+        f'parameters:\n  Key:\n{lines}', 'root.yaml'
+    )
 
 
 def plan(**sections):
@@ -49,29 +51,37 @@ class WantedTest(testtools.TestCase):
             self.assertEqual(('Key',), wanted(constraints=constraints))
 
     def test_a_template_without_parameters_needs_none(self):
-        self.assertEqual((), secrets.wanted('resources: {}', 'root.yaml'))
+        self.assertEqual(
+            (), secrecy.passwords_wanted('resources: {}', 'root.yaml')
+        )
 
 
 class FillTest(testtools.TestCase):
     def test_a_password_is_long_and_plain_and_no_two_are_the_same(self):
-        found = secrets.fill(plan(passwords={'A': None}), ['B']).passwords
+        found = secrecy.fill_passwords(
+            plan(passwords={'A': None}), ['B']
+        ).passwords
         self.assertEqual({'A', 'B'}, set(found))
         for value in found.values():
             self.assertTrue(re.fullmatch('[A-Za-z0-9]{32}', value))
         self.assertNotEqual(found['A'], found['B'])
 
     def test_what_has_a_value_keeps_it(self):
-        first = secrets.fill(plan(passwords={'A': 'mine', 'B': ''}), ['C'])
+        first = secrecy.fill_passwords(
+            plan(passwords={'A': 'mine', 'B': ''}), ['C']
+        )
         self.assertEqual('mine', first.passwords['A'])
         self.assertEqual('', first.passwords['B'])
-        self.assertEqual(first, secrets.fill(first, ['A', 'B', 'C']))
+        self.assertEqual(first, secrecy.fill_passwords(first, ['A', 'B', 'C']))
 
     def test_what_was_set_by_hand_needs_none(self):
-        found = secrets.fill(plan(parameter_defaults={'A': 'mine'}), ['A'])
+        found = secrecy.fill_passwords(
+            plan(parameter_defaults={'A': 'mine'}), ['A']
+        )
         self.assertIsNone(found.passwords['A'])
 
     def test_what_is_withheld_has_names_alone(self):
-        found = secrets.withhold(plan(passwords={'A': 'mine'}))
+        found = secrecy.withhold_passwords(plan(passwords={'A': 'mine'}))
         self.assertEqual({'A': None}, found.passwords)
 
 

@@ -6,7 +6,7 @@ import testtools
 from heat_plugins import errors
 from heat_plugins.content import texts
 from heat_plugins.plans.content import capabilities
-from heat_plugins.plans.content import plan_environment as environments
+from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import selection
 from tests.unit.plans import fakes
 

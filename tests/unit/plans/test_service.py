@@ -11,7 +11,8 @@ import testtools
 from heat_plugins import errors
 from heat_plugins.content import tarballs
 from heat_plugins.plans import plan_protocols
-from heat_plugins.plans.content import plan_environment as environments
+from heat_plugins.plans.content import environments
+from heat_plugins.plans.content import exporting
 from tests.unit.plans import fakes
 
 LOCK = 'plan-lock:plan'
@@ -515,21 +516,25 @@ class ExportTest(PlansCase):
         self.plans.change('plan', set_all)
         file = io.BytesIO()
         left_out = self.plans.export('plan', file)
-        self.assertEqual(('nobody_knows', 'secret'), left_out)
+        self.assertEqual(('nobody_knows', 'secret'), left_out.values)
+        self.assertEqual(1, left_out.passwords)
         text = tarballs.read(self.exported())['plan-environment.yaml']
         self.assertNotIn(b'geheim', text)
         self.assertNotIn(b'verborgen', text)
         self.assertIn(b'who: me', text)
         whole = tarballs.read(self.exported(secrets=True))
         self.assertEqual(2, whole['plan-environment.yaml'].count(b'geheim'))
-        self.assertEqual((), self.plans.export('plan', file, secrets=True))
+        self.assertEqual(
+            exporting.LeftOut(), self.plans.export('plan', file, secrets=True)
+        )
 
     def test_nothing_that_is_set_leaves_a_plan_that_cannot_be_read(self):
         self.plans.change(
             'plan', lambda environment: with_parameter(environment, 'who')
         )
         self.cloud.swift.store().put_object('plan', 'root.yaml', b'a: [')
-        self.assertEqual(('who',), self.plans.export('plan', io.BytesIO()))
+        left_out = self.plans.export('plan', io.BytesIO())
+        self.assertEqual(('who',), left_out.values)
 
     def test_it_is_the_same_each_time(self):
         self.cloud.swift.store().put_object('plan', '.heat-plugins/x', b'1')

@@ -14,7 +14,7 @@ import fixtures
 import testtools
 
 from heat_plugins import errors
-from heat_plugins import pool
+from heat_plugins import pools
 from heat_plugins.content import git
 from heat_plugins.content import sources
 from heat_plugins.content import storage
@@ -22,7 +22,7 @@ from heat_plugins.content import tarballs
 from tests.unit import fake_swift
 
 FILES = {'root.yaml': b'{}', 'nodes/node.yaml': b'[1]', 'empty': b''}
-SMALL = sources.Limits(files=3, file_bytes=4, bytes=8)
+SMALL = sources.SourceLimits(files=3, file_bytes=4, bytes=8)
 
 
 class DirectoryTest(testtools.TestCase):
@@ -35,7 +35,7 @@ class DirectoryTest(testtools.TestCase):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
 
-    def refused(self, *words, limits=sources.Limits()):  # noqa: B008
+    def refused(self, *words, limits=sources.SourceLimits()):  # noqa: B008
         error = self.assertRaises(
             errors.Invalid, sources.from_directory, self.plan, limits
         )
@@ -139,7 +139,7 @@ class TarballTest(testtools.TestCase):
         file = tarball(**{f'plan-1.0/{path}': FILES[path] for path in FILES})
         self.assertEqual(FILES, tarballs.read(file))
         file.seek(0)
-        found = tarballs.read(file, whole=True)
+        found = tarballs.read(file, keep_top=True)
         self.assertIn('plan-1.0/root.yaml', found)
 
     def test_paths_that_lead_out_are_refused(self):
@@ -314,7 +314,7 @@ class ContainerTest(testtools.TestCase):
             store.put_object('box', path, content)
         store.put_object('box', '.heat-plugins/x', b'1')
         store.put_object('box', 'folder/', b'')
-        self.box = storage.Container(store, 'box', pool.Pool(wait=0))
+        self.box = storage.Container(store, 'box', pools.Pool(wait=0))
 
     def test_its_files_are_read_and_no_records_or_folders(self):
         self.assertEqual(FILES, sources.from_container(self.box))
@@ -322,9 +322,9 @@ class ContainerTest(testtools.TestCase):
     def test_nothing_is_fetched_of_what_is_too_large(self):
         self.assertEqual(FILES, sources.from_container(self.box, SMALL))
         for limits in (
-            sources.Limits(files=2),
-            sources.Limits(file_bytes=2),
-            sources.Limits(bytes=4),
+            sources.SourceLimits(files=2),
+            sources.SourceLimits(file_bytes=2),
+            sources.SourceLimits(bytes=4),
         ):
             self.assertRaises(
                 errors.Invalid, sources.from_container, self.box, limits

@@ -4,7 +4,8 @@
 import testtools
 
 from heat_plugins import errors
-from heat_plugins.plans.content import plan_environment as environments
+from heat_plugins import jobs
+from heat_plugins.plans.content import environments
 from heat_plugins.plans.deploy import steps
 
 
@@ -26,8 +27,8 @@ class StepsTest(testtools.TestCase):
         )
         self.assertEqual(
             [
-                (steps.Kind.WORKFLOW, 'shop.configure', {'region': 'north'}),
-                (steps.Kind.ACTION, 'std.noop', {}),
+                (jobs.Kind.WORKFLOW, 'shop.configure', {'region': 'north'}),
+                (jobs.Kind.ACTION, 'std.noop', {}),
             ],
             [(one.kind, one.name, one.input) for one in found],
         )

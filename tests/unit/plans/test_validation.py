@@ -8,7 +8,7 @@ import testtools
 
 from heat_plugins import masking
 from heat_plugins import stored
-from heat_plugins.plans.content import plan_environment as environments
+from heat_plugins.plans.content import environments
 from heat_plugins.plans.content import references
 from heat_plugins.plans.parameters import heat_validation
 from heat_plugins.plans.parameters import parameters
@@ -196,7 +196,7 @@ class ReadTest(testtools.TestCase):
         root = read()
         text = json.dumps(dataclasses.asdict(root))
         self.assertEqual(
-            root, stored.read(parameters.Template, json.loads(text))
+            root, stored.read(parameters.TemplateParameters, json.loads(text))
         )
 
 

@@ -9,7 +9,7 @@ import testtools
 
 from heat_plugins import errors
 from heat_plugins import masking
-from heat_plugins import pool as pools
+from heat_plugins import pools
 from heat_plugins.plans.deploy import deploying
 from heat_plugins.plans.deploy import requirements
 from heat_plugins.validations import inventory
@@ -379,9 +379,20 @@ class ResultsTest(OperationsTest):
         for content in (b'corrupt', gzip.compress(b'{"id": 7}')):
             self.objects()[f'{run["id"]}/run.json'] = content
             error = self.assertRaises(
-                errors.ServiceError, self.validations.result, run['id']
+                errors.Unreadable, self.validations.result, run['id']
             )
-            self.assertIn('unreadable', str(error))
+            self.assertIn(f'{run["id"]}/run.json', str(error))
+
+    def test_an_unreadable_record_is_one_of_the_list(self):
+        self.make()
+        first, second = self.run_all(), self.run_all()
+        self.objects()[f'{first["id"]}/run.json'] = gzip.compress(b'{}')
+        listed = {one['id']: one for one in self.validations.results()}
+        self.assertEqual('PASSED', listed[second['id']]['state'])
+        unreadable = listed[first['id']]
+        self.assertEqual('UNREADABLE', unreadable['state'])
+        self.assertEqual(first['started_at'], unreadable['started_at'])
+        self.assertIn(f'{first["id"]}/run.json', unreadable['reason'])
 
 
 class RequiredTest(OperationsTest):

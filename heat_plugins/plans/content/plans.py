@@ -8,8 +8,8 @@ import hashlib
 import re
 
 from heat_plugins import errors
-from heat_plugins.objectstore import store as store_module
-from heat_plugins.plans.content import plan_environment as environments
+from heat_plugins.objectstore import stores
+from heat_plugins.plans.content import environments
 
 # Heat allows one to 255 characters, Ceph's gateway 3 to 255 for containers;
 # and the 200 of Mistral's environments have to hold more, see `locks`.
@@ -24,7 +24,7 @@ _RESERVED = 'heat-plugins-'
 UNKNOWN = 'unknown'
 
 
-class State(enum.Enum):
+class PlanState(enum.Enum):
     """How far a plan is; its container says so."""
 
     CREATING = 'creating'
@@ -36,7 +36,7 @@ class State(enum.Enum):
 class Summary:
     """A plan in a list of plans.
 
-    :ivar state: a `State`, or `UNKNOWN`.
+    :ivar state: a `PlanState`, or `UNKNOWN`.
     """
 
     name: str
@@ -60,9 +60,7 @@ class Plan:
     rendered: bool
     shared: bool = False
     environment: environments.PlanEnvironment
-    entries: abc.Mapping[str, store_module.Entry] = dataclasses.field(
-        repr=False
-    )
+    entries: abc.Mapping[str, stores.Entry] = dataclasses.field(repr=False)
 
     @property
     def folders(self) -> frozenset[str]:
@@ -94,7 +92,8 @@ def check_name(name: str) -> str:
         )
     if not _NAME.fullmatch(name):
         raise errors.Invalid(
-            f'{name[:300]!r} cannot be the name of a plan: a letter, then 2 '
-            'to 179 letters, digits, "_", "." or "-"'
+            f'{name[:300]!r} cannot be the name of a plan: a name has 3 to '
+            '180 characters, begins with a letter, and has only English '
+            'letters, digits, "_", "." and "-"'
         )
     return name

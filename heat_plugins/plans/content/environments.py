@@ -69,20 +69,21 @@ class PlanEnvironment:
         :param template: the root template where the file names none.
         :raises errors.Invalid: it is no such file.
         """
-        found = dict(texts.mapping(text, PATH))
+        sections = dict(texts.mapping(text, PATH))
         values: dict[str, Any] = {
             'template': texts.path(
-                found.pop('template', None) or template, f'template of {PATH}'
+                sections.pop('template', None) or template,
+                f'template of {PATH}',
             )
         }
         for section in _MAPS:
-            values[section] = texts.section(found, section, PATH)
+            values[section] = texts.section(sections, section, PATH)
         for section in ('version', 'name', 'description'):
-            value = found.pop(section, None)
+            value = sections.pop(section, None)
             if value is not None:
                 values[section] = str(value).strip()
-        values['environments'] = _entries(found.pop('environments', None))
-        return cls(**values, more=found)
+        values['environments'] = _entries(sections.pop('environments', None))
+        return cls(**values, more=sections)
 
     def to_text(self) -> str:
         """Write the file, in a stable order, without empty sections.
@@ -120,12 +121,12 @@ _MAPS = (
 )
 
 
-def _entries(found: Any) -> tuple[Entry, ...]:
-    if found is None:
+def _entries(listed: Any) -> tuple[Entry, ...]:
+    if listed is None:
         return ()
-    if not isinstance(found, list):
+    if not isinstance(listed, list):
         raise errors.Invalid(f'environments of {PATH} must be a list')
-    entries = [_entry(one) for one in found]
+    entries = [_entry(entry) for entry in listed]
     # Of one that comes twice the last counts, as in Heat's merging.
     later = {entry.path: place for place, entry in enumerate(entries)}
     return tuple(
@@ -135,14 +136,14 @@ def _entries(found: Any) -> tuple[Entry, ...]:
     )
 
 
-def _entry(found: Any) -> Entry:
-    if isinstance(found, dict) and len(found) == 1:
-        if 'path' in found:
+def _entry(entry: Any) -> Entry:
+    if isinstance(entry, dict) and len(entry) == 1:
+        if 'path' in entry:
             return Entry(
-                path=texts.path(found['path'], f'an environment of {PATH}')
+                path=texts.path(entry['path'], f'an environment of {PATH}')
             )
-        if isinstance(found.get('data'), dict):
-            return Entry(data=found['data'])
+        if isinstance(entry.get('data'), dict):
+            return Entry(data=entry['data'])
     raise errors.Invalid(
         f'Each of the environments of {PATH} must be a map with either path, '
         'a file of the plan, or data, a map'

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deploy a plan: validations, the stack, and what runs after it."""
+
+from collections import abc
+import dataclasses
+import enum
+from typing import Any
+
+from heat_plugins import errors
+from heat_plugins import jobs
+from heat_plugins.plans.deploy import deploying
+from heat_plugins.plans.deploy import steps
+
+#: The workflow that runs the validations that a plan requires.
+VALIDATIONS = 'validations.run'
+
+
+class Phase(enum.StrEnum):
+    """What the next step of a deployment does."""
+
+    VALIDATE = 'validate'
+    START = 'start'
+    FOLLOW = 'follow'
+    CONFIGURE = 'configure'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """The state of a deployment.
+
+    :ivar timeout: the most minutes that Heat may take.
+    :ivar take_over: whether the stack may be one that no plan has made.
+    :ivar started: what Heat has started.
+    :ivar stack: how the stack stood last; see `deploying.Deployer.poll`.
+    :ivar configured: how many of the plan's calls have succeeded.
+    """
+
+    plan: str
+    timeout: int | None = None
+    take_over: bool = False
+    phase: Phase = Phase.VALIDATE
+    started: deploying.Started = dataclasses.field(
+        default_factory=deploying.Started
+    )
+    stack: abc.Mapping[str, Any] | None = None
+    configured: int = 0
+
+
+Step = jobs.Step[Deployment]
+
+
+class Deploy:
+    """Deploys plans; a `jobs.Job`."""
+
+    def __init__(self, deployer: deploying.Deployer) -> None:
+        self._deployer = deployer
+        self._phases: abc.Mapping[
+            Phase, abc.Callable[[Deployment, jobs.Outcome | None], Step]
+        ] = {
+            Phase.VALIDATE: self._validate,
+            Phase.START: self._start,
+            Phase.FOLLOW: self._follow,
+            Phase.CONFIGURE: self._configure,
+        }
+
+    def step(self, state: Deployment, outcome: jobs.Outcome | None) -> Step:
+        """Take a step; see `jobs.Job`.
+
+        :raises errors.Refused: a validation that the plan requires did not
+            pass, or the stack cannot be deployed to now.
+        """
+        return self._phases[state.phase](state, outcome)
+
+    def _validate(
+        self, state: Deployment, outcome: jobs.Outcome | None
+    ) -> Step:
+        groups = self._deployer.required(state.plan)
+        if groups and outcome is None:
+            call = jobs.Call(
+                kind=jobs.Kind.WORKFLOW,
+                name=VALIDATIONS,
+                input={'plan': state.plan, 'groups': groups},
+            )
+            return jobs.Step(state=state, call=call)
+        if outcome is not None and not outcome.success:
+            raise errors.Refused(
+                'Validations that the plan requires have not passed: '
+                f'{outcome.reason}'
+            )
+        # What has passed is not run again should the next step be repeated.
+        state = dataclasses.replace(state, phase=Phase.START)
+        return jobs.Step(state=state) if groups else self._start(state)
+
+    def _start(
+        self, state: Deployment, outcome: jobs.Outcome | None = None
+    ) -> Step:
+        started = self._deployer.start(
+            state.plan, timeout=state.timeout, take_over=state.take_over
+        )
+        state = dataclasses.replace(state, phase=Phase.FOLLOW, started=started)
+        return jobs.Step(state=state, next_look=deploying.SOONEST)
+
+    def _follow(self, state: Deployment, outcome: jobs.Outcome | None) -> Step:
+        stack = self._deployer.poll(
+            state.started.stack_id, state.started.before
+        )
+        state = dataclasses.replace(state, stack=stack)
+        if stack['success']:
+            state = dataclasses.replace(state, phase=Phase.CONFIGURE)
+            return self._configure(state)
+        return jobs.Step(
+            state=state,
+            next_look=stack['next_look'],
+            success=stack['success'],
+            reason=f'{stack["status"]}: {stack["reason"]}',
+        )
+
+    def _configure(
+        self, state: Deployment, outcome: jobs.Outcome | None = None
+    ) -> Step:
+        calls = state.started.steps
+        if outcome is not None:
+            call = calls[state.configured]
+            if not outcome.success:
+                where = f'{call.kind} {call.name} of {steps.SECTION}: '
+                reason = f'{call.name} has failed'
+                if outcome.reason:
+                    reason = f'{where}{outcome.reason}'
+                return jobs.Step(state=state, success=False, reason=reason)
+            state = dataclasses.replace(state, configured=state.configured + 1)
+        if state.configured == len(calls):
+            return jobs.Step(state=state, success=True)
+        return jobs.Step(state=state, call=calls[state.configured])

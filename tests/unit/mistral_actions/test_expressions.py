@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the expressions of the installed workflows evaluate to."""
+
+import pathlib
+import re
+import time
+
+import pytest
+import yaml
+import yaql
+from yaql.language import factory
+
+from heat_plugins.mistral_actions import preinstalled
+
+# As Mistral makes it.
+ENGINE = factory.YaqlFactory(allow_delegates=True).create()
+FUNCTIONS = yaql.create_context()
+
+REFUSED = {'code': 'refused', 'message': 'no'}
+BUSY = {'code': 'busy', 'message': 'locked since noon'}
+UNAVAILABLE = {'code': 'unavailable', 'message': 'down'}
+DIED = "Heartbeat wasn't received."
+
+#: What is no map is Mistral's: of an executor that died, and of a time limit.
+MISTRALS_OWN = (DIED, None)
+
+
+def tasks(workflow):
+    folder = pathlib.Path(preinstalled.__file__).parent / 'workflows'
+    text = (folder / f'{workflow}.yaml').read_text()
+    return yaml.safe_load(text)[workflow]['tasks']
+
+
+class Task:
+    """A task of a workflow, and the context that it has ended in.
+
+    :ivar result: what it has ended with.
+    """
+
+    def __init__(self, workflow, name, **context):
+        self.spec = tasks(workflow)[name]
+        self.context = context
+        self.result = None
+
+    def value(self, expression):
+        """Evaluate an expression as Mistral does."""
+        context = FUNCTIONS.create_child_context()
+        context['$'] = self.context
+        context.register_function(
+            lambda: {'result': self.result, 'state_info': 'Task timed out'},
+            name='task',
+        )
+        text = re.fullmatch('<%(.*)%>', str(expression))
+        if text is None:
+            return expression
+        return ENGINE(text[1]).evaluate(context=context)
+
+    def end(self, clause, result):
+        """End the task; return the commands that follow."""
+        self.result = result
+        publish = 'publish' if clause == 'on-success' else 'publish-on-error'
+        self.context |= {
+            name: self.value(expression)
+            for name, expression in self.spec[publish].items()
+        }
+        found = []
+        for command in self.spec.get(clause, ()):
+            if isinstance(command, str):
+                command = {command: True}
+            ((name, condition),) = command.items()
+            if self.value(condition):
+                found.append(name)
+        return [self._command(name) for name in found]
+
+    def _command(self, name):
+        message = re.fullmatch(r'fail\(msg=(<%.*%>)\)', name)
+        return f'fail: {self.value(message[1])}' if message else name
+
+
+def job(**context):
+    context = {'input': {}, 'until': None, **context}
+    return Task('heat_plugins.job', 'step', **context)
+
+
+def step(**more):
+    found = {'state': {}, 'next_look': 50, 'call': None, 'success': None}
+    return {**found, 'reason': '', **more}
+
+
+class TestJob:
+    @pytest.mark.parametrize('error', [UNAVAILABLE, *MISTRALS_OWN])
+    def test_what_passes_is_repeated_a_thousand_times(self, error):
+        task = job()
+        assert task.end('on-error', error) == ['step']
+        task.context['failures'] = 998
+        assert task.end('on-error', error) == ['step']
+        assert task.end('on-error', error) == []
+
+    @pytest.mark.parametrize('failures', [0, 1, 2000])
+    def test_a_refusal_is_the_end(self, failures):
+        task = job(failures=failures)
+        assert task.end('on-error', REFUSED) == []
+        assert task.context['error'] == REFUSED
+
+    def test_a_lock_is_waited_for_until_that_of_a_dead_holder_expires(self):
+        task = job()
+        attempts, seconds = 1, 30
+        while task.end('on-error', BUSY):
+            attempts += 1
+            seconds += task.context['pause'] + 30
+        assert 900 < seconds <= 1200
+        assert task.context['error'] == BUSY
+
+    def test_another_holder_is_waited_for_anew(self):
+        task = job(busy=19)
+        task.end('on-error', DIED)
+        assert task.end('on-error', BUSY) == ['step']
+        task.context['busy'] = 19
+        task.end('on-success', step())
+        assert task.end('on-error', BUSY) == ['step']
+
+    @pytest.mark.parametrize(
+        ('error', 'message'), [(DIED, DIED), (None, 'Task timed out')]
+    )
+    def test_its_error_is_always_a_map(self, error, message):
+        task = job()
+        task.end('on-error', error)
+        assert task.context['error'] == {'code': 'error', 'message': message}
+
+    def test_it_goes_on_until_the_job_has_ended(self):
+        task = job()
+        assert task.end('on-success', step()) == ['step']
+        assert task.context['pause'] == 50
+        call = {'kind': 'action', 'name': 'std.noop', 'input': {}}
+        found = task.end('on-success', step(call=call))
+        assert found == ['call_action']
+        found = task.end('on-success', step(call={**call, 'kind': 'workflow'}))
+        assert found == ['call_workflow']
+        assert task.end('on-success', step(success=True)) == []
+        assert task.context['error'] is None
+
+    def test_a_job_that_fails_says_why(self):
+        task = job()
+        found = task.end('on-success', step(success=False, reason='boom'))
+        assert found == ['fail: boom']
+        assert task.context['error'] == {'code': 'failed', 'message': 'boom'}
+
+
+class TestTimeLimit:
+    """The hour before and after now stand for the time limit."""
+
+    passed, ahead = time.time() - 3600, time.time() + 3600
+
+    def test_a_job_ends_with_it_and_keeps_the_last_result(self):
+        task = job(until=self.passed)
+        last = step()
+        found = task.end('on-success', last)
+        assert found == ['fail: The time limit has passed']
+        assert task.context['error']['code'] == 'time-limit'
+        assert task.context['result'] == last
+        assert task.end('on-error', UNAVAILABLE) == []
+
+    @pytest.mark.parametrize('success', [True, False])
+    def test_a_job_that_ended_before_it_was_polled_has_its_result(
+        self, success
+    ):
+        task = job(until=self.passed)
+        found = task.end('on-success', step(success=success, reason='boom'))
+        assert found == ([] if success else ['fail: boom'])
+
+    def test_a_call_is_not_begun_after_it(self):
+        call = {'kind': 'action', 'name': 'std.noop', 'input': {}}
+        found = job(until=self.passed).end('on-success', step(call=call))
+        assert found == ['fail: The time limit has passed']
+
+    def test_before_it_a_job_goes_on(self):
+        task = job(until=self.ahead)
+        assert task.end('on-success', step()) == ['step']
+        assert task.context['pause'] == 50
+        assert task.end('on-error', UNAVAILABLE) == ['step']
+
+    def test_the_last_poll_is_at_the_limit(self):
+        task = job(until=self.ahead)
+        task.end('on-success', step(next_look=10**6))
+        assert isinstance(task.context['pause'], int)
+        assert task.context['pause'] <= 3601
+
+    def test_a_wait_has_one_unless_its_timeout_is_0(self):
+        task = Task('software_deployment.wait', 'look', timeout=600)
+        until = task.spec['input']['until']
+        before = time.time()
+        assert before + 600 <= task.value(until) <= time.time() + 600
+        task.context['timeout'] = 0
+        assert task.value(until) is None
+        # Mistral's own would leave the job polling.
+        assert 'timeout' not in task.spec
+
+
+class TestFollowers:
+    """Tasks that wait for a job, and what its execution may end with."""
+
+    RUNS = (
+        ('software_deployment.wait', 'look', {}, 'run'),
+        (
+            'software_deployment.operate',
+            'advance',
+            {'operation': {'id': 'o', 'success': None}},
+            'operation',
+        ),
+    )
+
+    @pytest.mark.parametrize(('workflow', 'name', 'context', 'key'), RUNS)
+    @pytest.mark.parametrize(
+        ('result', 'message'),
+        [
+            (DIED, DIED),
+            (None, 'Task timed out'),
+            ({'result': None, 'error': None}, 'Task timed out'),
+            # An operator has stopped it.
+            ({'result': 'stopped'}, 'Task timed out'),
+            ({'result': None, 'error': 'boom'}, 'boom'),
+            ({'result': None, 'error': REFUSED}, 'no'),
+            ({'result': {'success': None}, 'error': REFUSED}, 'no'),
+            ({'result': {'success': False, 'reason': 'bad'}}, 'bad'),
+        ],
+    )
+    def test_the_reason_is_that_of_the_job(
+        self, workflow, name, context, key, result, message
+    ):
+        task = Task(workflow, name, **context)
+        assert task.end('on-error', result) == [f'fail: {message}']
+        expected = context.get(key)
+        if isinstance(result, dict) and isinstance(result['result'], dict):
+            expected = result['result']
+        assert task.context[key] == expected
+
+    @pytest.mark.parametrize('result', [*MISTRALS_OWN, {'result': 'stopped'}])
+    @pytest.mark.parametrize(
+        ('workflow', 'name'),
+        [
+            ('nodes.introspect', 'inspect'),
+            ('nodes.move', 'move'),
+            ('nodes.register', 'register'),
+            ('plan.deploy', 'deploy'),
+        ],
+    )
+    def test_without_a_state_the_output_is_there(self, workflow, name, result):
+        task = Task(workflow, name)
+        task.end('on-error', result)
+        assert task.context['state'] == {}
+
+    @pytest.mark.parametrize('result', [*MISTRALS_OWN, {'result': 'stopped'}])
+    def test_a_trigger_keeps_the_run_whose_wait_was_stopped(self, result):
+        run = {'id': 'r', 'stack_id': 's', 'timeout': 60}
+        task = Task('software_deployment.trigger', 'follow', run=run)
+        (found,) = task.end('on-error', result)
+        stopped = isinstance(result, dict)
+        assert found == f'fail: {"stopped" if stopped else "Task timed out"}'
+        assert task.context['run'] == run

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deployments of plans, step by step, as drivers of JSON take them."""
+
+import json
+
+from heat_plugins import errors
+from heat_plugins.plans import plan_operations
+from tests.unit.plans import fakes
+
+PLAN = b"""\
+template: root.yaml
+environments: [{path: base.yaml}]
+required_validations: [prep]
+post_deployment:
+  - workflow: shop.configure
+    input: {region: north}
+  - action: std.noop
+"""
+
+
+class DeploymentTest(fakes.PlanCase):
+    FILES = {'plan-environment.yaml': PLAN}
+
+    def setUp(self):
+        super().setUp()
+        self.core = plan_operations.Operations(self.plans)
+        self.patch(
+            plan_operations.deploying.requirements,
+            'check',
+            lambda annex, plan, now: None,
+        )
+        #: Of calls, by their names; else they succeed.
+        self.outcomes = {}
+        self.called = []
+        self.repeats = 1
+        self.ends_with = 'COMPLETE'
+
+    def step(self, state=None, outcome=None):
+        """Take a step, perhaps several times, as after crashes."""
+        for _ in range(self.repeats):
+            found = self.core.deploy(
+                'plan', timeout=7, state=state, outcome=outcome
+            )
+        return json.loads(json.dumps(found))
+
+    def run_to_the_end(self):
+        step = self.step()
+        while step['success'] is None:
+            outcome, call = None, step['call']
+            if call:
+                self.called.append((call['kind'], call['name'], call['input']))
+                outcome = self.outcomes.get(call['name'], {'success': True})
+            else:
+                self.finish()
+            step = self.step(step['state'], outcome)
+        return step
+
+    def finish(self):
+        stack = self.heat.stacks.get('plan')
+        if stack and stack.in_progress:
+            status = f'{stack.action}_{self.ends_with}'
+            self.heat.become('plan', status, reason='so it is')
+
+    def test_it_goes_through_all_phases_in_their_order(self):
+        step = self.run_to_the_end()
+        self.assertTrue(step['success'])
+        self.assertEqual(
+            [
+                (
+                    'workflow',
+                    'validations.run',
+                    {'plan': 'plan', 'groups': ['prep']},
+                ),
+                ('workflow', 'shop.configure', {'region': 'north'}),
+                ('action', 'std.noop', {}),
+            ],
+            self.called,
+        )
+        self.assertEqual(
+            {
+                'status': 'CREATE_COMPLETE',
+                'reason': 'so it is',
+                'success': True,
+                'next_look': 0,
+            },
+            step['state']['stack'],
+        )
+        self.assertEqual(1, self.heat.asked.count('create'))
+
+    def test_each_step_can_be_repeated(self):
+        self.repeats = 3
+        self.test_it_goes_through_all_phases_in_their_order()
+
+    def test_a_start_that_is_repeated_after_the_end_is_an_update(self):
+        first = self.step(self.step()['state'], {'success': True})
+        self.step(first['state'])
+        self.finish()
+        # Mistral was away for long, and the first answer was lost.
+        again = self.step(first['state'])
+        self.assertEqual('UPDATE', again['state']['started']['action'])
+
+    def test_validations_that_fail_refuse_it(self):
+        self.outcomes['validations.run'] = {'success': False, 'reason': 'ram'}
+        exc = self.assertRaises(errors.Refused, self.run_to_the_end)
+        self.assertEqual(
+            'Validations that the plan requires have not passed: ram', str(exc)
+        )
+        self.assertNotIn('create', self.heat.asked)
+
+    def test_a_stack_that_fails_is_the_end(self):
+        self.ends_with = 'FAILED'
+        step = self.run_to_the_end()
+        self.assertEqual(
+            (False, 'CREATE_FAILED: so it is'),
+            (step['success'], step['reason']),
+        )
+        self.assertEqual(1, len(self.called))
+
+    def test_a_call_that_fails_is_the_last(self):
+        for outcome, reason in (
+            ({'success': False}, 'shop.configure has failed'),
+            (
+                {'success': False, 'reason': 'boom'},
+                'workflow shop.configure of post_deployment: boom',
+            ),
+        ):
+            self.outcomes['shop.configure'] = outcome
+            self.called.clear()
+            step = self.run_to_the_end()
+            self.assertEqual(
+                (False, reason), (step['success'], step['reason'])
+            )
+            self.assertEqual(2, len(self.called))
+
+    def test_the_next_poll_is_later_the_longer_it_takes(self):
+        self.outcomes['validations.run'] = {'success': True}
+        step = self.step(self.step()['state'], {'success': True})
+        step = self.step(step['state'])
+        self.assertEqual(2, step['next_look'])
+        self.cloud.now += 10**6
+        step = self.step(step['state'])
+        self.assertEqual(60, step['next_look'])
